@@ -100,6 +100,17 @@ def english(parallel_telugu):
 
 
 @pytest.fixture(scope="session")
+def lines(english, telugu, greek, burmese):
+    """Real lines of four scripts, and lines that tokenizers get wrong."""
+    odd = [
+        "  two leading", "a  b   c", "trailing  ", " " * 20 + "x", "tab\tx", "emoji 😀👍🏽🤷‍♀️ end",
+        "anana banana ananas", "aaaaaaa", "日本語テキスト", "x\u00a0y\u200bz", "ﬁ ½ ①",
+        "\u00e9 e\u0301", "", " ",
+    ]  # fmt: skip
+    return [*english, *telugu, *greek, *burmese, *odd]
+
+
+@pytest.fixture(scope="session")
 def tiny_llama():
     """Factory of random Llamas: `tiny_llama(rows, tied=True)`, hidden 32, 4 layers, float32."""
 

@@ -88,28 +88,25 @@ def _expand_vocabulary(study: Study, wildcards: Mapping[str, str]) -> dict[str, 
 
 def _train_fasttext(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
     axes, name = [wildcards[axis] for axis in AXES[:3]], wildcards["auxiliary"]
-    return {
-        "settings": study.config["auxiliary"][name],
-        "inputs": {
-            "tokenizer": study.vocabulary_folder(*axes),
-            "corpus": study.corpus_folder(axes[1]),
-        },
-        "outputs": {"folder": study.auxiliary_folder(name, *axes)},
-        "seed": [study.config["seed"], "auxiliary", *axes, name],
-        "code": _digest("scripts/train_fasttext.py"),
-    }
+    described = _vectors(study, wildcards, "scripts/train_fasttext.py")
+    described["inputs"]["corpus"] = study.corpus_folder(axes[1])
+    return {**described, "seed": [study.config["seed"], "auxiliary", *axes, name]}
 
 
 def _read_word_vectors(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
+    described = _vectors(study, wildcards, "scripts/read_word_vectors.py")
+    described["inputs"]["word_vectors"] = study.word_vectors(wildcards["language"])
+    return described
+
+
+def _vectors(study: Study, wildcards: Mapping[str, str], script: str) -> dict[str, Any]:
+    """What the two rules that make auxiliary vectors for a tokenizer have in common."""
     axes, name = [wildcards[axis] for axis in AXES[:3]], wildcards["auxiliary"]
     return {
         "settings": study.config["auxiliary"][name],
-        "inputs": {
-            "tokenizer": study.vocabulary_folder(*axes),
-            "word_vectors": study.word_vectors(axes[1]),
-        },
+        "inputs": {"tokenizer": study.vocabulary_folder(*axes)},
         "outputs": {"folder": study.auxiliary_folder(name, *axes)},
-        "code": _digest("scripts/read_word_vectors.py"),
+        "code": _digest(script),
     }
 
 

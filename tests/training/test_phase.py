@@ -38,6 +38,21 @@ class Losses(TrainerCallback):
             self.seen.append((logs["next_loss"], logs["after_next_loss"], logs["loss"]))
 
 
+def first_losses(model, batch_sequences, folder, **phase_settings):
+    """(next, after next, total) of the first step of MTP on the head, 16 tokens a sequence."""
+    phases = [{"trainable": ["head"], "length": 16, "objective": "mtp", **phase_settings}]
+    strategy = read_strategy({"phases": phases, "batch_sequences": batch_sequences})
+    prepare(model, strategy.phases[0])
+    losses = Losses()
+    run_phase(
+        model, strategy.phases[0], strategy,
+        Sequences(pack([list(range(50)) * 2], 16), np.arange(4)),
+        seed=0, folder=folder, checkpoint=None, callbacks=[losses],
+        extra_head=new_extra_head(model, "copied", 0),
+    )  # fmt: skip
+    return losses.seen[0]
+
+
 def test_raw_extra_logits_give_another_second_loss_where_the_model_caps_its_own(tmp_path):
     config = Gemma2Config(
         vocab_size=50, hidden_size=32, intermediate_size=48, num_hidden_layers=2, head_dim=16,
@@ -48,18 +63,7 @@ def test_raw_extra_logits_give_another_second_loss_where_the_model_caps_its_own(
     for extra_logits in ("as-head", "raw"):
         torch.manual_seed(0)
         model = Gemma2ForCausalLM(config)
-        phases = [{"trainable": ["head"], "length": 16, "objective": "mtp"}]
-        phases[0]["extra_logits"] = extra_logits
-        strategy = read_strategy({"phases": phases, "batch_sequences": 2})
-        prepare(model, strategy.phases[0])
-        losses = Losses()
-        run_phase(
-            model, strategy.phases[0], strategy,
-            Sequences(pack([list(range(50)) * 2], 16), np.arange(4)),
-            seed=0, folder=tmp_path, checkpoint=None, callbacks=[losses],
-            extra_head=new_extra_head(model, "copied", 0),
-        )  # fmt: skip
-        first[extra_logits] = losses.seen[0]
+        first[extra_logits] = first_losses(model, 2, tmp_path, extra_logits=extra_logits)
     assert first["as-head"][0] == pytest.approx(first["raw"][0], rel=1e-6)
     assert first["as-head"][1] < first["raw"][1] - 0.5  # a cap keeps wrong guesses cheap
 
@@ -70,16 +74,6 @@ def test_the_loss_is_a_mean_over_the_step_whatever_the_model_knows_of_passes(
     monkeypatch.setitem(phase.MICRO_BATCH_ROWS, "cpu", 32)  # a sequence of 16 tokens a pass
     model = tiny_llama(50)
     model.accepts_loss_kwargs = False  # as old architectures: the Trainer would scale by itself
-    phases = [{"trainable": ["head"], "length": 16, "objective": "mtp"}]
-    strategy = read_strategy({"phases": phases, "batch_sequences": 4})
-    prepare(model, strategy.phases[0])
-    losses = Losses()
-    run_phase(
-        model, strategy.phases[0], strategy,
-        Sequences(pack([list(range(50)) * 2], 16), np.arange(4)),
-        seed=0, folder=tmp_path, checkpoint=None, callbacks=[losses],
-        extra_head=new_extra_head(model, "copied", 0),
-    )  # fmt: skip
-    ((next_loss, after_next_loss, loss),) = losses.seen
+    next_loss, after_next_loss, loss = first_losses(model, 4, tmp_path)
     assert loss == pytest.approx(next_loss + after_next_loss, rel=1e-6)
     assert next_loss == pytest.approx(np.log(50), rel=0.1)  # it knows nothing yet

@@ -8,17 +8,6 @@ from lexigraft.source.sentencepiece import read_model, sentencepiece_to_fast
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.sentencepiece_model import extended_model
 
-ODD = [
-    "  two leading", "a  b   c", "trailing  ", " " * 20 + "x", "tab\tx", "emoji 😀👍🏽🤷‍♀️ end",
-    "anana banana ananas", "aaaaaaa", "日本語テキスト", "x\u00a0y\u200bz", "ﬁ ½ ①", "é é", "", " ",
-]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def lines(english, telugu, greek, burmese):
-    return [*english, *telugu, *greek, *burmese, *ODD]
-
-
 def fast_ids(tokenizer, lines):
     return tokenizer(lines, add_special_tokens=False)["input_ids"]
 
