@@ -62,9 +62,10 @@ clean:
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.venv/dev: .venv/main envs/dev.txt
-	@echo "Installing the packages of envs/dev.txt"
+.venv/dev: .venv/main envs/dev.txt envs/oracles.txt
+	@echo "Installing the packages of envs/dev.txt and envs/oracles.txt"
 	@$(PIP) -c envs/main.lock -r envs/dev.txt
+	@$(PIP) --no-deps -r envs/oracles.txt
 	@touch $@
 
 .venv-metrics/main: envs/metrics.txt envs/metrics.lock | .venv-metrics/bin/python

@@ -10,6 +10,7 @@ from lexigraft.doors import doors
 _MODULES = {
     "UserError": "lexigraft.errors",
     "expand_tokenizer": "lexigraft.vocabulary.expand",
+    "train_tokenizer": "lexigraft.vocabulary.train",
     "initializer": "lexigraft.initialization.registry",
     "graft": "lexigraft.initialization.graft",
     "load_cell": "lexigraft.training.store",

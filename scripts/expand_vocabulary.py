@@ -4,7 +4,6 @@ from pathlib import Path
 
 from lexigraft.atomic import write_json
 from lexigraft.corpus.lines import read_lines
-from lexigraft.errors import UserError
 from lexigraft.job import Job, run
 from lexigraft.provenance import write_card
 from lexigraft.source.model import load_tokenizer, open_source
@@ -15,8 +14,6 @@ from lexigraft.vocabulary.storage import save_tokenizer
 
 def stage(job: Job) -> None:
     settings, folder = job["settings"], Path(job["outputs"]["folder"])
-    if settings["mode"] != "expand":
-        raise UserError(f"vocabularies: mode {settings['mode']!r} is not known; use 'expand'")
     source_folder = open_source(job["inputs"]["source"]).folder
     source = load_tokenizer(source_folder)
     lines = list(read_lines(Path(job["inputs"]["corpus"]) / "train.txt"))

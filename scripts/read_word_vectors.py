@@ -2,26 +2,39 @@
 
 from pathlib import Path
 
+from lexigraft.auxiliary.alignment import align_vectors
+from lexigraft.auxiliary.dictionary import read_dictionary
 from lexigraft.auxiliary.storage import save_vectors
+from lexigraft.auxiliary.word_files import open_words
 from lexigraft.auxiliary.word_vectors import read_word_vectors
 from lexigraft.job import Job, run
 from lexigraft.provenance import describe_file, write_card
-from lexigraft.source.model import load_tokenizer
+from lexigraft.source.model import open_tokenizer
+
+_OPTIONS = ("unlisted_words", "pooling", "notation")
 
 
 def stage(job: Job) -> None:
-    options = {key: value for key, value in job["settings"].items() if key != "kind"}
-    tokenizer, path = load_tokenizer(job["inputs"]["tokenizer"]), job["inputs"]["word_vectors"]
-    vectors = read_word_vectors(tokenizer, path, **options)
+    settings, inputs = job["settings"], job["inputs"]
+    options = {key: value for key, value in settings.items() if key in _OPTIONS}
+    tokenizer, words = open_tokenizer(inputs["tokenizer"]), open_words(inputs["word_vectors"])
+    vectors = read_word_vectors(tokenizer, words, **options)
+    facts = {}
+    if settings.get("aligned_by") == "dictionary":
+        pairs = read_dictionary(inputs["dictionary"])
+        vectors, used = align_vectors(vectors, words, inputs["english_word_vectors"], pairs)
+        facts = {"pairs": len(pairs), "pairs_used": used}
     folder = Path(job["outputs"]["folder"])
     file = save_vectors(vectors, folder)
+    read = ("word_vectors", "english_word_vectors", "dictionary")
     write_card(
         folder,
         job,
         [file],
         tokens=len(tokenizer),
         tokens_with_vector=len(vectors.tokens),
-        word_vectors=describe_file(path),
+        **facts,
+        **{name: describe_file(inputs[name]) for name in read if name in inputs},
     )
 
 

@@ -8,12 +8,12 @@ from lexigraft.corpus.lines import read_lines
 from lexigraft.job import Job, run
 from lexigraft.provenance import write_card
 from lexigraft.randomness import seed_from
-from lexigraft.source.model import load_tokenizer
+from lexigraft.source.model import open_tokenizer
 
 
 def stage(job: Job) -> None:
     options = {key: value for key, value in job["settings"].items() if key != "kind"}
-    tokenizer = load_tokenizer(job["inputs"]["tokenizer"])
+    tokenizer = open_tokenizer(job["inputs"]["tokenizer"])
     sentences = read_lines(Path(job["inputs"]["corpus"]) / "train.txt")
     vectors = train_fasttext(tokenizer, sentences, **options, seed=seed_from(*job["seed"]))
     folder = Path(job["outputs"]["folder"])

@@ -59,6 +59,44 @@ def mistral_tokenizer(mistral_model_file):
     return sentencepiece_to_fast(mistral_model_file)
 
 
+@pytest.fixture(scope="session")
+def bert_tokenizer():
+    """BERT's WordPiece tokenizer, which lower-cases; 30,522 tokens."""
+    import json
+
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    pieces = json.loads(
+        (package_folder("bert-tokenizer") / "package/assets/vocab.json").read_text()
+    )
+
+    def spelled(piece):
+        """The package marks the beginnings of words, with "▁", where BERT marks their insides."""
+        if piece == "▁":
+            return "[unused0]"
+        if piece.startswith("[") and piece != "[":
+            return piece
+        return piece[1:] if piece.startswith("▁") else f"##{piece}"
+
+    vocabulary = {spelled(piece): number for number, piece in enumerate(pieces)}
+    backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece()
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 101), ("[SEP]", 102)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        unk_token="[UNK]",
+        sep_token="[SEP]",
+        pad_token="[PAD]",
+        cls_token="[CLS]",
+        mask_token="[MASK]",
+    )
+
+
 def _pairs(locale: str) -> list[tuple[str, str]]:
     from lexigraft.corpus.catalogue import read_catalogue
     from lexigraft.corpus.cleaning import clean

@@ -27,6 +27,14 @@ def test_the_example_of_the_library_page_runs(
     )
 
 
+def test_every_initializer_of_the_registry_is_on_the_methods_page():
+    import yaml
+
+    registry = yaml.safe_load((REPOSITORY / "config/initializers.yaml").read_text())
+    page = (REPOSITORY / "docs/methods.md").read_text(encoding="utf-8")
+    assert [name for name in registry["initializers"] if f"`{name}`" not in page] == []
+
+
 def test_every_link_to_a_file_leads_somewhere():
     pages = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
     pages += (REPOSITORY / "config").rglob("*.md")

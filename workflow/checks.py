@@ -3,16 +3,22 @@
 Plain Python: the Snakefile is parsed again in every job.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lexigraft.auxiliary.files import check_word_vectors
 from lexigraft.corpus.files import check_files
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.registry import kinds
-from lexigraft.initialization.registry import initializer, methods
+from lexigraft.initialization.registry import initializer, methods, needed_roles
 from lexigraft.training.settings import read_strategy
+from workflow.auxiliary_checks import (
+    check_auxiliary_files,
+    check_dictionaries,
+    check_helper_models,
+    check_word_vector_files,
+)
+from workflow.group_checks import check_group, members
+from workflow.vocabulary_checks import check_plms, check_tokenizers
 
 # Kinds of task whose predictions hold an output and a reference for a learned metric to compare.
 SCORED_KINDS = ("summarization", "translation")
@@ -42,11 +48,16 @@ def check_study(study: dict[str, Any]) -> None:
         _check_strategy(name, study["strategies"][name])
     _check_packages(study)
     for language in sorted(_used(study, "languages")):
-        texts = study["languages"][language]
-        _check_texts(language, texts)
+        check_group(study, language)
+        for member in members(study, language):
+            _check_texts(member, study["languages"][member])
         for task in study["run_tasks"]:
+            texts = study["languages"][language]
             _check_texts_of_task(task, study["tasks"][task], language, texts)
-    _check_word_vectors(study)
+    check_plms(study)
+    check_word_vector_files(study)
+    check_helper_models(study)
+    check_dictionaries(study)
 
 
 def check_local_files(study: dict[str, Any]) -> None:
@@ -57,8 +68,10 @@ def check_local_files(study: dict[str, Any]) -> None:
     UserError
         Naming the key and the path of the first one that is missing.
     """
-    for name in sorted(_used(study, "languages")):
+    languages = sorted(_used(study, "languages"))
+    for name in dict.fromkeys(name for group in languages for name in members(study, group)):
         check_files(study["languages"][name], f"languages.{name}")
+    check_tokenizers(study)
     for name in sorted(_used(study, "sources")):
         folder = study["sources"][name].get("folder")
         if folder is not None and not (Path(folder) / "config.json").is_file():
@@ -66,9 +79,7 @@ def check_local_files(study: dict[str, Any]) -> None:
                 f"sources.{name}.folder: {folder} holds no config.json; "
                 "name a folder in Hugging Face layout"
             )
-    for language, _ in _word_vector_readers(study):
-        path = study["languages"][language]["word_vectors"]
-        check_word_vectors(path, f"languages.{language}.word_vectors")
+    check_auxiliary_files(study)
 
 
 def prompted_as(task: dict[str, Any]) -> str | None:
@@ -106,6 +117,8 @@ def _check_packages(study: dict[str, Any]) -> None:
             if isinstance(spec, dict) and "package" in spec:
                 where = f"{kind}.{name}" + (f".{key}" if key else "")
                 _require(spec["package"], list(study["packages"]), f"{where}.package")
+    if package := (study["alignment"]["encoder"] or {}).get("package"):
+        _require(package, list(study["packages"]), "config.alignment.encoder.package")
 
 
 def _check_texts(language: str, texts: dict[str, Any]) -> None:
@@ -131,6 +144,11 @@ def _check_texts_of_task(
         raise UserError(
             f"tasks.{task}.prompts_from: '{prompted}' is not one of {', '.join(SCORED_KINDS)}"
         )
+    if prompted is not None and settings["kind"] != "speed" and "group" in texts:
+        raise UserError(
+            f"languages.{language}: a group, but task '{task}' tests one language; leave the task "
+            "out of run_tasks, or give it to cells of the members"
+        )
     if settings["kind"] == "translation" and texts["parallel"] is None:
         raise UserError(
             f"languages.{language}.parallel: missing, but task '{task}' translates; "
@@ -145,14 +163,30 @@ def _check_texts_of_task(
 
 def _check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) -> None:
     _require(entry["method"], methods(), f"initializers.{name}.method")
-    if entry["auxiliary"] is not None:
-        _require(entry["auxiliary"], auxiliaries, f"initializers.{name}.auxiliary")
+    _check_roles(name, entry, auxiliaries)
     if entry["options"]:
         # Only then: making an initializer imports numpy, and the Snakefile is to stay light.
         try:
             initializer(entry["method"], **entry["options"])
         except UserError as error:
             raise UserError(f"initializers.{name}.options: {error}") from None
+
+
+def _check_roles(name: str, entry: dict[str, Any], auxiliaries: list[str]) -> None:
+    """An initializer names what its method reads, each in its role, and nothing else."""
+    where, needed = f"initializers.{name}.auxiliary", needed_roles(entry["method"])
+    for role, auxiliary in entry["auxiliary"].items():
+        if role not in needed:
+            reads = f"reads {', '.join(needed)}" if needed else "reads no auxiliary"
+            raise UserError(f"{where}: role '{role}', but method '{entry['method']}' {reads}")
+        at = where if role == "target" else f"{where}.{role}"
+        _require(auxiliary, auxiliaries, at)
+    for role in needed:
+        if role not in entry["auxiliary"]:
+            raise UserError(
+                f"{where}: none in the role '{role}', which method '{entry['method']}' reads; name "
+                f"an entry of auxiliary.yaml: {{{', '.join(f'{need}: …' for need in needed)}}}"
+            )
 
 
 def _check_learned_metrics(study: dict[str, Any], task: str) -> None:
@@ -179,28 +213,6 @@ def _check_strategy(name: str, entry: dict[str, Any]) -> None:
         read_strategy(entry)
     except UserError as error:
         raise UserError(f"strategies.{name}: {error}") from None
-
-
-def _check_word_vectors(study: dict[str, Any]) -> None:
-    """Languages whose initializers read word vectors name a file of them."""
-    for language, initializer_name in _word_vector_readers(study):
-        if study["languages"][language]["word_vectors"] is None:
-            raise UserError(
-                f"languages.{language}.word_vectors: missing, but initializer "
-                f"'{initializer_name}' reads word vectors; name a .bin or .vec file, or leave the "
-                "initializer out for this language"
-            )
-
-
-def _word_vector_readers(study: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Languages and the initializers of their cells that read word vectors."""
-    for block in study["cells"]:
-        for name in sorted(set(block["initializers"]) - {NO_INITIALIZER}):
-            auxiliary = study["initializers"][name]["auxiliary"]
-            if auxiliary is None or study["auxiliary"][auxiliary]["kind"] != "word-vectors":
-                continue
-            for language in block["languages"]:
-                yield language, name
 
 
 def _used(study: dict[str, Any], axis: str) -> set[str]:

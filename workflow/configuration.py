@@ -72,6 +72,8 @@ def resolve(
         study[kind] = {
             name: _checked(settings, kind, f"{kind}.{name}") for name, settings in entries.items()
         }
+    for entry in study["initializers"].values():
+        entry["auxiliary"] = _by_role(entry["auxiliary"])
     check_study(study)
     check_items(read_items(study["report"]["items"]), study["cells"], study["run_tasks"])
     if require_files:
@@ -88,6 +90,13 @@ def read_yaml(path: Path) -> Any:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{path}: not valid YAML ({reason})") from None
+
+
+def _by_role(auxiliary: str | dict[str, str] | None) -> dict[str, str]:
+    """The auxiliaries of an initializer as role -> entry; one without a role is the target's."""
+    if auxiliary is None:
+        return {}
+    return {"target": auxiliary} if isinstance(auxiliary, str) else auxiliary
 
 
 def _checked(value: Any, schema_name: str, where: str) -> Any:
@@ -144,6 +153,21 @@ def _with_defaults(value: Any, schema: dict) -> Any:
         if isinstance(others, dict):
             for key in value.keys() - schema.get("properties", {}).keys():
                 value[key] = _with_defaults(value[key], others)
+        for branch in schema.get("oneOf", ()):
+            if _claims(value, branch):
+                value = _with_defaults(value, branch)
     elif isinstance(value, list) and isinstance(schema.get("items"), dict):
         value = [_with_defaults(item, schema["items"]) for item in value]
     return value
+
+
+def _claims(value: dict, branch: dict) -> bool:
+    """Whether a value is of this alternative: it has the keys and the constants that make it."""
+    constants = {
+        key: inner["const"]
+        for key, inner in branch.get("properties", {}).items()
+        if "const" in inner
+    }
+    return all(value.get(key) == constant for key, constant in constants.items()) and all(
+        key in value for key in branch.get("required", ())
+    )

@@ -9,10 +9,12 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from lexigraft.auxiliary.files import BINARY
+from lexigraft.auxiliary.files import BINARY, word_vector_files
 from lexigraft.corpus.files import local_files
 from lexigraft.evaluation.learned.checkpoint import state
-from lexigraft.report.items import Item, read_items
+from lexigraft.initialization.registry import read_roles
+from lexigraft.report.items import ALIGNMENT, Item, read_items
+from lexigraft.source.hub import is_folder
 from workflow.checks import NO_INITIALIZER, SOURCE_VOCABULARY, prompted_as
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"  # no slash, no leading dot: a name is one folder
@@ -109,6 +111,11 @@ class Study:
         """Where the record of a tokenizer lies, which needs no model."""
         return f"{self.results}/evaluation/{source}/{language}/{vocabulary}/fragmentation"
 
+    def alignment_folder(self, fitted: str) -> str:
+        """Where the alignment record of a fitted initializer lies, by that initializer's folder."""
+        *axes, fit = fitted.removeprefix(f"{self.results}/initialization/").split("/")
+        return f"{self.results}/evaluation/{'/'.join(axes)}/alignment/{fit}"
+
     @property
     def report_folder(self) -> str:
         """Where the study's tables, figures and pages lie."""
@@ -120,6 +127,41 @@ class Study:
         """The package that bundles a source model, if one does."""
         package = self.config["sources"][source].get("package")
         return [f"{self.package_folder(package)}/card.json"] if package else []
+
+    def groups(self) -> str:
+        """Names of the languages that are groups of others, as the pattern of a wildcard."""
+        entries = self.config["languages"].items()
+        return "|".join(re.escape(name) for name, entry in entries if "group" in entry)
+
+    def members(self, language: str) -> list[str]:
+        """The languages of a group; none of a language."""
+        return self.config["languages"][language].get("group", {}).get("members", [])
+
+    def member_cards(self, language: str) -> list[str]:
+        """What says that the corpora of a group's members are whole."""
+        return [f"{self.corpus_folder(member)}/card.json" for member in self.members(language)]
+
+    def vocabularies_of(self, kind: str) -> str:
+        """Names of the vocabularies made in one way, as the pattern of a wildcard.
+
+        `expand`; `train`, a tokenizer of the corpus's own; `take`, one of another model.
+        """
+        entries = self.config["vocabularies"].items()
+        return "|".join(re.escape(name) for name, entry in entries if made_by(entry) == kind)
+
+    def tokenizer_of(self, language: str, vocabulary: str) -> dict[str, str | None]:
+        """Where a vocabulary that is taken from another model lies: `tokenizer` and `revision`."""
+        entry = self.config["vocabularies"][vocabulary]
+        if "plm" in entry:
+            plm = self.config["languages"][language]["plms"][entry["plm"]]
+            return {"tokenizer": plm["model"], "revision": plm.get("revision")}
+        return {"tokenizer": entry["tokenizer"], "revision": entry.get("revision")}
+
+    def tokenizer_inputs(self, wildcards: Mapping[str, str]) -> list[str]:
+        """The file of a tokenizer that is taken from a local folder, once it is there."""
+        place = self.tokenizer_of(wildcards["language"], wildcards["vocabulary"])["tokenizer"]
+        assert place is not None
+        return _present([f"{Path(place).expanduser()}/tokenizer.json"]) if is_folder(place) else []
 
     def corpus_inputs(self, language: str) -> list[str]:
         """Packages and local files that a language's texts come from."""
@@ -137,21 +179,56 @@ class Study:
         entries = self.config["auxiliary"].items()
         return "|".join(re.escape(name) for name, entry in entries if entry["kind"] == kind)
 
+    def learned_initializers(self) -> str:
+        """Those of the study that read the source's weights, as the pattern of a wildcard."""
+        used = {cell.initializer for cell in self.cells} - {NO_INITIALIZER}
+        methods = {name: self.config["initializers"][name]["method"] for name in used}
+        learned = {"matrices", "model"}
+        return "|".join(
+            re.escape(name) for name in sorted(used) if learned & {*read_roles(methods[name])}
+        )
+
+    def auxiliary_folders(self, wildcards: Mapping[str, str]) -> dict[str, str]:
+        """Role -> folder of the auxiliaries that an initializer reads.
+
+        Those in the role `source` are of the source's own tokenizer, all others of the cell's.
+        """
+        source, language, vocabulary = (wildcards[axis] for axis in AXES[:3])
+        names = self.config["initializers"][wildcards["initializer"]]["auxiliary"]
+        return {
+            role: self.auxiliary_folder(
+                name, source, language, SOURCE_VOCABULARY if role == "source" else vocabulary
+            )
+            for role, name in names.items()
+        }
+
     def auxiliary_cards(self, wildcards: Mapping[str, str]) -> list[str]:
-        """The vectors that an initializer reads, if it names any."""
-        auxiliary = self.config["initializers"][wildcards["initializer"]]["auxiliary"]
-        if auxiliary is None:
+        """What says that the auxiliaries of an initializer are whole."""
+        return [f"{folder}/card.json" for folder in self.auxiliary_folders(wildcards).values()]
+
+    def dictionaries(self, wildcards: Mapping[str, str]) -> list[str]:
+        """Those that an initializer reads, if it does: of the cell's language, or of a group's."""
+        if not self.config["initializers"][wildcards["initializer"]]["dictionary"]:
             return []
-        key = (wildcards[axis] for axis in AXES[:3])
-        return [f"{self.auxiliary_folder(auxiliary, *key)}/card.json"]
+        language = wildcards["language"]
+        entries = (self.config["languages"][name] for name in self.members(language) or [language])
+        return [entry["dictionary"] for entry in entries if entry["dictionary"]]
 
-    def word_vectors(self, language: str) -> str:
-        """The file of a language's word vectors."""
-        return self.config["languages"][language]["word_vectors"]
+    def dictionary_inputs(self, wildcards: Mapping[str, str]) -> list[str]:
+        """The same, once they are there."""
+        return _present(self.dictionaries(wildcards))
 
-    def word_vectors_inputs(self, language: str) -> list[str]:
-        """The same, once it is there."""
-        return _present([self.word_vectors(language)])
+    def word_vectors(self, auxiliary: str, language: str) -> dict[str, str]:
+        """The files that word vectors are read from, see `word_vector_files`."""
+        settings, texts = self.config["auxiliary"][auxiliary], self.config["languages"][language]
+        files = word_vector_files(auxiliary, settings, language, texts)
+        return {kind: str(path) for kind, (_, path) in files.items()}
+
+    def word_vectors_inputs(self, wildcards: Mapping[str, str]) -> list[str]:
+        """The same, once they are there."""
+        return _present(
+            [*self.word_vectors(wildcards["auxiliary"], wildcards["language"]).values()]
+        )
 
     def initialization_cards(self, wildcards: Mapping[str, str]) -> list[str]:
         """The fitted initializer of a cell, if it has one."""
@@ -186,7 +263,9 @@ class Study:
         vocabularies = list(
             dict.fromkeys((cell.source, cell.language, cell.vocabulary) for cell in self.cells)
         )
-        fitted = [self.initialization_folder(cell) for cell in self.cells]
+        folders = (self.initialization_folder(cell) for cell in self.cells)
+        fitted = list(dict.fromkeys(folder for folder in folders if folder))
+        asked = {item.kind for item in read_items(self.config["report"]["items"])}
         return {
             "records": self.records(),
             "learned": self.learned_records(),
@@ -194,7 +273,10 @@ class Study:
                 f"{self.fragmentation_folder(*key)}/record.json" for key in vocabularies
             ],
             "training": [self.training_folder(cell) for cell in self.cells],
-            "initialization": list(dict.fromkeys(folder for folder in fitted if folder)),
+            "initialization": fitted,
+            "alignment": [f"{self.alignment_folder(folder)}/record.json" for folder in fitted]
+            if asked & set(ALIGNMENT)
+            else [],
             "vocabulary": [
                 self.vocabulary_folder(*key) for key in vocabularies if key[2] != SOURCE_VOCABULARY
             ],
@@ -205,7 +287,19 @@ class Study:
         inputs = self.report_inputs()
         folders = [*inputs["training"], *inputs["initialization"], *inputs["vocabulary"]]
         cards = (f"{folder}/card.json" for folder in folders)
-        return [*inputs["learned"], *inputs["fragmentation"], *cards]
+        return [*inputs["learned"], *inputs["fragmentation"], *inputs["alignment"], *cards]
+
+    def sentence_encoder(self) -> dict[str, str] | None:
+        """The encoder that compares texts in meaning: `{"hub", "revision"}` or `{"folder"}`."""
+        encoder = self.config["alignment"]["encoder"]
+        if encoder and "package" in encoder:
+            return {"folder": f"{self.package_folder(encoder['package'])}/{encoder['folder']}"}
+        return encoder
+
+    def sentence_encoder_inputs(self) -> list[str]:
+        """The package that holds the encoder, if one does."""
+        package = (self.config["alignment"]["encoder"] or {}).get("package")
+        return [f"{self.package_folder(package)}/card.json"] if package else []
 
     def report_fonts(self) -> list[str]:
         """What must be there before figures can show the scripts of the study."""
@@ -240,11 +334,16 @@ class Study:
         settings, folder = self.config["metrics"][metric], self.metric_folder(metric)
         return state(settings, self.config["metrics_python"], folder)
 
-    def word_vectors_memory(self, language: str, attempt: int) -> int:
-        """Megabytes for reading a language's word vectors: a .bin is loaded as a whole."""
-        file = Path(self.word_vectors(language))
-        whole = file.stat().st_size >> 20 if file.suffix == BINARY and file.is_file() else 0
-        return (2000 + whole) * attempt
+    def word_vectors_memory(self, wildcards: Mapping[str, str], attempt: int) -> int:
+        """Megabytes for reading word vectors: each .bin is loaded as a whole."""
+        whole = [file for file in self.word_vectors_inputs(wildcards) if file.endswith(BINARY)]
+        return (2000 + sum(Path(file).stat().st_size >> 20 for file in whole)) * attempt
+
+    def plm(self, auxiliary: str, language: str) -> dict[str, Any]:
+        """The model whose embeddings an auxiliary takes: `model` and `revision`."""
+        return self.config["languages"][language]["plms"][
+            self.config["auxiliary"][auxiliary]["plm"]
+        ]
 
     def prompts(self, task: str) -> list[str]:
         """The files that a task's prompts are built from."""
@@ -260,6 +359,13 @@ def cell_of(wildcards: Mapping[str, str]) -> Cell:
     """The cell that a file's wildcards name."""
     source, language, vocabulary, initializer, strategy, seed = (wildcards[axis] for axis in AXES)
     return Cell(source, language, vocabulary, initializer, strategy, int(seed))
+
+
+def made_by(vocabulary: Mapping[str, Any]) -> str:
+    """Which rule makes a vocabulary, see `Study.vocabularies_of`."""
+    if vocabulary["mode"] == "expand":
+        return "expand"
+    return "train" if "family" in vocabulary else "take"
 
 
 def corpus_packages(language: Mapping[str, Any]) -> list[str]:

@@ -57,11 +57,11 @@ def _prepare_source(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any
 
 def _prepare_corpus(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
     language = wildcards["language"]
-    # Word vectors are no text: what they change is read by a rule of its own.
+    # Word vectors and models are no text: rules of their own read them.
     settings = {
         key: value
         for key, value in study.config["languages"][language].items()
-        if key != "word_vectors"
+        if key not in ("word_vectors", "english_word_vectors", "dictionary", "plms")
     }
     packages = corpus_packages(settings)
     return {
@@ -73,34 +73,80 @@ def _prepare_corpus(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any
     }
 
 
+def _mix_corpora(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
+    language = wildcards["language"]
+    entry = study.config["languages"][language]
+    members = {member: study.corpus_folder(member) for member in study.members(language)}
+    return {
+        "settings": {key: entry[key] for key in ("name", "group", "train_sentences")},
+        "inputs": {"members": members},
+        "outputs": {"folder": study.corpus_folder(language)},
+        "seed": [study.config["seed"], "corpus", language],
+        "code": _digest("scripts/mix_corpora.py"),
+    }
+
+
 def _expand_vocabulary(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
+    settings = study.config["vocabularies"][wildcards["vocabulary"]]
+    return _vocabulary(study, wildcards, settings, "scripts/expand_vocabulary.py")
+
+
+def _train_vocabulary(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
+    settings = study.config["vocabularies"][wildcards["vocabulary"]]
+    return _vocabulary(study, wildcards, settings, "scripts/train_vocabulary.py")
+
+
+def _take_vocabulary(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
+    settings = study.tokenizer_of(wildcards["language"], wildcards["vocabulary"])
+    return _vocabulary(study, wildcards, settings, "scripts/take_vocabulary.py")
+
+
+def _vocabulary(
+    study: Study, wildcards: Mapping[str, str], settings: dict[str, Any], script: str
+) -> dict[str, Any]:
+    """What the three rules that make a vocabulary have in common."""
     key = (wildcards["source"], wildcards["language"], wildcards["vocabulary"])
     return {
-        "settings": study.config["vocabularies"][key[2]],
+        "settings": settings,
         "inputs": {
             "source": study.source_folder(key[0]),
             "corpus": study.corpus_folder(key[1]),
         },
         "outputs": {"folder": study.vocabulary_folder(*key)},
-        "code": _digest("scripts/expand_vocabulary.py"),
+        "code": _digest(script),
     }
 
 
 def _train_fasttext(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
+    return _trained_vectors(study, wildcards, "scripts/train_fasttext.py")
+
+
+def _train_glove(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
+    return _trained_vectors(study, wildcards, "scripts/train_glove.py")
+
+
+def _trained_vectors(study: Study, wildcards: Mapping[str, str], script: str) -> dict[str, Any]:
+    """What the rules that train vectors on the corpus have in common."""
     axes, name = [wildcards[axis] for axis in AXES[:3]], wildcards["auxiliary"]
-    described = _vectors(study, wildcards, "scripts/train_fasttext.py")
+    described = _vectors(study, wildcards, script)
     described["inputs"]["corpus"] = study.corpus_folder(axes[1])
     return {**described, "seed": [study.config["seed"], "auxiliary", *axes, name]}
 
 
 def _read_word_vectors(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
     described = _vectors(study, wildcards, "scripts/read_word_vectors.py")
-    described["inputs"]["word_vectors"] = study.word_vectors(wildcards["language"])
+    described["inputs"] |= study.word_vectors(wildcards["auxiliary"], wildcards["language"])
     return described
 
 
+def _read_plm(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
+    described = _vectors(study, wildcards, "scripts/read_plm.py")
+    model = study.plm(wildcards["auxiliary"], wildcards["language"])
+    return {**described, "settings": {"kind": "plm", **model}}
+
+
 def _vectors(study: Study, wildcards: Mapping[str, str], script: str) -> dict[str, Any]:
-    """What the two rules that make auxiliary vectors for a tokenizer have in common."""
+    """What all rules that make auxiliary vectors for a tokenizer have in common."""
     axes, name = [wildcards[axis] for axis in AXES[:3]], wildcards["auxiliary"]
     return {
         "settings": study.config["auxiliary"][name],
@@ -118,15 +164,16 @@ def _initialize(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
         "options": study.config["initializers"][name]["options"],
     }
     place = "/".join([*axes, name, fit])
-    auxiliary = study.config["initializers"][name]["auxiliary"]
-    vectors = {"auxiliary": study.auxiliary_folder(auxiliary, *axes)} if auxiliary else {}
+    auxiliaries = study.auxiliary_folders(wildcards)
+    dictionaries = study.dictionaries(wildcards)
     return {
         "settings": settings,
         "inputs": {
             "source": study.source_folder(axes[0]),
             "tokenizer": study.vocabulary_folder(*axes),
             "corpus": study.corpus_folder(axes[1]),
-            **vectors,
+            **({"auxiliary": auxiliaries} if auxiliaries else {}),
+            **({"dictionaries": dictionaries} if dictionaries else {}),
         },
         "outputs": {"folder": f"{study.results}/initialization/{place}"},
         "seed": [study.config["seed"], "initialization", place],
@@ -168,7 +215,7 @@ def _evaluate(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
             "predictions": f"{folder}/predictions.jsonl",
         },
         "cell": vars(cell),
-        "language": study.config["languages"][cell.language]["code"],
+        "language": study.config["languages"][cell.language].get("code"),
         "task": task,
         "run": run,
         # The same examples for every cell: what is drawn depends on the task and the run only.
@@ -228,6 +275,26 @@ def _measure_fragmentation(study: Study, wildcards: Mapping[str, str]) -> dict[s
     }
 
 
+def _measure_alignment(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
+    key, fit = [wildcards[axis] for axis in AXES[:4]], wildcards["fit"]
+    fitted = f"{study.results}/initialization/{'/'.join([*key, fit])}"
+    folder = study.alignment_folder(fitted)
+    return {
+        "settings": study.config["alignment"],
+        "inputs": {
+            "source": study.source_folder(key[0]),
+            "tokenizer": study.vocabulary_folder(*key[:3]),
+            "initialization": fitted,
+            "corpus": study.corpus_folder(key[1]),
+            "encoder": study.sentence_encoder(),
+        },
+        "outputs": {"folder": folder, "file": f"{folder}/record.json"},
+        "cell": {**dict(zip(AXES, key, strict=False)), "fit": fit},
+        "seed": [study.config["seed"], "evaluation", key[1], "alignment"],
+        "code": _digest("scripts/measure_alignment.py"),
+    }
+
+
 def _build_report(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
     # The script finds the files through the grid: ten thousand paths fit no command line.
     return {
@@ -253,12 +320,13 @@ def _used_config(study: Study) -> dict[str, Any]:
     used = {axis: {getattr(cell, axis) for cell in study.cells} for axis in AXES[:-1]}
     keep = {
         "sources": used["source"],
-        "languages": used["language"],
+        "languages": used["language"].union(*map(study.members, used["language"])),
         "vocabularies": used["vocabulary"],
         "initializers": used["initializer"],
         "auxiliary": {
-            study.config["initializers"][name]["auxiliary"]
+            auxiliary
             for name in used["initializer"] - {NO_INITIALIZER}
+            for auxiliary in study.config["initializers"][name]["auxiliary"].values()
         },
         "strategies": used["strategy"],
         "tasks": set(study.config["run_tasks"]),
@@ -284,15 +352,21 @@ _JOBS = {
     "fetch_package": _fetch_package,
     "prepare_source": _prepare_source,
     "prepare_corpus": _prepare_corpus,
+    "mix_corpora": _mix_corpora,
     "expand_vocabulary": _expand_vocabulary,
+    "train_vocabulary": _train_vocabulary,
+    "take_vocabulary": _take_vocabulary,
     "train_fasttext": _train_fasttext,
+    "train_glove": _train_glove,
     "read_word_vectors": _read_word_vectors,
+    "read_plm": _read_plm,
     "initialize": _initialize,
     "train": _train,
     "evaluate": _evaluate,
     "prepare_metric": _prepare_metric,
     "score_predictions": _score_predictions,
     "measure_fragmentation": _measure_fragmentation,
+    "measure_alignment": _measure_alignment,
     "build_report": _build_report,
     "export_cell": _export_cell,
 }

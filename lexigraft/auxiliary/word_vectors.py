@@ -1,70 +1,105 @@
-"""Pretrained word vectors as vectors of tokens: the word-level variant of paper 000, Table 9."""
+"""Pretrained word vectors as vectors of tokens.
+
+The word-level variant of paper 000, Table 9, and what WECHSEL and OFA read (papers 001 to 004).
+"""
 
 import contextlib
-import gzip
-import io
-import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tqdm import tqdm
 
-from lexigraft.auxiliary.fasttext_binary import check_binary
-from lexigraft.auxiliary.files import BINARY, check_word_vectors
+from lexigraft.auxiliary.pooling import NOTATIONS, pooled
 from lexigraft.auxiliary.token_vectors import TokenVectors
+from lexigraft.auxiliary.word_files import WordFile, open_words
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
+_POOLINGS = ("frequency", "uniform")
+
 
 def read_word_vectors(
-    tokenizer: "PreTrainedTokenizerFast", path: str | Path, *, unlisted_words: bool = False
+    tokenizer: "PreTrainedTokenizerFast",
+    words: str | Path | WordFile,
+    *,
+    unlisted_words: bool = False,
+    pooling: str | None = None,
+    notation: str = "plain",
 ) -> TokenVectors:
-    """Give every token the vector of the word that it spells, without the space around it.
+    """Give every token the vector of the word that it spells, or a mean over words that it is in.
 
     Parameters
     ----------
     tokenizer
         A fast tokenizer.
-    path
+    words
         A fastText model (`.bin`), which is loaded as a whole, or word2vec's text format (`.vec`,
         `.vec.gz`), of which a line at a time is read.
     unlisted_words
         Also give a vector to words that the file does not list, made of their character n-grams,
         as published code does; needs a `.bin` file.
+    pooling
+        None: the vector of the word that the token spells, without the space around it.
+        `"uniform"`: the mean over all words of the file in whose tokens it occurs. `"frequency"`:
+        the same, weighted by how often each word occurs; needs a `.bin` file.
+    notation
+        How the file writes its words where they are pooled: `"plain"`, or `"colexnet"` for
+        `deu:$haus$`.
 
     Returns
     -------
     TokenVectors
-        Special tokens have no vector, nor have tokens that are no whole characters or whose word
-        the file does not list.
+        Special tokens have no vector, nor have tokens of which the file says nothing.
 
     Raises
     ------
     UserError
-        The file is missing, cut off, or of another format, or lists none of the words.
+        The file is missing, cut off, or of another format, or lists none of the words; or the
+        options do not go together.
+
+    Examples
+    --------
+    >>> vectors = read_word_vectors(tokenizer, "cc.te.300.bin")  # doctest: +SKIP
+    >>> vectors.vectors.shape  # doctest: +SKIP
+    (5120, 300)
     """
-    check_word_vectors(path, "word_vectors")
-    file = Path(path)
-    if unlisted_words and file.suffix != BINARY:
-        raise UserError(f"{path}: unlisted_words needs a .bin file; this one holds no n-grams")
-    texts = _texts(tokenizer)
-    wanted = set(texts.values())
-    if file.suffix == BINARY:
-        found = _read_binary(file, wanted, unlisted_words)
+    _check_options(unlisted_words, pooling, notation)
+    file = open_words(words)
+    if pooling is None:
+        found = _spelled(tokenizer, file, unlisted_words)
     else:
-        found = _read_text(file, wanted)
+        found = pooled(tokenizer, file.batches(), pooling == "frequency", notation)
+    if not len(found.tokens):
+        raise UserError(
+            f"{file.path}: lists none of the words that tokens spell; is it the language's?"
+        )
+    return found
+
+
+def _check_options(unlisted_words: bool, pooling: str | None, notation: str) -> None:
+    if pooling not in (None, *_POOLINGS):
+        raise UserError(f"pooling: {pooling!r} is not one of {', '.join(_POOLINGS)}, or null")
+    if notation not in NOTATIONS:
+        raise UserError(f"notation: {notation!r} is not one of {', '.join(NOTATIONS)}")
+    if pooling is not None and unlisted_words:
+        raise UserError(
+            "unlisted_words: pooling is over the words that a file lists; leave one out"
+        )
+    if pooling is None and notation != "plain":
+        raise UserError("notation: it says how words are written that are pooled; set pooling")
+
+
+def _spelled(tokenizer: "PreTrainedTokenizerFast", file: WordFile, unlisted: bool) -> TokenVectors:
+    texts = _texts(tokenizer)
+    found = file.vectors_of(set(texts.values()), unlisted)
     tokens = [number for number, text in texts.items() if text in found]
-    if not tokens:
-        raise UserError(f"{path}: lists none of the words that tokens spell; is it the language's?")
-    vectors = np.stack([found[texts[number]] for number in tokens])
-    if not np.isfinite(vectors).all():
-        raise UserError(f"{path}: holds vectors that are not finite; copy or download it again")
-    return TokenVectors(np.array(tokens, dtype=np.int64), vectors)
+    rows = [found[texts[number]] for number in tokens]
+    return TokenVectors(
+        np.array(tokens, dtype=np.int64), np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+    )
 
 
 def _texts(tokenizer: "PreTrainedTokenizerFast") -> dict[int, str]:
@@ -77,56 +112,3 @@ def _texts(tokenizer: "PreTrainedTokenizerFast") -> dict[int, str]:
                 if text := piece.decode("utf-8").strip():
                     texts[number] = text
     return texts
-
-
-def _read_binary(file: Path, wanted: set[str], unlisted: bool) -> dict[str, np.ndarray]:
-    import fasttext
-
-    check_binary(file)
-    # It warns of a change of its own interface on every load.
-    with contextlib.redirect_stderr(io.StringIO()):
-        model = fasttext.load_model(str(file))
-    found = {
-        word: model.get_word_vector(word)
-        for word in wanted
-        if unlisted or model.get_word_id(word) >= 0
-    }
-    # Words without an n-gram of their own come out as zeros, which point nowhere.
-    return {word: vector for word, vector in found.items() if vector.any()}
-
-
-def _read_text(file: Path, wanted: set[str]) -> dict[str, np.ndarray]:
-    try:
-        with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as lines:
-            return _read_lines(file, lines, {word.encode() for word in wanted})
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"{file}: the gzip file is damaged ({error})") from None
-
-
-def _read_lines(file: Path, lines: Iterator[bytes], wanted: set[bytes]) -> dict[str, np.ndarray]:
-    header = next(lines, b"").split()
-    if len(header) != 2 or not all(part.isdigit() for part in header):
-        raise UserError(f"{file}: its first line is not the number of words and of dimensions")
-    count, dimensions = map(int, header)
-    found: dict[str, np.ndarray] = {}
-    read = 0
-    for read, line in enumerate(tqdm(lines, file.name, count, unit=" words", disable=None), 1):
-        # Words may hold spaces other than this one, and lines may end in it.
-        word, _, numbers = line.partition(b" ")
-        if word in wanted:
-            found.setdefault(
-                word.decode(), _numbers(numbers, dimensions, f"{file}: line {read + 1}")
-            )
-    if read != count:
-        raise UserError(f"{file}: holds {read} of {count} words; copy or download it again")
-    return {word: vector for word, vector in found.items() if vector.any()}
-
-
-def _numbers(text: bytes, dimensions: int, where: str) -> np.ndarray:
-    try:
-        numbers = np.array(text.split(), dtype=np.float32)
-    except ValueError:
-        numbers = None
-    if numbers is None or len(numbers) != dimensions:
-        raise UserError(f"{where} does not hold {dimensions} numbers")
-    return numbers

@@ -6,6 +6,7 @@ _MODULES = {
     "Counts": "lexigraft.corpus.cleaning",
     "clean": "lexigraft.corpus.cleaning",
     "Sizes": "lexigraft.corpus.split",
+    "mix_corpora": "lexigraft.corpus.groups",
     "check_files": "lexigraft.corpus.files",
     "read_catalogue": "lexigraft.corpus.catalogue",
     "read_aligned_datasets": "lexigraft.corpus.readers",

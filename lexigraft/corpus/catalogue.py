@@ -16,6 +16,7 @@ from pathlib import Path
 
 from lexigraft.errors import UserError
 
+_ENGLISH = "en"
 _CLAUSE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")
 _OTHER = re.compile(r"\bother\s*\{")
 # HTML, and the mathematics of the exercise viewer: $1/2$, \\text[pi].
@@ -32,14 +33,15 @@ def read_catalogue(package: str | Path, locale: str) -> list[tuple[str, str]]:
     package
         The folder of an unpacked Kolibri wheel.
     locale
-        A folder of `kolibri/locale`: te, el, my, ar, de, vi, hi_IN, sw_TZ …
+        A folder of `kolibri/locale`: te, el, my, ar, de, vi, hi_IN, sw_TZ …; of en, both sides are
+        the English.
 
     Raises
     ------
     UserError
         There is no such locale (the ones that are there are named), or a file is not a catalogue.
     """
-    english = _read_locale(Path(package), "en")
+    english = _read_locale(Path(package), _ENGLISH)
     target = _read_locale(Path(package), locale)
     latin = _is_latin(target.values())
     pairs: dict[tuple[str, str], None] = {}
@@ -48,8 +50,10 @@ def read_catalogue(package: str | Path, locale: str) -> list[tuple[str, str]]:
         if source is None:
             continue
         source_text, target_text = plain_text(source), plain_text(translation)
-        if source_text is None or target_text is None or source_text == target_text:
+        if source_text is None or target_text is None:
             continue
+        if source_text == target_text and locale != _ENGLISH:
+            continue  # left in English by the translators
         if latin or _latin_share(target_text) <= _LATIN_SHARE:
             pairs[source_text, target_text] = None
     return list(pairs)

@@ -78,14 +78,23 @@ def prepare_corpus(
             "like_summarization_test": split.like_summarization,
             "like_heldout": split.like_heldout,
         },
-        "sizes": {part: _size(sentences) for part, sentences in parts.items()}
+        "sizes": {part: size_of(sentences) for part, sentences in parts.items()}
         | {
-            "translation_targets": _size([target for _, target in split.translation]),
-            "articles": _size([article for article, _ in split.summarization]),
-            "summaries": _size([summary for _, summary in split.summarization]),
+            "translation_targets": size_of([target for _, target in split.translation]),
+            "articles": size_of([article for article, _ in split.summarization]),
+            "summaries": size_of([summary for _, summary in split.summarization]),
         },
     }
     return [*(f"{part}.txt" for part in parts), TRANSLATION, SUMMARIZATION], facts
+
+
+def size_of(sentences: list[str]) -> dict[str, int]:
+    """How much text there is: sentences, characters and UTF-8 bytes."""
+    return {
+        "sentences": len(sentences),
+        "characters": sum(map(len, sentences)),
+        "bytes": sum(len(sentence.encode()) for sentence in sentences),
+    }
 
 
 def _read_and_split(
@@ -142,11 +151,3 @@ def _tasks(pairs: list[tuple[str, str]], code: str, target_key: str) -> list[dic
         {"id": f"{code}-{number:04d}", "source": source, target_key: target}
         for number, (source, target) in enumerate(pairs, start=1)
     ]
-
-
-def _size(sentences: list[str]) -> dict[str, int]:
-    return {
-        "sentences": len(sentences),
-        "characters": sum(map(len, sentences)),
-        "bytes": sum(len(sentence.encode()) for sentence in sentences),
-    }

@@ -1,10 +1,12 @@
 """How a vocabulary cuts text, before and after adaptation; needs tokenizers but no model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.encoding import plain_ids
+from lexigraft.evaluation.new_tokens import count_new
+from lexigraft.vocabulary.token_bytes import token_bytes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -14,6 +16,7 @@ def fragmentation(
     source: "PreTrainedTokenizerFast",
     target: "PreTrainedTokenizerFast",
     *,
+    new: Set[int],
     heldout: Sequence[str],
     english: Sequence[str] = (),
     train: Sequence[str] = (),
@@ -24,8 +27,9 @@ def fragmentation(
     Parameters
     ----------
     source, target
-        Tokenizers of the source model and of the adapted one. Tokens of `target` from the size of
-        `source` on are its new tokens.
+        Tokenizers of the source model and of the adapted one, which expands or replaces it.
+    new
+        Ids of the tokens of `target` that the source does not have.
     heldout
         Target-language sentences that nothing was fitted on.
     english
@@ -45,8 +49,9 @@ def fragmentation(
         Of `target`: `new_token_share_input`, the share of held-out tokens that are new;
         `unused_new_tokens`, the share of new tokens that the training text never uses; and
         `new_tokens`, their number.
-        Of English: `english_sentences_changed`, the share of sentences whose ids differ, and
-        `english_tokens_growth`, relative growth in tokens (0 is none, -0.1 is a tenth fewer).
+        Of English: `english_sentences_changed`, the share of sentences that are cut otherwise (into
+        other texts, the space before a word aside), and `english_tokens_growth`, relative growth in
+        tokens (0 is none, -0.1 is a tenth fewer).
         `english_parity`, tokens of the translations per token of their English, and
         `source_english_parity`. Metrics whose text is empty are left out. Special tokens never
         count.
@@ -59,10 +64,8 @@ def fragmentation(
     words = sum(len(sentence.split()) for sentence in heldout)
     if not words:
         raise UserError("heldout.txt: has no words to measure; give the language more text")
-    first_new = len(source)
-    new = range(first_new, len(target))
-    before, _ = _count(source, heldout, first_new)
-    after, after_new = _count(target, heldout, first_new)
+    before, _ = _count(source, heldout, frozenset())
+    after, after_new = _count(target, heldout, new)
     metrics: dict[str, float | int] = {
         **_rates(after, heldout, words, ""),
         **_rates(before, heldout, words, "source_"),
@@ -70,18 +73,18 @@ def fragmentation(
         "new_token_share_input": after_new / after,
     }
     if train and new:
-        used = {token for ids in plain_ids(target, train) for token in ids if token >= first_new}
-        metrics["unused_new_tokens"] = 1 - len(used) / len(new)
+        used = {token for ids in plain_ids(target, train) for token in ids}
+        metrics["unused_new_tokens"] = 1 - len(used & new) / len(new)
     if english:
         old, now = list(plain_ids(source, english)), list(plain_ids(target, english))
-        changed = sum(one != other for one, other in zip(old, now, strict=True))
-        metrics["english_sentences_changed"] = changed / len(english)
+        cuts = zip(_cuts(source, old), _cuts(target, now), strict=True)
+        metrics["english_sentences_changed"] = sum(one != two for one, two in cuts) / len(english)
         metrics["english_tokens_growth"] = sum(map(len, now)) / sum(map(len, old)) - 1
     if parallel:
         originals, translations = zip(*parallel, strict=True)
         for prefix, tokenizer in (("", target), ("source_", source)):
-            translated, _ = _count(tokenizer, translations, first_new)
-            original, _ = _count(tokenizer, originals, first_new)
+            translated, _ = _count(tokenizer, translations, frozenset())
+            original, _ = _count(tokenizer, originals, frozenset())
             metrics[f"{prefix}english_parity"] = translated / original
     return metrics
 
@@ -96,11 +99,23 @@ def _rates(tokens: int, texts: Sequence[str], words: int, prefix: str) -> dict[s
 
 
 def _count(
-    tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], first_new: int
+    tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], new: Set[int]
 ) -> tuple[int, int]:
     """How many tokens the texts have, and how many of them are new."""
-    tokens = new = 0
+    tokens = found = 0
     for ids in plain_ids(tokenizer, texts):
         tokens += len(ids)
-        new += sum(token >= first_new for token in ids)
-    return tokens, new
+        found += count_new(ids, new)
+    return tokens, found
+
+
+def _cuts(
+    tokenizer: "PreTrainedTokenizerFast", encoded: Iterable[list[int]]
+) -> Iterator[list[bytes]]:
+    """What the tokens of each text stand for, white space at their ends aside.
+
+    SentencePiece puts a space before the first word, WordPiece leaves spaces out.
+    """
+    pieces = [piece.strip() for piece in token_bytes(tokenizer)]
+    for ids in encoded:
+        yield [pieces[token] for token in ids if pieces[token]]

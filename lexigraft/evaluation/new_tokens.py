@@ -1,17 +1,17 @@
 """Tells the tokens that a cell's vocabulary added from those that its source model had."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from pathlib import Path
 
 from lexigraft.training.store import read_card, reference
 
 
-def source_size(cell: str | Path) -> int | None:
-    """Size of the source vocabulary of a trained cell; None where the vocabulary was not changed.
+def new_ids(cell: str | Path) -> frozenset[int]:
+    """Ids of the tokens of a trained cell that its source vocabulary does not have.
 
-    Tokens of this id and above are new. The cell's card names the folder of its tokenizer, and an
-    expanded tokenizer lies beside a `vocabulary.json`.
+    None where the vocabulary was not changed. The cell's card names the folder of its tokenizer,
+    and a changed tokenizer lies beside a `vocabulary.json`.
 
     Raises
     ------
@@ -19,12 +19,18 @@ def source_size(cell: str | Path) -> int | None:
         The cell has no readable card, or its tokenizer is gone.
     """
     folder = Path(cell)
-    vocabulary = reference(folder, read_card(folder), "tokenizer") / "vocabulary.json"
-    if not vocabulary.exists():
-        return None
-    return json.loads(vocabulary.read_text(encoding="utf-8"))["source_size"]
+    return listed(reference(folder, read_card(folder), "tokenizer"))
 
 
-def count_new(tokens: Iterable[int], size: int | None) -> int:
-    """How many of the tokens a source vocabulary of this size does not have."""
-    return 0 if size is None else sum(token >= size for token in tokens)
+def listed(vocabulary: str | Path) -> frozenset[int]:
+    """Ids of the new tokens that the `vocabulary.json` of a folder lists; none without the file."""
+    file = Path(vocabulary) / "vocabulary.json"
+    if not file.exists():
+        return frozenset()
+    described = json.loads(file.read_text(encoding="utf-8"))
+    return frozenset(token["id"] for token in described["new_tokens"])
+
+
+def count_new(tokens: Iterable[int], new: Set[int]) -> int:
+    """How many of the tokens are new."""
+    return sum(token in new for token in tokens)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.evaluation.generation import generate
-from lexigraft.evaluation.new_tokens import count_new, source_size
+from lexigraft.evaluation.new_tokens import count_new, new_ids
 from lexigraft.provenance import sha256_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def predict(
         identity=f"{sha256_of(Path(job['inputs']['cell']) / 'card.json')} {job.get('code')} "
         f"{model.dtype}",
     )
-    size = source_size(job["inputs"]["cell"])
+    new = new_ids(job["inputs"]["cell"])
     rows = []
     for example, ids in zip(examples, tokenizer(prompts)["input_ids"], strict=True):
         output = generated[example["id"]]
@@ -60,8 +60,8 @@ def predict(
                 "reference": example["reference"],
                 "prompt_tokens": len(ids),
                 "output_tokens": len(output.tokens),
-                "new_prompt_tokens": count_new(ids, size),
-                "new_output_tokens": count_new(output.tokens, size),
+                "new_prompt_tokens": count_new(ids, new),
+                "new_output_tokens": count_new(output.tokens, new),
                 "steps": output.steps,
                 "finished": output.finished,
             }

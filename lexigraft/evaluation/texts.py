@@ -18,13 +18,13 @@ def sentences(corpus: str | Path, name: str) -> list[str]:
     UserError
         The file is missing.
     """
-    file = Path(corpus) / f"{name}.txt"
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UserError(f"{file}: missing; run the corpus stage of this language again") from None
-    # Only "\n" ends a sentence here: splitlines() would also split at U+2028 and the like.
-    return [line for line in text.split("\n") if line]
+    return _lines(Path(corpus) / f"{name}.txt")
+
+
+def member_sentences(corpus: str | Path) -> dict[str, list[str]]:
+    """The held-out lines of each language of a group; none where the corpus is of one language."""
+    files = sorted((Path(corpus) / "members").glob("*/heldout.txt"))
+    return {file.parent.name: _lines(file) for file in files}
 
 
 def translation_pairs(corpus: str | Path) -> list[dict[str, str]]:
@@ -47,6 +47,15 @@ def draw(rows: list[Row], count: int | None, job: dict[str, Any], what: str) -> 
         return list(rows)
     chosen = generator(*job["seed"], what).choice(len(rows), size=count, replace=False)
     return [rows[index] for index in sorted(chosen.tolist())]
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{file}: missing; run the corpus stage of this language again") from None
+    # Only "\n" ends a sentence here: splitlines() would also split at U+2028 and the like.
+    return [line for line in text.split("\n") if line]
 
 
 def _rows(corpus: str | Path, task: str) -> list[dict[str, str]]:

@@ -7,6 +7,7 @@ _MODULES = {
     "methods": "lexigraft.initialization.registry",
     "Initializer": "lexigraft.initialization.interface",
     "Recipe": "lexigraft.initialization.recipe",
+    "RecipePair": "lexigraft.initialization.recipe_pair",
     "Rows": "lexigraft.initialization.rows",
     "shared_tokens": "lexigraft.initialization.pairing",
     "save_initialization": "lexigraft.initialization.storage",

@@ -4,6 +4,7 @@ from typing import Any
 
 from lexigraft.initialization.explanation import readable
 from lexigraft.initialization.interface import Initializer
+from lexigraft.vocabulary.token_bytes import special_ids
 
 _COUNT = 12
 _PARTS = 12
@@ -13,6 +14,7 @@ def examples(fitted: Initializer) -> list[dict[str, Any]]:
     """Up to a dozen new tokens, half of them spread over frequency, half over length.
 
     Ids of new tokens are in the order in which the vocabulary was built, most frequent first.
+    Special tokens are no examples: they stand for no text.
 
     Returns
     -------
@@ -21,7 +23,8 @@ def examples(fitted: Initializer) -> list[dict[str, Any]]:
         tokens; none where the row was drawn), `more` (how many further parts there are).
     """
     pair = fitted.pair_
-    by_rank = pair.new_ids.tolist()
+    special = special_ids(pair.target_tokenizer)
+    by_rank = [token_id for token_id in pair.new_ids.tolist() if token_id not in special]
     by_length = sorted(by_rank, key=lambda i: (len(pair.target_bytes[i]), i))
     chosen = dict.fromkeys(_spread(by_rank, _COUNT // 2) + _spread(by_length, _COUNT // 2))
     shown = []

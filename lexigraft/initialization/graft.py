@@ -3,19 +3,23 @@
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.interface import Initializer, RecipeInitializer
+from lexigraft.initialization.interface import Initializer, RowInitializer
 from lexigraft.initialization.recipe import Recipe
+from lexigraft.initialization.recipe_pair import RecipePair
 from lexigraft.initialization.rows import Rows
+from lexigraft.initialization.special_tokens import follow_special_tokens
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+Initialization = Initializer | Recipe | RecipePair | Rows
+
 
 def graft(
     model: "PreTrainedModel",
     tokenizer: "PreTrainedTokenizerFast",
-    initializer: Initializer | Recipe | Rows,
+    initializer: Initialization,
 ) -> "PreTrainedModel":
     """Give a model the rows of the target vocabulary, in place.
 
@@ -31,8 +35,8 @@ def graft(
     Returns
     -------
     PreTrainedModel
-        The same object: matrices of `initializer.n_target` rows, `config.vocab_size` with them.
-        Rows of source tokens are bit-identical.
+        The same object: matrices of `initializer.n_target` rows, `config.vocab_size` with them,
+        and configs that name the target's special tokens. Copied rows are bit-identical.
 
     Raises
     ------
@@ -48,9 +52,14 @@ def graft(
     tied = head.weight is old_input
     _check_fit(old_input.shape[0], tokenizer, initializer)
     with torch.no_grad():
+        if isinstance(initializer, RowInitializer):
+            # Rows may depend on both matrices (ZeTT).
+            both = {"input": old_input} if tied else {"input": old_input, "output": head.weight}
+            initializer = initializer.rows(both)
         new_input = initializer.apply(old_input, "input")
         new_output = None if tied else initializer.apply(head.weight, "output")
-        new_bias = None if head.bias is None else _bias(head.bias, initializer)
+        by = "input" if tied else "output"
+        new_bias = None if head.bias is None else _bias(head.bias, initializer, by)
         if not tied:
             # A file may hold two matrices although its config ties them. Resizing goes by the
             # config, and would put the input rows into the head.
@@ -66,21 +75,22 @@ def graft(
             head.weight.copy_(new_output)
         if new_bias is not None:
             head.bias.copy_(new_bias)
+    follow_special_tokens(model, tokenizer, initializer.source_of)
     return model
 
 
-def _bias(bias: "torch.Tensor", initializer: Initializer | Recipe | Rows) -> "torch.Tensor":
-    """The head's bias [n_target]: by the recipe, and for drawn rows the mean bias."""
+def _bias(bias: "torch.Tensor", initializer: Initialization, which: str) -> "torch.Tensor":
+    """The head's bias [n_target]: by the head's recipe, and for drawn rows the mean bias."""
     column = bias[:, None]
-    if isinstance(initializer, Recipe | RecipeInitializer):
-        return initializer.apply(column, "output")[:, 0]
+    if not isinstance(initializer, Rows | RowInitializer):
+        return initializer.apply(column, which)[:, 0]
     mean = column.float().mean().expand(len(initializer.new_ids), 1).cpu().numpy()
-    rows = Rows({"output": mean}, initializer.new_ids, initializer.n_source, initializer.n_target)
+    rows = Rows({"output": mean}, initializer.source_of, initializer.n_source)
     return rows.apply(column, "output")[:, 0]
 
 
 def _check_fit(
-    rows: int, tokenizer: "PreTrainedTokenizerFast", initializer: Initializer | Recipe | Rows
+    rows: int, tokenizer: "PreTrainedTokenizerFast", initializer: Initialization
 ) -> None:
     if initializer.n_source != rows:
         raise UserError(
@@ -89,9 +99,10 @@ def _check_fit(
         )
     size = max(tokenizer.get_vocab().values()) + 1
     new = initializer.new_ids
-    fits = size == new[-1] + 1 if len(new) else size <= rows
-    if not fits:
-        made_for = int(new[-1]) + 1 if len(new) else rows
+    # An expansion may leave padding rows of the source behind the last token.
+    padded = initializer.n_target == rows and (size == new[-1] + 1 if len(new) else size <= rows)
+    if size != initializer.n_target and not padded:
+        made_for = int(new[-1]) + 1 if len(new) and padded else initializer.n_target
         raise UserError(
             f"tokenizer: it has {size} tokens, but the initializer was fitted for {made_for}; "
             "give the target tokenizer that it was fitted with"

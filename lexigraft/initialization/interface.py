@@ -12,10 +12,17 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.explanation import described, readable, token_id_of
+from lexigraft.initialization.auxiliaries import Roles, by_role
+from lexigraft.initialization.explanation import (
+    described,
+    parts_of,
+    readable,
+    source_text,
+    token_id_of,
+)
 from lexigraft.initialization.matrix import Matrix, check_matrix
 from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
-from lexigraft.initialization.recipe import Recipe, expansion
+from lexigraft.initialization.recipe import Recipe, assembled
 from lexigraft.initialization.rows import Rows
 from lexigraft.randomness import generator
 
@@ -30,10 +37,19 @@ class Initializer(ABC):
     ----------
     fallbacks_ : list of str
         Vocabulary strings of the new tokens that no rule of the method covers.
+    needs : tuple of str
+        Roles of the auxiliaries that the method cannot do without, such as `("target", "source")`;
+        a config entry is refused that does not name them.
+    reads : tuple of str
+        What else `fit` reads as auxiliaries of these names: the source's `matrices` (by `"input"`
+        and, unless tied, `"output"`), its `model`, a `dictionary`. Scripts bring them.
     """
 
     fallbacks_: list[str]
+    needs: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
     pair_: VocabularyPair
+    seed_: int
 
     @property
     def name(self) -> str:
@@ -55,33 +71,38 @@ class Initializer(ABC):
         Parameters
         ----------
         source_tokenizer, target_tokenizer
-            Fast tokenizers; the target expands the source.
+            Fast tokenizers; the target expands the source or replaces it, see `pair_vocabularies`.
         corpus
             Sentences of the target language, read once; only some methods use them.
         n_source
             Rows of the source matrices, padding rows included; by default the source tokenizer's
             size. New tokens whose ids fall on padding rows replace these.
         auxiliary
-            Vectors, models or dictionaries, for methods that need them.
+            For methods that need them: vectors of the target's tokens, or several auxiliaries by
+            role, such as `{"target": vectors, "source": vectors}`.
         seed
             Seed of every random draw.
 
         Raises
         ------
         UserError
-            The target does not expand the source, or the method lacks something that it needs.
+            The tokenizers do not go together, or the method lacks something that it needs.
         """
         if isinstance(corpus, str):
             raise UserError("corpus: give an iterable of sentences, not one string")
         self.pair_ = pair_vocabularies(source_tokenizer, target_tokenizer, n_source)
         self.fallbacks_ = []
-        self._fit(corpus, auxiliary, seed)
+        self.seed_ = seed
+        self._fit(corpus, by_role(auxiliary))
         return self
 
     @property
     @abstractmethod
-    def weights_(self) -> csr_array | None:
-        """The recipe `W` [n_target, n_source], float64, or None for methods that draw rows."""
+    def weights_(self) -> csr_array | dict[str, csr_array] | None:
+        """The recipe `W` [n_target, n_source], float64, or None for methods that draw rows.
+
+        By `"input"` and `"output"` for methods with a recipe for each matrix.
+        """
 
     @abstractmethod
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
@@ -134,14 +155,23 @@ class Initializer(ABC):
         """Ids of the new tokens, ascending."""
         return self._fitted().new_ids
 
+    @property
+    def source_of(self) -> np.ndarray:
+        """[n_target]: the source row that each target row copies, -1 for new tokens."""
+        return self._fitted().source_of
+
     def _fitted(self) -> VocabularyPair:
         if not hasattr(self, "pair_"):
             raise UserError("initializer: it is not fitted yet; call fit first")
         return self.pair_
 
     @abstractmethod
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Any, seed: int) -> None:
+    def _fit(self, corpus: Iterable[str] | None, auxiliary: Roles) -> None:
         """The method's own part of `fit`."""
+
+    def _draws(self, *names: str) -> np.random.Generator:
+        """A generator of the method's own: same seed, method and names, same draws."""
+        return generator(self.seed_, "initialization", self.name, *names)
 
     @abstractmethod
     def _explain(self, token_id: int, text: str) -> str: ...
@@ -171,25 +201,16 @@ class RecipeInitializer(Initializer):
 
     def parts(self, token_id: int) -> list[tuple[str, float]]:
         """Texts and weights of the source rows that a target row is made of, heaviest first."""
-        pieces = self._fitted().source_bytes
-        row = self.recipe_.rows(np.array([token_id]))
-        return [
-            (_source_text(pieces, int(row.indices[i])), float(row.data[i]))
-            for i in np.argsort(-row.data, kind="stable")
-        ]
+        return parts_of(self.recipe_, token_id, self._fitted().source_bytes)
 
     def statistics(self) -> dict[str, Any]:
         """What `Recipe.statistics` counts, with the text of the largest hub in place of its id."""
-        pieces = self._fitted().source_bytes
-        found = self.recipe_.statistics(self._fallback_ids)
-        hub = found.pop("largest_hub_id")
-        found["largest_hub_token"] = None if hub is None else _source_text(pieces, hub)
-        return found
+        return counted(self.recipe_, self._fallback_ids, self._fitted().source_bytes)
 
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Any, seed: int) -> None:
+    def _fit(self, corpus: Iterable[str] | None, auxiliary: Roles) -> None:
         pair = self.pair_
         rows, fallback = self._new_rows(pair, corpus, auxiliary)
-        self.recipe_ = expansion(rows, pair.new_ids, pair.n_target, pair.source_ids)
+        self.recipe_ = assembled(rows, pair.source_of, pair.source_ids)
         self._fallback_ids = pair.new_ids[fallback]
         self.fallbacks_ = [pair.new_tokens[i] for i in np.flatnonzero(fallback)]
 
@@ -198,14 +219,14 @@ class RecipeInitializer(Initializer):
 
     @abstractmethod
     def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Any
+        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Roles
     ) -> tuple[csr_array, np.ndarray]:
-        """Recipe rows of the new tokens, as `recipe.expansion` takes them, and which fell back.
+        """Recipe rows of the new tokens, as `recipe.assembled` takes them, and which fell back.
 
         Returns
         -------
         rows : csr_array
-            [len(new_ids), n_source + 1], rows summing to one.
+            [len(new_ids), n_source + 1]; rows sum to one, unless the method says otherwise.
         fallback : ndarray of bool
             [len(new_ids)], true where no rule of the method covers the token.
         """
@@ -213,8 +234,6 @@ class RecipeInitializer(Initializer):
 
 class RowInitializer(Initializer):
     """A method that draws rows of its own for each matrix. A tied model has one matrix, `input`."""
-
-    seed_: int
 
     @property
     def weights_(self) -> None:
@@ -239,23 +258,22 @@ class RowInitializer(Initializer):
         new = {}
         for which, matrix in matrices.items():
             check_matrix(matrix, pair.n_source)
-            draws = generator(self.seed_, "initialization", self.name, which)
-            new[which] = self._draw(matrix, draws)
-        return Rows(new, pair.new_ids, pair.n_source, pair.n_target)
+            new[which] = self._draw(matrix, self._draws(which))
+        return Rows(new, pair.source_of, pair.n_source)
 
     def parts(self, token_id: int) -> list[tuple[str, float]]:
         """No parts for a new token, which is drawn; a source token is itself."""
         pair = self._fitted()
-        if token_id in pair.new_ids:
-            return []
-        return [(_source_text(pair.source_bytes, token_id), 1.0)]
+        copied = int(pair.source_of[token_id])
+        return [] if copied < 0 else [(source_text(pair.source_bytes, copied), 1.0)]
 
     def statistics(self) -> dict[str, Any]:
-        """The number of new tokens; there is no recipe to count more of."""
-        return {"new_tokens": len(self._fitted().new_ids)}
+        """The number of new tokens and the share of fallbacks: no recipe has more to count."""
+        k = len(self._fitted().new_ids)
+        return {"new_tokens": k, "share_fallback": len(self.fallbacks_) / k if k else None}
 
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Any, seed: int) -> None:
-        self.seed_ = seed
+    def _fit(self, corpus: Iterable[str] | None, auxiliary: Roles) -> None:
+        """Nothing: rows are made when a matrix is there."""
 
     def _explain(self, token_id: int, text: str) -> str:
         parts = self.parts(token_id)
@@ -271,6 +289,9 @@ class RowInitializer(Initializer):
         """The new rows [len(new_ids), h], float64, for one source matrix."""
 
 
-def _source_text(pieces: list[bytes], row: int) -> str:
-    """Text of a source row; padding rows stand for no token."""
-    return readable(pieces[row]) if row < len(pieces) else f"row {row}"
+def counted(recipe: Recipe, fallback_ids: np.ndarray, pieces: list[bytes]) -> dict[str, Any]:
+    """What `Recipe.statistics` counts, with the text of the largest hub in place of its id."""
+    found = recipe.statistics(fallback_ids)
+    hub = found.pop("largest_hub_id")
+    found["largest_hub_token"] = None if hub is None else source_text(pieces, hub)
+    return found

@@ -3,7 +3,6 @@
 Tokens are compared by the bytes they stand for, never by spelling: `Ġword` and `▁word` are one.
 """
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,13 +10,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.vocabulary.bpe import is_byte_level
-from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
+from lexigraft.vocabulary.token_bytes import is_fallback, special_ids, spelling, token_bytes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+# Roles of special tokens, and the source's roles that serve each, the best first. In encoders
+# [CLS] begins a text and [SEP] ends it. A token with several roles goes by the first of them here.
+_ROLES = {
+    "eos": ("eos", "sep"),
+    "bos": ("bos", "cls"),
+    "sep": ("sep", "eos"),
+    "cls": ("cls", "bos"),
+    "pad": ("pad",),
+    "mask": ("mask",),
+    "unk": ("unk",),
+}
 
 
 def pair_vocabularies(
@@ -25,7 +33,12 @@ def pair_vocabularies(
     target_tokenizer: "PreTrainedTokenizerFast",
     n_source: int | None = None,
 ) -> "VocabularyPair":
-    """Pair a tokenizer with its expansion.
+    """Pair a tokenizer with the one that takes over from it: its expansion, or another altogether.
+
+    A target in which every source token has kept its id expands the source: all rows of the source
+    matrix stay where they are, padding rows too. Any other target replaces it: its rows are those
+    of its own tokens, of which the shared ones copy the source token that stands for the same
+    bytes.
 
     Parameters
     ----------
@@ -35,8 +48,8 @@ def pair_vocabularies(
     Raises
     ------
     UserError
-        The matrix has fewer rows than the source tokenizer has ids, the target moves or lacks
-        tokens of the source, or its ids leave a gap behind the last source row.
+        The matrix has fewer rows than the source tokenizer has ids, or the target's ids leave a gap
+        (in an expansion: behind the last source row).
     """
     source_ids = np.array(sorted(source_tokenizer.get_vocab().values()), dtype=np.int64)
     target_ids = np.array(sorted(target_tokenizer.get_vocab().values()), dtype=np.int64)
@@ -49,22 +62,27 @@ def pair_vocabularies(
         )
     source_bytes, target_bytes = token_bytes(source_tokenizer), token_bytes(target_tokenizer)
     shared = _match(source_tokenizer, target_tokenizer, source_bytes, target_bytes)
-    _check_expansion(source_tokenizer, source_ids, shared)
-    n_target = max(rows, int(target_ids[-1]) + 1)
-    new_ids = target_ids[target_ids >= source_size]
-    gaps = np.setdiff1d(np.arange(rows, n_target), new_ids)
+    expands = all(shared.get(source_id) == source_id for source_id in source_ids.tolist())
+    size = int(target_ids[-1]) + 1
+    source_of = np.full(max(rows, size) if expands else size, -1, dtype=np.int64)
+    if expands:
+        source_of[:rows] = np.arange(rows)
+        source_of[target_ids[target_ids >= source_size]] = -1
+    else:
+        source_of[list(shared)] = list(shared.values())
+    gaps = np.setdiff1d(np.flatnonzero(source_of < 0), target_ids)
     if len(gaps):
         raise UserError(
-            f"target tokenizer: no token has id {gaps[0]}, but the largest id is {n_target - 1}; "
+            f"target tokenizer: no token has id {gaps[0]}, but the largest id is {size - 1}; "
             "give a tokenizer whose ids leave no gap"
         )
     return VocabularyPair(
         source_tokenizer,
         target_tokenizer,
         rows,
-        n_target,
+        expands,
         source_ids,
-        new_ids,
+        source_of,
         source_bytes,
         target_bytes,
     )
@@ -76,12 +94,14 @@ class VocabularyPair:
 
     Attributes
     ----------
-    n_source, n_target
-        Rows of the matrices, padding rows included; rows are token ids.
+    n_source
+        Rows of the source matrices, padding rows included; rows are token ids.
+    expands
+        Whether the target keeps every source token under its id; else it replaces the source.
     source_ids
         Ids of all source tokens, ascending: the source matrix without its padding rows.
-    new_ids
-        Ids of the tokens of the target that the source lacks, ascending. Every other row is a copy.
+    source_of
+        [n_target]: the source row that each target row copies, -1 for new tokens.
     source_bytes, target_bytes
         What each token stands for, by id.
     """
@@ -89,11 +109,30 @@ class VocabularyPair:
     source_tokenizer: "PreTrainedTokenizerFast"
     target_tokenizer: "PreTrainedTokenizerFast"
     n_source: int
-    n_target: int
+    expands: bool
     source_ids: np.ndarray
-    new_ids: np.ndarray
+    source_of: np.ndarray
     source_bytes: list[bytes]
     target_bytes: list[bytes]
+
+    @property
+    def n_target(self) -> int:
+        """Rows of the target matrices: in an expansion those of the source and the new tokens."""
+        return len(self.source_of)
+
+    @cached_property
+    def new_ids(self) -> np.ndarray:
+        """Ids of the tokens of the target that the source lacks, ascending."""
+        return np.flatnonzero(self.source_of < 0)
+
+    @cached_property
+    def shared_ids(self) -> np.ndarray:
+        """Target ids of the tokens that copy a source token, special ones left out, ascending."""
+        target_ids = np.array(sorted(self.target_tokenizer.get_vocab().values()), dtype=np.int64)
+        special = list(self.target_special_ids)
+        ordinary = ~np.isin(target_ids, special) & (self.source_of[target_ids] >= 0)
+        kept = target_ids[ordinary]
+        return kept[~np.isin(self.source_of[kept], list(self.source_special_ids))]
 
     @cached_property
     def new_tokens(self) -> list[str]:
@@ -106,9 +145,19 @@ class VocabularyPair:
         return special_ids(self.source_tokenizer)
 
     @cached_property
-    def byte_level(self) -> bool:
-        """Whether the source's vocabulary strings are written in the byte alphabet."""
-        return is_byte_level(json.loads(self.source_tokenizer.backend_tokenizer.to_str()))
+    def target_special_ids(self) -> set[int]:
+        """Ids of the target's special tokens, its unknown token included."""
+        return special_ids(self.target_tokenizer)
+
+    @cached_property
+    def source_spelling(self) -> str:
+        """How vocabulary strings of the source are written, see `token_bytes.spelling`."""
+        return spelling(self.source_tokenizer)
+
+    @cached_property
+    def target_spelling(self) -> str:
+        """How vocabulary strings of the target are written."""
+        return spelling(self.target_tokenizer)
 
 
 def shared_tokens(
@@ -116,9 +165,11 @@ def shared_tokens(
 ) -> dict[int, int]:
     """Source id of every target token that stands for the same bytes as a source token.
 
-    Special tokens match special tokens only: by their string, else by their role (end of text,
-    padding, …). Where several source tokens stand for the same bytes (`A` and `<0x41>`), the one
-    with the same id is taken, else the one spelled alike, else the first.
+    Special tokens match special tokens only: by their string, else by their role (a text's end,
+    padding, …; what begins a text in one is `[CLS]` in the other). An unknown token that is also
+    the source's end of a text, as in GPT-2, matches none. Where several source tokens stand for the
+    same bytes (`A` and `<0x41>`), the one spelled alike is taken, else the first that is no
+    fallback byte: the byte of a letter that has a token is never used.
 
     Returns
     -------
@@ -141,28 +192,32 @@ def _match(
 ) -> dict[int, int]:
     source_vocabulary = source_tokenizer.get_vocab()
     source_keys = _keys(source_tokenizer, source_bytes)
-    first: dict[tuple[bool, bytes], int] = {}
-    for source_id, key in source_keys.items():
-        first.setdefault(key, source_id)
+    written = spelling(source_tokenizer)
+    fallbacks = {i for token, i in source_vocabulary.items() if is_fallback(token, written)}
+    best: dict[tuple[bool, bytes], int] = {}
+    for source_id in sorted(source_keys, key=lambda i: (i in fallbacks, i)):
+        best.setdefault(source_keys[source_id], source_id)
     target_keys = _keys(target_tokenizer, target_bytes)
     shared: dict[int, int] = {}
     for token, target_id in target_tokenizer.get_vocab().items():
-        key = target_keys[target_id]
-        if key not in first:
-            continue
-        alike = source_vocabulary.get(token)
-        if source_keys.get(target_id) == key:
-            shared[target_id] = target_id
-        elif alike is not None and source_keys[alike] == key:
+        key, alike = target_keys[target_id], source_vocabulary.get(token)
+        if alike is not None and source_keys[alike] == key:
             shared[target_id] = alike
-        else:
-            shared[target_id] = first[key]
-    for role in _ROLES:
-        source_id = getattr(source_tokenizer, f"{role}_token_id")
-        target_id = getattr(target_tokenizer, f"{role}_token_id")
-        if source_id is not None and target_id is not None and target_keys[target_id][0]:
-            shared.setdefault(target_id, source_id)
+        elif key in best:
+            shared[target_id] = best[key]
+    for role, serving in _ROLES.items():
+        served = _role(target_tokenizer, role)
+        found = [i for i in (_role(source_tokenizer, name) for name in serving) if i is not None]
+        ends = [_role(source_tokenizer, name) for name in ("bos", "eos", "pad")]
+        if served is None or not found or (role == "unk" and found[0] in ends):
+            continue
+        shared.setdefault(served, found[0])
     return shared
+
+
+def _role(tokenizer: "PreTrainedTokenizerFast", role: str) -> int | None:
+    """Id of the special token that has a role."""
+    return getattr(tokenizer, f"{role}_token_id")
 
 
 def _keys(
@@ -171,15 +226,3 @@ def _keys(
     """What tokens are compared by: whether they are special, and the bytes they stand for."""
     special = special_ids(tokenizer)
     return {i: (i in special, pieces[i]) for i in sorted(tokenizer.get_vocab().values())}
-
-
-def _check_expansion(
-    source_tokenizer: "PreTrainedTokenizerFast", source_ids: np.ndarray, shared: dict[int, int]
-) -> None:
-    for source_id in source_ids.tolist():
-        if shared.get(source_id) != source_id:
-            token = source_tokenizer.convert_ids_to_tokens(source_id)
-            raise UserError(
-                f"target tokenizer: id {source_id} is not the source's token '{token}', so it does "
-                "not expand the source tokenizer; give one made from it by expand_tokenizer"
-            )

@@ -4,6 +4,7 @@
 lean on many rows at once: the mean of all rows is one row of `right`, however many tokens use it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -14,6 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array, vstack
 
 from lexigraft.atomic import replacing
+from lexigraft.initialization.factorization import leading_axes, projected
 from lexigraft.initialization.matrix import (
     Matrix,
     blocks,
@@ -24,9 +26,9 @@ from lexigraft.initialization.matrix import (
     working_type,
     write_rows,
 )
+from lexigraft.initialization.statistics import recipe_statistics
 
 _NONZEROS_AT_ONCE = 1 << 22
-_SUM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,15 @@ class Recipe:
         csr_array [m, n_source], float64; None where m = n_source and `left` is `W` itself.
     new_ids
         Ids of the new tokens, ascending. All other rows copy one source row.
+    rank
+        None, or of how many leading right singular vectors of the matrix the new rows are made
+        (OFA): `W` then says what is projected onto these.
     """
 
     left: csr_array
     right: csr_array | None
     new_ids: np.ndarray
+    rank: int | None = None
 
     @property
     def n_target(self) -> int:
@@ -92,17 +98,31 @@ class Recipe:
         """
         check_matrix(matrix, self.n_source)
         out = empty_like(matrix, self.n_target)
-        copied = np.flatnonzero(self._copied >= 0)
-        copy_rows(out, copied, matrix, self._copied[copied])
-        mixed = np.flatnonzero(self._copied < 0)
-        if len(mixed):
-            self._mix(matrix, out, mixed)
+        copied = np.flatnonzero(self.copied >= 0)
+        copy_rows(out, copied, matrix, self.copied[copied])
+        mixed = np.flatnonzero(self.copied < 0)
+        for columns, values in self._sums(matrix, mixed):
+            write_rows(out, mixed, columns, values)
         return out
 
-    def _mix(self, matrix: Matrix, out: Matrix, mixed: np.ndarray) -> None:
-        """Write the weighted sums, a block of columns at a time, reading only rows they use."""
+    def new_rows(self, matrix: Matrix, which: str) -> Iterator[tuple[slice, np.ndarray]]:
+        """The new rows [len(new_ids), width] of a matrix, a block of columns at a time."""
+        check_matrix(matrix, self.n_source)
+        return self._sums(matrix, self.new_ids)
+
+    def _sums(self, matrix: Matrix, ids: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Rows of some tokens, a block of columns at a time."""
+        if not len(ids):
+            return
+        sums = self._products(matrix, ids)
+        if self.rank is not None and self.rank < matrix.shape[1]:
+            sums = projected(sums, leading_axes(matrix, self.rank))
+        yield from sums
+
+    def _products(self, matrix: Matrix, ids: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Weighted sums, a block of columns at a time, reading only the rows that they use."""
         kind = working_type(matrix)
-        left, right = self.left[mixed].astype(kind), None
+        left, right = self.left[ids].astype(kind), None
         if self.right is not None:
             factors = np.unique(left.indices)
             left, right = left[:, factors], self.right[factors].astype(kind)
@@ -111,87 +131,34 @@ class Recipe:
             left = left[:, used]
         else:
             right = right[:, used]
-        for columns in blocks(matrix.shape[1], max(len(used), len(mixed))):
+        for columns in blocks(matrix.shape[1], max(len(used), len(ids))):
             block = read_rows(matrix, used, columns)
             if right is not None:
                 block = right @ block
-            write_rows(out, mixed, columns, left @ block)
+            yield columns, left @ block
 
     @cached_property
-    def _copied(self) -> np.ndarray:
+    def copied(self) -> np.ndarray:
         """For each target row the source row that it copies, or -1 where it mixes several."""
         column = _single_ones(self.left)
-        if self.right is None:
-            return column
-        through = _single_ones(self.right)
-        return np.where(column >= 0, through[column], -1)
+        if self.right is not None:
+            column = np.where(column >= 0, _single_ones(self.right)[column], -1)
+        if self.rank is not None:
+            column[self.new_ids] = -1  # one source row, projected, is no copy
+        return column
+
+    @cached_property
+    def source_of(self) -> np.ndarray:
+        """[n_target]: the source row that each target row copies, -1 for new tokens."""
+        source_of = self.copied.copy()
+        source_of[self.new_ids] = -1
+        return source_of
 
     def statistics(self, fallback_ids: np.ndarray) -> dict[str, Any]:
-        """How the new rows lean on the source rows.
+        """How the new rows lean on the source rows, see `statistics.recipe_statistics`."""
+        return recipe_statistics(self, fallback_ids)
 
-        Parameters
-        ----------
-        fallback_ids
-            Ids of the new tokens that got the method's fallback.
-
-        Returns
-        -------
-        dict
-            new_tokens; share_fallback, share_copy (one source row as it is) and share_recipe (the
-            rest), which sum to one; mean_nonzeros and mean_entropy (in nats) of a new row;
-            share_in_hull (rows non-negative and summing to one: what paper 004 calls a good
-            initialization); largest_hub (new tokens that lean on the source token used most) and
-            largest_hub_id. All but the first are None where nothing is new.
-        """
-        k = len(self.new_ids)
-        if not k:
-            empty = ("share_recipe", "share_copy", "share_fallback", "mean_nonzeros")
-            more = ("mean_entropy", "share_in_hull", "largest_hub", "largest_hub_id")
-            return {"new_tokens": 0, **dict.fromkeys(empty + more)}
-        ids, times = self._distinct()
-        nonzeros, entropy = np.zeros(len(ids)), np.zeros(len(ids))
-        in_hull = np.zeros(len(ids), dtype=bool)
-        hubs = np.zeros(self.n_source, dtype=np.int64)
-        for block in self._row_blocks(ids):
-            rows = self.rows(ids[block])
-            rows.eliminate_zeros()
-            of = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-            size = rows.shape[0]
-            nonzeros[block] = np.diff(rows.indptr)
-            magnitude = np.abs(rows.data)
-            entropy[block] = -np.bincount(of, magnitude * np.log(magnitude), minlength=size)
-            lowest = np.zeros(size)
-            np.minimum.at(lowest, of, rows.data)
-            total = np.bincount(of, rows.data, minlength=size)
-            in_hull[block] = (lowest >= 0) & (np.abs(total - 1) < _SUM_TOLERANCE)
-            leaning = np.bincount(rows.indices, times[block][of], minlength=self.n_source)
-            hubs += leaning.astype(np.int64)
-        own = np.setdiff1d(self.new_ids, fallback_ids)
-        copies = int((self._copied[own] >= 0).sum())
-        return {
-            "new_tokens": k,
-            "share_recipe": (len(own) - copies) / k,
-            "share_copy": copies / k,
-            "share_fallback": (k - len(own)) / k,
-            "mean_nonzeros": float(nonzeros @ times / k),
-            "mean_entropy": float(entropy @ times / k),
-            "share_in_hull": float(in_hull @ times / k),
-            "largest_hub": int(hubs.max()),
-            "largest_hub_id": int(hubs.argmax()),
-        }
-
-    def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
-        """New tokens with different rows, and how many share each: thousands may lean on all."""
-        left = self.left[self.new_ids]
-        first: dict[tuple[bytes, bytes], int] = {}
-        times: dict[int, int] = {}
-        for i, (start, end) in enumerate(pairwise(left.indptr.tolist())):
-            row = (left.indices[start:end].tobytes(), left.data[start:end].tobytes())
-            same = first.setdefault(row, i)
-            times[same] = times.get(same, 0) + 1
-        return self.new_ids[list(times)], np.array(list(times.values()), dtype=np.int64)
-
-    def _row_blocks(self, ids: np.ndarray) -> list[slice]:
+    def row_blocks(self, ids: np.ndarray) -> list[slice]:
         """Slices of `ids` whose rows of `W` together have a bounded number of nonzeros."""
         left = self.left[ids]
         if self.right is None:
@@ -205,11 +172,7 @@ class Recipe:
 
     def save(self, path: str | Path) -> None:
         """Write the recipe as a compressed `.npz` of plain arrays; same recipe, same bytes."""
-        arrays = {"new_ids": self.new_ids, **_arrays("left", self.left)}
-        if self.right is not None:
-            arrays |= _arrays("right", self.right)
-        with replacing(path) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
+        write_arrays(self.arrays(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> "Recipe":
@@ -221,11 +184,18 @@ class Recipe:
             The file is missing, cut off, damaged or something else. `load_initialization` turns
             these into an error for the user.
         """
-        with Path(path).open("rb") as file:
-            stored = np.load(file, allow_pickle=False)
-            if not isinstance(stored, np.lib.npyio.NpzFile):
-                raise ValueError("not an npz archive")
-            arrays = dict(stored)
+        return cls.of_arrays(read_arrays(path))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The recipe as plain arrays by name."""
+        arrays = {"new_ids": self.new_ids, **_arrays("left", self.left)}
+        if self.right is not None:
+            arrays |= _arrays("right", self.right)
+        return arrays if self.rank is None else arrays | {"rank": np.array(self.rank)}
+
+    @classmethod
+    def of_arrays(cls, arrays: dict[str, np.ndarray]) -> "Recipe":
+        """The recipe of what `arrays` gave; raises what `load` does."""
         left = _matrix(arrays, "left")
         right = _matrix(arrays, "right") if "right_shape" in arrays else None
         new_ids = arrays["new_ids"].astype(np.int64)
@@ -233,39 +203,53 @@ class Recipe:
             raise ValueError("its two factors do not fit together")
         if new_ids.ndim != 1 or (new_ids < 0).any() or (new_ids >= left.shape[0]).any():
             raise ValueError("its new ids are no rows of it")
-        return cls(left, right, new_ids)
+        rank = int(arrays["rank"]) if "rank" in arrays else None
+        if rank is not None and rank < 1:
+            raise ValueError("its rank is not above zero")
+        return cls(left, right, new_ids, rank)
 
 
-def expansion(
-    rows: csr_array, new_ids: np.ndarray, n_target: int, source_ids: np.ndarray
-) -> Recipe:
-    """The recipe of an expanded vocabulary from the recipes of its new tokens.
+def assembled(rows: csr_array, source_of: np.ndarray, source_ids: np.ndarray) -> Recipe:
+    """The recipe of a whole vocabulary from the recipes of its new tokens.
 
     Parameters
     ----------
     rows
-        [len(new_ids), n_source + 1]: weights on source rows; the last column is a weight on the
-        mean of all source tokens.
-    new_ids
-        Ids of the new tokens, ascending. All other rows copy the source row of the same id.
-    n_target
-        Rows of the target matrix.
+        [number of new tokens, n_source + 1]: weights on source rows; the last column is a weight on
+        the mean of all source tokens.
+    source_of
+        [n_target]: the source row that each target row copies, -1 for new tokens.
     source_ids
         Ids of all source tokens: the rows that the mean of all is over.
     """
     n_source = rows.shape[1] - 1
-    old = np.setdiff1d(np.arange(n_target), new_ids)
-    columns = np.concatenate([old, rows.indices])
+    new_ids, old = np.flatnonzero(source_of < 0), np.flatnonzero(source_of >= 0)
+    columns = np.concatenate([source_of[old], rows.indices])
     of = np.concatenate([old, new_ids[np.repeat(np.arange(len(new_ids)), np.diff(rows.indptr))]])
     weights = np.concatenate([np.ones(len(old)), rows.data])
     leans_on_all = bool((rows.indices == n_source).any())
-    left = csr_array((weights, (of, columns)), shape=(n_target, n_source + leans_on_all))
+    left = csr_array((weights, (of, columns)), shape=(len(source_of), n_source + leans_on_all))
     if not leans_on_all:
         return Recipe(left, None, new_ids)
     share = np.full(len(source_ids), 1 / len(source_ids))
     all_rows = csr_array((share, (np.zeros_like(source_ids), source_ids)), shape=(1, n_source))
     right = csr_array(vstack([eye_array(n_source, format="csr"), all_rows], format="csr"))
     return Recipe(left, right, new_ids)
+
+
+def write_arrays(arrays: dict[str, np.ndarray], path: str | Path) -> None:
+    """Write arrays as one compressed `.npz`; same arrays, same bytes."""
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """Read what `write_arrays` wrote, never a pickle; raises what `Recipe.load` does."""
+    with Path(path).open("rb") as file:
+        stored = np.load(file, allow_pickle=False)
+        if not isinstance(stored, np.lib.npyio.NpzFile):
+            raise ValueError("not an npz archive")
+        return dict(stored)
 
 
 def _single_ones(matrix: csr_array) -> np.ndarray:

@@ -3,6 +3,8 @@
 No table of methods and no import of one here: adding or editing a method touches its own file only.
 """
 
+import ast
+from functools import cache
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -29,7 +31,8 @@ def initializer(name: str, **options: Any) -> "Initializer":
     Raises
     ------
     UserError
-        There is no such method, it has no such option, or the option has no such value.
+        There is no such method, it has no such option, it lacks one that it cannot do without, or
+        the option has no such value.
 
     Examples
     --------
@@ -38,12 +41,16 @@ def initializer(name: str, **options: Any) -> "Initializer":
     """
     module = method_file(name).removesuffix(".py").replace("/", ".")
     method = getattr(import_module(module), name.title().replace("-", ""))
-    valid = list(signature(method).parameters)
+    parameters = signature(method).parameters
+    valid = list(parameters)
     for option in options:
         if option not in valid:
             if not valid:
                 raise UserError(f"initializer '{name}' has no options; take out '{option}'")
             raise unknown(f"initializer '{name}'", option, valid, "one of its options")
+    for option, parameter in parameters.items():
+        if parameter.default is parameter.empty and option not in options:
+            raise UserError(f"initializer '{name}': option '{option}' is missing; name it")
     return method(**options)
 
 
@@ -52,6 +59,34 @@ def methods() -> list[str]:
     return sorted(
         file.stem.replace("_", "-") for file in _FOLDER.glob("*.py") if file.stem != "__init__"
     )
+
+
+def needed_roles(name: str) -> tuple[str, ...]:
+    """Roles of the auxiliaries that a method cannot do without: `needs` of its class.
+
+    Read off the text of its file, since importing it brings numpy and the Snakefile is to stay
+    light: `needs = (…)` must be written out as a tuple of strings.
+
+    Raises
+    ------
+    UserError
+        There is no such method.
+    """
+    return _declared(name, "needs")
+
+
+def read_roles(name: str) -> tuple[str, ...]:
+    """What else a method reads: `reads` of its class, found as `needed_roles` finds `needs`."""
+    return _declared(name, "reads")
+
+
+@cache
+def _declared(name: str, attribute: str) -> tuple[str, ...]:
+    file = _FOLDER / Path(method_file(name)).name
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == attribute:
+            return ast.literal_eval(node.value)
+    return ()
 
 
 def method_file(name: str) -> str:

@@ -1,7 +1,8 @@
 """Rows that no recipe describes: drawn or projected, one set for each matrix."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -23,16 +24,25 @@ class Rows:
     ----------
     new
         `"input"` and, for untied models, `"output"` -> floating-point rows [len(new_ids), h].
-    new_ids
-        Ids of the new tokens, ascending.
-    n_source, n_target
-        Rows of the matrices, padding rows included.
+    source_of
+        [n_target]: the source row that each target row copies, -1 for new tokens.
+    n_source
+        Rows of the source matrices, padding rows included.
     """
 
     new: Mapping[str, np.ndarray]
-    new_ids: np.ndarray
+    source_of: np.ndarray
     n_source: int
-    n_target: int
+
+    @cached_property
+    def new_ids(self) -> np.ndarray:
+        """Ids of the new tokens, ascending."""
+        return np.flatnonzero(self.source_of < 0)
+
+    @property
+    def n_target(self) -> int:
+        """Rows of the matrices that `apply` makes."""
+        return len(self.source_of)
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
         """Make the target matrix of a source matrix.
@@ -54,6 +64,18 @@ class Rows:
         UserError
             The matrix has another shape, or there are no rows for it.
         """
+        rows = self._of(which, matrix)
+        out = empty_like(matrix, self.n_target)
+        old = np.flatnonzero(self.source_of >= 0)
+        copy_rows(out, old, matrix, self.source_of[old])
+        write_rows(out, self.new_ids, slice(None), rows)
+        return out
+
+    def new_rows(self, matrix: Matrix, which: str) -> Iterator[tuple[slice, np.ndarray]]:
+        """The new rows [len(new_ids), h] of a matrix, all columns at once."""
+        yield slice(None), self._of(which, matrix)
+
+    def _of(self, which: str, matrix: Matrix) -> np.ndarray:
         check_matrix(matrix, self.n_source)
         if which not in self.new:
             raise UserError(
@@ -66,8 +88,4 @@ class Rows:
                 f"matrix '{which}': it has width {matrix.shape[1]}, the new rows have width "
                 f"{rows.shape[1]}; they were made for another model"
             )
-        out = empty_like(matrix, self.n_target)
-        old = np.setdiff1d(np.arange(self.n_target), self.new_ids)
-        copy_rows(out, old, matrix, old)
-        write_rows(out, self.new_ids, slice(None), rows)
-        return out
+        return rows

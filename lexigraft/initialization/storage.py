@@ -1,4 +1,5 @@
-"""An initialization on disk: `recipe.npz` for recipes, `rows.safetensors` for drawn rows."""
+"""An initialization on disk: `recipe.npz`, `recipes.npz` for one recipe a matrix, or
+`rows.safetensors` for drawn rows."""
 
 import hashlib
 import zipfile
@@ -12,10 +13,13 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.interface import Initializer, RecipeInitializer, RowInitializer
 from lexigraft.initialization.matrix import Matrix
 from lexigraft.initialization.recipe import Recipe
+from lexigraft.initialization.recipe_pair import RecipePair, RecipePairInitializer
 from lexigraft.initialization.rows import Rows
 
 _RECIPE = "recipe.npz"
+_RECIPES = "recipes.npz"
 _ROWS = "rows.safetensors"
+_FILES = (_RECIPE, _RECIPES, _ROWS)
 
 
 def save_initialization(
@@ -45,26 +49,31 @@ def save_initialization(
     """
     folder = Path(folder)
     if isinstance(fitted, RecipeInitializer):
-        fitted.recipe_.save(folder / _RECIPE)
-        (folder / _ROWS).unlink(missing_ok=True)
-        return _RECIPE
-    if not isinstance(fitted, RowInitializer) or not matrices:
+        written = _RECIPE
+        fitted.recipe_.save(folder / written)
+    elif isinstance(fitted, RecipePairInitializer):
+        written = _RECIPES
+        fitted.recipe_.save(folder / written)
+    elif isinstance(fitted, RowInitializer) and matrices:
+        written = _ROWS
+        _save_rows(fitted.rows(matrices), folder / written)
+    else:
         raise UserError(
             f"initializer '{fitted.name}': it draws rows from the source matrices; give them as "
             "matrices={'input': …} and, unless tied, 'output'"
         )
-    _save_rows(fitted.rows(matrices), folder / _ROWS)
-    (folder / _RECIPE).unlink(missing_ok=True)
-    return _ROWS
+    for other in {*_FILES} - {written}:
+        (folder / other).unlink(missing_ok=True)
+    return written
 
 
-def load_initialization(folder: str | Path) -> Recipe | Rows:
+def load_initialization(folder: str | Path) -> Recipe | RecipePair | Rows:
     """Read what `save_initialization` wrote.
 
     Returns
     -------
-    Recipe or Rows
-        Both have `apply(matrix, which)`, `new_ids`, `n_source` and `n_target`.
+    Recipe, RecipePair or Rows
+        All have `apply(matrix, which)`, `new_ids`, `n_source` and `n_target`.
 
     Raises
     ------
@@ -72,11 +81,13 @@ def load_initialization(folder: str | Path) -> Recipe | Rows:
         The folder holds no initialization, or its file is cut off or damaged.
     """
     folder = Path(folder)
-    if not (folder / _RECIPE).is_file() and not (folder / _ROWS).is_file():
-        raise UserError(f"initialization {folder}: holds no {_RECIPE} and no {_ROWS}")
-    file = folder / (_RECIPE if (folder / _RECIPE).is_file() else _ROWS)
+    file = next((folder / name for name in _FILES if (folder / name).is_file()), None)
+    if file is None:
+        raise UserError(f"initialization {folder}: holds none of {', '.join(_FILES)}")
     try:
-        return Recipe.load(file) if file.name == _RECIPE else _load_rows(file)
+        if file.name == _ROWS:
+            return _load_rows(file)
+        return Recipe.load(file) if file.name == _RECIPE else RecipePair.load(file)
     except (
         ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error,
         NotImplementedError,
@@ -92,8 +103,8 @@ def _save_rows(rows: Rows, path: Path) -> None:
     tensors = {
         which: np.ascontiguousarray(new, dtype=np.float32) for which, new in rows.new.items()
     }
-    tensors["new_ids"] = rows.new_ids
-    tensors["sizes"] = np.array([rows.n_source, rows.n_target], dtype=np.int64)
+    tensors["source_of"] = rows.source_of
+    tensors["n_source"] = np.array([rows.n_source], dtype=np.int64)
     with replacing(path) as temporary:
         # Safetensors has no checksum of its own, and a flipped bit in a row would go unseen.
         save_file(tensors, temporary, {"sha256": _digest(tensors)})
@@ -110,9 +121,9 @@ def _load_rows(path: Path) -> Rows:
         raise ValueError(str(error)) from None
     if _digest(tensors) != stored:
         raise ValueError("its checksum is another")
-    new_ids = tensors.pop("new_ids")
-    n_source, n_target = tensors.pop("sizes").tolist()
-    return Rows(tensors, new_ids, n_source, n_target)
+    source_of = tensors.pop("source_of")
+    (n_source,) = tensors.pop("n_source").tolist()
+    return Rows(tensors, source_of, n_source)
 
 
 def _digest(tensors: dict[str, np.ndarray]) -> str:

@@ -10,6 +10,7 @@ from lexigraft.atomic import replacing, write_json
 from lexigraft.report import style
 from lexigraft.report.composition import compositions
 from lexigraft.report.figures import (
+    alignment_loss,
     bits_per_byte,
     fertility,
     loss_curves,
@@ -31,6 +32,7 @@ from lexigraft.report.samples import samples
 from lexigraft.report.study import Study
 from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import (
+    alignment,
     fragmentation,
     initializers,
     perplexity,
@@ -55,6 +57,7 @@ TABLES = {
     "perplexity": (perplexity, "no perplexity was measured"),
     "fragmentation": (fragmentation, "no vocabulary was changed"),
     "initializers": (initializers, "no initializer's recipe was recorded"),
+    "alignment": (alignment, "no alignment of a recipe was measured"),
 }
 FIGURES = {
     "bits_per_byte": (bits_per_byte, "no cell has bits per byte before and after training"),
@@ -65,6 +68,10 @@ FIGURES = {
     "source_fragmentation": (source_fragmentation, "no tokenizer was measured beside English"),
     "fertility": (fertility, "no vocabulary was changed"),
     "new_tokens": (new_tokens, "no initializer of this study returns a recipe"),
+    "alignment_loss": (
+        alignment_loss,
+        "no vocabulary has two initializers with an alignment and a training log",
+    ),
 }
 
 

@@ -18,6 +18,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "perplexity": ("metrics",),
     "fragmentation": (),
     "initializers": (),
+    "alignment": (),
 }
 FIGURES: dict[str, tuple[str, ...]] = {
     "bits_per_byte": (),
@@ -28,13 +29,16 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "source_fragmentation": (),
     "fertility": (),
     "new_tokens": (),
+    "alignment_loss": (),
 }
 # The metrics that kinds which compute their own columns can show.
 _METRICS = {
     "speed": ("tokens_per_second", "characters_per_second", "speed_up"),
     "perplexity": ("perplexity", "bits_per_byte_before", "bits_per_byte"),
 }
-# What a study that names no items gets; the others need vocabularies of several sizes or a
+# Kinds that read records of alignment, which are only made where one of these is asked for.
+ALIGNMENT = ("alignment", "alignment_loss")
+# What a study that names no items gets; the others need records of their own, several sizes or a
 # bootstrap over every prediction.
 DEFAULT = ("results", "strategies", "speed", "perplexity", "fragmentation", "initializers",
            "bits_per_byte", "loss_curves", "speed_quality", "fertility", "new_tokens")  # fmt: skip

@@ -34,11 +34,19 @@ _KNOWN = {
     "nats_per_token": Metric("nats per token", True, 3),
     # Repeating a language's frequent syllables scores up to about 10.
     "chrf": Metric("chrF", False, 1, noise=10.0),
-    "rouge_l": Metric("ROUGE-L", False, 1),
+    # So do a few syllables or words that most texts of a language share.
+    "rouge_l": Metric("ROUGE-L", False, 1, noise=10.0),
     "bleurt": Metric("BLEURT", False, 3),
     "comet": Metric("COMET", False, 3),
     "xcomet": Metric("xCOMET", False, 3),
     "bleu": Metric("BLEU", False, 1),
+    "bleu_1": Metric("BLEU-1", False, 1),
+    "semantic_similarity": Metric("similarity", False, 3),
+    "vocabulary_coverage": Metric("vocabulary coverage", False, 3),
+    "text_coverage": Metric("text coverage", False, 3),
+    "first_loss": Metric("loss of the first step", True, 2),
+    "bits_per_byte_before": Metric("bits per byte before training", True, 3),
+    "greedy_agreement": Metric("greedy output unchanged", False, 3),
     "f1": Metric("F1", False, 1),
     "accuracy": Metric("accuracy", False, 3),
     "fertility": Metric("tokens per word", True, 2),
@@ -55,6 +63,9 @@ _PRIMARY = {
     "question-answering": "f1",
     "multiple-choice": "accuracy",
 }
+
+# Kinds of task that tell how a model was made or runs, not how good it is.
+_NO_QUALITY = ("speed", "greedy_agreement")
 
 _SPEED = re.compile(
     r"(?P<unit>tokens|characters|bytes|same_text_characters)_per_second_batch_(?P<batch>\d+)"
@@ -73,7 +84,7 @@ def metric(name: str) -> Metric:
 
 def primary_metric(kind: str, names: list[str]) -> str | None:
     """The metric that stands for a task of this kind; None for tasks that measure no quality."""
-    if kind == "speed" or not names:
+    if kind in _NO_QUALITY or not names:
         return None
     wanted = _PRIMARY.get(kind)
     return wanted if wanted in names else names[0]

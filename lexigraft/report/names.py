@@ -5,7 +5,16 @@ from typing import Any
 
 OBJECTIVES = ("clm", "mtp", "mlm", "distill")
 # Names that are written as the papers write them.
-_INITIALIZERS = {"focus": "FOCUS"}
+_INITIALIZERS = {
+    "clp": "CLP",
+    "cw2v": "CW2V",
+    "focus": "FOCUS",
+    "ofa": "OFA",
+    "omp": "OMP",
+    "salt": "SALT",
+    "unifyvocab": "UnifyVocab",
+    "wechsel": "WECHSEL",
+}
 _PROCEDURES = {"lora": "LoRA", "two-stage": "2-stage", "2x2ls": "2x2 LS"}
 # Kinds of tasks whose names are short enough to stand over every language.
 _TASKS = {"translation": "MT", "summarization": "SUM"}

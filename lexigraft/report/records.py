@@ -66,6 +66,9 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> Study:
         initialization=pandas.DataFrame(
             initialization, columns=[*CELL[:4], "seed", "statistic", "value"]
         ),
+        alignment=_read_alignment(
+            _present(inputs.get("alignment", []), "records of alignment", notes)
+        ),
         predictions=predictions,
         not_scored=not_scored,
         examples=examples,
@@ -161,6 +164,20 @@ def _read_fragmentation(paths: list[Path]) -> "pandas.DataFrame":
             if isinstance(value, int | float) and not isinstance(value, bool)
         )
     return pandas.DataFrame(rows, columns=[*CELL[:3], "metric", "value"])
+
+
+def _read_alignment(paths: list[Path]) -> "pandas.DataFrame":
+    import pandas
+
+    rows: list[dict] = []
+    for path in paths:
+        found = read_json(path)
+        key = {axis: found[axis] for axis in [*CELL[:4], "fit"]}
+        rows.extend(
+            key | {"metric": name, "value": float(value)}
+            for name, value in found["metrics"].items()
+        )
+    return pandas.DataFrame(rows, columns=[*CELL[:4], "fit", "metric", "value"])
 
 
 def _cell_of(folder: Path) -> dict[str, Any]:

@@ -66,6 +66,8 @@ class Study:
         One row per line of the training logs, with the cell.
     initialization
         One row per fitted initializer and statistic: `value`.
+    alignment
+        One row per fitted initializer and metric of its alignment: `value`.
     predictions
         Of every generation task that kept its outputs.
     examples
@@ -91,6 +93,7 @@ class Study:
     training: "pandas.DataFrame"
     curves: "pandas.DataFrame"
     initialization: "pandas.DataFrame"
+    alignment: "pandas.DataFrame"
     predictions: list[Predictions] = field(default_factory=list)
     examples: dict[tuple, list[dict]] = field(default_factory=dict)
     cards: list[dict] = field(default_factory=list)
@@ -159,6 +162,7 @@ class Study:
             training=self.training[_within(self.training, item)],
             curves=self.curves[_within(self.curves, item)],
             initialization=self.initialization[_within(self.initialization, item)],
+            alignment=self.alignment[_within(self.alignment, item)],
             predictions=[p for p in self.predictions if _is_in(p.cell, item)],
             not_scored=[lost for lost in self.not_scored if _is_in(lost.cell, item)],
             examples={key: rows for key, rows in self.examples.items()

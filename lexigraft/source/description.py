@@ -34,8 +34,15 @@ def describe_model(folder: str | Path) -> dict[str, Any]:
 
 
 def tokenizer_family(folder: str | Path) -> str:
-    """`byte-level BPE`, `byte-fallback BPE`, `BPE`, `Unigram`, `WordPiece` or `WordLevel`."""
-    content = json.loads((Path(folder) / "tokenizer.json").read_text(encoding="utf-8"))
+    """The family of the tokenizer in a folder, see `family_of`."""
+    return family_of(json.loads((Path(folder) / "tokenizer.json").read_text(encoding="utf-8")))
+
+
+def family_of(content: dict[str, Any]) -> str:
+    """The family of a tokenizer, by the content of its `tokenizer.json`.
+
+    `byte-level BPE`, `byte-fallback BPE`, `BPE`, `Unigram`, `WordPiece` or `WordLevel`.
+    """
     model = content["model"]
     # Files of old versions name no type, and only BPE has merges.
     kind = model.get("type") or ("BPE" if "merges" in model else "WordPiece")

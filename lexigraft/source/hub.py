@@ -9,6 +9,7 @@ from lexigraft.errors import UserError
 # hold copies for other programs, and not Mistral's second copy of the weights.
 WANTED = ["*.safetensors", "*.json", "*.model", "*.txt", "*.jinja"]
 _UNWANTED = ["*/*", "consolidated*"]
+_TOKENIZER = ["tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "*.jinja"]
 
 
 def resolve(spec: Mapping[str, str]) -> tuple[Path, str | None]:
@@ -39,7 +40,37 @@ def resolve(spec: Mapping[str, str]) -> tuple[Path, str | None]:
     return _fetch(spec["hub"], spec.get("revision"))
 
 
-def _fetch(repository: str, revision: str | None) -> tuple[Path, str]:
+def resolve_tokenizer(place: str, revision: str | None = None) -> tuple[Path, str | None]:
+    """The folder of a tokenizer, of which nothing but its own files is fetched.
+
+    Parameters
+    ----------
+    place
+        A hub name; or a folder, which begins with `/`, `.` or `~`.
+    revision
+        Of the hub: a branch, a tag or a commit.
+
+    Returns
+    -------
+    folder, commit
+        The commit is None for a local folder.
+
+    Raises
+    ------
+    UserError
+        As `resolve`.
+    """
+    if is_folder(place):
+        return resolve({"folder": place})
+    return _fetch(place, revision, _TOKENIZER)
+
+
+def is_folder(place: str) -> bool:
+    """Whether a place is a folder, which begins with `/`, `.` or `~`, or else a hub name."""
+    return place.startswith(("/", ".", "~"))
+
+
+def _fetch(repository: str, revision: str | None, wanted: list[str] = WANTED) -> tuple[Path, str]:
     from huggingface_hub import errors, snapshot_download
 
     named = f"source hub {repository}" + (f" at revision {revision}" if revision else "")
@@ -48,7 +79,7 @@ def _fetch(repository: str, revision: str | None) -> tuple[Path, str]:
             snapshot_download(
                 repository,
                 revision=revision,
-                allow_patterns=WANTED,
+                allow_patterns=wanted,
                 ignore_patterns=_UNWANTED,
             )
         )

@@ -76,6 +76,18 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
         raise UserError(f"source {file}: not a tokenizer ({reason})") from error
 
 
+def open_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
+    """The tokenizer of a vocabulary's folder, or of `results/source/<name>`, which points to it.
+
+    Raises
+    ------
+    UserError
+        See `open_source` and `load_tokenizer`.
+    """
+    pointer = Path(folder) / "source.json"
+    return load_tokenizer(open_source(folder).folder if pointer.is_file() else folder)
+
+
 def load_config(folder: str | Path) -> "PretrainedConfig":
     """The model's configuration.
 
@@ -167,6 +179,31 @@ def read_matrices(folder: str | Path) -> "dict[str, numpy.ndarray]":
     return {which: read_tensor(*locations[which][:2]).to(torch.float32).numpy() for which in wanted}
 
 
+def read_input_matrix(folder: str | Path) -> "numpy.ndarray":
+    """The input matrix of a model of any kind, encoders and encoder-decoders too.
+
+    Returns
+    -------
+    ndarray
+        float32 [rows, hidden]; no other tensor is read.
+
+    Raises
+    ------
+    UserError
+        The folder holds no model, weights that are pickled, or no input matrix.
+    """
+    import torch
+    from transformers import AutoModel
+
+    config = load_config(folder)
+    with torch.device("meta"):
+        model = AutoModel.from_config(config, trust_remote_code=False)
+    module = model.get_input_embeddings()
+    names = {id(module): name for name, module in model.named_modules()}
+    located = _located(folder, model, {"input": f"{names[id(module)]}.weight"})
+    return read_tensor(*located["input"][:2]).to(torch.float32).numpy()
+
+
 def _skeleton(config: "PretrainedConfig") -> "PreTrainedModel":
     """The model without memory for its weights: its modules and their names."""
     import torch
@@ -190,7 +227,15 @@ def _matrix_names(model: "PreTrainedModel", folder: str | Path) -> dict[str, str
 
 
 def _locations(folder: str | Path) -> dict[str, tuple[Path, str, tuple[int, ...]]]:
-    """File, name in the file and shape of the matrices that the files hold.
+    """File, name in the file and shape of the two matrices, as far as the files hold them."""
+    model = _skeleton(load_config(folder))
+    return _located(folder, model, _matrix_names(model, folder))
+
+
+def _located(
+    folder: str | Path, model: "PreTrainedModel", names: dict[str, str]
+) -> dict[str, tuple[Path, str, tuple[int, ...]]]:
+    """File, name in the file and shape of some parameters of a model.
 
     Files may name a tensor otherwise than the model does (`wte.weight` for
     `transformer.wte.weight`, `embed_out.weight` for `lm_head.weight`); the renaming is the one
@@ -200,7 +245,6 @@ def _locations(folder: str | Path) -> dict[str, tuple[Path, str, tuple[int, ...]
     from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
 
     held = tensors(folder)
-    model = _skeleton(load_config(folder))
     mapping = get_model_conversion_mapping(model)
     renamings = [entry for entry in mapping if isinstance(entry, WeightRenaming)]
     converters = [entry for entry in mapping if isinstance(entry, WeightConverter)]
@@ -211,7 +255,7 @@ def _locations(folder: str | Path) -> dict[str, tuple[Path, str, tuple[int, ...]
     }
     found = {
         which: (held[key_of[name]][0], key_of[name], held[key_of[name]][1])
-        for which, name in _matrix_names(model, folder).items()
+        for which, name in names.items()
         if name in key_of
     }
     if "input" not in found:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lexigraft.errors import UserError
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast
 
 # Piece types of sentencepiece_model.proto.
@@ -19,7 +20,22 @@ def read_model(model_file: str | Path) -> Any:
     Raises
     ------
     UserError
-        There is no such file, or it is not a SentencePiece BPE model with bytes to fall back to.
+        There is no such file, or it is not a SentencePiece model, BPE or Unigram, with bytes to
+        fall back to.
+    """
+    try:
+        return parse_model(Path(model_file).read_bytes(), str(model_file))
+    except OSError as error:
+        raise UserError(f"{model_file}: not a SentencePiece model ({error})") from None
+
+
+def parse_model(data: bytes, name: str) -> Any:
+    """The content of a model file as its protocol buffer; messages call it `name`.
+
+    Raises
+    ------
+    UserError
+        It is not a SentencePiece model, BPE or Unigram, with bytes to fall back to.
     """
     from google.protobuf.message import DecodeError
     from sentencepiece import sentencepiece_model_pb2
@@ -27,14 +43,15 @@ def read_model(model_file: str | Path) -> Any:
     # The class is made at run time, out of sight of the type checker.
     model = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
     try:
-        model.ParseFromString(Path(model_file).read_bytes())
-    except (OSError, DecodeError) as error:
-        raise UserError(f"{model_file}: not a SentencePiece model ({error})") from None
-    kind = model.trainer_spec.ModelType.Name(model.trainer_spec.model_type)
-    if kind != "BPE" or not any(piece.type == BYTE for piece in model.pieces):
+        model.ParseFromString(data)
+    except DecodeError as error:
+        raise UserError(f"{name}: not a SentencePiece model ({error})") from None
+    kind = _kind(model)
+    if kind not in ("BPE", "UNIGRAM") or not any(piece.type == BYTE for piece in model.pieces):
         raise UserError(
-            f"{model_file}: a SentencePiece model of kind {kind}"
-            f"{' without byte pieces' if kind == 'BPE' else ''}; only BPE with byte fallback works"
+            f"{name}: a SentencePiece model of kind {kind}"
+            f"{' without byte pieces' if kind in ('BPE', 'UNIGRAM') else ''}; only BPE and Unigram "
+            "with byte fallback work"
         )
     return model
 
@@ -51,23 +68,30 @@ def sentencepiece_to_fast(model_file: str | Path) -> "PreTrainedTokenizerFast":
     Raises
     ------
     UserError
-        `model_file` is not a SentencePiece BPE model with byte fallback.
+        `model_file` is not a SentencePiece model, BPE or Unigram, with byte fallback.
     """
-    from tokenizers import AddedToken, Tokenizer, decoders, models
     from transformers import PreTrainedTokenizerFast
 
     model = read_model(model_file)
-    pieces = [piece.piece for piece in model.pieces]
-    unknown = next(piece.piece for piece in model.pieces if piece.type == UNKNOWN)
-    tokenizer = Tokenizer(
-        models.BPE(
-            vocab={piece: number for number, piece in enumerate(pieces)},
-            merges=_merges_of(model),
-            unk_token=unknown,
-            fuse_unk=True,
-            byte_fallback=True,
-        )
+    control = {piece.piece for piece in model.pieces if piece.type == CONTROL}
+    trainer = model.trainer_spec
+    roles = {
+        "bos_token": trainer.bos_piece,
+        "eos_token": trainer.eos_piece,
+        "pad_token": trainer.pad_piece,
+    }
+    return PreTrainedTokenizerFast(
+        tokenizer_object=pipeline(model),
+        unk_token=unknown_piece(model),
+        **{role: piece for role, piece in roles.items() if piece in control},
     )
+
+
+def pipeline(model: Any) -> "Tokenizer":
+    """Normalizer, model and decoder of `sentencepiece_to_fast`, without the roles of tokens."""
+    from tokenizers import AddedToken, Tokenizer, decoders
+
+    tokenizer = Tokenizer(_unigram(model) if _kind(model) == "UNIGRAM" else _bpe(model))
     tokenizer.normalizer = _normalizer(model.normalizer_spec)
     strip = [decoders.Strip(" ", 1, 0)] if model.normalizer_spec.add_dummy_prefix else []
     tokenizer.decoder = decoders.Sequence(
@@ -80,18 +104,12 @@ def sentencepiece_to_fast(model_file: str | Path) -> "PreTrainedTokenizerFast":
             if piece.type in (UNKNOWN, CONTROL, USER_DEFINED)
         ]
     )
-    control = {piece.piece for piece in model.pieces if piece.type == CONTROL}
-    trainer = model.trainer_spec
-    roles = {
-        "bos_token": trainer.bos_piece,
-        "eos_token": trainer.eos_piece,
-        "pad_token": trainer.pad_piece,
-    }
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        unk_token=unknown,
-        **{role: piece for role, piece in roles.items() if piece in control},
-    )
+    return tokenizer
+
+
+def unknown_piece(model: Any) -> str:
+    """The piece that stands for unknown characters."""
+    return next(piece.piece for piece in model.pieces if piece.type == UNKNOWN)
 
 
 def splits(piece: str, tokens: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -100,6 +118,36 @@ def splits(piece: str, tokens: Collection[str]) -> Iterator[tuple[str, str]]:
         left, right = piece[:place], piece[place:]
         if left in tokens and right in tokens:
             yield left, right
+
+
+def _kind(model: Any) -> str:
+    return model.trainer_spec.ModelType.Name(model.trainer_spec.model_type)
+
+
+def _bpe(model: Any) -> "models.BPE":
+    from tokenizers import models
+
+    return models.BPE(
+        vocab={piece.piece: number for number, piece in enumerate(model.pieces)},
+        merges=_merges_of(model),
+        unk_token=unknown_piece(model),
+        fuse_unk=True,
+        byte_fallback=True,
+    )
+
+
+def _unigram(model: Any) -> "models.Unigram":
+    from tokenizers import models
+
+    # `tokenizers` knows no types of pieces: text that spells a byte's or a control piece would be
+    # that piece, whose score in the file is 0, the best of all.
+    lowest = min(piece.score for piece in model.pieces) - 1e6
+    pieces = [
+        (piece.piece, piece.score if piece.type in (NORMAL, USER_DEFINED) else lowest)
+        for piece in model.pieces
+    ]
+    unknown = next(n for n, piece in enumerate(model.pieces) if piece.type == UNKNOWN)
+    return models.Unigram(pieces, unk_id=unknown, byte_fallback=True)
 
 
 def _merges_of(model: Any) -> list[tuple[str, str]]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import replacing, replacing_folder
 from lexigraft.errors import UserError
+from lexigraft.initialization.pairing import pair_vocabularies
+from lexigraft.initialization.special_tokens import follow_special_tokens
 from lexigraft.provenance import sha256_of, write_card
 from lexigraft.source.model import load_config, load_model, load_tokenizer, open_source
 
@@ -85,7 +87,7 @@ def load_cell(
     Returns
     -------
     model, tokenizer
-        The model is in eval mode, on the CPU.
+        The model is in eval mode, on the CPU; its configs name the tokenizer's special tokens.
 
     Raises
     ------
@@ -100,6 +102,10 @@ def load_cell(
     source = open_source(reference(folder, card, "source")).folder
     tokenizer = open_tokenizer(reference(folder, card, "tokenizer"))
     model = load_model(source, dtype or stored_dtype(source))
+    if card["references"]["initialization"]:
+        rows = next(model.get_input_embeddings().parameters()).shape[0]
+        pair = pair_vocabularies(load_tokenizer(source), tokenizer, rows)
+        follow_special_tokens(model, tokenizer, pair.source_of)
     put_tensors(model, load_file(folder / CHANGED), folder / CHANGED)
     if ADAPTER[0] in card["files"]:
         from peft import PeftModel

@@ -1,4 +1,4 @@
-"""Expanding a tokenizer, reading its merges, and saving it."""
+"""Expanding a tokenizer, replacing it, reading its merges, and saving it."""
 
 # `token_bytes` is not here: a package cannot offer a function under the name of its own module.
 from lexigraft.doors import doors
@@ -6,7 +6,10 @@ from lexigraft.doors import doors
 _MODULES = {
     "expand_tokenizer": "lexigraft.vocabulary.expand",
     "new_token_ids": "lexigraft.vocabulary.expand",
+    "train_tokenizer": "lexigraft.vocabulary.train",
+    "take_tokenizer": "lexigraft.vocabulary.replace",
     "describe_expansion": "lexigraft.vocabulary.description",
+    "describe_replacement": "lexigraft.vocabulary.description",
     "Bpe": "lexigraft.vocabulary.bpe",
     "read_bpe": "lexigraft.vocabulary.bpe",
     "special_ids": "lexigraft.vocabulary.token_bytes",

@@ -7,26 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
+from lexigraft.vocabulary.special_tokens import fast, settings_of
 
 if TYPE_CHECKING:
     from tokenizers.models import BPE
     from transformers import PreTrainedTokenizerFast
 
 Pair = tuple[str, str]
-
-_ROLES = (
-    "bos_token",
-    "eos_token",
-    "unk_token",
-    "sep_token",
-    "pad_token",
-    "cls_token",
-    "mask_token",
-)
-_SETTINGS = (
-    "model_max_length", "padding_side", "truncation_side", "model_input_names",
-    "clean_up_tokenization_spaces", "split_special_tokens", "chat_template",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -142,11 +129,9 @@ def extended(
     """A copy of `tokenizer` with `new_tokens` after its last id, and `merges` as all its merges.
 
     Everything else is kept: the flags of the model, normalizer, pre-tokenizer, decoder,
-    post-processor, added tokens, roles of special tokens, chat template. The class is the generic
-    one, since transformers 5 rebuilds the pipeline of the others from their name.
+    post-processor, added tokens, roles of special tokens, chat template.
     """
     from tokenizers import Tokenizer
-    from transformers import PreTrainedTokenizerFast
 
     state = json.loads(_backend(tokenizer).to_str())
     vocab = state["model"]["vocab"]
@@ -158,15 +143,7 @@ def extended(
     state["model"]["merges"] = [list(pair) for pair in merges]
     # What the last call of the source tokenizer asked for is no property of the tokenizer.
     state["truncation"] = state["padding"] = None
-    settings = {name: getattr(tokenizer, name) for name in _SETTINGS}
-    settings.update({role: tokenizer._special_tokens_map.get(role) for role in _ROLES})
-    settings["extra_special_tokens"] = list(tokenizer.extra_special_tokens)
-    if named := tokenizer.init_kwargs.get("model_specific_special_tokens"):
-        settings["model_specific_special_tokens"] = named
-    return PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(json.dumps(state)),
-        **{name: value for name, value in settings.items() if value is not None},
-    )
+    return fast(Tokenizer.from_str(json.dumps(state)), settings_of(tokenizer))
 
 
 def is_byte_level(state: dict[str, Any]) -> bool:

@@ -23,8 +23,9 @@ def save_tokenizer(
     folder: str | Path,
     source_folder: str | Path | None = None,
     samples: Sequence[str] = (),
+    model: bytes | None = None,
 ) -> list[str]:
-    """Write the tokenizer to `folder`, with an extended `tokenizer.model` where the source has one.
+    """Write the tokenizer to `folder`, with the `tokenizer.model` that belongs to it, if one does.
 
     Parameters
     ----------
@@ -32,10 +33,12 @@ def save_tokenizer(
         Folder of the tokenizer that was expanded. If it holds a `tokenizer.model`, that is extended
         too: left as it was beside an extended `tokenizer.json` it would silently give every
         SentencePiece consumer the old vocabulary.
+    model
+        The `tokenizer.model` of a SentencePiece tokenizer that was trained, not expanded.
     samples
         Texts on which the folder is tried before it counts: read back, it must give the ids of
-        `tokenizer`, and the extended `tokenizer.model` too (texts on which the source's two files
-        differ already are left out).
+        `tokenizer`, and `tokenizer.model` too (of an extended one, texts on which the source's two
+        files differ already are left out).
 
     Returns
     -------
@@ -57,7 +60,10 @@ def save_tokenizer(
         tokenizer.save_pretrained(written)
         if source_folder is not None and (source_file := Path(source_folder) / _MODEL).is_file():
             (written / _MODEL).write_bytes(extended_model(source_file, tokenizer))
-            _check_model(tokenizer, written / _MODEL, source_file, samples)
+            _check_extended(tokenizer, written / _MODEL, source_file, samples)
+        elif model is not None:
+            (written / _MODEL).write_bytes(model)
+            _check_trained(tokenizer, written / _MODEL, samples)
         reloaded = AutoTokenizer.from_pretrained(written)
         for text in samples:
             if reloaded.encode(text) != tokenizer.encode(text):
@@ -70,16 +76,33 @@ def save_tokenizer(
     return files
 
 
-def _check_model(
-    tokenizer: "PreTrainedTokenizerFast", model: Path, source: Path, samples: Sequence[str]
+def _check_trained(
+    tokenizer: "PreTrainedTokenizerFast", model: Path, samples: Sequence[str]
 ) -> None:
-    """Compare the extended `tokenizer.model` with the fast tokenizer on the samples."""
+    """Compare a trained `tokenizer.model` with the fast tokenizer on the samples."""
+    if differing := _differing(tokenizer, model, samples):
+        raise RuntimeError(
+            f"the SentencePiece library segments {len(differing)} of {len(samples)} samples "
+            f"differently from the fast tokenizer, first {differing[0]!r}"
+        )
+
+
+def _differing(
+    tokenizer: "PreTrainedTokenizerFast", model: Path, samples: Sequence[str]
+) -> list[str]:
     library = _library(model)
-    differing = [
+    return [
         text
         for text in samples
         if library(text) != tokenizer.encode(text, add_special_tokens=False)
     ]
+
+
+def _check_extended(
+    tokenizer: "PreTrainedTokenizerFast", model: Path, source: Path, samples: Sequence[str]
+) -> None:
+    """Compare the extended `tokenizer.model` with the fast tokenizer on the samples."""
+    differing = _differing(tokenizer, model, samples)
     if not differing:
         return
     source_library = _library(source)

@@ -24,32 +24,71 @@ def token_bytes(tokenizer: "PreTrainedTokenizerFast") -> list[bytes]:
     Returns
     -------
     list[bytes]
-        One entry per id, `len(tokenizer)` of them. The alphabet of byte-level BPE is undone,
-        "▁" is a space, <0xNN> is that byte, "##" is left out. Added tokens are their literal UTF-8.
+        One entry per id, up to the largest. The alphabet of byte-level BPE is undone, "▁" is a
+        space, <0xNN> is that byte, "##" is left out. A WordPiece token that begins a word begins
+        with a space, as in the other families; one that its pre-tokenizer cuts off from any letter
+        before it, such as punctuation, does not. Added tokens are their literal UTF-8.
     """
-    state = json.loads(tokenizer.backend_tokenizer.to_str())
-    model = state["model"]
-    spelling = _spelling(model, is_byte_level(state))
-    added = {token["content"] for token in state["added_tokens"]}
+    written = spelling(tokenizer)
+    added = {token.content for token in tokenizer.added_tokens_decoder.values()}
     vocab = tokenizer.get_vocab()
     found = [b""] * (max(vocab.values()) + 1)
     for token, number in vocab.items():
-        found[number] = token.encode() if token in added else piece_bytes(token, spelling)
+        data = token.encode() if token in added else piece_bytes(token, written)
+        begins_word = written == "wordpiece" and token not in added and not token.startswith("##")
+        if begins_word and joins(tokenizer, token):
+            data = b" " + data
+        found[number] = data
     return found
 
 
-def piece_bytes(token: str, spelling: str) -> bytes:
-    """Bytes of one token in the spelling "byte-level", "sentencepiece" or "wordpiece"."""
-    if spelling == "byte-level":
+def joins(tokenizer: "PreTrainedTokenizerFast", text: str) -> bool:
+    """Whether the tokenizer reads a letter and `text` right after it as parts of one word."""
+    return words(tokenizer, f"a{text}")[:1] != ["a"]
+
+
+def words(tokenizer: "PreTrainedTokenizerFast", text: str) -> list[str]:
+    """What the tokenizer's normalizer and pre-tokenizer make of a text."""
+    backend = tokenizer.backend_tokenizer
+    if backend.normalizer is not None:
+        text = backend.normalizer.normalize_str(text)
+    if backend.pre_tokenizer is None:
+        return [text]
+    return [word for word, _ in backend.pre_tokenizer.pre_tokenize_str(text)]
+
+
+def spelling(tokenizer: "PreTrainedTokenizerFast") -> str:
+    """How a tokenizer writes its tokens: "byte-level", "sentencepiece" or "wordpiece"."""
+    backend = tokenizer.backend_tokenizer
+    # Not from all of tokenizer.json: in large vocabularies that takes seconds.
+    parts = {"pre_tokenizer": backend.pre_tokenizer, "decoder": backend.decoder}
+    if is_byte_level(
+        {name: part and json.loads(part.__getstate__()) for name, part in parts.items()}
+    ):
+        return "byte-level"
+    return "wordpiece" if type(backend.model).__name__ == "WordPiece" else "sentencepiece"
+
+
+def piece_bytes(token: str, written: str) -> bytes:
+    """Bytes of one token that is written "byte-level", "sentencepiece" or "wordpiece".
+
+    Of the latter without the space that begins a word, which `token_bytes` knows.
+    """
+    if written == "byte-level":
         alphabet = byte_alphabet()
         if all(letter in alphabet for letter in token):
             return bytes(alphabet[letter] for letter in token)
         return token.encode()
-    if spelling == "wordpiece":
+    if written == "wordpiece":
         return token.removeprefix("##").encode()
     if byte := _FALLBACK.fullmatch(token):
         return bytes([int(byte[1], 16)])
     return token.replace("▁", " ").encode()
+
+
+def is_fallback(token: str, written: str) -> bool:
+    """Whether a token is the spelling of a single byte, `<0xNN>`."""
+    return written == "sentencepiece" and _FALLBACK.fullmatch(token) is not None
 
 
 def special_ids(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
@@ -69,9 +108,3 @@ def byte_alphabet() -> dict[str, int]:
     letters = {chr(byte): byte for byte in printed}
     letters.update((chr(256 + place), byte) for place, byte in enumerate(others))
     return letters
-
-
-def _spelling(model: dict, byte_level: bool) -> str:
-    if byte_level:
-        return "byte-level"
-    return "wordpiece" if model.get("type") == "WordPiece" else "sentencepiece"

@@ -28,6 +28,18 @@ def mixed_texts():
     ]
 
 
+@pytest.fixture
+def vec(tmp_path):
+    """Factory of `.vec` files: word -> numbers."""
+
+    def write(words, name="words.vec", header=None):
+        lines = [header or f"{len(words)} 2", *(f"{w} {numbers}" for w, numbers in words.items())]
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return tmp_path / name
+
+    return write
+
+
 @pytest.fixture(scope="session")
 def word_model(tmp_path_factory):
     """fastText word vectors of nineteen words with character n-grams, as a `.bin`."""
@@ -42,3 +54,17 @@ def word_model(tmp_path_factory):
     )
     model.save_model(str(folder / "words.bin"))
     return folder / "words.bin"
+
+
+@pytest.fixture(scope="session")
+def byte_letters():
+    """Splits text into its bytes; no token is special."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {letter: number for number, letter in enumerate(alphabet)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer)

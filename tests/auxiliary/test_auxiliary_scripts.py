@@ -66,3 +66,24 @@ def test_word_vectors_are_stored_with_the_checksum_of_their_file(job):
     assert card["tokens_with_vector"] == len(found.tokens) >= 2
     assert np.isin(found.vectors[:, 0], (1, 4)).all()
     assert len(card["word_vectors"]["sha256"]) == 64
+
+
+def test_glove_is_stored_with_its_settings_and_counts(job):
+    settings = {"dimensions": 6, "minimum_count": 5, "epochs": 1, "window": 4}
+    found, card = run(job("train_glove", "glove", **settings))
+    assert found.vectors.shape == (card["tokens_with_vector"], 6)
+    assert card["job"]["settings"]["window"] == 4
+    assert card["versions"]["numba"]
+
+
+def test_vectors_of_a_source_are_those_of_the_tokenizer_that_it_points_to(job, tmp_path):
+    settings = {"dimensions": 4, "minimum_count": 20, "epochs": 1}
+    found, _ = run(job("train_glove", "glove", **settings))
+    pointing = job("train_glove", "glove", **settings)
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "source.json").write_text(json.dumps({"path": "../vocabulary"}))
+    (tmp_path / "vocabulary" / "config.json").write_text("{}")
+    pointing["inputs"]["tokenizer"] = str(tmp_path / "source")
+    again, _ = run(pointing)
+    assert np.array_equal(found.tokens, again.tokens)
+    assert np.array_equal(found.vectors, again.vectors)

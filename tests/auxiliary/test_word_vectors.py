@@ -7,18 +7,6 @@ from lexigraft.auxiliary.word_vectors import read_word_vectors
 from lexigraft.errors import UserError
 
 
-@pytest.fixture
-def vec(tmp_path):
-    """Factory of `.vec` files: word -> numbers."""
-
-    def write(words, name="words.vec", header=None):
-        lines = [header or f"{len(words)} 2", *(f"{w} {numbers}" for w, numbers in words.items())]
-        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return tmp_path / name
-
-    return write
-
-
 def rows(found, tokenizer):
     """Vocabulary string -> vector."""
     strings = tokenizer.convert_ids_to_tokens(found.tokens.tolist())

@@ -54,6 +54,11 @@ def test_messages_are_joined_on_file_and_key(tmp_path):
     ]
 
 
+def test_of_english_itself_all_text_is_kept(tmp_path):
+    write_catalogue(tmp_path, "en", {"A.x": "House", "A.y": "Door", "A.z": "Hello {name}"})
+    assert read_catalogue(tmp_path, "en") == [("House", "House"), ("Door", "Door")]
+
+
 HOUSE = "మనం ఉంటున్న పెద్ద ఇల్లు, దాని చుట్టూ ఉన్న తోట"
 
 

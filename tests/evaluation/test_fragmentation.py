@@ -4,6 +4,8 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.fragmentation import fragmentation
 from lexigraft.vocabulary.expand import expand_tokenizer
 
+NEW = frozenset({258, 259, 260})  # of `target` below
+
 
 @pytest.fixture(scope="module")
 def source(byte_tokenizer):
@@ -19,7 +21,7 @@ def target(byte_tokenizer):
 def test_rates_by_hand(source, target):
     # "αβ γ" is 7 bytes, 4 characters, 2 words: source 7 tokens; target α, β, space, 2 bytes = 5.
     # "α" is 2 bytes: source 2 tokens, target 1.
-    metrics = fragmentation(source, target, heldout=["αβ γ", "α"])
+    metrics = fragmentation(source, target, new=NEW, heldout=["αβ γ", "α"])
     assert metrics["source_fertility"] == 9 / 3
     assert metrics["fertility"] == 6 / 3
     assert metrics["source_tokens_per_sentence"] == 4.5
@@ -32,27 +34,36 @@ def test_rates_by_hand(source, target):
 
 
 def test_new_tokens_that_the_training_text_never_uses_are_counted(source, target):
-    metrics = fragmentation(source, target, heldout=["α"], train=["α", "ααβ"])
+    metrics = fragmentation(source, target, new=NEW, heldout=["α"], train=["α", "ααβ"])
     assert metrics["new_tokens"] == 3
     assert metrics["unused_new_tokens"] == pytest.approx(1 / 3)
 
 
 def test_english_growth_and_changed_sentences_by_hand(source, target):
     # "the" is th+e in both; "zz" is two tokens before and one after.
-    metrics = fragmentation(source, target, heldout=["α"], english=["the", "zz", "the the"])
+    metrics = fragmentation(
+        source, target, new=NEW, heldout=["α"], english=["the", "zz", "the the"]
+    )
     assert metrics["english_sentences_changed"] == pytest.approx(1 / 3)
     assert metrics["english_tokens_growth"] == pytest.approx(8 / 9 - 1)
 
 
 def test_parity_with_english_by_hand(source, target):
-    metrics = fragmentation(source, target, heldout=["α"], parallel=[("the", "α"), ("a", "αβ")])
+    metrics = fragmentation(
+        source, target, new=NEW, heldout=["α"], parallel=[("the", "α"), ("a", "αβ")]
+    )
     assert metrics["source_english_parity"] == 6 / 3
     assert metrics["english_parity"] == 3 / 3
 
 
 def test_the_same_tokenizer_twice_changes_nothing(smollm2_tokenizer, telugu, english):
     metrics = fragmentation(
-        smollm2_tokenizer, smollm2_tokenizer, heldout=telugu, english=english, train=telugu
+        smollm2_tokenizer,
+        smollm2_tokenizer,
+        new=frozenset(),
+        heldout=telugu,
+        english=english,
+        train=telugu,
     )
     assert metrics["english_sentences_changed"] == 0
     assert metrics["english_tokens_growth"] == 0
@@ -62,7 +73,7 @@ def test_the_same_tokenizer_twice_changes_nothing(smollm2_tokenizer, telugu, eng
 
 
 def test_special_tokens_do_not_count(mistral_tokenizer):
-    metrics = fragmentation(mistral_tokenizer, mistral_tokenizer, heldout=["the"])
+    metrics = fragmentation(mistral_tokenizer, mistral_tokenizer, new=frozenset(), heldout=["the"])
     assert metrics["tokens_per_sentence"] == 1
 
 
@@ -70,7 +81,11 @@ def test_smollm2_spends_more_tokens_on_telugu_than_on_english(
     smollm2_tokenizer, telugu, parallel_telugu
 ):
     metrics = fragmentation(
-        smollm2_tokenizer, smollm2_tokenizer, heldout=telugu, parallel=parallel_telugu
+        smollm2_tokenizer,
+        smollm2_tokenizer,
+        new=frozenset(),
+        heldout=telugu,
+        parallel=parallel_telugu,
     )
     assert metrics["english_parity"] > 5
     assert metrics["characters_per_token"] < 1
@@ -78,7 +93,7 @@ def test_smollm2_spends_more_tokens_on_telugu_than_on_english(
 
 def test_a_held_out_text_without_words_is_refused(source, target):
     with pytest.raises(UserError, match="no words"):
-        fragmentation(source, target, heldout=["  "])
+        fragmentation(source, target, new=NEW, heldout=["  "])
 
 
 def test_an_expansion_shortens_its_language_and_leaves_english_alone(
@@ -86,10 +101,40 @@ def test_an_expansion_shortens_its_language_and_leaves_english_alone(
 ):
     expanded = expand_tokenizer(smollm2_tokenizer, telugu[:300], new_tokens=60, auxiliary_size=500)
     metrics = fragmentation(
-        smollm2_tokenizer, expanded, heldout=telugu[300:], english=english, train=telugu[:300]
+        smollm2_tokenizer,
+        expanded,
+        new=frozenset(range(len(smollm2_tokenizer), len(expanded))),
+        heldout=telugu[300:],
+        english=english,
+        train=telugu[:300],
     )
     assert metrics["new_tokens"] == 60
     assert metrics["fertility"] < 0.8 * metrics["source_fertility"]
     assert metrics["new_token_share_input"] > 0.2
     assert metrics["unused_new_tokens"] < 0.5
     assert metrics["english_sentences_changed"] == metrics["english_tokens_growth"] == 0
+
+
+def test_a_replacement_is_told_by_the_ids_of_its_new_tokens(source, byte_tokenizer):
+    # The same tokens in another order, and one more: "αβ" is new, "th" is not.
+    target = byte_tokenizer(("Î", "±"), ("t", "h"))
+    new = {target.convert_tokens_to_ids("Î±")}
+    metrics = fragmentation(
+        source, target, new=new, heldout=["α th"], english=["the", "th e"], train=["the"]
+    )
+    assert metrics["new_tokens"] == 1
+    assert metrics["new_token_share_input"] == 1 / 3
+    assert metrics["unused_new_tokens"] == 1
+    # The ids differ, the cuts do not.
+    assert metrics["english_sentences_changed"] == metrics["english_tokens_growth"] == 0
+
+
+def test_english_is_cut_alike_by_two_families_aside_from_the_first_space(
+    mistral_tokenizer, byte_tokenizer
+):
+    # Mistral's "▁a", "▁b" and these bytes: the same words, with and without a leading space.
+    target = byte_tokenizer(("Ġ", "b"))
+    metrics = fragmentation(
+        mistral_tokenizer, target, new=frozenset(), heldout=["a"], english=["a b", "a cat"]
+    )
+    assert metrics["english_sentences_changed"] == 1 / 2

@@ -104,3 +104,37 @@ def test_a_window_is_no_longer_than_the_model_holds(model, byte_tokenizer, make_
 def test_a_window_of_one_token_is_refused(model, byte_tokenizer, make_job):
     with pytest.raises(UserError, match="task 'perplexity': window must be 2 or more"):
         evaluate(model, byte_tokenizer(), make_job("perplexity", window=1))
+
+
+def test_a_group_is_scored_by_member_and_together(model, byte_tokenizer, make_job):
+    job = make_job("perplexity")
+    corpus, texts = Path(job["inputs"]["corpus"]), {"el": "ναι\nένα\n", "sw": "ndiyo\nmoja\n"}
+    for member, text in texts.items():
+        (corpus / "members" / member).mkdir(parents=True)
+        (corpus / "members" / member / "heldout.txt").write_text(text, "utf-8")
+    found = evaluate(model, byte_tokenizer(), job)
+    metrics, alone = found.metrics, {}
+    for member, text in texts.items():
+        (corpus / "heldout.txt").write_text(text, "utf-8")
+        one = make_job("perplexity")
+        folder = corpus / "members"
+        folder.rename(corpus / "aside")
+        alone[member] = evaluate(model, byte_tokenizer(), one).metrics
+        (corpus / "aside").rename(folder)
+    for member, expected in alone.items():
+        for name in ("bits_per_byte", "perplexity", "tokens"):
+            assert metrics[f"{name}_{member}"] == pytest.approx(expected[name], rel=1e-6)
+    nats = sum(one["nats_per_token"] * one["tokens"] for one in alone.values())
+    bytes_ = sum(len(text.replace("\n", "").encode()) for text in texts.values())
+    assert metrics["bits_per_byte"] == pytest.approx(nats / math.log(2) / bytes_, rel=1e-6)
+    assert found.details["members/sw/heldout"]["sentences"] == 2
+
+
+def test_a_limit_is_of_each_member(model, byte_tokenizer, make_job):
+    job = make_job("perplexity", heldout_sentences=1)
+    for member in ("el", "sw"):
+        folder = Path(job["inputs"]["corpus"]) / "members" / member
+        folder.mkdir(parents=True)
+        (folder / "heldout.txt").write_text("ab\ncd\n")
+    metrics = evaluate(model, byte_tokenizer(), job).metrics
+    assert (metrics["bytes_el"], metrics["bytes_sw"], metrics["bytes"]) == (2, 2, 4)

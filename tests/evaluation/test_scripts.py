@@ -33,6 +33,7 @@ def cell(make_job, smollm2_folder_tiny, tmp_path):
         ("translation", {"max_new_tokens": 3, "samples": 2}, "chrf"),
         ("summarization", {"max_new_tokens": 3, "samples": 2}, "rouge_l"),
         ("speed", {"batch_sizes": [2], "prompts": 2, "new_tokens": 3}, "tokens_per_second_batch_2"),
+        ("greedy_agreement", {"prompt_tokens": 3, "max_new_tokens": 3}, "greedy_agreement"),
     ],
 )
 def test_each_task_writes_a_record_of_a_stored_cell(

@@ -86,7 +86,7 @@ def test_a_model_with_few_positions_gets_shorter_prompts(model, byte_tokenizer, 
 def test_new_tokens_are_counted(model, byte_tokenizer, job, writing):
     vocabulary = Path(job["inputs"]["cell"]).parent / "tokenizer" / "vocabulary.json"
     tokenizer = byte_tokenizer(("Î", "½"))  # ν, the one new token
-    vocabulary.write_text(json.dumps({"source_size": 257}))
+    vocabulary.write_text(json.dumps({"new_tokens": [{"id": 257}]}))
     writing("νο", tokenizer)
     metrics = evaluate(model, tokenizer, job).metrics
     assert metrics["new_token_share_output"] == pytest.approx(1 / 3)

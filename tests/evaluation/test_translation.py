@@ -74,7 +74,8 @@ def test_a_cell_that_was_trained_again_is_generated_again(model, byte_tokenizer,
 def test_new_tokens_are_counted_in_prompts_and_outputs(model, byte_tokenizer, job, monkeypatch):
     tokenizer = byte_tokenizer()
     vocabulary = Path(job["inputs"]["cell"]).parent / "tokenizer" / "vocabulary.json"
-    vocabulary.write_text(json.dumps({"source_size": 30}))
+    new = [{"id": number} for number in range(30, len(tokenizer))]
+    vocabulary.write_text(json.dumps({"new_tokens": new}))
 
     def generate(ids, **_):  # one old token, two new ones, the end
         return torch.cat([ids, torch.tensor([[29, 30, 200, 0]] * len(ids))], dim=1)

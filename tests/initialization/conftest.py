@@ -74,6 +74,84 @@ def spelled():
     return spell
 
 
+@pytest.fixture(scope="session")
+def small_tokenizer():
+    """Factory of tokenizers of all families, trained: `small_tokenizer(family, sentences, size)`.
+
+    With the pipeline and the special tokens of each family: GPT-2's, Llama's, XLM-R's, BERT's.
+    """
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    def byte_level(sentences, size):
+        backend = Tokenizer(models.BPE())
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        backend.decoder = decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        trainer = trainers.BpeTrainer(
+            vocab_size=size,
+            initial_alphabet=alphabet,
+            special_tokens=["<|end|>"],
+            show_progress=False,
+        )
+        backend.train_from_iterator(sentences, trainer)
+        return backend, {"bos_token": "<|end|>", "eos_token": "<|end|>"}
+
+    def unigram(sentences, size):
+        backend = Tokenizer(models.Unigram())
+        backend.normalizer = normalizers.NFKC()
+        backend.pre_tokenizer = pre_tokenizers.Metaspace()
+        backend.decoder = decoders.Metaspace()
+        special = ["<s>", "<pad>", "</s>", "<unk>"]
+        trainer = trainers.UnigramTrainer(
+            vocab_size=size, unk_token="<unk>", special_tokens=special, show_progress=False
+        )
+        backend.train_from_iterator(sentences, trainer)
+        return backend, {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
+
+    def wordpiece(sentences, size):
+        backend = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+        backend.normalizer = normalizers.BertNormalizer(lowercase=True)
+        backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        backend.decoder = decoders.WordPiece()
+        special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+        trainer = trainers.WordPieceTrainer(
+            vocab_size=size, special_tokens=special, show_progress=False
+        )
+        backend.train_from_iterator(sentences, trainer)
+        return backend, {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+
+    families = {"byte-level": byte_level, "unigram": unigram, "wordpiece": wordpiece}
+
+    def build(family, sentences, size):
+        if family == "byte-fallback":
+            return _sentencepiece_bpe(sentences, size)
+        backend, roles = families[family](sentences, size)
+        return PreTrainedTokenizerFast(tokenizer_object=backend, **roles)
+
+    return build
+
+
+def _sentencepiece_bpe(sentences, size):
+    import io
+    import tempfile
+    from pathlib import Path
+
+    import sentencepiece
+
+    from lexigraft.source.sentencepiece import sentencepiece_to_fast
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences), model_writer=model, vocab_size=size, model_type="bpe",
+        byte_fallback=True, normalization_rule_name="identity", num_threads=1, minloglevel=2,
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "tokenizer.model"
+        file.write_bytes(model.getvalue())
+        return sentencepiece_to_fast(file)
+
+
 @pytest.fixture
 def row():
     """Recipe of one token as a dict: vocabulary string of the source token -> weight."""
@@ -103,3 +181,30 @@ def matrix():
         return np.random.default_rng(seed).normal(size=(rows, h)).astype(np.float32)
 
     return draw
+
+
+@pytest.fixture(scope="session")
+def token_vectors():
+    """Vectors by vocabulary string: `token_vectors(tokenizer, {"a": (1, 0), …})`."""
+    from lexigraft.auxiliary.token_vectors import TokenVectors
+
+    def build(tokenizer, by_token):
+        vocabulary = tokenizer.get_vocab()
+        rows = sorted((vocabulary[token], row) for token, row in by_token.items())
+        tokens = np.array([token for token, _ in rows], dtype=np.int64)
+        return TokenVectors(tokens, np.array([row for _, row in rows], dtype=np.float32))
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def random_vectors():
+    """A random vector for every token: `random_vectors(tokenizer, dimensions=8, seed=0)`."""
+    from lexigraft.auxiliary.token_vectors import TokenVectors
+
+    def build(tokenizer, dimensions=8, seed=0):
+        tokens = np.array(sorted(tokenizer.get_vocab().values()), dtype=np.int64)
+        drawn = np.random.default_rng(seed).normal(size=(len(tokens), dimensions))
+        return TokenVectors(tokens, drawn.astype(np.float32))
+
+    return build

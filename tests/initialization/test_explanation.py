@@ -1,7 +1,13 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.explanation import described, readable
+from lexigraft.initialization.explanation import described, parts_of, readable, token_id_of
+from lexigraft.initialization.pairing import pair_vocabularies
+from lexigraft.initialization.recipe import Recipe
 from lexigraft.initialization.registry import initializer
 
 
@@ -51,3 +57,33 @@ def test_an_unknown_token_is_an_error(byte_level):
 def test_before_fit_there_is_nothing_to_explain():
     with pytest.raises(UserError, match="call fit first"):
         initializer("mean").explain("a")
+
+
+def test_of_two_tokens_for_one_text_the_new_one_is_meant(byte_fallback):
+    # Both "▁" and the byte <0x20> stand for a space.
+    pair = pair_vocabularies(byte_fallback([]), byte_fallback([("a", "b")]))
+    ids = pair.target_tokenizer.get_vocab()
+    for new in ("▁", "<0x20>"):
+        source_of = pair.source_of.copy()
+        source_of[ids[new]] = -1
+        assert token_id_of(replace(pair, source_of=source_of), " ") == ids[new]
+
+
+def test_a_part_with_a_weight_below_zero_is_taken_away():
+    assert described("x", [("a", 1.5), ("b", -0.5)]) == "'x' = 1.5 'a' - 0.5 'b'"
+    assert described("x", [("b", -2.0), ("a", 1.5)]) == "'x' = - 2 'b' + 1.5 'a'"
+
+
+def test_parts_come_by_magnitude():
+    weights = csr_array(np.array([[0.4, -1.2, 1.8, 0.0]]))
+    recipe = Recipe(weights, None, np.array([0]))
+    assert parts_of(recipe, 0, [b"a", b"b", b"c"]) == [("c", 1.8), ("b", -1.2), ("a", 0.4)]
+
+
+@pytest.mark.parametrize("method", ["mean", "mean-of-all", "random", "multivariate"])
+def test_every_token_of_a_replaced_vocabulary_is_explained(byte_level, method):
+    target = byte_level([("c", "d"), ("a", "b"), ("ab", "cd")])
+    fitted = initializer(method).fit(byte_level([("a", "b")]), target)
+    assert fitted.explain("ab") == "'ab' = 1 'ab'"
+    for token in target.get_vocab():
+        assert fitted.explain(token)

@@ -5,10 +5,12 @@ import torch
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
-from lexigraft.initialization.registry import initializer, methods
+from lexigraft.initialization.registry import initializer, methods, read_roles
 from lexigraft.initialization.storage import load_initialization, save_initialization
 
 PADDING = 2
+# What reads the source model itself, or a hypernetwork, is grafted in the tests of its own.
+METHODS = [name for name in methods() if not read_roles(name) and name != "zett"]
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +28,20 @@ def model(pair, tiny_llama):
 
 
 def fit(name, pair, **options):
-    corpus, size = ["abc de", "abde"], len(pair[1])
-    vectors = TokenVectors(np.arange(size), np.eye(size, 3, dtype=np.float32) + 0.1)
+    source, target = (
+        TokenVectors(np.arange(size), np.eye(size, 3, dtype=np.float32) + 0.1)
+        for size in map(len, pair)
+    )
     return initializer(name, **options).fit(
-        *pair, corpus=corpus, n_source=len(pair[0]) + PADDING, auxiliary=vectors, seed=2
+        *pair,
+        corpus=["abc de", "abde"],
+        n_source=len(pair[0]) + PADDING,
+        auxiliary={"source": source, "target": target, "plm": target},
+        seed=2,
     )
 
 
-@pytest.mark.parametrize("name", methods())
+@pytest.mark.parametrize("name", METHODS)
 def test_a_tied_model_stays_tied_and_runs(pair, model, name):
     grafted = graft(model(), pair[1], fit(name, pair))
     assert grafted.lm_head.weight is grafted.model.embed_tokens.weight
@@ -51,7 +59,7 @@ def test_the_config_and_both_layers_know_the_new_size(pair, model, tied):
     assert grafted.model.embed_tokens.num_embeddings == size
 
 
-@pytest.mark.parametrize("name", methods())
+@pytest.mark.parametrize("name", METHODS)
 def test_the_head_of_an_untied_model_comes_from_the_head(pair, model, name):
     source, fitted = model(tied=False), fit(name, pair)
     expected = {

@@ -34,3 +34,10 @@ def test_drawn_rows_have_no_parts(byte_level):
 
 def test_nothing_new_gives_no_examples(byte_level):
     assert examples(initializer("mean").fit(byte_level([]), byte_level([]))) == []
+
+
+def test_special_tokens_are_no_examples(byte_level):
+    target = byte_level(chain(2), pad_token="<pad>")
+    fitted = initializer("mean").fit(byte_level([]), target)
+    assert target.pad_token_id in fitted.new_ids
+    assert [example["token"] for example in examples(fitted)] == ["ab", "abb"]

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, eye_array, random_array
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.recipe import Recipe, expansion
+from lexigraft.initialization.recipe import Recipe
+from tests.initialization.recipes import expansion
 
 N_SOURCE, N_PADDED = 20, 24
 
@@ -118,53 +119,9 @@ def test_only_floating_point_matrices_are_taken(matrix):
         recipe.apply(matrix)
 
 
-def test_statistics_of_a_worked_example():
-    rows = csr_array(
-        np.array(
-            [
-                [0.5, 0.5, 0, 0, 0],  # a mix of two
-                [0, 1, 0, 0, 0],  # a copy
-                [0, 0, 0, 0, 1],  # the mean of all four, as a fallback
-                [2, -1, 0, 0, 0],  # outside the hull, although it sums to one
-            ],
-            dtype=float,
-        )
-    )
-    recipe = expansion(rows, np.arange(4, 8), 8, np.arange(4))
-    found = recipe.statistics(fallback_ids=np.array([6]))
-    assert found["new_tokens"] == 4
-    assert (found["share_recipe"], found["share_copy"], found["share_fallback"]) == (
-        0.5,
-        0.25,
-        0.25,
-    )
-    assert found["mean_nonzeros"] == (2 + 1 + 4 + 2) / 4
-    assert found["share_in_hull"] == 0.75
-    assert (found["largest_hub"], found["largest_hub_id"]) == (4, 1)
-
-
-def test_the_entropy_is_that_of_the_weights_in_nats():
-    rows = csr_array(np.array([[0.5, 0.25, 0.25, 0], [1.0, 0, 0, 0]]))
-    recipe = expansion(rows, np.arange(3, 5), 5, np.arange(3))
-    expected = (0.5 * np.log(2) + 2 * 0.25 * np.log(4)) / 2
-    assert recipe.statistics(np.zeros(0, int))["mean_entropy"] == pytest.approx(expected)
-
-
-def test_statistics_do_not_depend_on_how_rows_are_cut_into_blocks(monkeypatch):
-    rng = np.random.default_rng(5)
-    dense = rng.random((9, 31)) * (rng.random((9, 31)) < 0.4) + 1e-3
-    rows = csr_array(dense / dense.sum(axis=1, keepdims=True))
-    recipe = expansion(rows, np.arange(30, 39), 39, np.arange(30))
-    whole = recipe.statistics(np.zeros(0, int))
-    monkeypatch.setattr("lexigraft.initialization.recipe._NONZEROS_AT_ONCE", 40)
-    assert len(recipe._row_blocks(recipe.new_ids)) > 3
-    assert recipe.statistics(np.zeros(0, int)) == pytest.approx(whole)
-
-
 def test_nothing_new_is_a_recipe_too():
     recipe = expansion(csr_array((0, 5)), np.zeros(0, np.int64), 4, np.arange(4))
     assert (recipe.weights != eye_array(4)).nnz == 0
-    assert recipe.statistics(np.zeros(0, int))["share_in_hull"] is None
 
 
 @given(recipes())
@@ -177,10 +134,3 @@ def test_a_saved_recipe_is_read_back_and_equal_recipes_are_equal_files(tmp_path_
     assert (again.weights != recipe.weights).nnz == 0
     assert np.array_equal(again.new_ids, recipe.new_ids)
     assert (folder / "one.npz").read_bytes() == (folder / "two.npz").read_bytes()
-
-
-def test_statistics_count_every_token_of_those_that_share_a_row():
-    rows = csr_array(np.array([[0, 0, 1.0], [0.5, 0.5, 0], [0, 0, 1.0], [1.0, 0, 0]]))
-    found = expansion(rows, np.arange(2, 6), 6, np.arange(2)).statistics(np.zeros(0, int))
-    assert found["largest_hub"] == 4
-    assert found["mean_nonzeros"] == (2 + 2 + 2 + 1) / 4

@@ -54,3 +54,36 @@ def test_moving_all_scores_alike_changes_nothing(values, by):
 )
 def test_worked_examples(row, expected):
     np.testing.assert_allclose(sparsemax(np.array([row])).toarray()[0], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("spread", [1e-4, 0.01, 0.1, 1.0])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_of_long_rows_with_few_or_thousands_above_zero(spread, kind):
+    values = np.random.default_rng(0).normal(0.5, spread, (3, 20_000)).astype(kind)
+    found = sparsemax(values)
+    expected = np.array([by_bisection(row.astype(np.float64)) for row in values])
+    np.testing.assert_allclose(found.toarray(), expected, atol=1e-9)
+    assert found.nnz == np.count_nonzero(expected > 1e-12)
+
+
+def test_rows_of_one_block_may_need_different_depths():
+    draws = np.random.default_rng(0)
+    narrow = draws.normal(0, 1e-3, (1, 20_000))
+    wide = draws.normal(0, 3, (2, 20_000))
+    together = sparsemax(np.concatenate([wide[:1], narrow, wide[1:]]))
+    for i, row in enumerate((wide[:1], narrow, wide[1:])):
+        np.testing.assert_array_equal(together[[i]].toarray(), sparsemax(row).toarray())
+
+
+def test_without_rows_there_is_nothing():
+    assert sparsemax(np.empty((0, 300), np.float32)).shape == (0, 300)
+
+
+@pytest.mark.parametrize("spread", [0.05, 1.0, 20.0])
+def test_it_is_entmaxs(spread):
+    import torch
+    from entmax import sparsemax as reference
+
+    values = spread * np.random.default_rng(0).normal(size=(50, 300))
+    expected = reference(torch.from_numpy(values), dim=1).numpy()
+    np.testing.assert_allclose(sparsemax(values).toarray(), expected, atol=1e-12)

@@ -18,15 +18,29 @@ def test_new_tokens_may_lie_on_padding_rows(byte_level):
     assert pair.new_ids.tolist() == [len(source), len(source) + 1]
 
 
-def test_a_moved_source_token_is_an_error_that_names_it(byte_level):
-    source, target = byte_level([("a", "b"), ("c", "d")]), byte_level([("c", "d"), ("a", "b")])
-    with pytest.raises(UserError, match=r"'ab'.*does not expand"):
-        pair_vocabularies(source, target)
+def test_a_target_that_moves_source_tokens_replaces_the_source(byte_level):
+    source, target = byte_level([("a", "b"), ("c", "d")]), byte_level([("c", "d"), ("e", "f")])
+    pair = pair_vocabularies(source, target, n_source=len(source) + 10)
+    assert not pair.expands
+    assert pair.n_target == len(target)  # padding rows of the source are not taken over
+    assert pair.new_tokens == ["ef"]
+    copied = pair.source_of[target.get_vocab()["cd"]]
+    assert copied == source.get_vocab()["cd"] != target.get_vocab()["cd"]
 
 
-def test_a_target_that_lacks_source_tokens_is_an_error(byte_level):
-    with pytest.raises(UserError, match="does not expand"):
-        pair_vocabularies(byte_level([("a", "b")]), byte_level([]))
+def test_a_target_that_lacks_source_tokens_replaces_the_source(byte_level):
+    source = byte_level([("a", "b")])
+    pair = pair_vocabularies(source, byte_level([]))
+    assert not pair.expands and len(pair.new_ids) == 0
+    assert pair.n_target == len(source) - 1
+
+
+def test_shared_ids_leave_special_tokens_out(byte_level, byte_fallback):
+    source, target = byte_level([("Ġ", "a")], eos_token="<|end|>"), byte_fallback([("▁", "a")])
+    pair = pair_vocabularies(source, target)
+    assert pair.source_of[target.eos_token_id] == source.eos_token_id
+    assert target.eos_token_id not in pair.shared_ids
+    assert target.get_vocab()["▁a"] in pair.shared_ids
 
 
 def test_a_matrix_smaller_than_the_source_is_an_error(byte_level):
@@ -80,3 +94,50 @@ def test_special_and_new_ids_are_disjoint_from_shared_ones_on_real_text(
     pair = pair_vocabularies(smollm2_tokenizer, expanded_telugu)
     assert len(pair.new_ids) == 100
     assert np.array_equal(pair.source_ids, np.arange(len(smollm2_tokenizer)))
+
+
+def test_a_letter_is_shared_with_the_token_in_use_and_not_with_its_byte(byte_level, byte_fallback):
+    source, target = byte_fallback([]), byte_level([])
+    shared = shared_tokens(source, target)
+    source_ids, target_ids = source.get_vocab(), target.get_vocab()
+    assert shared[target_ids["a"]] == source_ids["a"] != source_ids["<0x61>"]
+    assert shared[target_ids["z"]] == source_ids["<0x7A>"]  # no token of its own
+
+
+def test_wordpiece_words_are_shared_with_words_and_insides_with_insides(
+    bert_tokenizer, mistral_tokenizer
+):
+    shared = shared_tokens(mistral_tokenizer, bert_tokenizer)
+    old, new = mistral_tokenizer.get_vocab(), bert_tokenizer.get_vocab()
+    assert shared[new["the"]] == old["▁the"]
+    assert shared[new["##ing"]] == old["ing"]
+    assert shared[new["."]] == old["."]
+    back = shared_tokens(bert_tokenizer, mistral_tokenizer)
+    assert back[old["▁the"]] == new["the"]
+    assert back[old["ing"]] == new["##ing"]
+    assert old["▁The"] not in back  # BERT reads no capitals
+
+
+def test_what_begins_and_ends_a_text_is_shared_across_families(bert_tokenizer, mistral_tokenizer):
+    shared = shared_tokens(mistral_tokenizer, bert_tokenizer)
+    assert shared[bert_tokenizer.cls_token_id] == mistral_tokenizer.bos_token_id
+    assert shared[bert_tokenizer.sep_token_id] == mistral_tokenizer.eos_token_id
+    assert shared[bert_tokenizer.unk_token_id] == mistral_tokenizer.unk_token_id
+    assert bert_tokenizer.mask_token_id not in shared
+    back = shared_tokens(bert_tokenizer, mistral_tokenizer)
+    assert back[mistral_tokenizer.bos_token_id] == bert_tokenizer.cls_token_id
+    assert back[mistral_tokenizer.eos_token_id] == bert_tokenizer.sep_token_id
+
+
+def test_an_unknown_token_that_ends_texts_in_the_source_is_not_shared(byte_level, byte_fallback):
+    source = byte_level([], eos_token="<|end|>", unk_token="<|end|>")
+    target = byte_fallback([])
+    shared = shared_tokens(source, target)
+    assert shared[target.eos_token_id] == source.eos_token_id
+    assert target.unk_token_id not in shared
+
+
+def test_a_token_that_begins_and_ends_texts_goes_by_the_end(byte_level, byte_fallback):
+    source, target = byte_fallback([]), byte_level([])
+    target.add_special_tokens({"bos_token": "<|text|>", "eos_token": "<|text|>"})
+    assert shared_tokens(source, target)[target.eos_token_id] == source.eos_token_id

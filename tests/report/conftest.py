@@ -44,7 +44,7 @@ class MadeStudy:
         self.folder = folder
         self.inputs = {
             "records": [], "fragmentation": [], "training": [], "initialization": [],
-            "languages": LANGUAGES, "fonts": None,
+            "alignment": [], "languages": LANGUAGES, "fonts": None,
         }  # fmt: skip
         self.settings = {
             "study": "made", "title": "A made study", "items": [],
@@ -133,17 +133,32 @@ class MadeStudy:
                 "token": "x", "text": (" " if i % 2 else "") + word,
                 "parts": [] if drawn else own, "more": 3 if i % 5 == 4 else 0,
             })  # fmt: skip
-        statistics = {"new_tokens": 500}
+        statistics = {"new_tokens": 500, "cosine_to_mean": 0.61}
         if not drawn:
             statistics |= {
-                "share_recipe": 0.992, "share_fallback": 0.008, "mean_nonzeros": 6.2,
-                "mean_entropy": 1.61, "share_in_hull": 1.0,
+                "share_recipe": 0.992, "share_copy": 0.0, "share_fallback": 0.008,
+                "mean_nonzeros": 6.2, "mean_entropy": 1.61, "share_in_hull": 1.0,
                 "largest_hub": 431, "largest_hub_token": "\\xe0",
             }  # fmt: skip
         write(place / "card.json", {"fallbacks": 4, "fallback_tokens": [], "statistics": statistics,
                                     "examples": examples, "job": {}, "files": {},
                                     "versions": {}})  # fmt: skip
         self.inputs["initialization"].append(str(place))
+
+    def aligned(self, language, initializer, bleu, similarity=None, vocabulary="expand-500",
+                fit="all-seeds"):  # fmt: skip
+        """The alignment record of a fitted initializer; one without `bleu` is of drawn rows."""
+        key = ("tiny", language, vocabulary, initializer)
+        place = self.folder / "evaluation" / "/".join(key) / "alignment" / fit
+        metrics = {} if bleu is None else {
+            "bleu": bleu, "bleu_1": min(100.0, 1.5 * bleu + 10), "bleu_sentence_mean": bleu,
+            "vocabulary_coverage": 0.99, "text_coverage": 0.995,
+        }  # fmt: skip
+        if similarity is not None:
+            metrics["semantic_similarity"] = similarity
+        axes = dict(zip(("source", "language", "vocabulary", "initializer"), key, strict=True))
+        write(place / "record.json", {**axes, "fit": fit, "metrics": metrics})
+        self.inputs["alignment"].append(str(place / "record.json"))
 
     def measured(self, cell, bits, chrf, speed_up, tasks=("perplexity", "translation", "speed")):
         """Records of all tasks of one cell."""
@@ -202,8 +217,12 @@ def full_study(folder: Path) -> MadeStudy:
             if initializer in ("random", "multivariate"):
                 made.initialized(language, initializer, "seed-0")
                 made.initialized(language, initializer, "seed-1")
+                made.aligned(language, initializer, None, fit="seed-0")
             else:
                 made.initialized(language, initializer)
+                # The lower the loss that training starts from, the higher.
+                made.aligned(language, initializer, 120 / START[initializer] - 40,
+                             1 / START[initializer])  # fmt: skip
             for seed in (0, 1):
                 shift = 0.3 * place + 0.006 * seed * (1 + rank % 3)
                 cell = ("tiny", language, "expand-500", initializer, STRATEGIES[0], seed)

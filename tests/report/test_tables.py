@@ -2,6 +2,8 @@
 
 import csv
 import io
+import json
+from pathlib import Path
 
 import pytest
 
@@ -182,9 +184,36 @@ def test_initializers_show_the_statistics_of_their_cards(small):
     table = build(initializers, small)
     columns = [name for _, name in table.columns]
     found = cells(table)
-    assert found["Align"][columns.index("share fallback")].text == "0.8 %"
-    assert found["Align"][columns.index("share in hull")].text == "100.0 %"
-    assert found["Random"][columns.index("share in hull")].text == "–"
+    assert columns == ["new tokens", "recipe", "copy", "fallback", "in hull", "source tokens",
+                       "entropy", "largest hub", "input"]  # fmt: skip
+    assert found["Align"][columns.index("fallback")].text == "0.8 %"
+    assert found["Align"][columns.index("in hull")].text == "100.0 %"
+    assert found["Align"][columns.index("input")].text == "0.61"
+    assert found["Random"][columns.index("in hull")].text == "–"
+
+
+def test_a_methods_own_statistics_follow_and_those_of_its_head_do_not(small):
+    small.initialized("te-made", "align")
+    card = Path(small.inputs["initialization"][0], "card.json")
+    found = json.loads(card.read_text())
+    found["statistics"] |= {"anchors": 7, "output_mean_entropy": 1.0, "output_cosine_to_mean": 0.3}
+    card.write_text(json.dumps(found))
+    table = build(initializers, small)
+    assert [name for _, name in table.columns][-2:] == ["head", "anchors"]
+    assert cells(table)["Align"][-1].text == "7"
+    assert "output_mean_entropy" in set(table.data["statistic"])
+
+
+def test_greedy_output_of_untrained_grafts_stands_beside_their_statistics(small):
+    small.initialized("te-made", "align")
+    for strategy, share in (("none", 0.975), (FULL, 0.2)):
+        cell = ("tiny", "te-made", "expand-500", "align", strategy, 0)
+        small.record(cell, "greedy-agreement", "greedy_agreement", {"greedy_agreement": share})
+    table = build(initializers, small)
+    assert table.columns[-1] == ("greedy output", "unchanged")
+    assert cells(table)["Align"][-1].text == "97.5 %"
+    # It is no quality that models compete in.
+    assert all("greedy" not in name for _, name in build(results, small).columns)
 
 
 def table_of(*texts):

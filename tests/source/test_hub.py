@@ -4,7 +4,7 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.source import hub
-from lexigraft.source.hub import resolve
+from lexigraft.source.hub import resolve, resolve_tokenizer
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -100,3 +100,25 @@ def test_a_local_folder_resolves_to_itself(tmp_path):
 def test_a_missing_local_folder_is_named(tmp_path):
     with pytest.raises(UserError, match=r"source folder .*nowhere: there is no such folder"):
         resolve({"folder": str(tmp_path / "nowhere")})
+
+
+def test_of_a_tokenizer_no_weights_are_fetched(monkeypatch, tmp_path):
+    import huggingface_hub
+    from huggingface_hub.utils import filter_repo_objects
+
+    asked = {}
+
+    def download(repository, **options):
+        asked.update(options)
+        return str(tmp_path / COMMIT)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    assert resolve_tokenizer("org/name", "main")[1] == COMMIT
+    there = ["tokenizer.json", "tokenizer_config.json", "model.safetensors", "config.json", "a.py"]
+    patterns = {key: asked[key] for key in ("allow_patterns", "ignore_patterns")}
+    assert list(filter_repo_objects(there, **patterns)) == there[:2]
+    assert asked["revision"] == "main"
+
+
+def test_a_tokenizer_in_a_folder_is_where_it_is(tmp_path):
+    assert resolve_tokenizer(str(tmp_path)) == (tmp_path.resolve(), None)

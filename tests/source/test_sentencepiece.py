@@ -8,6 +8,7 @@ import sentencepiece
 from lexigraft.errors import UserError
 from lexigraft.source.sentencepiece import sentencepiece_to_fast, splits
 
+
 def fast_ids(tokenizer, lines):
     return tokenizer(lines, add_special_tokens=False)["input_ids"]
 
@@ -44,6 +45,14 @@ def trained(english, **settings):
         {"normalization_rule_name": "nmt_nfkc"},
         {"normalization_rule_name": "identity", "add_dummy_prefix": False},
         {"normalization_rule_name": "nfkc", "remove_extra_whitespaces": False},
+        {"model_type": "unigram", "normalization_rule_name": "nmt_nfkc", "vocab_size": 500},
+        {
+            "model_type": "unigram",
+            "normalization_rule_name": "identity",
+            "vocab_size": 500,
+            "remove_extra_whitespaces": False,
+            "user_defined_symbols": ["<sep>"],
+        },
         {"user_defined_symbols": ["<sep>", "\t"], "pad_id": 3, "add_dummy_prefix": False},
     ],
 )
@@ -63,8 +72,9 @@ def test_other_settings_of_the_library_are_followed(settings, english, lines, tm
 def test_other_models_are_refused_by_name(english, tmp_path):
     file = tmp_path / "tokenizer.model"
     for data, message in (
-        (trained(english, model_type="unigram"), "kind UNIGRAM"),
+        (trained(english, model_type="char"), "kind CHAR"),
         (trained(english, byte_fallback=False), "BPE without byte pieces"),
+        (trained(english, model_type="unigram", byte_fallback=False), "UNIGRAM without byte"),
         (b"not a model", "not a SentencePiece model"),
     ):
         file.write_bytes(data)

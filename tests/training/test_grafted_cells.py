@@ -106,3 +106,64 @@ def test_a_vocabulary_without_an_initialization_is_refused(grafted):
     settings["inputs"]["initialization"] = None
     with pytest.raises(UserError, match="330 tokens for a model with 320 rows"):
         train_cell(settings)
+
+
+@pytest.fixture
+def replaced(workshop, without_bos, telugu):
+    """A cell whose vocabulary another one replaced, not trained, and the model grafted directly."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=290, special_tokens=["<unk>", "[end]", "[begin]"], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )  # fmt: skip
+    backend.train_from_iterator(telugu, trainer)
+    target = PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="<unk>", eos_token="[end]", bos_token="[begin]"
+    )
+
+    def build(tied=True):
+        place = workshop(tied=tied)
+        fitted = initializer("mean").fit(without_bos, target, n_source=320)
+        folders = [
+            place.results / stage / "tiny" / "te" / "own" for stage in ("vocabulary", "init")
+        ]
+        save_tokenizer(target, folders[0])
+        save_initialization(fitted, folders[1])
+        job = place.job({"phases": []})
+        job["inputs"] |= {"tokenizer": str(folders[0]), "initialization": str(folders[1])}
+        train_cell(job)
+        start = graft(load_model(place.source, torch.float32), target, fitted)
+        return Path(job["outputs"]["folder"]), start, target
+
+    return build
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_cell_with_a_replaced_vocabulary_comes_back_and_names_its_special_tokens(replaced, tied):
+    folder, start, target = replaced(tied)
+    model, tokenizer = load_cell(folder)
+    tokens = torch.arange(290)[None]
+    assert torch.equal(model(tokens).logits, start(tokens).logits)
+    assert tokenizer.get_vocab() == target.get_vocab()
+    assert model.config.to_dict() == start.config.to_dict()
+    assert model.generation_config.to_dict() == start.generation_config.to_dict()
+    assert (model.config.bos_token_id, model.config.eos_token_id) == (2, 1)
+
+
+def test_an_export_with_a_replaced_vocabulary_names_its_special_tokens(replaced, tmp_path):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder, start, _ = replaced(tied=False)
+    out = export(folder, tmp_path / "out")
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
+    assert model.config.vocab_size == len(tokenizer) == 290
+    assert model.config.eos_token_id == model.generation_config.eos_token_id == 1
+    assert model.config.bos_token_id == tokenizer.bos_token_id == 2
+    assert model.config.pad_token_id == 1  # the source pads with its end of text
+    tokens = torch.arange(290)[None]
+    assert torch.equal(model(tokens).logits, start(tokens).logits)

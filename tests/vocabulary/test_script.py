@@ -1,4 +1,4 @@
-"""The script of the rule, on a real tokenizer and real text."""
+"""The scripts of the rules, on real tokenizers and real text."""
 
 import json
 import runpy
@@ -6,9 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.errors import UserError
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+NAMES = ("vocabulary", "card")
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "expand_vocabulary.py"
+
+def run(rule, job):
+    """What the script of a rule writes: its folder, `vocabulary.json` and `card.json`."""
+    runpy.run_path(str(SCRIPTS / f"{rule}.py"))["stage"](job)
+    folder = Path(job["outputs"]["folder"])
+    files = (json.loads((folder / f"{name}.json").read_text("utf-8")) for name in NAMES)
+    return folder, *files
 
 
 @pytest.fixture
@@ -31,18 +38,44 @@ def job(smollm2_folder_tiny, telugu, tmp_path):
 def test_it_writes_a_tokenizer_its_description_and_its_card(job, telugu):
     from transformers import AutoTokenizer
 
-    runpy.run_path(str(SCRIPT))["stage"](job)
-    folder = Path(job["outputs"]["folder"])
-    described = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    folder, described, card = run("expand_vocabulary", job)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert len(tokenizer) == described["size"] == 49_152 + 60
+    assert described["mode"] == "expand"
     assert card["new_tokens"] == 60 and card["reachable_share"] == 1
     assert card["train_fertility_after"] < card["train_fertility_before"]
     assert set(card["files"]) >= {"tokenizer.json", "tokenizer_config.json", "vocabulary.json"}
 
 
-def test_an_unknown_mode_is_refused(job):
-    job["settings"]["mode"] = "shrink"
-    with pytest.raises(UserError, match="mode 'shrink' is not known"):
-        runpy.run_path(str(SCRIPT))["stage"](job)
+def test_a_trained_vocabulary_lists_the_tokens_that_the_source_lacks(job, smollm2_tokenizer):
+    from transformers import AutoTokenizer
+
+    job["settings"] = {"mode": "replace", "family": "sentencepiece-unigram", "size": 600}
+    folder, described, card = run("train_vocabulary", job)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    assert len(tokenizer) == described["size"] == 600
+    assert (described["mode"], described["family"]) == ("replace", "Unigram")
+    assert described["source_size"] == 49_152
+    new = {token["token"] for token in described["new_tokens"]}
+    assert card["new_tokens"] == len(new) == 600 - card["shared_tokens"]
+    # All that is special is the source's, every byte too, and Latin letters; Telugu words are not.
+    assert not {"<|endoftext|>", "<|im_end|>", "<0xE0>", "a"} & new
+    assert any("\u0c00" <= letter <= "\u0c7f" for token in new for letter in token)
+    assert card["train_fertility_after"] < card["train_fertility_before"]
+    assert set(card["files"]) >= {"tokenizer.json", "tokenizer.model", "vocabulary.json"}
+
+
+def test_a_vocabulary_is_taken_from_a_folder(job, mistral_tokenizer, tmp_path):
+    from transformers import AutoTokenizer
+
+    mistral_tokenizer.save_pretrained(tmp_path / "other")
+    job["settings"] = {"tokenizer": str(tmp_path / "other"), "revision": None}
+    folder, described, card = run("take_vocabulary", job)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    assert tokenizer.get_vocab() == mistral_tokenizer.get_vocab()
+    assert (described["family"], described["size"]) == ("byte-fallback BPE", 32_000)
+    # "▁the" is "Ġthe", and the end of a text is the end of a text.
+    new = {token["token"] for token in described["new_tokens"]}
+    assert not {"▁the", "</s>"} & new
+    assert 10_000 < described["shared"] == card["shared_tokens"]
+    assert card["commit"] is None

@@ -8,6 +8,7 @@ from lexigraft.source.sentencepiece import read_model, sentencepiece_to_fast
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.sentencepiece_model import extended_model
 
+
 def fast_ids(tokenizer, lines):
     return tokenizer(lines, add_special_tokens=False)["input_ids"]
 

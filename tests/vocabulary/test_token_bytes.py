@@ -34,7 +34,23 @@ def test_unigram_and_wordpiece_spellings_are_undone():
     assert token_bytes(PreTrainedTokenizerFast(tokenizer_object=unigram))[1:] == [b" ab", b"c"]
     wordpiece = Tokenizer(models.WordPiece({"[UNK]": 0, "un": 1, "##do": 2}, unk_token="[UNK]"))
     wordpiece.pre_tokenizer = pre_tokenizers.Whitespace()
-    assert token_bytes(PreTrainedTokenizerFast(tokenizer_object=wordpiece))[1:] == [b"un", b"do"]
+    assert token_bytes(PreTrainedTokenizerFast(tokenizer_object=wordpiece))[1:] == [b" un", b"do"]
+
+
+def test_wordpiece_tokens_that_are_words_of_their_own_have_no_leading_space(bert_tokenizer):
+    data, ids = token_bytes(bert_tokenizer), bert_tokenizer.get_vocab()
+    expected = {
+        "the": b" the", "##ing": b"ing", ".": b".", "(": b"(", "中": "中".encode(), "2": b" 2",
+        "[CLS]": b"[CLS]",
+    }  # fmt: skip
+    assert {token: data[ids[token]] for token in expected} == expected
+
+
+def test_wordpiece_tokens_join_to_the_words_of_a_text(bert_tokenizer):
+    texts = ["the quick foxes jumped", "unbelievable tokenization (2nd), isn't it?"]
+    assert joined(bert_tokenizer, texts) == [
+        b" the quick foxes jumped", b" unbelievable tokenization( 2nd), isn' t it?"
+    ]  # fmt: skip
 
 
 def test_special_tokens_are_those_with_a_role_and_those_marked(smollm2_tokenizer):

@@ -1,5 +1,6 @@
 """Auxiliaries in the real Snakefile: refused before the first job, made once, stale alone."""
 
+import json
 from copy import deepcopy
 
 import pytest
@@ -40,8 +41,35 @@ def test_an_unknown_auxiliary_is_named_with_the_one_that_was_meant(config):
 
 @pytest.mark.parametrize("entry", [{"method": "focus"}, {"method": "focus", "auxiliary": None}])
 def test_focus_without_an_auxiliary_is_refused(config, entry):
+    config["cells"][0]["initializers"] = ["own"]
     config["initializers"] = {"own": entry}
-    assert "auxiliary" in refused(config)
+    assert "initializers.own.auxiliary: none in the role 'target'" in refused(config)
+
+
+def test_a_role_that_is_missing_is_named_with_all_that_the_method_reads(config):
+    config["cells"][0]["initializers"] = ["unifyvocab"]
+    config["initializers"] = {"unifyvocab": {"auxiliary": {"target": "glove"}}}
+    message = refused(config)
+    assert "initializers.unifyvocab.auxiliary: none in the role 'source'" in message
+    assert "{target: …, source: …}" in message
+
+
+@pytest.mark.parametrize("auxiliary", ["fasttext", {"target": "fasttext"}])
+def test_an_auxiliary_that_the_method_does_not_read_is_refused(config, auxiliary):
+    config["initializers"] = {"align": {"auxiliary": auxiliary}}
+    assert "role 'target', but method 'align' reads no auxiliary" in refused(config)
+
+
+def test_an_unknown_auxiliary_in_a_role_is_named_with_its_role(config):
+    config["cells"][0]["initializers"] = ["unifyvocab"]
+    config["initializers"] = {"unifyvocab": {"auxiliary": {"target": "glove", "source": "glov"}}}
+    assert "initializers.unifyvocab.auxiliary.source: 'glov' is not known" in refused(config)
+
+
+def test_a_name_alone_is_the_auxiliary_in_the_role_of_the_target(config):
+    initializers = resolve(config, load_registries())["initializers"]
+    assert initializers["focus"]["auxiliary"] == {"target": "fasttext"}
+    assert initializers["align"]["auxiliary"] == {}
 
 
 def test_an_unknown_setting_of_an_auxiliary_is_named(config):
@@ -56,8 +84,8 @@ def test_a_setting_of_the_other_kind_is_refused(config):
 
 
 def test_an_unknown_kind_is_refused(config):
-    config["auxiliary"] = {"glove": {"kind": "glove"}}
-    assert "needs a kind: fasttext or word-vectors" in refused(config)
+    config["auxiliary"] = {"own": {"kind": "word2vec"}}
+    assert "needs a kind: fasttext, glove" in refused(config)
 
 
 def test_word_vectors_that_are_missing_are_named(config, tmp_path):
@@ -101,3 +129,24 @@ def test_a_change_reruns_the_vectors_it_concerns_and_what_reads_them(finished):
     word = {message.replace(" focus none", " focus-word none") for message in word}
     reading = "Reading word-vectors of telugu for expand-50 of tiny"
     assert finished.planned() == word | {reading, "report"}
+
+
+def test_auxiliaries_of_the_source_are_made_of_its_own_tokenizer(checkout, config):
+    both = {"target": "small", "source": "small"}
+    config["auxiliary"] = {
+        "small": {"kind": "glove", "dimensions": 4, "epochs": 1, "minimum_count": 2, "window": 3}
+    }
+    config["cells"][0]["initializers"] = ["unifyvocab"]
+    config["initializers"] = {"unifyvocab": {"auxiliary": both, "options": {"anchors": 20}}}
+    checkout.config = config
+    card = "results/initialization/tiny/telugu/expand-50/unifyvocab/all-seeds/card.json"
+    result = checkout.snakemake(card)
+    assert result.returncode == 0, result.stderr
+    found = json.loads((checkout.folder / card).read_text())
+    sizes = {}
+    for role, vocabulary in (("target", "expand-50"), ("source", "source")):
+        folder = f"results/auxiliary/tiny/telugu/{vocabulary}/small"
+        assert found["job"]["inputs"]["auxiliary"][role] == folder
+        sizes[role] = json.loads((checkout.folder / folder / "card.json").read_text())["tokens"]
+    assert sizes["target"] == sizes["source"] + 50
+    assert found["statistics"]["anchors"] == 20

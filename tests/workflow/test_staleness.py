@@ -104,6 +104,21 @@ def test_code_that_every_stage_uses_reruns_every_stage(study):
     assert "Preparing the source model tiny" in planned
 
 
+def test_another_table_reruns_the_report_alone(study):
+    def change(config):
+        config["report"] = {**config.get("report", {}), "items": ["results", "perplexity"]}
+
+    study.change(change)
+    assert study.planned() == {"report"}
+    study.pretend_finished()
+
+    def add(config):
+        config["report"]["items"].append("speed")
+
+    study.change(add)
+    assert study.planned() == {"report"}
+
+
 def test_the_reports_code_reruns_the_report_alone(study):
     path = study.folder / "lexigraft/report/build.py"
     path.write_text(path.read_text() + "\n\nADDED = 1\n")

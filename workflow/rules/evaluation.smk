@@ -24,6 +24,30 @@ rule measure_fragmentation:
         "python scripts/measure_fragmentation.py {params.job:q} > {log} 2>&1"
 
 
+rule measure_alignment:
+    input:
+        source=rules.prepare_source.output.card,
+        tokenizer=lambda wildcards: STUDY.tokenizer_card(wildcards),
+        initialization=rules.initialize.output.card,
+        heldout=rules.prepare_corpus.output.heldout,
+        encoder=STUDY.sentence_encoder_inputs(),
+    output:
+        record=f"{RESULTS}/evaluation/{VOCABULARY}/{{initializer}}/alignment/{{fit}}/record.json",
+    log:
+        f"{RESULTS}/logs/evaluation/{VOCABULARY}/{{initializer}}/alignment-{{fit}}.log",
+    resources:
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "initialization", wildcards.source, attempt
+        ),
+        runtime=lambda wildcards, attempt: 20 * attempt,
+    params:
+        job=lambda wildcards: job(STUDY, "measure_alignment", wildcards),
+    message:
+        "Measuring how {wildcards.initializer} aligns {wildcards.language} {wildcards.vocabulary} ({wildcards.fit})"
+    shell:
+        "python scripts/measure_alignment.py {params.job:q} > {log} 2>&1"
+
+
 rule evaluate:
     input:
         card=rules.train.output.card,

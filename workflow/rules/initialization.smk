@@ -7,6 +7,7 @@ rule initialize:
         tokenizer=lambda wildcards: STUDY.tokenizer_card(wildcards),
         train=rules.prepare_corpus.output.train,
         auxiliary=lambda wildcards: STUDY.auxiliary_cards(wildcards),
+        dictionaries=lambda wildcards: STUDY.dictionary_inputs(wildcards),
     output:
         card=f"{RESULTS}/initialization/{VOCABULARY}/{{initializer}}/{{fit}}/card.json",
     log:
@@ -23,3 +24,20 @@ rule initialize:
         "Initializing {wildcards.language} {wildcards.vocabulary} by {wildcards.initializer} ({wildcards.fit})"
     shell:
         "python scripts/initialize.py {params.job:q} > {log} 2>&1"
+
+
+# Those that learn from the source model or its matrices take the machine that trains it.
+ruleorder: learn_initialization > initialize
+
+
+use rule initialize as learn_initialization with:
+    wildcard_constraints:
+        initializer=STUDY.learned_initializers(),
+    resources:
+        gpu=1,
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "training", wildcards.source, attempt
+        ),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "training", wildcards.source, attempt
+        ),

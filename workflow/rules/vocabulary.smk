@@ -1,4 +1,12 @@
-# Stage 3, vocabulary: the source's tokenizer with target-language tokens.
+# Stage 3, vocabulary: the tokenizer that takes the source's over. Each entry of vocabularies.yaml is
+# of one rule: expanded, trained anew, or taken from another model.
+
+VOCABULARY_FILES = {
+    "tokenizer": f"{RESULTS}/vocabulary/{VOCABULARY}/tokenizer.json",
+    "vocabulary": f"{RESULTS}/vocabulary/{VOCABULARY}/vocabulary.json",
+    "card": f"{RESULTS}/vocabulary/{VOCABULARY}/card.json",
+}
+VOCABULARY_LOG = f"{RESULTS}/logs/vocabulary/{VOCABULARY}.log"
 
 
 rule expand_vocabulary:
@@ -6,11 +14,11 @@ rule expand_vocabulary:
         source=rules.prepare_source.output.card,
         train=rules.prepare_corpus.output.train,
     output:
-        tokenizer=f"{RESULTS}/vocabulary/{VOCABULARY}/tokenizer.json",
-        vocabulary=f"{RESULTS}/vocabulary/{VOCABULARY}/vocabulary.json",
-        card=f"{RESULTS}/vocabulary/{VOCABULARY}/card.json",
+        **VOCABULARY_FILES,
     log:
-        f"{RESULTS}/logs/vocabulary/{VOCABULARY}.log",
+        VOCABULARY_LOG,
+    wildcard_constraints:
+        vocabulary=STUDY.vocabularies_of("expand"),
     priority: 90
     resources:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
@@ -21,3 +29,45 @@ rule expand_vocabulary:
         "Building vocabulary {wildcards.vocabulary} of {wildcards.source} for {wildcards.language}"
     shell:
         "python scripts/expand_vocabulary.py {params.job:q} > {log} 2>&1"
+
+
+rule train_vocabulary:
+    input:
+        source=rules.prepare_source.output.card,
+        train=rules.prepare_corpus.output.train,
+    output:
+        **VOCABULARY_FILES,
+    log:
+        VOCABULARY_LOG,
+    wildcard_constraints:
+        vocabulary=STUDY.vocabularies_of("train"),
+    priority: 90
+    resources:
+        mem_mb=lambda wildcards, attempt: 8000 * attempt,
+        runtime=lambda wildcards, attempt: 60 * attempt,
+    params:
+        job=lambda wildcards: job(STUDY, "train_vocabulary", wildcards),
+    message:
+        "Training vocabulary {wildcards.vocabulary} for {wildcards.language}, to replace that of {wildcards.source}"
+    shell:
+        "python scripts/train_vocabulary.py {params.job:q} > {log} 2>&1"
+
+
+rule take_vocabulary:
+    input:
+        source=rules.prepare_source.output.card,
+        train=rules.prepare_corpus.output.train,
+        tokenizer=lambda wildcards: STUDY.tokenizer_inputs(wildcards),
+    output:
+        **VOCABULARY_FILES,
+    log:
+        VOCABULARY_LOG,
+    wildcard_constraints:
+        vocabulary=STUDY.vocabularies_of("take"),
+    priority: 90
+    params:
+        job=lambda wildcards: job(STUDY, "take_vocabulary", wildcards),
+    message:
+        "Taking vocabulary {wildcards.vocabulary} for {wildcards.language}, to replace that of {wildcards.source}"
+    shell:
+        "python scripts/take_vocabulary.py {params.job:q} > {log} 2>&1"

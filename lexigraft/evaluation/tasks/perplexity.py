@@ -8,7 +8,7 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.generation import context
 from lexigraft.evaluation.measurement import Measurement
 from lexigraft.evaluation.settings import read_settings
-from lexigraft.evaluation.texts import draw, sentences
+from lexigraft.evaluation.texts import draw, member_sentences, sentences
 from lexigraft.evaluation.windows import score_windows
 from lexigraft.training.likelihood import Likelihood, score_texts
 
@@ -23,7 +23,7 @@ class Settings:
     Attributes
     ----------
     heldout_sentences, english_sentences
-        Sentences to score; none: all of them.
+        Sentences to score, of a group from each of its languages; none: all of them.
     window
         None: each sentence is scored by itself. A number: the sentences are joined and scored in
         windows of so many tokens, as in paper 000, or of as many as the model holds.
@@ -47,7 +47,9 @@ def evaluate(
     over fewer of them, so its perplexity rises while nothing got worse. Bits per byte divide by
     the UTF-8 bytes of the text, which no vocabulary changes. Both weight sentences by their
     length. The English figures say what the adaptation did to the language that the model came
-    with; a corpus without English has none.
+    with; a corpus without English has none. A group of languages is scored by member, each with
+    figures of its own (`bits_per_byte_<language>` and so on), and the figures without a name are
+    of all their sentences together.
 
     Sentence by sentence, every vocabulary predicts a text from the same context. In windows, one
     that needs fewer tokens sees more sentences at once; a sentence also leans on its neighbours,
@@ -61,32 +63,58 @@ def evaluate(
     settings = read_settings(Settings, job)
     if settings.window is not None and settings.window < 2:
         raise UserError(f"config/tasks.yaml: task '{job['task']}': window must be 2 or more")
-    metrics: dict[str, float | int] = {}
+    corpus = job["inputs"]["corpus"]
     details: dict[str, Any] = {}
-    for name, count, prefix in (
-        ("heldout", settings.heldout_sentences, ""),
-        ("english", settings.english_sentences, "english_"),
-    ):
-        texts = draw(sentences(job["inputs"]["corpus"], name), count, job, name)
-        if not texts and name == "english":
-            continue
-        if not texts:
-            raise UserError(f"{job['inputs']['corpus']}/heldout.txt: empty; give it more text")
-        score = _score(model, tokenizer, texts, settings)
-        if not math.isfinite(score.perplexity):
+
+    def score(name: str, texts: list[str], count: int | None) -> Likelihood:
+        texts = draw(texts, count, job, name)
+        found = _score(model, tokenizer, texts, settings)
+        if not math.isfinite(found.perplexity):
             raise UserError(
                 f"{job['inputs']['cell']}: the likelihood of {name}.txt is no finite number; "
                 "the training has diverged: lower its learning rate"
             )
-        metrics |= {
-            f"{prefix}bits_per_byte": score.bits_per_byte,
-            f"{prefix}perplexity": score.perplexity,
-            f"{prefix}nats_per_token": score.nats / score.tokens,
-            f"{prefix}tokens": score.tokens,
-            f"{prefix}bytes": score.bytes,
+        details[name] = {"sentences": len(texts), "characters": found.characters}
+        return found
+
+    metrics: dict[str, float | int] = {}
+    if members := member_sentences(corpus):
+        scores = {
+            member: score(f"members/{member}/heldout", texts, settings.heldout_sentences)
+            for member, texts in members.items()
         }
-        details[name] = {"sentences": len(texts), "characters": score.characters}
+        metrics |= _figures(_together(list(scores.values())))
+        for member, found in scores.items():
+            metrics |= _figures(found, suffix=f"_{member}")
+    else:
+        texts = sentences(corpus, "heldout")
+        if not texts:
+            raise UserError(f"{corpus}/heldout.txt: empty; give it more text")
+        metrics |= _figures(score("heldout", texts, settings.heldout_sentences))
+    if english := sentences(corpus, "english"):
+        found = score("english", english, settings.english_sentences)
+        metrics |= _figures(found, prefix="english_")
     return Measurement(metrics, details)
+
+
+def _figures(score: Likelihood, prefix: str = "", suffix: str = "") -> dict[str, float | int]:
+    found = {
+        "bits_per_byte": score.bits_per_byte,
+        "perplexity": score.perplexity,
+        "nats_per_token": score.nats / score.tokens,
+        "tokens": score.tokens,
+        "bytes": score.bytes,
+    }
+    return {f"{prefix}{name}{suffix}": value for name, value in found.items()}
+
+
+def _together(scores: list[Likelihood]) -> Likelihood:
+    return Likelihood(
+        nats=sum(score.nats for score in scores),
+        tokens=sum(score.tokens for score in scores),
+        bytes=sum(score.bytes for score in scores),
+        characters=sum(score.characters for score in scores),
+    )
 
 
 def _score(

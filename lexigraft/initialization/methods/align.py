@@ -3,7 +3,6 @@
 Paper 000, section 4.3.
 """
 
-import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,57 +11,59 @@ from scipy.sparse import csr_array, diags_array
 from tqdm import tqdm
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.decomposition import decompose, mean_rows
+from lexigraft.initialization.auxiliaries import Roles
+from lexigraft.initialization.fallback import with_fallback
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
-logger = logging.getLogger(__name__)
-
 _CHARACTERS_AT_ONCE = 1 << 18
+_SPACES = np.array([i for i in range(0x3001) if chr(i).isspace()], dtype=np.uint32)
 
 
 class Align(RecipeInitializer):
     """The mean of each way in which the source splits the token, weighted by how often it does.
 
-    Both tokenizers split every sentence, and tokens are laid side by side by the bytes that they
-    stand for. An occurrence of a new token counts the source tokens that lie within it or that it
-    lies within; where there are none, the source tokens that overlap it. All occurrences count.
-    Special tokens never do: none is added, and a text that spells one gives it in both. A sentence
-    that the two tokenizers do not turn into the same bytes (an unknown character, say) is left out
-    and counted.
+    Both tokenizers split every sentence, and tokens are laid side by side by the bytes of it that
+    they stand for. Where the tokens of one do not rebuild the sentence (WordPiece, a normalizer
+    that changes letters, an unknown character), the tokenizer says which characters each stands
+    for; a token that begins a word then takes the space before it along, as in the other families.
+
+    An occurrence of a new token counts the source tokens that lie within it or that it lies within;
+    where there are none, the source tokens that overlap it. All occurrences count. Special tokens
+    never do: none is added, and neither one that a text spells nor an unknown token is evidence.
 
     A new token that never occurs falls back to the mean of its source pieces, and one of which the
     source knows no piece to the mean of all source tokens.
 
     Attributes
     ----------
-    sentences_, skipped_ : int
-        Sentences read, and those of them that were left out.
+    sentences_, by_characters_ : int
+        Sentences read, and those of them in which tokens of one side were laid out by characters.
     occurrences_ : ndarray of int
-        [len(new_ids)], how often each new token was seen.
+        [len(new_ids)], how often each new token was seen with source tokens beside it.
     """
 
     sentences_: int
-    skipped_: int
+    by_characters_: int
     occurrences_: np.ndarray
 
     def statistics(self) -> dict[str, Any]:
-        """What every recipe counts, and: sentences, sentences_skipped, occurrences."""
+        """What every recipe counts, and: sentences, sentences_by_characters, occurrences."""
         return {
             **super().statistics(),
             "sentences": self.sentences_,
-            "sentences_skipped": self.skipped_,
+            "sentences_by_characters": self.by_characters_,
             "occurrences": int(self.occurrences_.sum()),
         }
 
     def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Any
+        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Roles
     ) -> tuple[csr_array, np.ndarray]:
         if corpus is None:
             raise UserError("initializer 'align': it needs a corpus; call fit(…, corpus=sentences)")
-        summed = csr_array((len(pair.new_ids), pair.n_source + 1))
+        summed = csr_array((len(pair.new_ids), pair.n_source))
         self.occurrences_ = np.zeros(len(pair.new_ids), dtype=np.int64)
-        self.sentences_ = self.skipped_ = 0
+        self.sentences_ = self.by_characters_ = 0
         for texts in _batches(tqdm(corpus, desc="align", unit=" sentences", disable=None)):
             new, lengths, source_ids = self._occurrences(pair, texts)
             of = np.repeat(new, lengths)
@@ -71,21 +72,9 @@ class Align(RecipeInitializer):
             self.occurrences_ += np.bincount(new, minlength=len(pair.new_ids))
         if not self.sentences_:
             raise UserError("initializer 'align': the corpus has no sentences")
-        if self.skipped_:
-            logger.warning(
-                "%d of %d sentences left out: the two tokenizers read different bytes",
-                self.skipped_,
-                self.sentences_,
-            )
-        unseen = self.occurrences_ == 0
-        pieces = decompose(pair, pair.new_ids[unseen].tolist())
-        filled = np.flatnonzero(unseen)
-        fallback = mean_rows(pieces, pair.n_source).tocoo()
-        placed = csr_array(
-            (fallback.data, (filled[fallback.coords[0]], fallback.coords[1])), shape=summed.shape
-        )
-        rows = diags_array(1 / np.maximum(self.occurrences_, 1)) @ summed + placed
-        return csr_array(rows), unseen
+        seen = self.occurrences_ > 0
+        rows = csr_array(diags_array(1 / self.occurrences_[seen]) @ summed[seen]).tocoo()
+        return with_fallback(pair, pair.new_ids[seen], rows.coords[0], rows.coords[1], rows.data)
 
     def _occurrences(
         self, pair: VocabularyPair, texts: list[str]
@@ -98,30 +87,31 @@ class Align(RecipeInitializer):
         lengths : [n] number of source tokens of each occurrence
         source_ids : [sum(lengths)] these source tokens, one occurrence after the other
         """
-        source = _encode(pair.source_tokenizer, texts)
-        target = _encode(pair.target_tokenizer, texts)
-        same = [
-            i
-            for i, (old, new) in enumerate(zip(source, target, strict=True))
-            if _bytes_of(old, pair.source_bytes) == _bytes_of(new, pair.target_bytes)
-        ]
+        begins = np.cumsum([0, *(len(text.encode()) + 1 for text in texts)])[:-1]
+        old, split = _layout(pair.source_tokenizer, pair.source_bytes, texts, begins)
+        new, also = _layout(pair.target_tokenizer, pair.target_bytes, texts, begins)
         self.sentences_ += len(texts)
-        self.skipped_ += len(texts) - len(same)
-        old_ids, old_starts, old_ends = _spans([source[i] for i in same], pair.source_bytes)
-        new_ids, starts, ends = _spans([target[i] for i in same], pair.target_bytes)
-        is_new = np.isin(new_ids, pair.new_ids)
-        starts, ends = starts[is_new], ends[is_new]
-        new = np.searchsorted(pair.new_ids, new_ids[is_new])
-        # Spans lie end to end, so both ends are sorted and a range of source tokens is two lookups.
+        self.by_characters_ += len(split | also)
+        # A space before a text that is there for one side only is no part of it.
+        alone = np.setxor1d(begins[np.isin(begins, old[1])], begins[np.isin(begins, new[1])])
+        for side in (old, new):
+            side[1] += np.isin(side[1], alone)
+        ordinary = (old[2] > old[1]) & ~np.isin(old[0], list(pair.source_special_ids))
+        old_ids, old_starts, old_ends = old[:, ordinary]
+        wanted = np.setdiff1d(pair.new_ids, list(pair.target_special_ids))
+        new_ids, starts, ends = new[:, (new[2] > new[1]) & np.isin(new[0], wanted)]
+        seen_of = np.searchsorted(pair.new_ids, new_ids)
+        # Both ends of spans are sorted, so that a range of source tokens is two lookups.
         first = np.searchsorted(old_starts, starts, side="left")
         last = np.searchsorted(old_ends, ends, side="right")
         partly = first >= last  # no source token lies within: the one around it, or the overlapping
         first[partly] = np.searchsorted(old_ends, starts[partly], side="right")
         last[partly] = np.searchsorted(old_starts, ends[partly], side="left")
-        lengths = last - first
+        seen = last > first
+        first, lengths = first[seen], (last - first)[seen]
         before = np.cumsum(lengths) - lengths
         at = np.arange(lengths.sum()) + np.repeat(first - before, lengths)
-        return new, lengths, old_ids[at]
+        return seen_of[seen], lengths, old_ids[at]
 
 
 def _batches(corpus: Iterable[str]) -> Iterator[list[str]]:
@@ -138,25 +128,65 @@ def _batches(corpus: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _encode(tokenizer: Any, texts: list[str]) -> list[list[int]]:
-    return tokenizer(texts, add_special_tokens=False, return_attention_mask=False, verbose=False)[
-        "input_ids"
-    ]
+def _layout(
+    tokenizer: Any, pieces: list[bytes], texts: list[str], begins: np.ndarray
+) -> tuple[np.ndarray, set[int]]:
+    """Where the tokens lie: ids, first and last byte [3, n], and texts laid out by characters.
 
-
-def _bytes_of(ids: list[int], pieces: list[bytes]) -> bytes:
-    return b"".join([pieces[i] for i in ids])
-
-
-def _spans(
-    sentences: list[list[int]], pieces: list[bytes]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ids, first and last byte of all tokens, the sentences laid end to end.
-
-    Tokens that stand for no byte are left out: they lie nowhere.
+    The texts lie end to end with a byte before each, at `begins`: the space that some tokenizers
+    put before a text.
     """
-    ids = np.array([i for sentence in sentences for i in sentence], dtype=np.int64)
+    data = [text.encode() for text in texts]
+    encoded = tokenizer(
+        texts, add_special_tokens=False, return_attention_mask=False, verbose=False
+    )["input_ids"]
+    rebuilt = [b"".join([pieces[i] for i in ids]) for ids in encoded]
+    spaced = np.array(
+        [found == b" " + one for found, one in zip(rebuilt, data, strict=True)], dtype=bool
+    )
+    exact = spaced | np.array(
+        [found == one for found, one in zip(rebuilt, data, strict=True)], dtype=bool
+    )
+    whole = [encoded[i] for i in np.flatnonzero(exact)]
+    ids = np.array([i for sentence in whole for i in sentence], dtype=np.int64)
     sizes = np.array([len(piece) for piece in pieces], dtype=np.int64)[ids]
-    ids, sizes = ids[sizes > 0], sizes[sizes > 0]
     ends = np.cumsum(sizes)
-    return ids, ends - sizes, ends
+    # From places in the rebuilt texts, which lie end to end, to places in all texts.
+    lengths = np.array([len(rebuilt[i]) for i in np.flatnonzero(exact)], dtype=np.int64)
+    moves = (begins + 1 - spaced)[exact] - (np.cumsum(lengths) - lengths)
+    ends += np.repeat(moves, np.array([len(sentence) for sentence in whole], dtype=np.int64))
+    spans = np.stack([ids, ends - sizes, ends])
+    others = set(np.flatnonzero(~exact).tolist())
+    if others:
+        by_characters = _by_characters(tokenizer, pieces, {i: texts[i] for i in others}, begins)
+        spans = np.concatenate([spans, *by_characters], axis=1)
+        spans = spans[:, np.lexsort((spans[2], spans[1]))]
+    return spans, others
+
+
+def _by_characters(
+    tokenizer: Any, pieces: list[bytes], texts: dict[int, str], begins: np.ndarray
+) -> Iterator[np.ndarray]:
+    """Ids, first and last byte of the tokens of each text, [3, n], by the characters they cover."""
+    encoded = tokenizer(
+        list(texts.values()),
+        add_special_tokens=False,
+        return_attention_mask=False,
+        return_offsets_mapping=True,
+        verbose=False,
+    )
+    begins_word = np.array([piece[:1] == b" " for piece in pieces], dtype=bool)
+    space = np.array([piece == b" " for piece in pieces], dtype=bool)
+    for (number, text), token_ids, offsets in zip(
+        texts.items(), encoded["input_ids"], encoded["offset_mapping"], strict=True
+    ):
+        ids = np.array(token_ids, dtype=np.int64)
+        starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
+        letters = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+        widths = 1 + (letters > 0x7F) + (letters > 0x7FF) + (letters > 0xFFFF)
+        # Places of characters in bytes; before the first one is the space put before a text.
+        places = np.concatenate([[-1], np.cumsum([0, *widths])]) + begins[number] + 1
+        is_space = np.concatenate([[True], np.isin(letters, _SPACES), [True]])
+        leads = begins_word[ids] & ~is_space[starts + 1] & is_space[starts]
+        ends = np.where(leads & space[ids], starts, ends)  # said to cover the letter behind it
+        yield np.stack([ids, places[starts + 1 - leads], places[ends + 1]])

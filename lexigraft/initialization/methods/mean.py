@@ -4,11 +4,11 @@ Paper 000, section 4.3; paper 001, equation 2.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from lexigraft.initialization.auxiliaries import Roles
 from lexigraft.initialization.decomposition import decompose, mean_rows
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
@@ -22,7 +22,7 @@ class Mean(RecipeInitializer):
     """
 
     def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Any
+        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Roles
     ) -> tuple[csr_array, np.ndarray]:
         pieces = decompose(pair, pair.new_ids.tolist())
         unknown = np.array([not ids for ids in pieces], dtype=bool)

@@ -45,4 +45,6 @@ class Multivariate(RowInitializer):
         deviations = np.sqrt(np.maximum(variances, 0))
         # The symmetric root is unique: axes may differ in sign between linear algebra libraries,
         # and the rows would with them.
-        return mean_of(matrix, ids) + normal @ (axes * deviations) @ axes.T
+        rows = normal @ ((axes * deviations) @ axes.T)
+        rows += mean_of(matrix, ids)
+        return rows

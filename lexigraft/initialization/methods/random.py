@@ -20,5 +20,8 @@ class Random(RowInitializer):
 
     def _draw(self, matrix: Matrix, draws: np.random.Generator) -> np.ndarray:
         ids = self.pair_.source_ids
-        normal = draws.standard_normal((len(self.pair_.new_ids), matrix.shape[1]))
-        return mean_of(matrix, ids) + normal * deviation_of(matrix, ids)
+        rows = draws.standard_normal((len(self.pair_.new_ids), matrix.shape[1]))
+        # In place: of 50,000 rows of a 9B model each copy takes 1.4 GB.
+        rows *= deviation_of(matrix, ids)
+        rows += mean_of(matrix, ids)
+        return rows

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from lexigraft.report.curves import of_next_tokens
 from lexigraft.report.labels import label_ends, label_room
 from lexigraft.report.study import Study
 from lexigraft.report.style import WIDTH, Look, new_figure, plain_axis
@@ -19,7 +20,7 @@ _MOST_COLUMNS = 3
 
 def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
     """Two rows of panels, training loss over held-out bits per byte, a column per language."""
-    curves = _of_next_tokens(study.curves)
+    curves = of_next_tokens(study.curves)
     chosen = [model for model in models(study) if model.strategy != "none"]
     languages = [name for name in study.order("language") if name in set(curves["language"])]
     if curves.empty or not languages or not chosen:
@@ -70,13 +71,6 @@ def caption(study: Study) -> str:
         f"byte of the held-out sentences watched during training. Lines are means over {seeds} "
         f"seed{'s' if seeds > 1 else ''}, faint lines single seeds."
     )
-
-
-def _of_next_tokens(curves: "pandas.DataFrame") -> "pandas.DataFrame":
-    """The loss of multi-token prediction is a sum; its first part compares with the others'."""
-    if "next_loss" not in curves:
-        return curves
-    return curves.assign(loss=curves["next_loss"].fillna(curves["loss"]))
 
 
 def _lines(

@@ -30,7 +30,10 @@ _PER_TOKEN = (
 
 
 def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
-    """Per language: perplexity, and bits per byte before and after training, or what is asked."""
+    """Per language: perplexity, and bits per byte before and after training, or what is asked.
+
+    A group of languages is followed by its members, whose held-out texts are scored apart.
+    """
     perplexities = summary[summary["metric"] == "perplexity"]
     chosen = models(study)
     if perplexities.empty or not chosen:
@@ -39,31 +42,38 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
     asked = study.asked.where.get("language", ())
     languages = [name for name in study.order("language") if name in tasks or name in asked]
     shown = study.asked.metrics or tuple(COLUMNS)
-    compact = is_compact(len(languages) * len(shown), len(stub_names(study)))
+    columns = [
+        (language, member, column)
+        for language in languages
+        for member in ("", *_members(summary, language))
+        for column in shown
+        if not (member and column == "bits_per_byte_before")
+    ]
+    compact = is_compact(len(columns), len(stub_names(study)))
     changes = before_after(study, summary)
     rows = []
     for model in chosen:
         cells: list[Cell] = []
-        for language in languages:
+        for language, member, column in columns:
+            if column == "bits_per_byte_before":
+                cells.append(_before(changes, model, language))
+                continue
             keys = {"language": language, "task": tasks.get(language, "")}
-            found = find(summary, model, **keys, metric="perplexity")
-            cell = score_cell(found, metric("perplexity"), change=False)
+            found = find(summary, model, **keys, metric=f"{column}_{member}" if member else column)
+            if column == "bits_per_byte":
+                cells.append(score_cell(found, metric(column), compact=compact))
+                continue
+            cell = score_cell(found, metric(column), change=False)
             # A dagger marks rows over the source vocabulary, whose perplexities are another scale.
             dagger = model.baseline and found is not None
-            after = find(summary, model, **keys, metric="bits_per_byte")
-            every = {
-                "perplexity": Cell(cell.text + "†", cell.deviation) if dagger else cell,
-                "bits_per_byte_before": _before(changes, model, language),
-                "bits_per_byte": score_cell(after, metric("bits_per_byte"), compact=compact),
-            }
-            cells += [every[name] for name in shown]
+            cells.append(Cell(cell.text + "†", cell.deviation) if dagger else cell)
         rows.append(Row(stub(model, stub_names(study)), tuple(cells), model.baseline, model.source))
-    lower = [None if name == "bits_per_byte_before" else True for name in shown]
-    rows = ranked(rows, lower * len(languages))
+    rows = ranked(rows, [None if name == "bits_per_byte_before" else True for *_, name in columns])
     heads = tuple(
-        (study.language(name), COLUMNS[column]) if len(shown) > 1 else ("", study.language(name))
-        for name in languages
-        for column in shown
+        (study.language(member or language), COLUMNS[column])
+        if len(shown) > 1
+        else ("", study.language(member or language))
+        for language, member, column in columns
     )
     data = _data(summary, changes)
     notes = [
@@ -80,6 +90,13 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
                  compact)  # fmt: skip
 
 
+def _members(summary: "pandas.DataFrame", language: str) -> list[str]:
+    """The languages of a group, which have perplexities of their own."""
+    own = summary[summary["language"] == language]["metric"]
+    names = own[own.str.startswith("perplexity_")].str.removeprefix("perplexity_")
+    return list(dict.fromkeys(names))
+
+
 def _data(summary: "pandas.DataFrame", changes: "pandas.DataFrame") -> "pandas.DataFrame":
     import pandas
 
@@ -88,7 +105,7 @@ def _data(summary: "pandas.DataFrame", changes: "pandas.DataFrame") -> "pandas.D
     before["n_seeds"] = grouped.size()
     before["over"] = ["seeds" if n > 1 else "" for n in before["n_seeds"]]
     before = before.reset_index().assign(metric="bits_per_byte_before")
-    after = summary[summary["metric"].isin(["perplexity", "bits_per_byte"])]
+    after = summary[summary["metric"].str.match("(perplexity|bits_per_byte)(_|$)")]
     return pandas.concat([after, before], ignore_index=True) if len(before) else after
 
 

@@ -127,13 +127,14 @@ def test_bytes_of_one_character_are_told_apart(byte_level, spelled, row):
     assert row(fitted, second + third) == {third: 1.0}
 
 
-def test_sentences_read_as_other_bytes_are_skipped_and_counted(byte_fallback, row):
+def test_a_sentence_with_an_unknown_character_counts_without_it(byte_fallback, row):
     source = byte_fallback([], fallback=False)
     target = byte_fallback([], new_characters="త", new_merges=[("a", "b")], fallback=False)
     fitted = initializer("align").fit(source, target, corpus=["ab", "త ab", "ab"])
-    assert (fitted.sentences_, fitted.skipped_) == (3, 1)
-    assert fitted.statistics()["sentences_skipped"] == 1
-    assert fitted.occurrences_.tolist() == [0, 2]
+    assert (fitted.sentences_, fitted.by_characters_) == (3, 1)
+    assert fitted.statistics()["sentences_by_characters"] == 1
+    assert fitted.occurrences_.tolist() == [0, 3]  # an unknown token is no evidence for త
+    assert row(fitted, "ab") == {"a": 0.5, "b": 0.5}
 
 
 def test_the_leading_space_of_sentencepiece_shifts_nothing(byte_fallback, row):
@@ -141,6 +142,87 @@ def test_the_leading_space_of_sentencepiece_shifts_nothing(byte_fallback, row):
     target = byte_fallback([("▁", "a")], new_merges=[("b", "c")])
     fitted = initializer("align").fit(source, target, corpus=["bc", "a bc", "abc"])
     assert row(fitted, "bc") == {"b": 0.5, "c": 0.5}
+
+
+def test_a_space_before_the_text_in_one_of_the_two_shifts_nothing(byte_level, byte_fallback, row):
+    # "abc a" is ab|c|Ġ|a to the source and ▁ab|c|▁a to the target.
+    source, target = byte_level([("a", "b")]), byte_fallback([("a", "b"), ("▁", "ab"), ("▁", "a")])
+    fitted = initializer("align").fit(source, target, corpus=["abc a"])
+    assert row(fitted, "▁ab") == {"ab": 1.0}
+    assert row(fitted, "▁a") == {"Ġ": 0.5, "a": 0.5}
+    back = initializer("align").fit(
+        target, byte_level([("a", "b"), ("ab", "c")]), corpus=["abc a", "xabc"]
+    )
+    assert row(back, "abc") == {"▁ab": 0.25, "c": 0.5, "ab": 0.25}
+
+
+@pytest.fixture
+def wordpiece():
+    """Factory of lower-casing WordPiece tokenizers: letters a to f, outside, inside, and more."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    def build(*pieces):
+        tokens = ["[UNK]", *"abcdef.", *(f"##{letter}" for letter in "abcdef"), *pieces]
+        vocabulary = {token: number for number, token in enumerate(tokens)}
+        backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+        backend.normalizer = normalizers.BertNormalizer(lowercase=True)
+        backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        return PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]")
+
+    return build
+
+
+def test_a_wordpiece_word_takes_the_space_before_it_along(byte_level, wordpiece, row):
+    # "De abc." is D|e|Ġa|b|c|. to the source, and to the target, which lower-cases, d|##e|abc|.
+    source, target = byte_level([("Ġ", "a")]), wordpiece("abc")
+    fitted = initializer("align").fit(source, target, corpus=["De abc."])
+    assert fitted.by_characters_ == 1
+    assert row(fitted, "abc") == pytest.approx({"Ġa": 1 / 3, "b": 1 / 3, "c": 1 / 3})
+    # Words alone stand for the text's letters with the space that begins a word.
+    assert row(fitted, "d") == {"D": 1.0}
+
+
+def test_a_wordpiece_source_is_read_by_characters(byte_level, wordpiece, row):
+    source = wordpiece("abc", "##cd")
+    target = byte_level([("a", "b"), ("ab", "c"), ("Ġ", "abc"), ("c", "d"), (".", "a")])
+    fitted = initializer("align").fit(source, target, corpus=["Fcd abc .ab"])
+    assert row(fitted, "Ġabc") == {"abc": 1.0}
+    assert row(fitted, "cd") == {"##cd": 1.0}
+    assert row(fitted, ".a") == {".": 0.5, "a": 0.5}
+
+
+def test_letters_that_a_normalizer_takes_apart_lie_where_they_came_from(byte_level, row):
+    from tokenizers import normalizers
+
+    source, target = byte_level([]), byte_level([("f", "i"), ("fi", "n")])
+    source.backend_tokenizer.normalizer = normalizers.NFKC()
+    target.backend_tokenizer.normalizer = normalizers.NFKC()
+    fitted = initializer("align").fit(source, target, corpus=["ﬁn ﬁ"])
+    assert fitted.by_characters_ == 1
+    assert row(fitted, "fin") == pytest.approx({"f": 1 / 3, "i": 1 / 3, "n": 1 / 3})
+    assert row(fitted, "fi") == {"f": 0.5, "i": 0.5}
+
+
+@pytest.mark.parametrize("source", ["bert_tokenizer", "mistral_tokenizer"])
+def test_bytes_and_characters_lay_tokens_in_the_same_places(request, source, english):
+    from lexigraft.initialization.methods import align
+    from lexigraft.initialization.pairing import pair_vocabularies
+
+    names = {"bert_tokenizer", "mistral_tokenizer"} - {source}
+    source, target = request.getfixturevalue(source), request.getfixturevalue(names.pop())
+    # Lower case and no punctuation: both families rebuild these texts.
+    texts = ["".join(c for c in text.lower() if c.isalpha() or c == " ") for text in english]
+    texts = [" ".join(text.split()) for text in texts]
+    sides = [(source, "source_bytes"), (target, "target_bytes")]
+    pair = pair_vocabularies(source, target)
+    begins = np.cumsum([0, *(len(text.encode()) + 1 for text in texts)])[:-1]
+    for tokenizer, pieces in sides:
+        pieces = getattr(pair, pieces)
+        spans, others = align._layout(tokenizer, pieces, texts, begins)
+        assert len(others) < len(texts) / 20
+        again = align._by_characters(tokenizer, pieces, dict(enumerate(texts)), begins)
+        np.testing.assert_array_equal(spans, np.concatenate([*again], axis=1))
 
 
 def test_without_a_corpus_it_says_so(byte_level):
@@ -211,7 +293,7 @@ def test_with_continued_merges_it_equals_the_mean_on_real_text(
     align = initializer("align").fit(smollm2_tokenizer, expanded_telugu, corpus=telugu)
     mean = initializer("mean").fit(smollm2_tokenizer, expanded_telugu)
     assert (align.occurrences_ > 0).sum() > 90
-    assert align.skipped_ == 0
+    assert align.by_characters_ == 0
     assert abs(align.weights_ - mean.weights_).max() < 1e-12
 
 

@@ -4,7 +4,7 @@ import pytest
 from lexigraft.auxiliary.fasttext import train_fasttext
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
-from lexigraft.initialization.methods import focus
+from lexigraft.initialization import similarity
 from lexigraft.initialization.registry import initializer
 from lexigraft.vocabulary.expand import expand_tokenizer
 
@@ -69,14 +69,14 @@ def test_a_small_block_makes_the_same_rows(pair, vectors, monkeypatch):
     by_token = {"abc": (1, 0.5), "de": (0.2, 1), "x": (1, 0), "y": (0.7, 0.7), "z": (0, 1)}
     auxiliary = vectors(pair[1], by_token)
     whole = initializer("focus").fit(*pair, auxiliary=auxiliary).weights_
-    monkeypatch.setattr(focus, "_SCORES_AT_ONCE", 1)
+    monkeypatch.setattr(similarity, "_SCORES_AT_ONCE", 1)
     small = initializer("focus").fit(*pair, auxiliary=auxiliary).weights_
     assert abs(whole - small).max() < 1e-6
     assert whole[pair[1].get_vocab()["de"]].nnz > 1
 
 
 def test_without_vectors_it_says_how_to_make_them(pair):
-    with pytest.raises(UserError, match=r"train_fasttext\(tokenizer, corpus\)"):
+    with pytest.raises(UserError, match=r"auxiliary 'target'; name one in its config entry"):
         initializer("focus").fit(*pair, corpus=["abc"])
 
 
@@ -87,7 +87,7 @@ def test_vectors_of_another_tokenizer_are_refused(pair):
 
 
 def test_vectors_of_new_tokens_alone_are_refused(pair, vectors):
-    with pytest.raises(UserError, match="no source token has a vector"):
+    with pytest.raises(UserError, match="no shared token has a vector"):
         initializer("focus").fit(*pair, auxiliary=vectors(pair[1], {"abc": (1, 0)}))
 
 

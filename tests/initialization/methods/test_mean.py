@@ -85,3 +85,72 @@ def test_recipes_of_a_real_vocabulary_are_convex(smollm2_tokenizer, expanded_tel
     assert found["share_in_hull"] == 1.0
     assert fitted.fallbacks_ == []
     np.testing.assert_allclose(fitted.weights_.sum(axis=1), 1)
+
+
+@pytest.fixture
+def pieces_of(bert_tokenizer, mistral_tokenizer):
+    """Pieces in one tokenizer of a token of the other."""
+    from lexigraft.initialization.decomposition import decompose
+    from lexigraft.initialization.pairing import pair_vocabularies
+
+    tokenizers = {"bert": bert_tokenizer, "mistral": mistral_tokenizer}
+    pairs = {
+        name: pair_vocabularies(source, *(t for t in tokenizers.values() if t is not source))
+        for name, source in tokenizers.items()
+    }
+
+    def look(source, token):
+        pair = pairs[source]
+        (found,) = decompose(pair, [pair.target_tokenizer.get_vocab()[token]])
+        return pair.source_tokenizer.convert_ids_to_tokens(found)
+
+    return look
+
+
+@pytest.mark.parametrize(
+    ("token", "pieces"),
+    [
+        ("▁Because", ["because"]),  # BERT lower-cases
+        ("▁citiz", ["ci", "##ti", "##z"]),
+        ("unfinished", ["##un", "##fin", "##ished"]),
+        ("++)", ["+", "+", ")"]),
+        ("▁);", [")", ";"]),
+        ("xE", ["##x", "##e"]),
+        ("<0xE0>", []),
+    ],
+)
+def test_wordpiece_pieces_of_a_sentencepiece_token(pieces_of, token, pieces):
+    assert pieces_of("bert", token) == pieces
+
+
+@pytest.mark.parametrize(
+    ("token", "pieces"),
+    [
+        ("wikipedia", ["▁w", "ik", "ipedia"]),
+        ("taxpayer", ["▁tax", "p", "ayer"]),
+        ("##shing", ["sh", "ing"]),
+        ("ᵘ", ["▁", "<0xE1>", "<0xB5>", "<0x98>"]),
+        ("[MASK]", []),
+    ],
+)
+def test_sentencepiece_pieces_of_a_wordpiece_token(pieces_of, token, pieces):
+    assert pieces_of("mistral", token) == pieces
+
+
+def test_a_token_is_read_as_the_normalizer_of_the_source_has_it(byte_level, spelled, row):
+    from tokenizers import normalizers
+
+    source, (first, second) = byte_level([]), spelled("\u0301")
+    target = byte_level([("e", first), (f"e{first}", second)])
+    source.backend_tokenizer.normalizer = normalizers.NFC()
+    fitted = initializer("mean").fit(source, target)
+    composed = dict.fromkeys(spelled("é"), 0.5)
+    assert row(fitted, spelled("e\u0301")) == composed
+
+
+def test_a_new_special_token_has_no_pieces_and_is_the_mean_of_all(byte_level):
+    source, target = byte_level([]), byte_level([])
+    target.add_special_tokens({"mask_token": "[MASK]"})
+    fitted = initializer("mean").fit(source, target)
+    assert fitted.fallbacks_ == ["[MASK]"]
+    assert fitted.weights_[[target.mask_token_id]].nnz == len(source)

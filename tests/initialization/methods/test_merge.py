@@ -53,6 +53,27 @@ def test_a_new_character_is_the_mean_of_its_bytes(byte_fallback, row):
     assert fitted.fallbacks_ == []
 
 
+def test_a_part_that_the_source_does_not_know_is_left_out(byte_fallback, row):
+    source = byte_fallback([], fallback=False)
+    merges = [("a", "త"), ("aత", "b"), ("త", "త")]
+    target = byte_fallback([], new_characters="త", new_merges=merges, fallback=False)
+    fitted = initializer("merge").fit(source, target)
+    assert row(fitted, "aత") == {"a": 1.0}
+    assert row(fitted, "aతb") == {"a": 0.5, "b": 0.5}
+    assert fitted.fallbacks_ == ["త", "తత"]
+    assert len(row(fitted, "తత")) == len(source)
+
+
+def test_in_a_replaced_vocabulary_rules_end_at_tokens_that_the_source_shares(
+    byte_level, byte_fallback, row
+):
+    source = byte_level([("a", "b"), ("Ġ", "ab")])
+    target = byte_fallback([("a", "b"), ("▁", "ab"), ("▁ab", "c"), ("▁abc", "ab")])
+    fitted = initializer("merge").fit(source, target)
+    assert row(fitted, "▁abc") == {"Ġab": 0.5, "c": 0.5}
+    assert row(fitted, "▁abcab") == {"Ġab": 0.25, "c": 0.25, "ab": 0.5}
+
+
 def test_a_longer_token_without_a_rule_falls_back_to_its_pieces(byte_level, row):
     source, target = byte_level([("a", "b")]), byte_level([("a", "b")])
     target.add_tokens(["abc"])

@@ -77,7 +77,7 @@ def test_old_rows_are_bit_identical_in_bfloat16(many_new, skewed):
 def test_there_is_no_recipe(many_new):
     fitted = initializer("random").fit(*many_new)
     assert fitted.weights_ is None
-    assert fitted.statistics() == {"new_tokens": 1500}
+    assert fitted.statistics() == {"new_tokens": 1500, "share_fallback": 0}
 
 
 def test_the_explanation_names_the_distribution(many_new):

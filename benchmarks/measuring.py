@@ -1,0 +1,47 @@
+"""Time and memory of a piece of work, in a process of its own; Linux only."""
+
+import gc
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def measured(work: Callable[[], object]) -> dict[str, float]:
+    """CPU and wall seconds, and MiB at the peak beyond what the process held before."""
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # lets the kernel forget the peak so far
+    before = _held("VmRSS")
+    cpu, wall = time.process_time(), time.perf_counter()
+    work()
+    return {
+        "cpu": time.process_time() - cpu,
+        "wall": time.perf_counter() - wall,
+        "mib": _held("VmHWM") - before,
+    }
+
+
+def in_its_own_process(script: str, *arguments: str, threads: int) -> dict[str, Any]:
+    """What a script prints last, as JSON, when it is run with these arguments."""
+    limits = dict.fromkeys(_THREADS, str(threads))
+    environment = {**os.environ, **limits, "OMP_WAIT_POLICY": "PASSIVE"}
+    command = [sys.executable, script, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        return {"error": last}
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def _held(key: str) -> float:
+    """MiB, from what the kernel says of this process."""
+    status = Path("/proc/self/status").read_text()
+    found = re.search(rf"^{key}:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(found[1]) / 1024 if found else 0.0

@@ -1,0 +1,182 @@
+"""ZeTT: rows that a pretrained hypernetwork predicts from the source rows of a token's pieces.
+
+Minixhofer, Ponti and Vulić 2024; a baseline of papers 001 and 003.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tqdm import tqdm
+
+from lexigraft.errors import UserError
+from lexigraft.hardware import device
+from lexigraft.initialization.auxiliaries import Roles
+from lexigraft.initialization.interface import RowInitializer
+from lexigraft.initialization.matrix import Matrix, check_matrix, read_rows
+from lexigraft.initialization.moments import mean_of
+from lexigraft.initialization.rows import Rows
+from lexigraft.source.hub import is_folder, resolve
+from lexigraft.vocabulary.token_bytes import byte_alphabet
+
+if TYPE_CHECKING:
+    from lexigraft.initialization.hypernetwork import Hypernetwork
+
+_TOKENS_AT_ONCE = 256
+
+
+class Zett(RowInitializer):
+    """What a hypernetwork that was trained for the source model makes of each new token.
+
+    Its rows depend on both matrices of an untied model at once: take them with `rows`, not one by
+    one with `apply`. Shared tokens keep their rows, as with every method; the published script
+    predicts those anew too, and special tokens alone keep theirs. A token that stands for no text
+    gets the mean of the source rows.
+
+    Parameters
+    ----------
+    hypernetwork
+        A name on the hub, such as `benjamin/zett-hypernetwork-Mistral-7B-v0.1`; or a folder, which
+        begins with `/`, `.` or `~`.
+    revision
+        A branch, tag or commit on the hub.
+    language
+        Code of the target language, for hypernetworks that were told it in training.
+
+    Attributes
+    ----------
+    cut_ : int
+        New tokens of more pieces than the hypernetwork reads: the rest of them is cut off.
+    """
+
+    cut_: int
+
+    def __init__(
+        self, hypernetwork: str, revision: str | None = None, language: str | None = None
+    ) -> None:
+        self.hypernetwork = hypernetwork
+        self.revision = revision
+        self.language = language
+
+    @property
+    def distribution(self) -> str:
+        """What the rows are, in words."""
+        return f"what the hypernetwork {self.hypernetwork} predicts"
+
+    def statistics(self) -> dict[str, Any]:
+        """The number of new tokens, and: share_fallback, cut."""
+        found = super().statistics()
+        new = found["new_tokens"]
+        share = len(self.fallbacks_) / new if new else None
+        return {**found, "share_fallback": share, "cut": self.cut_}
+
+    def rows(self, matrices: Mapping[str, Matrix]) -> Rows:
+        """The new rows of all matrices; an untied model's must come together."""
+        pair, network = self._fitted(), self._network
+        wanted = {"input", "output"} if network.untied else {"input"}
+        if set(matrices) != wanted:
+            raise UserError(
+                f"initializer 'zett': this hypernetwork reads {' and '.join(sorted(wanted))} "
+                f"matrix together, and was given {' and '.join(sorted(matrices))}; take one that "
+                "was trained for this model, and call rows({'input': …, 'output': …}) if untied"
+            )
+        for matrix in matrices.values():
+            check_matrix(matrix, pair.n_source)
+            if matrix.shape[1] != network.width:
+                raise UserError(
+                    f"initializer 'zett': the matrix has width {matrix.shape[1]}, the hypernetwork "
+                    f"is for models of width {network.width}; take one trained for this model"
+                )
+        if network.source_size > pair.n_source:
+            raise UserError(
+                f"initializer 'zett': the hypernetwork is for a vocabulary of "
+                f"{network.source_size}, the source has {pair.n_source} rows"
+            )
+        return Rows(self._predicted(matrices), pair.source_of, pair.n_source)
+
+    def _fit(self, corpus: Iterable[str] | None, auxiliary: Roles) -> None:
+        from lexigraft.initialization.hypernetwork import load_hypernetwork
+
+        spec = {"folder" if is_folder(self.hypernetwork) else "hub": self.hypernetwork}
+        if self.revision is not None:
+            spec["revision"] = self.revision
+        folder, _ = resolve(spec)
+        self._network = load_hypernetwork(folder)
+        self._language = self._language_index(self._network)
+        model = _tokenizer_model(folder)
+        letters = {byte: letter for letter, byte in byte_alphabet().items()}
+        # Its tokenizer is byte-level whatever the source's is: pieces are looked up by bytes.
+        pair = self.pair_
+        texts = ["".join(map(letters.__getitem__, pair.target_bytes[i])) for i in pair.new_ids]
+        self._pieces = [[piece.id for piece in model.tokenize(text)] for text in texts]
+        self.cut_ = sum(len(pieces) > self._network.most for pieces in self._pieces)
+        self.fallbacks_ = [
+            token for token, pieces in zip(pair.new_tokens, self._pieces, strict=True) if not pieces
+        ]
+
+    def _language_index(self, network: "Hypernetwork") -> int | None:
+        if not network.languages:
+            if self.language is not None:
+                raise UserError(
+                    f"option 'language' of initializer 'zett': {self.hypernetwork} was not told "
+                    "languages; leave it out"
+                )
+            return None
+        if self.language not in network.languages:
+            raise UserError(
+                f"option 'language' of initializer 'zett': {self.language!r} is none of "
+                f"{', '.join(network.languages)}, which {self.hypernetwork} knows"
+            )
+        return network.languages.index(self.language)
+
+    def _predicted(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
+        """New rows [len(new_ids), width] by matrix, a batch of tokens at a time."""
+        import torch
+
+        from lexigraft.initialization.hypernetwork import as_pieces
+
+        pair, network, where = self.pair_, self._network.to(device()), device()
+        new = {
+            which: np.tile(
+                mean_of(matrix, pair.source_ids).astype(np.float32), (len(pair.new_ids), 1)
+            )
+            for which, matrix in matrices.items()
+        }
+        known = np.flatnonzero([bool(pieces) for pieces in self._pieces])
+        for start in tqdm(
+            range(0, len(known), _TOKENS_AT_ONCE), desc="zett", unit=" batches", disable=None
+        ):
+            batch = known[start : start + _TOKENS_AT_ONCE]
+            pieces = as_pieces(network, [self._pieces[i] for i in batch])
+            used, at = np.unique(np.minimum(pieces, network.source_size - 1), return_inverse=True)
+            rows = np.concatenate(
+                [read_rows(matrices[which], used, slice(None)) for which in sorted(matrices)],
+                axis=1,
+            ).astype(np.float32)
+            with torch.no_grad():
+                made = network(
+                    torch.from_numpy(pieces).to(where),
+                    torch.from_numpy(rows).to(where)[torch.from_numpy(at.reshape(pieces.shape))],
+                    self._language,
+                )
+            for which, predicted in zip(("input", "output"), made, strict=True):
+                if predicted is not None:
+                    new[which][batch] = predicted.cpu().numpy()
+        return new
+
+    def _draw(self, matrix: Matrix, draws: np.random.Generator) -> np.ndarray:
+        raise NotImplementedError("rows makes those of all matrices at once")
+
+
+def _tokenizer_model(folder: Path) -> Any:
+    """What splits a string of the byte alphabet into pieces, without the rest of a tokenizer."""
+    from tokenizers import Tokenizer
+
+    file = folder / "tokenizer.json"
+    if not file.is_file():
+        raise UserError(f"hypernetwork {folder}: has no tokenizer.json; fetch it again")
+    try:
+        return Tokenizer.from_file(str(file)).model
+    except Exception as error:  # the library raises nothing more specific
+        raise UserError(f"hypernetwork {file}: not a tokenizer ({error})") from error

@@ -1,0 +1,34 @@
+"""Trains GloVe on a corpus tokenized with the tokenizer of a cell, or of its source."""
+
+from pathlib import Path
+
+from lexigraft.auxiliary.glove import train_glove
+from lexigraft.auxiliary.storage import save_vectors
+from lexigraft.corpus.lines import read_lines
+from lexigraft.hardware import threads
+from lexigraft.job import Job, run
+from lexigraft.provenance import write_card
+from lexigraft.randomness import seed_from
+from lexigraft.source.model import open_tokenizer
+
+
+def stage(job: Job) -> None:
+    options = {key: value for key, value in job["settings"].items() if key != "kind"}
+    tokenizer = open_tokenizer(job["inputs"]["tokenizer"])
+    sentences = read_lines(Path(job["inputs"]["corpus"]) / "train.txt")
+    vectors = train_glove(
+        tokenizer, sentences, **options, seed=seed_from(*job["seed"]), threads=threads()
+    )
+    folder = Path(job["outputs"]["folder"])
+    file = save_vectors(vectors, folder)
+    write_card(
+        folder,
+        job,
+        [file],
+        tokens=len(tokenizer),
+        tokens_with_vector=len(vectors.tokens),
+    )
+
+
+if __name__ == "__main__":
+    run(stage)

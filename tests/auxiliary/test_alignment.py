@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+from scipy.linalg import orthogonal_procrustes
+
+from lexigraft.auxiliary.alignment import align_vectors, rotation
+from lexigraft.auxiliary.token_vectors import TokenVectors
+from lexigraft.errors import UserError
+
+QUARTER = np.array([[0.0, 1.0], [-1.0, 0.0]])  # rows turn by 90 degrees
+
+
+def test_the_rotation_is_that_of_scipy():
+    draws = np.random.default_rng(0)
+    rows, onto = draws.normal(size=(30, 7)), draws.normal(size=(30, 7))
+    expected, _ = orthogonal_procrustes(rows, onto)
+    np.testing.assert_allclose(rotation(rows, onto), expected, atol=1e-10)
+
+
+@pytest.fixture
+def both(vec):
+    """Vectors of English words, and of words in another language that are turned back by 90°."""
+    english = {"dog": "1 0", "Paris": "0 2", "cat": "3 1", "odd": "5 5"}
+    turned = {"hund": "0 -1", "paris": "2 0", "katze": "1 -3", "ding": "-7 1"}
+    return vec(turned, "other.vec"), vec(english, "english.vec")
+
+
+def test_vectors_come_to_lie_beside_those_of_their_translations(both):
+    vectors = TokenVectors(np.array([4, 9]), np.array([[0, -1], [2, 6]], np.float32))
+    pairs = [("dog", "hund"), ("cat", "katze"), ("nobody", "niemand")]
+    found, used = align_vectors(vectors, *both, pairs)
+    assert used == 2
+    assert found.tokens.tolist() == [4, 9]
+    np.testing.assert_allclose(found.vectors, vectors.vectors @ QUARTER, atol=1e-6)
+    np.testing.assert_allclose(found.vectors[0], [1, 0], atol=1e-6)
+
+
+def test_words_are_tried_in_lower_case_and_with_a_capital(both):
+    vectors = TokenVectors(np.array([0]), np.array([[0, -1]], np.float32))
+    found, used = align_vectors(vectors, *both, [("paris", "Paris"), ("DOG", "Hund")])
+    assert used == 2
+    np.testing.assert_allclose(found.vectors, [[1, 0]], atol=1e-6)
+
+
+def test_a_dictionary_of_other_words_is_refused(both):
+    vectors = TokenVectors(np.array([0]), np.ones((1, 2), np.float32))
+    with pytest.raises(UserError, match="list no pair of it"):
+        align_vectors(vectors, *both, [("hund", "dog")])
+
+
+def test_vectors_of_different_widths_are_refused(both, vec):
+    vectors = TokenVectors(np.array([0]), np.ones((1, 2), np.float32))
+    wide = vec({"dog": "1 2 3"}, "wide.vec", header="1 3")
+    with pytest.raises(UserError, match=r"2 dimensions and .*wide\.vec 3"):
+        align_vectors(vectors, both[0], wide, [("dog", "hund")])

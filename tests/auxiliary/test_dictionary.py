@@ -1,0 +1,51 @@
+import pytest
+
+from lexigraft.auxiliary.dictionary import read_dictionary
+from lexigraft.errors import UserError
+
+
+@pytest.fixture
+def dictionary(tmp_path):
+    def write(content):
+        (tmp_path / "words.txt").write_bytes(content)
+        return tmp_path / "words.txt"
+
+    return write
+
+
+def test_entries_between_tabs_may_be_of_several_words(dictionary):
+    file = dictionary("sugar cane\tచెరకు\nday\tపండుగ రోజు\n".encode())
+    assert read_dictionary(file) == [("sugar cane", "చెరకు"), ("day", "పండుగ రోజు")]
+
+
+def test_without_a_tab_two_words_are_a_pair(dictionary):
+    assert read_dictionary(dictionary(b"dog hund\ncat   katze\n")) == [
+        ("dog", "hund"), ("cat", "katze"),
+    ]  # fmt: skip
+
+
+def test_windows_line_ends_a_byte_order_mark_and_repeated_or_empty_lines_do_not_count(dictionary):
+    file = dictionary(b"\xef\xbb\xbfdog\thund\r\n\r\ndog\thund\r\ndog\tdogge\r\n")
+    assert read_dictionary(file) == [("dog", "hund"), ("dog", "dogge")]
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"dog\thund\nthree little words\n", "line 2: is no pair"),
+        (b"dog\thund\thunde\n", "line 1: is no pair"),
+        (b"dog\n", "line 1: is no pair"),
+        (b"\n \n", "holds no pair"),
+        (b"", "the file is empty"),
+        (b"dog\thund\xff\n", "not UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_dictionary_is_refused_by_line(dictionary, content, message):
+    with pytest.raises(UserError, match=message) as error:
+        read_dictionary(dictionary(content))
+    assert "words.txt" in str(error.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"dictionary: .*none\.txt: there is no such file"):
+        read_dictionary(tmp_path / "none.txt")

@@ -1,0 +1,132 @@
+"""The descent against the published objective, by definition and by finite differences."""
+
+import numpy as np
+import pytest
+
+from lexigraft.auxiliary.glove_counts import Cooccurrences
+from lexigraft.auxiliary.glove_descent import Parameters, cells_of, descend, starting_values
+
+
+def cooccurrences(matrix) -> Cooccurrences:
+    rows, columns = np.nonzero(np.triu(matrix))
+    return Cooccurrences(
+        rows.astype(np.int32), columns.astype(np.int32), matrix[rows, columns], len(matrix)
+    )
+
+
+def random_matrix(size, seed=0):
+    draws = np.random.default_rng(seed)
+    matrix = np.exp(draws.normal(1, 2, (size, size))) * (draws.random((size, size)) < 0.5)
+    return np.maximum(matrix, matrix.T)
+
+
+def objective(matrix, words, contexts, x_max, alpha):
+    """Equation 8 of the GloVe paper, in float64."""
+    total = 0.0
+    for i, j in np.argwhere(matrix):
+        x = matrix[i, j]
+        fit = words[i, :-1] @ contexts[j, :-1] + words[i, -1] + contexts[j, -1]
+        total += min(1.0, (x / x_max) ** alpha) * (fit - np.log(x)) ** 2
+    return total
+
+
+def run(matrix, *, epochs=1, rate=0.05, dimensions=4, seed=0, threads=1):
+    draws = np.random.default_rng(seed)
+    parameters = starting_values(len(matrix), dimensions, draws)
+    start = Parameters(parameters.words.copy(), parameters.contexts.copy())
+    cells = cells_of(cooccurrences(matrix), 10.0, 0.75, draws)
+    steps = descend(
+        cells, parameters, epochs=epochs, learning_rate=rate, draws=draws, threads=threads
+    )
+    return start, parameters, list(steps)
+
+
+def test_the_cost_is_half_the_published_objective_per_cell():
+    matrix = random_matrix(40)
+    start, _, costs = run(matrix, rate=1e-12)
+    expected = objective(matrix, start.words.astype(float), start.contexts.astype(float), 10, 0.75)
+    assert costs[0] == pytest.approx(expected / 2 / np.count_nonzero(matrix), rel=1e-5)
+
+
+def slope(matrix, start, side, at):
+    """Derivative of half the objective by one parameter."""
+    values = []
+    for step in (-1e-4, 1e-4):
+        moved = [start.words.astype(float), start.contexts.astype(float)]
+        moved[side][at] += step
+        values.append(objective(matrix, *moved, 10, 0.75) / 2)
+    return (values[1] - values[0]) / 2e-4
+
+
+@pytest.mark.parametrize("x", [0.4, 25.0])
+def test_the_first_step_goes_down_the_slope_and_the_second_is_shortened(x):
+    matrix = np.array([[0.0, x], [0.0, 0.0]])
+    start = Parameters(*np.random.default_rng(1).normal(size=(2, 2, 4)).astype(np.float32))
+    cells = cells_of(cooccurrences(matrix), 10.0, 0.75, np.random.default_rng(0))
+    one = cells.columns == 1  # the cell above the diagonal alone
+    cells = type(cells)(
+        cells.rows[one], cells.columns[one], cells.logs[one], cells.weights[one],
+        np.concatenate([[0], np.cumsum(np.bincount([1], minlength=256))]),
+    )  # fmt: skip
+    moved = Parameters(start.words.copy(), start.contexts.copy())
+    squares, rate = [np.ones((2, 4)), np.ones((2, 4))], 0.05
+    steps = descend(cells, moved, epochs=2, learning_rate=rate, draws=np.random.default_rng(0))
+    for _ in steps:
+        expected = [start.words.astype(float), start.contexts.astype(float)]
+        for side, row in ((0, 0), (1, 1)):
+            for at in range(4):
+                pull = rate * slope(matrix, start, side, (row, at))
+                expected[side][row, at] -= pull / np.sqrt(squares[side][row, at])
+                squares[side][row, at] += pull**2
+        np.testing.assert_allclose(moved.words, expected[0], atol=1e-5)
+        np.testing.assert_allclose(moved.contexts, expected[1], atol=1e-5)
+        start = Parameters(moved.words.copy(), moved.contexts.copy())
+
+
+def test_a_matrix_that_vectors_can_make_is_made():
+    draws = np.random.default_rng(3)
+    vectors, bias = draws.normal(0, 0.7, (30, 3)), draws.normal(0, 1, 30)
+    matrix = np.exp(vectors @ vectors.T + bias[:, None] + bias)
+    _, parameters, costs = run(matrix, epochs=400, dimensions=6, rate=0.1)
+    made = parameters.words[:, :-1] @ parameters.contexts[:, :-1].T
+    made += parameters.words[:, -1:] + parameters.contexts[:, -1]
+    assert costs[-1] < 1e-4 * costs[0]
+    heavy = matrix > 1  # what weighs little is fitted last
+    assert np.abs(made - np.log(matrix))[heavy].max() < 0.1
+
+
+def test_the_threads_do_not_change_a_bit():
+    matrix = random_matrix(60)
+    runs = [run(matrix, epochs=3, threads=threads) for threads in (1, 2, 5)]
+    for _, parameters, costs in runs[1:]:
+        assert np.array_equal(parameters.words, runs[0][1].words)
+        assert np.array_equal(parameters.contexts, runs[0][1].contexts)
+        assert costs == runs[0][2]
+
+
+def test_cells_are_all_there_once_with_their_weights():
+    matrix = random_matrix(50)
+    cells = cells_of(cooccurrences(matrix), 10.0, 0.75, np.random.default_rng(0))
+    made, weights = np.zeros((50, 50)), np.zeros((50, 50))
+    made[cells.rows, cells.columns] = np.exp(cells.logs)
+    weights[cells.rows, cells.columns] = cells.weights
+    np.testing.assert_allclose(made, matrix, rtol=1e-5)
+    np.testing.assert_allclose(weights, np.minimum(1, matrix / 10) ** 0.75, rtol=1e-5)
+    assert len(cells.rows) == np.count_nonzero(matrix)
+
+
+def test_strata_that_are_done_at_a_time_share_no_token():
+    cells = cells_of(cooccurrences(random_matrix(90)), 10.0, 0.75, np.random.default_rng(0))
+    for shift in range(16):
+        strata = [block * 16 + (block + shift) % 16 for block in range(16)]
+        parts = [slice(cells.starts[s], cells.starts[s + 1]) for s in strata]
+        for ids in (cells.rows, cells.columns):
+            seen = [set(ids[part].tolist()) for part in parts]
+            assert sum(map(len, seen)) == len(set().union(*seen))
+
+
+def test_starting_values_lie_within_half_over_the_width():
+    start = starting_values(200, 9, np.random.default_rng(0))
+    both = np.concatenate([start.words, start.contexts])
+    assert 0.049 < np.abs(both).max() <= 0.05
+    assert abs(both.mean()) < 0.002

@@ -1,0 +1,130 @@
+"""The corpus of a group out of those of its members."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from lexigraft.corpus.groups import mix_corpora
+from lexigraft.corpus.prepare import prepare_corpus
+from lexigraft.errors import UserError
+from lexigraft.evaluation.texts import member_sentences, sentences
+
+SEED = (0, "corpus", "group")
+
+
+def corpus(folder, train, heldout, english=("Good morning",), targets=(), summaries=()):
+    (folder / "tasks").mkdir(parents=True)
+    for name, lines in (("train", train), ("heldout", heldout), ("english", english)):
+        (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    rows = {
+        "translation": [{"target": text} for text in targets],
+        "summarization": [{"reference": text} for text in summaries],
+    }
+    for task, found in rows.items():
+        text = "".join(json.dumps(row) + "\n" for row in found)
+        (folder / "tasks" / f"{task}.jsonl").write_text(text)
+    return folder
+
+
+@pytest.fixture
+def members(tmp_path):
+    greek = [f"πρόταση {letter}" for letter in "αβγδεζηθικλμνξοπρστυ"]
+    latin = [f"sentensi {letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    return {
+        "el": corpus(tmp_path / "el", greek[:16], greek[16:], ["Good morning", "Yes"]),
+        "sw": corpus(tmp_path / "sw", latin[:20], latin[20:], ["Good morning", "No"]),
+    }
+
+
+def settings(shares=None, temperature=1, train_sentences=None):
+    group = {"members": ["el", "sw"], "shares": shares or {}, "temperature": temperature}
+    return {"name": "Two", "group": group, "train_sentences": train_sentences}
+
+
+def lines_of(folder, name):
+    return (Path(folder) / f"{name}.txt").read_text("utf-8").split("\n")[:-1]
+
+
+def test_the_training_text_has_the_shares_and_no_sentence_twice(members, tmp_path):
+    files, facts = mix_corpora(settings({"el": 0.75, "sw": 0.25}), members, tmp_path / "out", SEED)
+    train = lines_of(tmp_path / "out", "train")
+    # Of 16 Greek sentences, at three quarters: 21 in all.
+    assert Counter(line.split()[0] for line in train) == {"πρόταση": 16, "sentensi": 5}
+    assert len(set(train)) == len(train) == 21
+    assert facts["members"]["el"]["share"] == 0.75
+    assert facts["members"]["sw"] == {
+        "share": 0.25, "train_sentences": 5, "of": 20, "kept_out_of_training": 0,
+        "heldout_sentences": 4,
+    }  # fmt: skip
+    assert all((tmp_path / "out" / name).is_file() for name in files)
+
+
+def test_the_languages_are_mixed_and_not_one_behind_the_other(members, tmp_path):
+    mix_corpora(settings(), members, tmp_path / "out", SEED)
+    words = [line.split()[0] for line in lines_of(tmp_path / "out", "train")]
+    assert len({tuple(words[:8]), tuple(sorted(words[:8])), tuple(sorted(words[:8])[::-1])}) == 3
+
+
+def test_held_out_text_is_kept_by_member_equally_much_of_each(members, tmp_path):
+    mix_corpora(settings(), members, tmp_path / "out", SEED)
+    kept = member_sentences(tmp_path / "out")
+    assert {name: len(lines) for name, lines in kept.items()} == {"el": 4, "sw": 4}
+    assert kept["sw"] == lines_of(members["sw"], "heldout")[:4]
+    both = sorted(kept["el"] + kept["sw"])
+    assert sorted(sentences(tmp_path / "out", "heldout")) == both
+    assert set(lines_of(tmp_path / "out", "english")) == {"Good morning", "Yes", "No"}
+
+
+def test_no_member_trains_on_what_another_is_tested_on(members, tmp_path):
+    held, target, summary = "Siri za kale", "tafsiri ya mtihani", "muhtasari wa habari"
+    members["el"] = corpus(
+        tmp_path / "leaky", ["SIRI za Kale!", f"{target} λέξη", summary, "καλό κείμενο"], ["ναι"]
+    )
+    members["sw"] = corpus(tmp_path / "s", ["maandishi"], [held], (), [target], [summary])
+    (members["sw"] / "english.txt").write_text("Yes\n")
+    _, facts = mix_corpora(settings(), members, tmp_path / "out", SEED)
+    assert set(lines_of(tmp_path / "out", "train")) == {"καλό κείμενο", "maandishi"}
+    assert facts["members"]["el"]["kept_out_of_training"] == 3
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_others(members, tmp_path):
+    for run, seed in (("one", SEED), ("two", SEED), ("three", (1, "corpus", "group"))):
+        mix_corpora(settings(), members, tmp_path / run, seed)
+    one, two, three = ((tmp_path / run / "train.txt").read_bytes() for run in
+                       ("one", "two", "three"))  # fmt: skip
+    assert one == two != three
+
+
+def test_a_member_that_left_the_group_leaves_no_file(members, tmp_path):
+    mix_corpora(settings(), members, tmp_path / "out", SEED)
+    mix_corpora(settings(), {"el": members["el"]}, tmp_path / "out", SEED)
+    assert list(member_sentences(tmp_path / "out")) == ["el"]
+
+
+def test_too_many_sentences_are_refused_by_the_name_of_the_group(members, tmp_path):
+    with pytest.raises(UserError, match=r"language Two: train_sentences: asks for 90"):
+        mix_corpora(settings(train_sentences=90), members, tmp_path / "out", SEED)
+
+
+def test_two_real_languages_as_they_are_prepared(kolibri, tmp_path):
+    for locale in ("te", "el"):
+        text = {"loader": "catalogue", "package": "kolibri", "locale": locale}
+        entry = {
+            "name": locale, "code": locale, "script": "", "text": text, "parallel": text,
+            "english": None, "train_sentences": None, "heldout_sentences": 20,
+            "english_sentences": 20, "translation_pairs": 20, "summarization_pairs": None,
+            "minimum_characters": 10,
+        }  # fmt: skip
+        prepare_corpus(entry, tmp_path / locale, (0, "corpus", locale), kolibri)
+    group = {"members": ["te", "el"], "shares": {}, "temperature": 5}
+    two = {"name": "Two", "group": group, "train_sentences": 600}
+    folders = {locale: tmp_path / locale for locale in ("te", "el")}
+    _, facts = mix_corpora(two, folders, tmp_path / "out", SEED)
+    assert sum(one["train_sentences"] for one in facts["members"].values()) == 600
+    small, large = sorted(facts["members"].values(), key=lambda one: one["of"])
+    # Closer to equal shares than to sizes.
+    assert 0.4 < small["share"] <= 0.5 <= large["share"]
+    train = set(lines_of(tmp_path / "out", "train"))
+    assert not train & set(lines_of(tmp_path / "out", "heldout"))

@@ -1,0 +1,177 @@
+"""Theorem 2 of paper 004 on a random model: rows in the hull leave greedy output as it is."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+
+from lexigraft.errors import UserError
+from lexigraft.evaluation.tasks.greedy_agreement import evaluate
+from lexigraft.initialization.graft import graft
+from lexigraft.initialization.recipe import assembled
+from lexigraft.initialization.registry import initializer
+from lexigraft.initialization.rows import Rows
+from lexigraft.source.model import load_model
+
+MERGES = (("t", "h"), ("th", "e"), ("Î", "±"), ("Î", "²"))
+
+
+@pytest.fixture
+def source(model, byte_tokenizer, make_job, tmp_path):
+    """The random model as a source that the job's cell refers to; returns its folder."""
+    folder = tmp_path / "model"
+    model.save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    (tmp_path / "source").mkdir()
+    described = {"kind": "folder", "path": str(folder), "revision": None}
+    (tmp_path / "source" / "source.json").write_text(json.dumps(described))
+    card = {"references": {"tokenizer": "../tokenizer", "source": "../source"}, "files": {}}
+    cell = Path(make_job("greedy_agreement")["inputs"]["cell"])
+    (cell / "card.json").write_text(json.dumps(card))
+    return folder
+
+
+@pytest.fixture
+def measure(source, byte_tokenizer, make_job):
+    """Graft what an initializer made onto the source, and measure it."""
+
+    def run(made, tokenizer=None, change=None, **settings):
+        target = tokenizer or byte_tokenizer(*MERGES)
+        if isinstance(made, str):
+            made = initializer(made).fit(byte_tokenizer(), target)
+        grafted = graft(load_model(source, torch.float32), target, made)
+        if change:
+            change(grafted)
+        job = make_job("greedy_agreement", **{"prompt_tokens": 6, "max_new_tokens": 8} | settings)
+        return evaluate(grafted, target, job), grafted
+
+    return run
+
+
+def source_of(count, tokenizer):
+    return np.append(np.arange(len(tokenizer)), np.full(count, -1))
+
+
+@pytest.mark.parametrize("method", ["mean", "merge", "mean-of-all"])
+def test_rows_in_the_hull_leave_greedy_output_as_it_is(measure, method):
+    measured, _ = measure(method)
+    assert measured.metrics == {
+        "greedy_agreement": 1, "next_token_agreement": 1, "new_token_choices": 0,
+    }  # fmt: skip
+    assert measured.details["new_tokens"] == len(MERGES)
+    assert measured.details["changed"] == []
+
+
+def likeliest(model, ids):
+    with torch.inference_mode():
+        return model(torch.tensor([ids])).logits[0].argmax(dim=-1)
+
+
+def copies(tokenizer, row, times=1.0):
+    """All new rows are `times` the source row `row`."""
+    rows = np.zeros((len(MERGES), len(tokenizer) + 1))
+    rows[:, row] = times
+    return assembled(csr_array(rows), source_of(len(MERGES), tokenizer), np.arange(len(tokenizer)))
+
+
+def test_a_copy_of_the_likeliest_token_ties_with_it_and_changes_nothing(
+    measure, model, byte_tokenizer
+):
+    tokenizer = byte_tokenizer()
+    favourite = int(likeliest(model, [0, *tokenizer("Good m")["input_ids"]]).mode().values)
+    measured, _ = measure(copies(tokenizer, favourite))
+    assert measured.metrics["greedy_agreement"] == 1
+    assert measured.metrics["new_token_choices"] == 0
+
+
+def test_a_row_twice_as_long_as_the_likeliest_token_takes_its_place(measure, model, byte_tokenizer):
+    tokenizer = byte_tokenizer()
+    favourite = int(likeliest(model, [0, *tokenizer("Good ")["input_ids"]]).mode().values)
+    measured, grafted = measure(copies(tokenizer, favourite, 2.0), sentences=1, max_new_tokens=1)
+    assert measured.metrics["new_token_choices"] > 0
+    # By hand: of each prefix, whether the grafted model's choice is new.
+    sentences = ["Good morning", "one two three"]
+    shares = []
+    for text in sentences:
+        ids = [0, *tokenizer(text)["input_ids"]][:6]
+        shares.append((likeliest(grafted, ids) >= len(tokenizer)).float().mean().item())
+    assert measured.metrics["new_token_choices"] in [pytest.approx(share) for share in shares]
+
+
+def test_agreement_is_that_of_two_texts_written_token_by_token(measure, model, byte_tokenizer):
+    tokenizer = byte_tokenizer()
+    rng = np.random.default_rng(0)
+    scale = model.get_output_embeddings().weight.detach().std().item()
+    new = rng.normal(0, 1.3 * scale, (len(MERGES), 32)).astype(np.float32)
+    rows = Rows({"input": new, "output": new}, source_of(len(MERGES), tokenizer), len(tokenizer))
+    measured, grafted = measure(rows)
+
+    def written(one, ids):
+        ids = list(ids)
+        for _ in range(8):
+            ids.append(int(likeliest(one, ids)[-1]))
+            if ids[-1] == 0:
+                break
+        return ids
+
+    prompts = [[0, *tokenizer(text)["input_ids"]][:6] for text in ("Good morning", "one two three")]
+    same = [written(model, ids) == written(grafted, ids) for ids in prompts]
+    assert measured.metrics["greedy_agreement"] == np.mean(same)
+    assert len(measured.details["changed"]) == same.count(False)
+
+
+def test_large_rows_change_the_output_and_examples_show_how(measure, model, byte_tokenizer):
+    tokenizer = byte_tokenizer()
+    new = np.random.default_rng(1).normal(0, 50, (len(MERGES), 32)).astype(np.float32)
+    rows = Rows({"input": new, "output": new}, source_of(len(MERGES), tokenizer), len(tokenizer))
+    measured, _ = measure(rows)
+    assert measured.metrics["greedy_agreement"] == 0
+    assert measured.metrics["new_token_choices"] > 0.5
+    example = measured.details["changed"][0]
+    assert set(example) == {"prompt", "source", "cell"}
+    assert "Good morning".startswith(example["prompt"]) or "one two".startswith(example["prompt"])
+    assert example["source"] != example["cell"]
+
+
+def test_training_may_change_english_without_new_tokens(measure):
+    def train(model):
+        torch.manual_seed(0)
+        with torch.no_grad():
+            for layer in model.model.layers:
+                layer.mlp.down_proj.weight.add_(torch.randn_like(layer.mlp.down_proj.weight))
+
+    measured, _ = measure("mean", change=train)
+    assert measured.metrics["next_token_agreement"] < 1
+    assert measured.metrics["new_token_choices"] == 0
+
+
+def test_of_a_replaced_vocabulary_nothing_is_measured(measure, byte_level_other):
+    measured, _ = measure("mean", tokenizer=byte_level_other)
+    assert measured.metrics == {}
+    assert "replaces" in measured.details["not_measured"]
+
+
+@pytest.fixture
+def byte_level_other(byte_tokenizer):
+    """The source's tokens under other ids: a merge's token comes before the bytes."""
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    state = json.loads(byte_tokenizer().backend_tokenizer.to_str())
+    vocabulary = state["model"]["vocab"]
+    state["model"]["vocab"] = {
+        token: len(vocabulary) - 1 - number for token, number in vocabulary.items()
+    }
+    for added in state["added_tokens"]:
+        added["id"] = len(vocabulary) - 1 - added["id"]
+    tokenizer = Tokenizer.from_str(json.dumps(state))
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>")
+
+
+def test_a_corpus_without_english_is_the_users_error(measure, tmp_path):
+    (tmp_path / "corpus" / "english.txt").write_text("")
+    with pytest.raises(UserError, match=r"english\.txt: empty"):
+        measure("mean")

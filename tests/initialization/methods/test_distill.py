@@ -1,0 +1,159 @@
+import copy
+from itertools import chain
+
+import numpy as np
+import pytest
+import torch
+
+from lexigraft.errors import UserError
+from lexigraft.initialization.graft import graft
+from lexigraft.initialization.registry import initializer
+
+CORPUS = ["abc", "xaby", "cdabe", "de"]
+
+
+@pytest.fixture(autouse=True)
+def exact(monkeypatch):
+    """Arithmetic of the definition, whatever is faster here."""
+    monkeypatch.setenv("LEXIGRAFT_PRECISION", "float32")
+
+
+@pytest.fixture
+def pair(byte_level):
+    """New: `ab`, `de` and `xyz`, whose pieces are `xy` and `z`."""
+    merges = [("x", "y")]
+    return byte_level(merges), byte_level([*merges, ("a", "b"), ("d", "e"), ("xy", "z")])
+
+
+@pytest.fixture
+def build(pair, tiny_llama):
+    return lambda tied=False: tiny_llama(len(pair[0]) + 1, tied=tied)
+
+
+def fit(pair, model, corpus=CORPUS, seed=0, **options):
+    options = {"epochs": 30, "learning_rate": 0.01, "batch_size": 2, **options}
+    return initializer("distill", **options).fit(
+        *pair, corpus=corpus, n_source=model.get_input_embeddings().weight.shape[0],
+        auxiliary={"model": model}, seed=seed,
+    )  # fmt: skip
+
+
+def difference(pair, model, grafted, texts):
+    """By definition: hidden states of both models at the ends of target tokens from the first new
+    one on, each text by itself."""
+    source, target = pair
+    n_source, squares = len(source), []
+    for text in texts:
+        ids = target(text)["input_ids"]
+        pieces = [source(target.decode([i]))["input_ids"] for i in ids]
+        first = next(place for place, i in enumerate(ids) if i >= n_source)
+        ends = np.cumsum([len(part) for part in pieces])[first:]
+        bos = source.bos_token_id
+        with torch.no_grad():
+            old = model.model(torch.tensor([[bos, *chain(*pieces)]])).last_hidden_state[0]
+            new = grafted.model(torch.tensor([[bos, *ids]])).last_hidden_state[0]
+        squares.append((new[first + 1 :] - old[ends]).square())
+    return float(torch.cat(squares).mean())
+
+
+def test_hidden_states_come_nearer_to_those_of_the_pieces(pair, build):
+    model = build()
+    mean = graft(build(), pair[1], initializer("mean").fit(*pair, n_source=len(pair[0]) + 1))
+    fitted = fit(pair, model)
+    assert fitted.losses_[0] == pytest.approx(difference(pair, model, mean, CORPUS), rel=1e-4)
+    grafted = graft(build(), pair[1], fitted)
+    assert fitted.losses_[-1] == pytest.approx(difference(pair, model, grafted, CORPUS), rel=1e-4)
+    assert fitted.losses_[-1] < 0.5 * fitted.losses_[0]
+    assert len(fitted.losses_) == 31
+    statistics = fitted.statistics()
+    assert (statistics["loss_before"], statistics["loss_after"]) == (
+        fitted.losses_[0], fitted.losses_[-1],
+    )  # fmt: skip
+    assert statistics["snippets"] == 4
+
+
+def test_only_input_rows_of_tokens_in_the_text_are_learned(pair, build):
+    model = build()
+    matrices = {"input": model.get_input_embeddings().weight, "output": model.lm_head.weight}
+    mean = initializer("mean").fit(*pair, n_source=len(pair[0]) + 1)
+    fitted = fit(pair, model)
+    rows, means = (made.apply(matrices["input"]).detach() for made in (fitted, mean))
+    # `xyz` is in no text.
+    assert fitted.fallbacks_ == ["xyz"]
+    assert fitted.statistics()["share_fallback"] == pytest.approx(1 / 3)
+    vocabulary = pair[1].get_vocab()
+    torch.testing.assert_close(rows[vocabulary["xyz"]], means[vocabulary["xyz"]])
+    for token in ("ab", "de"):
+        assert (rows[vocabulary[token]] - means[vocabulary[token]]).abs().max() > 0.01
+    head, mean_head = (made.apply(matrices["output"], "output").detach() for made in (fitted, mean))
+    torch.testing.assert_close(head, mean_head)
+    assert torch.equal(rows[: len(pair[0])], matrices["input"][: len(pair[0])])
+
+
+def test_the_model_is_left_as_it_was(pair, build):
+    model = build().train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    fit(pair, model, epochs=1)
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    assert all(p.requires_grad and p.grad is None for p in model.parameters())
+    assert model.training
+
+
+def test_the_order_of_snippets_depends_on_the_seed_alone(pair, build):
+    def rows(seed):
+        return fit(pair, build(), seed=seed, epochs=2)._learned
+
+    assert np.array_equal(rows(1), rows(1))
+    assert not np.array_equal(rows(1), rows(2))
+
+
+def test_a_tied_model_has_rows_for_its_one_matrix(pair, build):
+    model = build(tied=True)
+    fitted = fit(pair, model, epochs=2)
+    graft(model, pair[1], fitted)
+    assert model.lm_head.weight is model.get_input_embeddings().weight
+    learned = model.lm_head.weight[fitted.new_ids].detach().numpy()
+    assert np.array_equal(learned, fitted._learned)
+
+
+def test_a_scaled_embedding_is_scaled_for_new_rows_too(pair):
+    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
+
+    torch.manual_seed(0)
+    config = Gemma3TextConfig(
+        vocab_size=len(pair[0]), hidden_size=16, intermediate_size=32, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=8, pad_token_id=0,
+    )  # fmt: skip
+    model = Gemma3ForCausalLM(config).eval()
+    fitted = fit(pair, model, epochs=2)
+    grafted = graft(copy.deepcopy(model), pair[1], fitted)
+    assert fitted.losses_[-1] == pytest.approx(difference(pair, model, grafted, CORPUS), rel=1e-4)
+
+
+def test_a_text_without_new_tokens_leaves_the_means(pair, build):
+    fitted = fit(pair, build(), corpus=["ccc"])
+    assert fitted.losses_ == []
+    assert fitted.fallbacks_ == ["ab", "de", "xyz"]
+    assert fitted.statistics()["loss_before"] is None
+
+
+def test_a_new_row_is_said_to_be_learned(pair, build):
+    fitted = fit(pair, build(), epochs=0)
+    assert fitted.explain("ab") == f"'ab' ~ {fitted.distribution}"
+    assert fitted.explain("a") == "'a' = 1 'a'"
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("snippets", 0), ("length", "50"), ("epochs", -1), ("learning_rate", 0), ("batch_size", 0)],
+)
+def test_an_option_without_such_a_value_is_named(option, value):
+    with pytest.raises(UserError, match=f"option '{option}' of initializer 'distill'"):
+        initializer("distill", **{option: value})
+
+
+def test_what_is_missing_is_named(pair, build):
+    with pytest.raises(UserError, match="model"):
+        initializer("distill").fit(*pair, corpus=CORPUS)
+    with pytest.raises(UserError, match="corpus"):
+        fit(pair, build(), corpus=None)

@@ -1,0 +1,139 @@
+import numpy as np
+import pytest
+import torch
+
+from lexigraft.errors import UserError
+from lexigraft.initialization.graft import graft
+from lexigraft.initialization.registry import initializer
+from lexigraft.initialization.storage import load_initialization, save_initialization
+
+
+@pytest.fixture
+def pair(byte_level):
+    """New: `abc`, `de` and `AB`, which is `ab` but for case."""
+    merges = [("a", "b")]
+    return byte_level(merges), byte_level([*merges, ("ab", "c"), ("d", "e"), ("A", "B")])
+
+
+@pytest.fixture
+def roles(pair, random_vectors):
+    return {
+        "target": random_vectors(pair[1], seed=1),
+        "source": random_vectors(pair[0], seed=2),
+    }
+
+
+@pytest.fixture
+def fit(pair, roles):
+    return lambda name="ofa", **options: initializer(name, **options).fit(*pair, auxiliary=roles)
+
+
+def low_rank(matrix, rank, rows, h=8):
+    return matrix(rows, rank) @ matrix(rank, h, seed=3)
+
+
+def test_with_all_dimensions_it_is_wechsel_but_for_case(pair, fit, row):
+    ofa, wechsel = fit(), fit("wechsel")
+    for token in ("abc", "de"):
+        assert row(ofa, token) == row(wechsel, token)
+    assert row(ofa, "AB") == {"ab": 1.0} != row(wechsel, "AB")
+    assert ofa.statistics()["share_copy"] == pytest.approx(1 / 3)
+
+
+def test_of_source_tokens_that_are_alike_but_for_case_the_one_in_lower_case_is_taken(
+    byte_level, random_vectors, row
+):
+    pair = byte_level([("A", "b"), ("a", "b")]), byte_level([("A", "b"), ("a", "b"), ("A", "B")])
+    roles = {"target": random_vectors(pair[1]), "source": random_vectors(pair[0])}
+    fitted = initializer("ofa").fit(*pair, auxiliary=roles)
+    assert row(fitted, "AB") == {"ab": 1.0}
+
+
+@pytest.mark.parametrize("dimensions", [1, 3, 7])
+def test_new_rows_are_mixed_coordinates_times_primitives(pair, fit, matrix, dimensions):
+    fitted = fit(dimensions=dimensions)
+    rows = matrix(len(pair[0])).astype(np.float64)
+    left, values, right = np.linalg.svd(rows, full_matrices=False)
+    coordinates = left[:, :dimensions]
+    primitives = values[:dimensions, None] * right[:dimensions]
+    expected = fitted.weights_[fitted.new_ids] @ coordinates @ primitives
+    found = fitted.apply(rows)
+    np.testing.assert_allclose(found[fitted.new_ids], expected, atol=1e-10)
+    assert np.array_equal(found[: len(pair[0])], rows)
+
+
+@pytest.mark.parametrize("dimensions", [3, 5, 8, 400])
+def test_a_matrix_of_no_higher_rank_loses_nothing(pair, fit, matrix, dimensions):
+    rows = low_rank(matrix, 3, len(pair[0]))
+    found, whole = fit(dimensions=dimensions).apply(rows), fit().apply(rows)
+    np.testing.assert_allclose(found, whole, atol=1e-4)
+
+
+def test_too_few_dimensions_do(pair, fit, matrix):
+    rows = low_rank(matrix, 3, len(pair[0]))
+    fitted = fit(dimensions=2)
+    found, whole = fitted.apply(rows), fit().apply(rows)
+    assert (np.abs(found - whole)[fitted.new_ids].max(axis=1) > 0.01).all()
+    assert np.linalg.matrix_rank(found[fitted.new_ids], tol=1e-4) == 2
+
+
+def test_each_matrix_of_an_untied_model_is_reduced_by_itself(pair, fit, tiny_llama, tmp_path):
+    model, fitted = tiny_llama(len(pair[0]), tied=False), fit(dimensions=4)
+    matrices = {
+        "input": model.model.embed_tokens.weight.detach().clone(),
+        "output": model.lm_head.weight.detach().clone(),
+    }
+    save_initialization(fitted, tmp_path)
+    grafted = graft(model, pair[1], load_initialization(tmp_path))
+    made = {"input": grafted.model.embed_tokens.weight, "output": grafted.lm_head.weight}
+    for which, source in matrices.items():
+        _, _, right = torch.linalg.svd(source, full_matrices=False)
+        whole = torch.from_numpy(fitted.weights_.toarray()).float() @ source
+        expected = whole[fitted.new_ids] @ right[:4].T @ right[:4]
+        torch.testing.assert_close(made[which][fitted.new_ids], expected, atol=1e-5, rtol=0)
+        assert torch.equal(made[which][: len(pair[0])], source)
+
+
+def test_rows_of_fewer_dimensions_are_rounded_once(pair, fit, matrix):
+    fitted = fit(dimensions=3)
+    half = torch.from_numpy(matrix(len(pair[0]))).to(torch.bfloat16)
+    found, exact = fitted.apply(half), fitted.apply(half.to(torch.float64))
+    close = exact[fitted.new_ids].to(torch.bfloat16)
+    steps = (found[fitted.new_ids].view(torch.int16) - close.view(torch.int16)).abs()
+    # Sums in float32 may fall on the other side of a tie between two bfloat16 numbers.
+    assert (steps > 0).float().mean() < 0.05
+    assert steps.max() <= 1
+
+
+def test_what_leaves_the_hull_is_not_said_to_be_in_it(fit):
+    assert fit().statistics()["share_in_hull"] == 1.0
+    assert fit(dimensions=3).statistics()["share_in_hull"] is None
+    assert fit(dimensions=3).statistics()["share_copy"] == 0
+
+
+def test_a_token_without_a_vector_falls_back_to_the_mean_of_its_pieces(pair, token_vectors, row):
+    roles = {
+        "target": token_vectors(pair[1], {"de": (1, 0)}),
+        "source": token_vectors(pair[0], {"x": (1, 0)}),
+    }
+    fitted = initializer("ofa").fit(*pair, auxiliary=roles)
+    assert fitted.fallbacks_ == ["abc"]
+    assert row(fitted, "abc") == {"ab": 0.5, "c": 0.5}
+    assert row(fitted, "de") == {"x": 1.0}
+    assert row(fitted, "AB") == {"ab": 1.0}
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, True, "all"])
+def test_dimensions_that_mean_nothing_are_refused(value):
+    with pytest.raises(UserError, match="option 'dimensions' of initializer 'ofa'"):
+        initializer("ofa", dimensions=value)
+
+
+def test_a_recipe_of_rank_zero_on_disk_is_refused(fit, tmp_path):
+    from dataclasses import replace
+
+    fitted = fit(dimensions=3)
+    fitted.recipe_ = replace(fitted.recipe_, rank=0)
+    save_initialization(fitted, tmp_path)
+    with pytest.raises(UserError, match="its rank is not above zero"):
+        load_initialization(tmp_path)

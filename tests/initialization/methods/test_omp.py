@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from lexigraft.errors import UserError
+from lexigraft.initialization.registry import initializer
+from lexigraft.vocabulary.expand import expand_tokenizer
+
+
+@pytest.fixture
+def pair(byte_level):
+    """New: `abc` and `de`."""
+    return byte_level([("a", "b")]), byte_level([("a", "b"), ("ab", "c"), ("d", "e")])
+
+
+@pytest.fixture
+def fit(pair, token_vectors):
+    """`fit({"abc": …}, **options)`: rows of the donor, options."""
+
+    def run(rows, **options):
+        donor = {"plm": token_vectors(pair[1], rows)}
+        return initializer("omp", **options).fit(*pair, auxiliary=donor)
+
+    return run
+
+
+def test_a_token_is_rebuilt_from_the_tokens_that_rebuild_it_in_the_donor(fit, row):
+    donor = {"abc": (4, 3, 1), "x": (1, 0, 0), "y": (0, 1, 0), "z": (0, 0, 1)}
+    fitted = fit(donor, atoms=2)
+    assert row(fitted, "abc") == pytest.approx({"x": 4, "y": 3})
+    assert fitted.unexplained_ == pytest.approx(1 / 26)
+    assert fitted.statistics()["anchors"] == 3
+
+
+def test_a_token_that_is_another_in_the_donor_copies_it(fit, row):
+    fitted = fit({"abc": (0, 2), "x": (1, 0), "y": (0, 2)})
+    assert row(fitted, "abc") == pytest.approx({"y": 1.0})
+
+
+def test_a_token_without_a_row_falls_back_to_the_mean_of_its_pieces(fit, row):
+    fitted = fit({"abc": (0, 0), "de": (1, 1), "x": (1, 0), "y": (0, 1)})
+    assert fitted.fallbacks_ == ["abc"]
+    assert row(fitted, "abc") == {"ab": 0.5, "c": 0.5}
+
+
+def test_special_tokens_take_no_part(fit, row):
+    assert row(fit({"abc": (1, 0), "<s>": (1, 0), "x": (1, 1)}, atoms=1), "abc") == pytest.approx(
+        {"x": 0.5}
+    )
+
+
+def test_no_shared_token_with_a_row_is_refused(fit):
+    with pytest.raises(UserError, match="no shared token has a row"):
+        fit({"abc": (1, 0)})
+
+
+@pytest.mark.parametrize("atoms", [0, 1.5, True])
+def test_options_are_checked(atoms):
+    with pytest.raises(UserError, match="option 'atoms' of initializer 'omp'"):
+        initializer("omp", atoms=atoms)
+
+
+@pytest.mark.parametrize(
+    "source, mode",
+    [
+        ("smollm2_tokenizer", "expand"),
+        ("mistral_tokenizer", "expand"),
+        ("smollm2_tokenizer", "replace"),
+    ],
+)
+def test_on_real_tokenizers_rows_are_mergekits(
+    source, mode, request, greek, bert_tokenizer, random_vectors, matrix
+):
+    import torch
+    from mergekit.tokensurgeon import batch_omp
+
+    source = request.getfixturevalue(source)
+    target = expand_tokenizer(source, greek, 40) if mode == "expand" else bert_tokenizer
+    donor = random_vectors(target, 32)
+    fitted = initializer("omp", atoms=8).fit(source, target, auxiliary={"plm": donor})
+    rows, pair = matrix(len(source), 12), fitted.pair_
+    new = pair.new_ids[:100]
+    chosen, weights = batch_omp(
+        torch.from_numpy(donor.vectors[new]).double(),
+        torch.from_numpy(donor.vectors[pair.shared_ids]).double(),
+        8,
+    )
+    sources = pair.source_of[pair.shared_ids[chosen.numpy()]]
+    expected = np.einsum("nk,nkd->nd", weights.numpy(), rows[sources])
+    np.testing.assert_allclose(fitted.apply(rows)[new], expected, atol=1e-3)
+    assert fitted.fallbacks_ == []

@@ -1,0 +1,230 @@
+import numpy as np
+import pytest
+
+from lexigraft.auxiliary.glove import train_glove
+from lexigraft.auxiliary.token_vectors import TokenVectors
+from lexigraft.errors import UserError
+from lexigraft.initialization.methods import unifyvocab
+from lexigraft.initialization.registry import initializer
+from lexigraft.vocabulary.expand import expand_tokenizer
+
+LETTERS = [chr(letter) for letter in range(ord("a"), ord("z") + 1)]
+
+
+@pytest.fixture
+def vectors():
+    """Vectors by vocabulary string: `vectors(tokenizer, {"a": (1, 0), …})`."""
+
+    def build(tokenizer, by_token):
+        vocabulary = tokenizer.get_vocab()
+        rows = sorted((vocabulary[token], tuple(row)) for token, row in by_token.items())
+        tokens = np.array([token for token, _ in rows], dtype=np.int64)
+        return TokenVectors(tokens, np.array([row for _, row in rows], dtype=np.float32))
+
+    return build
+
+
+@pytest.fixture
+def pair(byte_level):
+    """New: `abc` and `de`; the target replaces the source, so that ids differ."""
+    source = byte_level([("a", "b"), ("x", "y")])
+    return source, byte_level([("a", "b"), ("ab", "c"), ("d", "e")])
+
+
+@pytest.fixture
+def fit(pair, vectors):
+    """Fits with vectors of target and source tokens: `fit(of_target, of_source, **options)`."""
+
+    def run(of_target, of_source, seed=0, **options):
+        roles = {"target": vectors(pair[1], of_target), "source": vectors(pair[0], of_source)}
+        return initializer("unifyvocab", **options).fit(*pair, auxiliary=roles, seed=seed)
+
+    return run
+
+
+def test_a_new_token_copies_the_source_token_of_the_highest_cosine(fit, row):
+    of_source = {"x": (10, 10), "y": (0, 0.1), "xy": (3, 1)}
+    fitted = fit({"abc": (2, 0), "de": (0.1, 5)}, of_source)
+    assert row(fitted, "abc") == {"xy": 1.0}
+    assert row(fitted, "de") == {"y": 1.0}
+    assert fitted.fallbacks_ == []
+    statistics = fitted.statistics()
+    assert (statistics["share_copy"], statistics["anchors"]) == (1.0, 0)
+
+
+def test_shared_tokens_copy_their_own_row_whatever_is_near(fit, row):
+    fitted = fit({"abc": (1, 0), "de": (0, 1), "ab": (1, 0)}, {"x": (1, 0), "ab": (0, 1)})
+    assert row(fitted, "ab") == {"ab": 1.0}
+
+
+def test_special_tokens_are_never_copied(fit, row):
+    fitted = fit({"abc": (1, 0), "de": (1, 0)}, {"<s>": (1, 0), "x": (0.5, 1)})
+    assert row(fitted, "abc") == {"x": 1.0}
+
+
+def test_a_token_without_a_vector_falls_back_to_the_mean_of_its_pieces(fit, row):
+    fitted = fit({"de": (1, 0), "abc": (0, 0)}, {"x": (1, 0)})
+    assert fitted.fallbacks_ == ["abc"]
+    assert row(fitted, "abc") == {"ab": 0.5, "c": 0.5}
+    assert fitted.statistics()["share_fallback"] == 0.5
+
+
+def test_equal_tokenizers_give_the_identity(pair):
+    source = pair[0]
+    everything = TokenVectors(
+        np.arange(len(source)), np.random.default_rng(0).normal(size=(len(source), 4)).astype("f4")
+    )
+    roles = {"target": everything, "source": everything}
+    fitted = initializer("unifyvocab", anchors=3).fit(source, source, auxiliary=roles)
+    assert (fitted.weights_ != np.eye(len(source))).sum() == 0
+
+
+def turned_spaces(draws, spread=1.0):
+    """Vectors of letters with a common direction, and the same in a space turned at random.
+
+    The new tokens `abc` and `de` lie where the source has `xy` and `w`.
+    """
+    names = [*LETTERS, "xy"]
+    ours = draws.normal(0, spread, (len(names), 12)) + 1
+    turn = np.linalg.qr(draws.normal(size=(12, 12)))[0]
+    of_source = dict(zip(names, ours, strict=True))
+    theirs = {name: row @ turn for name, row in of_source.items()}
+    of_target = {name: theirs[name] for name in LETTERS if name not in "w"}
+    return {**of_target, "abc": theirs["xy"], "de": theirs["w"]}, of_source
+
+
+@pytest.mark.parametrize("more", [{}, {"centred": True}, {"centred": True, "csls": 2}])
+def test_in_a_turned_space_anchors_find_what_the_vectors_themselves_do_not(fit, row, more):
+    found = {None: 0, 20: 0}
+    for seed in range(10):
+        spaces = turned_spaces(np.random.default_rng(seed))
+        for anchors in found:
+            fitted = fit(*spaces, seed=seed, anchors=anchors, **more)
+            found[anchors] += row(fitted, "abc") == {"xy": 1.0}
+            found[anchors] += row(fitted, "de") == {"w": 1.0}
+    assert found[20] == 20
+    assert found[None] < 5
+
+
+def test_without_renormalization_a_long_description_is_nearest_to_all(fit, row):
+    # z points where both anchors do, so that its description is the longest; abc is y exactly.
+    anchors = {"a": (1, 0.2, 0), "b": (1, -0.2, 0)}
+    of_source = {**anchors, "z": (1, 0, 0), "y": (0.3, 0.3, 1)}
+    of_target = {**anchors, "abc": (0.3, 0.3, 1), "de": (1, 0, 0)}
+    kept = fit(of_target, of_source, anchors=2)
+    forgotten = fit(of_target, of_source, anchors=2, renormalized=False)
+    assert row(kept, "abc") == {"y": 1.0}
+    assert row(forgotten, "abc") == row(forgotten, "de") == {"z": 1.0}
+
+
+def test_csls_passes_over_a_token_that_is_near_to_all(fit, row):
+    # Cosines of abc: 0.96 to x, 0.8 to y; of de: 0.96 to x, 0 to y. x is near to both of them.
+    of_target = {"abc": (1, 0, 0), "de": (0.8432, 0.5376, 0)}
+    of_source = {"x": (0.96, 0.28, 0), "y": (0.8, -0.5, 0.3317)}
+    assert row(fit(of_target, of_source), "abc") == {"x": 1.0}
+    with_csls = fit(of_target, of_source, csls=2)
+    # 0.96 - 0.96 / 2 = 0.48 of x; 0.8 - (0.8 + 0.41) / 4 = 0.50 of y.
+    assert row(with_csls, "abc") == {"y": 1.0}
+    assert row(with_csls, "de") == {"x": 1.0}
+
+
+def test_centring_takes_off_what_all_tokens_have_in_common(fit, row):
+    of_target = {"abc": (1, 0.1, 0), "de": (1, -0.1, 0), "a": (1, 0, 0)}
+    of_source = {"x": (0.1, 0, 1), "y": (-0.1, 0, 1), "z": (0, 0.1, 1), "xy": (0, -0.1, 1)}
+    assert row(fit(of_target, of_source), "abc") == {"x": 1.0}
+    fitted = fit(of_target, of_source, centred=True)
+    assert row(fitted, "abc") == {"z": 1.0}
+    assert row(fitted, "de") == {"xy": 1.0}
+
+
+def test_other_seeds_draw_other_anchors(fit):
+    draws = np.random.default_rng(0)
+    spaces = [dict(zip(names, draws.normal(size=(26, 4)), strict=True)) for names in (
+        [*LETTERS[:24], "abc", "de"], LETTERS)]  # fmt: skip
+    rows = [fit(*spaces, seed=seed, anchors=3).weights_.toarray() for seed in (1, 1, 2, 3, 4)]
+    assert np.array_equal(rows[0], rows[1])
+    assert any(not np.array_equal(rows[0], other) for other in rows[2:])
+
+
+def test_fewer_shared_tokens_than_anchors_are_all_taken(fit):
+    fitted = fit(*turned_spaces(np.random.default_rng(0)), anchors=300)
+    assert fitted.anchors_ == 25
+
+
+def test_a_small_block_makes_the_same_rows(fit, monkeypatch):
+    spaces = turned_spaces(np.random.default_rng(5))
+    whole = fit(*spaces, anchors=9, csls=3).weights_
+    monkeypatch.setattr(unifyvocab, "_SCORES_AT_ONCE", 1)
+    assert (fit(*spaces, anchors=9, csls=3).weights_ != whole).nnz == 0
+
+
+def test_no_shared_token_with_vectors_gives_no_anchors(fit):
+    with pytest.raises(UserError, match="there are no anchors"):
+        fit({"abc": (1, 0), "a": (1, 0)}, {"x": (1, 0)}, anchors=2)
+
+
+def test_vectors_of_other_widths_need_anchors(fit, row):
+    of_target, of_source = (
+        {"abc": (1, 0), "de": (0, 1), "a": (1, 0)},
+        {"a": (0, 0, 1), "x": (0, 1, 0)},
+    )
+    with pytest.raises(UserError, match="vectors of width 2 and 3 do not compare"):
+        fit(of_target, of_source)
+    assert row(fit(of_target, of_source, anchors=1), "abc") == {"a": 1.0}
+
+
+@pytest.mark.parametrize("role", ["target", "source"])
+def test_a_missing_role_is_named(pair, vectors, role):
+    other = {"target": "source", "source": "target"}[role]
+    given = {other: vectors(pair[other == "target"], {"a": (1, 0)})}
+    with pytest.raises(UserError, match=f"auxiliary '{role}'"):
+        initializer("unifyvocab").fit(*pair, auxiliary=given)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"anchors": 0}, {"anchors": True}, {"csls": 2.5}, {"centred": 1}, {"renormalized": None}],
+)
+def test_an_option_of_no_use_is_named(options):
+    with pytest.raises(UserError, match=f"option '{next(iter(options))}' of initializer"):
+        initializer("unifyvocab", **options)
+
+
+def test_on_real_text_it_equals_the_definition(mistral_tokenizer, greek):
+    source, target = mistral_tokenizer, expand_tokenizer(mistral_tokenizer, greek, 40)
+    settings = {"dimensions": 10, "epochs": 4, "minimum_count": 5}
+    roles = {
+        role: train_glove(tokenizer, greek, **settings, seed=seed)
+        for seed, (role, tokenizer) in enumerate((("target", target), ("source", source)))
+    }
+    fitted = initializer("unifyvocab", anchors=40).fit(source, target, auxiliary=roles, seed=3)
+    pair = fitted.pair_
+    held = {
+        role: dict(zip(made.tokens.tolist(), made.vectors.astype(float), strict=True))
+        for role, made in roles.items()
+    }
+    shared = [i for i in held["target"] if i in set(pair.shared_ids.tolist())]
+    shared = np.array([i for i in sorted(shared) if pair.source_of[i] in held["source"]])
+    anchors = fitted._draws("anchors").choice(shared, 40, replace=False)
+
+    def cosine(a, b):
+        return a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+
+    def described(role, token, ids):
+        return np.array([cosine(held[role][token], held[role][i]) for i in ids])
+
+    sources = {
+        i: described("source", i, pair.source_of[anchors])
+        for i in held["source"]
+        if i not in pair.source_special_ids
+    }
+    found, checked = fitted.weights_, 0
+    for token in pair.new_ids.tolist():
+        if token in held["target"]:
+            ours = described("target", token, anchors)
+            scores = {i: cosine(ours, theirs) for i, theirs in sources.items()}
+            (chosen,) = found[[token]].indices
+            assert scores[chosen] == pytest.approx(max(scores.values()), abs=1e-5)
+            checked += 1
+    assert checked + len(fitted.fallbacks_) == 40
+    assert checked > 30

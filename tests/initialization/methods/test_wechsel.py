@@ -1,0 +1,157 @@
+import fasttext
+import numpy as np
+import pytest
+from wechsel import WECHSEL
+
+from lexigraft.auxiliary.alignment import align_vectors
+from lexigraft.auxiliary.dictionary import read_dictionary
+from lexigraft.auxiliary.word_vectors import read_word_vectors
+from lexigraft.errors import UserError
+from lexigraft.initialization.registry import initializer
+from lexigraft.vocabulary.train import train_tokenizer
+
+
+@pytest.fixture
+def pair(byte_level):
+    """New: `abc` and `de`."""
+    return byte_level([("a", "b")]), byte_level([("a", "b"), ("ab", "c"), ("d", "e")])
+
+
+@pytest.fixture
+def fit(pair, token_vectors):
+    """Fit on vectors by vocabulary string: `fit(target, source, **options)`."""
+
+    def build(target, source, **options):
+        roles = {
+            "target": token_vectors(pair[1], target),
+            "source": token_vectors(pair[0], source),
+        }
+        return initializer("wechsel", **options).fit(*pair, auxiliary=roles)
+
+    return build
+
+
+def test_weights_are_the_softmax_over_the_nearest_source_tokens(fit, row):
+    source = {"x": (3, 4), "y": (1, 0), "z": (4, 3), "w": (-1, 0)}
+    fitted = fit({"abc": (2, 0)}, source, neighbours=3, temperature=0.5)
+    exponents = np.exp(np.array([0.6, 1, 0.8]) / 0.5)
+    expected = dict(zip("xyz", exponents / exponents.sum(), strict=True))
+    assert row(fitted, "abc") == pytest.approx(expected, abs=1e-6)
+
+
+def test_ten_neighbours_and_a_temperature_of_a_tenth_are_the_default(fit, row):
+    source = {letter: (np.cos(i), np.sin(i)) for i, letter in enumerate("ghijklmnopqr")}
+    weights = row(fit({"abc": (1, 0)}, source), "abc")
+    assert len(weights) == 10
+    assert weights["g"] / weights["h"] == pytest.approx(np.exp((1 - np.cos(1)) / 0.1), rel=1e-4)
+
+
+def test_source_tokens_count_though_the_target_has_no_vector_of_them(fit, row):
+    assert row(fit({"abc": (1, 0)}, {"ab": (1, 0)}), "abc") == {"ab": 1.0}
+
+
+def test_shared_tokens_are_copied_whatever_their_vectors(fit, row):
+    fitted = fit({"abc": (1, 0), "x": (0, 1)}, {"x": (1, 0), "y": (0, 1)})
+    assert row(fitted, "x") == {"x": 1.0}
+
+
+def test_a_token_without_a_vector_falls_back_to_the_mean_of_its_pieces(fit, row):
+    fitted = fit({"abc": (0, 0)}, {"x": (1, 0)})
+    assert fitted.fallbacks_ == ["abc", "de"]
+    assert row(fitted, "abc") == {"ab": 0.5, "c": 0.5}
+    assert fitted.statistics()["share_fallback"] == 1.0
+
+
+def test_special_tokens_and_vectors_of_zeros_take_no_part(fit, row):
+    fitted = fit({"abc": (1, 0)}, {"<s>": (1, 0), "y": (0, 0), "z": (0, 1)})
+    assert row(fitted, "abc") == {"z": 1.0}
+
+
+def test_vectors_of_two_widths_are_refused(fit):
+    with pytest.raises(UserError, match="2 dimensions for the target and 3 for the source"):
+        fit({"abc": (1, 0)}, {"x": (1, 0, 0)})
+
+
+def test_a_source_without_vectors_is_refused(fit):
+    with pytest.raises(UserError, match="no source token has a vector"):
+        fit({"abc": (1, 0)}, {"x": (0, 0), "<s>": (1, 0)})
+
+
+def test_a_role_that_is_missing_is_named(pair, token_vectors):
+    with pytest.raises(UserError, match="vectors of the source's tokens as auxiliary 'source'"):
+        initializer("wechsel").fit(*pair, auxiliary=token_vectors(pair[1], {"abc": (1, 0)}))
+
+
+@pytest.mark.parametrize(
+    "option, value",
+    [("neighbours", 0), ("neighbours", 2.5), ("temperature", 0), ("temperature", "a")],
+)
+def test_options_that_mean_nothing_are_refused(option, value):
+    with pytest.raises(UserError, match=f"option '{option}' of initializer 'wechsel'"):
+        initializer("wechsel", **{option: value})
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory, english, greek):
+    """fastText vectors of English and of Greek words, and a dictionary that pairs some of them."""
+    folder = tmp_path_factory.mktemp("bilingual")
+    models = {}
+    for name, sentences in (("english", english), ("greek", greek)):
+        # One line: its end occurs once and is not counted, which the package would take for a word.
+        text = " ".join(" ".join(sentences).lower().split())
+        (folder / f"{name}.txt").write_text(text, encoding="utf-8")
+        models[name] = fasttext.train_unsupervised(
+            str(folder / f"{name}.txt"), dim=12, minCount=2, minn=0, maxn=0, thread=1, verbose=0
+        )
+        assert "</s>" not in models[name].get_words()
+        models[name].save_model(str(folder / f"{name}.bin"))
+    # All in lower case, so that neither counts any pair more often than another.
+    pairs = zip(models["english"].get_words()[:80], models["greek"].get_words()[:80], strict=True)
+    lines = [f"{a}\t{b}" for a, b in pairs if a.isalpha() and b.isalpha()]
+    (folder / "dictionary.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert len(lines) > 30
+    return folder
+
+
+@pytest.mark.parametrize("family", ["sentencepiece-unigram", "byte-level-bpe"])
+def test_on_real_text_it_makes_the_rows_of_the_published_package(
+    family, words, smollm2_tokenizer, greek, matrix
+):
+    source, target = smollm2_tokenizer, train_tokenizer(greek, family, 800)
+    paths = {name: words / f"{name}.bin" for name in ("english", "greek")}
+    theirs = WECHSEL(
+        *(fasttext.load_model(str(paths[name])) for name in ("english", "greek")),
+        bilingual_dictionary=str(words / "dictionary.txt"),
+    )
+    rows = matrix(len(source), h=6)
+    expected, _ = theirs.apply(source, target, rows, use_subword_info=False)
+
+    vectors = read_word_vectors(target, paths["greek"], pooling="frequency")
+    pairs = read_dictionary(words / "dictionary.txt")
+    aligned, used = align_vectors(vectors, paths["greek"], paths["english"], pairs)
+    assert used > 30
+    english = read_word_vectors(source, paths["english"], pooling="frequency")
+    fitted = initializer("wechsel").fit(
+        source, target, auxiliary={"target": aligned, "source": english}
+    )
+
+    comparable = _untied(fitted.pair_, aligned, english)
+    assert len(comparable) > 60
+    found = fitted.apply(rows)
+    np.testing.assert_allclose(found[comparable], expected[comparable], atol=1e-3)
+
+
+def _untied(pair, target, source, neighbours=10):
+    """New tokens whose tenth and eleventh neighbour are told apart by more than rounding.
+
+    Tokens of one and the same word have one vector, and which of them is nearer is up to chance.
+    """
+    tokens = dict(zip(target.tokens.tolist(), target.vectors.astype(float), strict=True))
+    held = source.vectors / np.linalg.norm(source.vectors, axis=1, keepdims=True)
+    kept = []
+    for new in pair.new_ids.tolist():
+        if new in tokens:
+            cosines = np.sort(held @ tokens[new] / np.linalg.norm(tokens[new]))
+            if cosines[-neighbours] - cosines[-neighbours - 1] > 1e-5:
+                kept.append(new)
+    return kept

@@ -1,0 +1,12 @@
+"""Recipes of expanded vocabularies, from the rows of their new tokens."""
+
+import numpy as np
+
+from lexigraft.initialization.recipe import assembled
+
+
+def expansion(rows, new_ids, n_target, source_ids):
+    """All rows but the new ones copy the source row of their own id."""
+    source_of = np.arange(n_target)
+    source_of[new_ids] = -1
+    return assembled(rows, source_of, source_ids)

@@ -1,0 +1,35 @@
+"""The perplexity table of a group of languages: a column for each member."""
+
+from lexigraft.report.records import read_study
+from lexigraft.report.summarize import summarize
+from lexigraft.report.tables import perplexity
+
+FULL = "full-clm-512"
+SOURCE = ("m", "te-made", "source", "none", "none", 0)
+ADAPTED = ("m", "te-made", "big", "align", FULL, 0)
+
+
+def test_members_stand_behind_their_group_without_a_before_of_their_own(made_study):
+    made_study.settings["reference"] = {"strategy": FULL}
+    for cell, bits, ppl in ((SOURCE, 2.0, 4.0), (ADAPTED, 1.5, 90.0)):
+        made_study.record(cell, "ppl", "perplexity", {
+            "perplexity": ppl, "bits_per_byte": bits,
+            "perplexity_sw": ppl + 1, "bits_per_byte_sw": bits + 1,
+            "perplexity_el-made": ppl + 2, "bits_per_byte_el-made": bits + 2,
+        })  # fmt: skip
+    made_study.trained(ADAPTED, before=3.0, after=1.5)
+    study = read_study(made_study.settings, made_study.inputs)
+    table = perplexity.build(study, summarize(study.scores))
+    names = [study.language(name) for name in ("te-made", "sw", "el-made")]
+    expected = [(names[0], column) for column in perplexity.COLUMNS.values()]
+    own = [perplexity.COLUMNS[column] for column in ("perplexity", "bits_per_byte")]
+    expected += [(name, column) for name in names[1:] for column in own]
+    assert list(table.columns) == expected
+    rows = {row.stub[-1]: [cell.text for cell in row.cells] for row in table.rows}
+    assert rows["Align"] == ["90.0", "3.000", "1.500", "91.0", "2.500", "92.0", "3.500"]
+    assert rows["Source"][3:] == ["5.0†", "3.000", "6.0†", "4.000"]
+    assert set(table.data["metric"]) == {
+        f"{name}{member}"
+        for name in ("perplexity", "bits_per_byte")
+        for member in ("", "_sw", "_el-made")
+    } | {"bits_per_byte_before"}

@@ -1,0 +1,140 @@
+"""Tokenizers trained here: lossless, exact in size, and the model's own in all that is special."""
+
+import pytest
+import sentencepiece
+
+from lexigraft import UserError, train_tokenizer
+from lexigraft.vocabulary.special_tokens import surrounding
+from lexigraft.vocabulary.storage import save_tokenizer
+from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
+from lexigraft.vocabulary.train import FAMILIES, train_family
+
+SIZE = 900
+SMALL = 700  # what one of the two languages fills
+SENTENCEPIECE = FAMILIES[:2]
+
+
+@pytest.fixture(scope="module")
+def trained(telugu, greek, smollm2_tokenizer):
+    """One tokenizer of each family for SmolLM2."""
+    corpus = [*telugu[:300], *greek[:300]]
+    return {family: train_family(corpus, family, SIZE, smollm2_tokenizer) for family in FAMILIES}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_it_has_exactly_the_size_asked_for_and_no_gap(family, trained):
+    tokenizer = trained[family].tokenizer
+    assert sorted(tokenizer.get_vocab().values()) == list(range(SIZE))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_text_comes_back_and_none_has_an_unknown_token(family, trained, lines):
+    tokenizer = trained[family].tokenizer
+    ids = tokenizer(lines, add_special_tokens=False)["input_ids"]
+    assert [tokenizer.decode(row) for row in ids] == lines
+    assert not set(special_ids(tokenizer)) & {number for row in ids for number in row}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_it_shortens_its_languages(family, trained, smollm2_tokenizer, telugu, greek):
+    texts = [*telugu[300:], *greek[300:]]
+    ours, source = (
+        sum(map(len, tokenizer(texts, add_special_tokens=False)["input_ids"]))
+        for tokenizer in (trained[family].tokenizer, smollm2_tokenizer)
+    )
+    assert ours < 0.6 * source
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_is_special_is_the_sources(family, trained, smollm2_tokenizer):
+    tokenizer = trained[family].tokenizer
+    for role in ("bos_token", "eos_token", "pad_token"):
+        assert getattr(tokenizer, role) == getattr(smollm2_tokenizer, role)
+    assert tokenizer.chat_template == smollm2_tokenizer.chat_template
+    special = {smollm2_tokenizer.convert_ids_to_tokens(i) for i in special_ids(smollm2_tokenizer)}
+    ours = {tokenizer.convert_ids_to_tokens(i) for i in special_ids(tokenizer)}
+    assert ours - {"<unk>"} == special - {"<unk>"}
+    first = tokenizer(f"{tokenizer.eos_token}a")["input_ids"][0]
+    assert first == tokenizer.eos_token_id
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_text_is_led_by_what_leads_it_in_the_source(family, telugu, mistral_tokenizer):
+    source = mistral_tokenizer
+    from lexigraft.vocabulary.special_tokens import fast, settings_of, surround
+
+    backend = type(source.backend_tokenizer).from_str(source.backend_tokenizer.to_str())
+    surround(backend, ["<s>"], [], byte_level=False)
+    with_bos = fast(backend, settings_of(source))
+    for model, expected in ((source, ([], [])), (with_bos, (["<s>"], []))):
+        tokenizer = train_tokenizer(telugu, family, SMALL, model)
+        assert surrounding(tokenizer) == expected
+        assert surrounding(tokenizer) == surrounding(model)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_token_spans_two_words_or_joins_digits(family, trained):
+    tokenizer = trained[family].tokenizer
+    special = special_ids(tokenizer)
+    for number, data in enumerate(token_bytes(tokenizer)):
+        text = data.decode("utf-8", errors="ignore")
+        if number not in special and text.strip():
+            assert " " not in text[1:]
+            assert sum(character.isdigit() for character in text) <= 1
+
+
+def test_byte_level_tokens_hold_letters_with_their_vowel_signs(trained):
+    texts = [data.decode("utf-8", "ignore") for data in token_bytes(trained[FAMILIES[2]].tokenizer)]
+    assert any("ట్" in text and len(text.strip()) > 2 for text in texts)
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE)
+def test_tokenizer_model_and_tokenizer_json_segment_alike(family, trained, lines, tmp_path):
+    one = trained[family]
+    files = save_tokenizer(one.tokenizer, tmp_path, samples=lines, model=one.model)
+    assert "tokenizer.model" in files
+    library = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "tokenizer.model"))
+    assert library.encode(lines) == one.tokenizer(lines, add_special_tokens=False)["input_ids"]
+    assert library.bos_id() == one.tokenizer.bos_token_id
+    assert library.eos_id() == one.tokenizer.eos_token_id
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_same_texts_give_the_same_tokenizer(family, telugu):
+    one, two = (train_tokenizer(iter(telugu), family, SMALL) for _ in range(2))
+    assert one.backend_tokenizer.to_str() == two.backend_tokenizer.to_str()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_without_a_source_there_is_an_end_of_text(family, telugu):
+    tokenizer = train_tokenizer(telugu, family, SMALL)
+    assert tokenizer.eos_token == ("<|endoftext|>" if family == FAMILIES[2] else "</s>")
+    assert surrounding(tokenizer) == ([], [])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_size_that_the_text_cannot_fill_is_refused_with_what_it_can(family, telugu):
+    with pytest.raises(UserError, match=r"asked for 90000 tokens, but the text yields only \d+"):
+        train_tokenizer(telugu[:50], family, 90_000)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_size_without_room_for_the_characters_is_refused(family, telugu):
+    with pytest.raises(UserError, match="size: 20 tokens are too few"):
+        train_tokenizer(telugu, family, 20)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"family": "wordpiece"}, "family: 'wordpiece' is not known"),
+        ({"family": "byte-level"}, "did you mean 'byte-level-bpe'?"),
+        ({"corpus": "one text"}, "corpus is one string"),
+        ({"corpus": []}, "the corpus is empty"),
+        ({"corpus": [" \n"]}, "the corpus is empty"),
+        ({"size": 0}, "size: 0 is not a number of tokens"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message, telugu):
+    with pytest.raises(UserError, match=message.replace("?", r"\?")):
+        train_tokenizer(**{"corpus": telugu, "family": FAMILIES[0], "size": SIZE, **arguments})

@@ -1,0 +1,67 @@
+"""Who follows docs/adding-an-initializer.md has a new initializer, to the letter."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.workflow.conftest import REPOSITORY, copy_project
+
+PAGE = REPOSITORY / "docs" / "adding-an-initializer.md"
+
+
+def blocks() -> dict[str, str]:
+    """Each code block of the page, by the file that the text before it names last."""
+    found = {}
+    parts = re.split(r"```\w+\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for text, code in zip(parts[::2], parts[1::2], strict=False):
+        (*_, file) = re.findall(r"`((?:lexigraft|config|tests)/[\w./]+)`", text)
+        found[file] = code
+    return found
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory):
+    """A copy of the project with what the page says put where it says."""
+    checkout = copy_project(tmp_path_factory.mktemp("followed") / "project")
+    for file in ("pyproject.toml", "tests/conftest.py", "tests/initialization/conftest.py"):
+        (checkout.folder / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(REPOSITORY / file, checkout.folder / file)
+    for file, code in blocks().items():
+        path = checkout.folder / file
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(before + code, encoding="utf-8")
+    return checkout
+
+
+def test_the_method_is_one_file_of_under_forty_lines():
+    written = [file for file in blocks() if file.startswith("lexigraft/")]
+    assert len(written) == 1
+    assert len(blocks()[written[0]].splitlines()) < 40
+
+
+def test_the_test_of_the_page_passes(followed):
+    (test,) = [file for file in blocks() if file.startswith("tests/")]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test],
+        cwd=followed.folder, env={**os.environ, "PYTHONPATH": str(followed.folder)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "2 passed" in done.stdout
+
+
+def test_a_study_may_name_it(followed, miniature):
+    name = re.search(r"^  ([\w-]+):", blocks()["config/initializers.yaml"], re.MULTILINE)[1]
+    followed.config = {**miniature, "cells": miniature["cells"][:1]}
+    followed.change(
+        lambda config: config["cells"].append(
+            {**miniature["cells"][1], "initializers": [name, "mean"]}
+        )
+    )
+    planned = followed.planned()
+    assert any(name in job for job in planned)

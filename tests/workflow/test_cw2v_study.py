@@ -1,0 +1,78 @@
+"""The study of paper 004 holds the paper's initialization grid, and its miniature every axis."""
+
+import pytest
+
+from workflow.checks import check_local_files
+from workflow.configuration import ROOT, load_registries, read_yaml, resolve
+from workflow.grid import Cell, Study
+
+PAPER = [
+    "cw2v-dictionary",
+    "ofa-none",
+    "multivariate-small",
+    "univariate",
+    "mean-of-all",
+    "gaussian",
+]
+
+
+def open_study(name):
+    config = read_yaml(ROOT / "config" / "studies" / f"{name}.yaml")
+    return Study(resolve(config, load_registries(), require_files=False))
+
+
+@pytest.fixture(scope="module")
+def study():
+    return open_study("cw2v")
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return open_study("cw2v-mini")
+
+
+def test_it_has_every_row_of_table_2_before_and_after_training(study):
+    wanted = {
+        Cell("llama-2-7b", "cw2v-mix", "expand-26k", initializer, strategy, seed=0)
+        for initializer in PAPER
+        for strategy in ("none", "cpt")
+    }
+    assert wanted <= set(study.cells)
+
+
+def test_the_settings_are_the_papers(study):
+    vocabulary = study.config["vocabularies"]["expand-26k"]
+    assert vocabulary["new_tokens"] == 25948  # Table 4 and section 4.2
+    entry = study.config["initializers"]["cw2v-dictionary"]
+    assert (entry["method"], entry["options"], entry["dictionary"]) == ("cw2v", {}, True)
+    from lexigraft.initialization.registry import initializer
+
+    settings = initializer("cw2v").settings
+    assert (settings.window, settings.negatives, settings.rank) == (10, 5, 1024)
+    strategy = study.config["strategies"]["cpt"]
+    assert (strategy["epochs"], strategy["learning_rate"], strategy["warmup"]) == (1, 5e-5, 0.1)
+    assert strategy["schedule"] == "linear"
+    assert strategy["phases"][0]["length"] == 2048
+
+
+def test_every_language_but_english_brings_its_dictionary(study, mini):
+    for each, language in ((study, "cw2v-mix"), (mini, "cw2v-mix-mini")):
+        wildcards = {"initializer": "cw2v-dictionary", "language": language}
+        assert len(each.dictionaries(wildcards)) == 4
+        assert each.dictionaries({**wildcards, "initializer": "cw2v"}) == []
+
+
+def test_what_learns_from_the_model_runs_where_the_model_is_trained(study, mini):
+    learned = {"cw2v", "cw2v-dictionary", "cw2v-from-mean", "distill"}
+    for each in (study, mini):
+        assert {*each.learned_initializers().replace("\\", "").split("|")} == learned
+
+
+def test_the_miniature_has_every_initializer_and_item_and_its_files(study, mini):
+    assert {cell.initializer for cell in mini.cells} == {cell.initializer for cell in study.cells}
+    items = [
+        [(item["item"], item["name"]) for item in each.config["report"]["items"]]
+        for each in (study, mini)
+    ]
+    assert items[0] == items[1]
+    check_local_files(mini.config)

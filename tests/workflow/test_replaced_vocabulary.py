@@ -1,0 +1,202 @@
+"""A vocabulary that replaces the source's, trained on a group of languages: from text to report."""
+
+import json
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+
+from lexigraft import UserError, load_cell
+from tests.workflow.conftest import Checkout, copy_project
+from workflow.configuration import load_registries, resolve
+from workflow.grid import Study
+
+CELL = "tiny/both/replaced/mean/short/seed-0"
+
+
+@pytest.fixture(scope="session")
+def config(miniature, smollm2_folder_tiny) -> dict:
+    """The miniature with its languages as a group, and vocabularies that replace the source's."""
+    config = deepcopy(miniature)
+    config["languages"]["both"] = {
+        "name": "Telugu and Greek",
+        "train_sentences": None,
+        "group": {"members": ["telugu", "greek"], "shares": {"telugu": 0.4}},
+    }
+    config["vocabularies"] = {
+        "replaced": {"mode": "replace", "family": "sentencepiece-bpe", "size": 600},
+        "taken": {"mode": "replace", "tokenizer": str(smollm2_folder_tiny)},
+    }
+    cells = {
+        "sources": ["tiny"], "languages": ["both"], "vocabularies": ["replaced"],
+        "initializers": ["mean"], "strategies": ["short"],
+    }  # fmt: skip
+    return {**config, "cells": [cells], "run_tasks": {"perplexity": {}}}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, config) -> Checkout:
+    """The study, run by the real Snakefile."""
+    checkout = copy_project(tmp_path_factory.mktemp("replaced") / "project")
+    checkout.config = config
+    result = checkout.snakemake()
+    assert result.returncode == 0, result.stdout + result.stderr
+    return checkout
+
+
+def read(finished: Checkout, place: str) -> dict:
+    return json.loads((finished.folder / "results" / place).read_text(encoding="utf-8"))
+
+
+def test_the_training_text_is_mixed_by_the_shares(finished):
+    members = read(finished, "corpus/both/card.json")["members"]
+    assert {name: one["share"] for name, one in members.items()} == pytest.approx(
+        {"telugu": 0.4, "greek": 0.6}
+    )
+    counts = {name: one["train_sentences"] for name, one in members.items()}
+    train = (finished.folder / "results/corpus/both/train.txt").read_text("utf-8").splitlines()
+    assert sum(counts.values()) == len(train)
+    telugu = sum(any("\u0c00" <= letter <= "\u0c7f" for letter in line) for line in train)
+    assert abs(telugu - counts["telugu"]) <= 2
+
+
+def test_the_vocabulary_lists_what_is_new_by_id(finished):
+    described = read(finished, "vocabulary/tiny/both/replaced/vocabulary.json")
+    assert (described["mode"], described["family"]) == ("replace", "byte-fallback BPE")
+    assert described["size"] == described["shared"] + len(described["new_tokens"]) == 600
+    texts = {token["text"] for token in described["new_tokens"]}
+    assert any("\u0c00" <= letter <= "\u0c7f" for text in texts for letter in text)
+    assert "a" not in texts
+
+
+def test_the_cell_has_a_matrix_of_the_new_size_and_the_new_special_ids(finished):
+    model, tokenizer = load_cell(finished.folder / "results/training" / CELL)
+    assert model.get_input_embeddings().weight.shape[0] == len(tokenizer) == 600
+    assert model.config.vocab_size == 600
+    assert model.config.eos_token_id == tokenizer.eos_token_id < 600
+
+
+def test_held_out_text_is_scored_for_each_member(finished):
+    metrics = read(finished, f"evaluation/{CELL}/perplexity/run-0/record.json")["metrics"]
+    assert metrics["bytes"] == metrics["bytes_telugu"] + metrics["bytes_greek"]
+    bits = [metrics[f"bits_per_byte_{name}"] for name in ("telugu", "greek")]
+    assert min(bits) < metrics["bits_per_byte"] < max(bits)
+
+
+def test_fragmentation_counts_new_tokens_wherever_their_ids_are(finished):
+    record = read(finished, "evaluation/tiny/both/replaced/fragmentation/record.json")
+    described = read(finished, "vocabulary/tiny/both/replaced/vocabulary.json")
+    assert record["metrics"]["new_tokens"] == len(described["new_tokens"])
+    assert 0.3 < record["metrics"]["new_token_share_input"] < 1
+    assert set(record["members"]) == {"telugu", "greek"}
+    for metrics in record["members"].values():
+        assert metrics["tokens_per_sentence"] < metrics["source_tokens_per_sentence"]
+
+
+def test_the_report_names_the_group(finished):
+    page = finished.folder / "results/report/miniature/report.html"
+    assert "Telugu and Greek" in page.read_text(encoding="utf-8")
+
+
+def test_a_finished_study_plans_nothing_and_another_share_mixes_anew(finished):
+    assert finished.planned() == set()
+    config = finished.config
+    finished.change(lambda study: study["languages"]["both"]["group"]["shares"].update(telugu=0.5))
+    planned = finished.planned()
+    finished.config = config
+    assert "Mixing the texts of both" in planned
+    assert "Training vocabulary replaced for both, to replace that of tiny" in planned
+    assert not any(job.startswith("Preparing") for job in planned)
+
+
+def refused(config, **changes) -> str:
+    with pytest.raises(UserError) as error:
+        resolve(deepcopy(config) | changes, load_registries())
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def with_group(config, **changes) -> dict:
+    group = {**config["languages"]["both"]["group"], **changes}
+    return {**config["languages"], "both": {**config["languages"]["both"], "group": group}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"members": ["telugu", "grek"]}, "group.members: 'grek' is not known; did you mean 'gre"),
+        ({"members": ["telugu", "both"]}, "group.members: 'both' is a group itself"),
+        ({"shares": {"telugu": 0.5, "greek": 0.4}}, "group.shares: they add up to 0.9, not 1"),
+        ({"shares": {"swahili": 0.5}}, "group.shares: 'swahili' is no member"),
+    ],
+)
+def test_a_group_that_cannot_be_is_refused(changes, message, config):
+    found = refused(config, languages=with_group(config, **changes))
+    assert f"languages.both.{message}" in found
+
+
+def test_a_text_of_a_group_is_its_members_affair(config):
+    entry = {**config["languages"]["both"], "heldout_sentences": 5}
+    found = refused(config, languages={**config["languages"], "both": entry})
+    assert "languages.both: 'heldout_sentences' is not one of" in found
+    assert "a group's other keys are its members'" in found
+
+
+def test_a_task_of_one_language_is_refused_for_a_group(config):
+    found = refused(config, run_tasks={"translation": {}})
+    assert "languages.both: a group, but task 'translation' tests one language" in found
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"mode": "replace"}, "vocabularies.replaced: needs mode: expand with new_tokens; or"),
+        ({"mode": "replace", "family": "bpe", "size": 9}, "vocabularies.replaced"),
+        ({"mode": "expand"}, "vocabularies.replaced: 'new_tokens' is a required property"),
+        ({"mode": "replace", "plm": "bert"}, "languages.both.plms.bert: missing, but vocabulary"),
+        ({"mode": "replace", "tokenizer": "./nowhere"}, "tokenizer: ./nowhere holds no tokenizer"),
+    ],
+)
+def test_a_vocabulary_that_cannot_be_made_is_refused(entry, message, config):
+    with pytest.raises(UserError) as error:
+        study = deepcopy(config)
+        registries = load_registries()
+        registries["vocabularies"]["replaced"] = entry
+        del study["vocabularies"]["replaced"]
+        resolve(study, registries)
+    assert message in str(error.value)
+
+
+def test_each_vocabulary_is_of_one_rule(config):
+    study = Study(resolve(config, load_registries()))
+    kinds = {kind: study.vocabularies_of(kind) for kind in ("expand", "train", "take")}
+    assert "replaced" in kinds["train"].split("|")
+    assert "taken" in kinds["take"].split("|")
+    assert "replaced" not in kinds["expand"] + kinds["take"]
+    names = [name for pattern in kinds.values() for name in pattern.split("|")]
+    assert len(names) == len(set(names)) == len(study.config["vocabularies"])
+
+
+def test_the_groups_of_paper_001_have_its_sampling_ratios():
+    languages = load_registries()["languages"]
+    sizes = {"latin": 5, "mixed": 5, "cyrillic": 5, "all": 11}
+    for name, size in sizes.items():
+        group = languages[f"{name}-group"]["group"]
+        assert len(group["members"]) == len(group["shares"]) == size
+        assert sum(group["shares"].values()) == pytest.approx(1)
+        study = {
+            "study": "x", "run_tasks": {"perplexity": {}},
+            "cells": [{
+                "sources": ["llama-2-7b"], "languages": [f"{name}-group"],
+                "vocabularies": ["replace-50k"], "initializers": ["mean"], "strategies": ["none"],
+            }],
+        }  # fmt: skip
+        resolve(study, load_registries(), require_files=False)
+    assert languages["latin-group"]["group"]["shares"]["id"] == 0.32
+    assert languages["all-group"]["group"]["shares"]["el"] == 0.12
+
+
+def test_a_taken_tokenizer_is_an_input_of_its_rule(config, smollm2_folder_tiny):
+    study = Study(resolve(config, load_registries()))
+    wildcards = {"source": "tiny", "language": "telugu", "vocabulary": "taken"}
+    assert study.tokenizer_inputs(wildcards) == [str(Path(smollm2_folder_tiny) / "tokenizer.json")]
