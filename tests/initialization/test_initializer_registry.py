@@ -12,7 +12,6 @@ from lexigraft.initialization.registry import (
     read_roles,
 )
 
-
 # What a method cannot do without.
 REQUIRED = {"zett": {"hypernetwork": "a/folder"}}
 
