@@ -29,8 +29,9 @@ demo: .venv/main
 	@echo "Read     $(CURDIR)/$(REPORT)/report.html"
 	@echo "All else $(CURDIR)/$(REPORT)/workflow.html  (Snakemake's report: every figure, table and setting)"
 
+# Test files go to one worker each, in the order of tests/conftest.py.
 test: .venv/dev .venv-metrics/main
-	@LEXIGRAFT_METRICS=required $(BIN)/python -m pytest -n $(CORES) --dist loadfile -q $(TESTS)
+	@LEXIGRAFT_METRICS=required $(BIN)/python -m pytest -n $(CORES) --dist loadfile --no-loadscope-reorder -q $(TESTS)
 
 check: .venv/dev
 	@$(BIN)/ruff format --check lexigraft scripts tests workflow benchmarks

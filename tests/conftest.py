@@ -16,6 +16,11 @@ import pytest  # noqa: E402 (the environment must be set before anything imports
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
+def pytest_collection_modifyitems(items):
+    """Tests that run the workflow take longest: they go first, so that no worker ends with one."""
+    items.sort(key=lambda item: "workflow" not in item.path.parts)
+
+
 def package_folder(name: str) -> Path:
     """The folder of an unpacked package of config/packages.yaml, fetched on first use."""
     import yaml
