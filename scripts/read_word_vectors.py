@@ -1,14 +1,12 @@
 """Takes the vectors of the tokens of a tokenizer from a file of word vectors."""
 
-from pathlib import Path
-
 from lexigraft.auxiliary.alignment import align_vectors
 from lexigraft.auxiliary.dictionary import read_dictionary
-from lexigraft.auxiliary.storage import save_vectors
+from lexigraft.auxiliary.storage import store_vectors
 from lexigraft.auxiliary.word_files import open_words
 from lexigraft.auxiliary.word_vectors import read_word_vectors
 from lexigraft.job import Job, run
-from lexigraft.provenance import describe_file, write_card
+from lexigraft.provenance import describe_file
 from lexigraft.source.model import open_tokenizer
 
 _OPTIONS = ("unlisted_words", "pooling", "notation")
@@ -24,18 +22,9 @@ def stage(job: Job) -> None:
         pairs = read_dictionary(inputs["dictionary"])
         vectors, used = align_vectors(vectors, words, inputs["english_word_vectors"], pairs)
         facts = {"pairs": len(pairs), "pairs_used": used}
-    folder = Path(job["outputs"]["folder"])
-    file = save_vectors(vectors, folder)
     read = ("word_vectors", "english_word_vectors", "dictionary")
-    write_card(
-        folder,
-        job,
-        [file],
-        tokens=len(tokenizer),
-        tokens_with_vector=len(vectors.tokens),
-        **facts,
-        **{name: describe_file(inputs[name]) for name in read if name in inputs},
-    )
+    files = {name: describe_file(inputs[name]) for name in read if name in inputs}
+    store_vectors(job, tokenizer, vectors, **facts, **files)
 
 
 if __name__ == "__main__":

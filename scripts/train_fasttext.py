@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from lexigraft.auxiliary.fasttext import train_fasttext
-from lexigraft.auxiliary.storage import save_vectors
+from lexigraft.auxiliary.storage import store_vectors
 from lexigraft.corpus.lines import read_lines
 from lexigraft.job import Job, run
-from lexigraft.provenance import write_card
 from lexigraft.randomness import seed_from
 from lexigraft.source.model import open_tokenizer
 
@@ -16,9 +15,7 @@ def stage(job: Job) -> None:
     tokenizer = open_tokenizer(job["inputs"]["tokenizer"])
     sentences = read_lines(Path(job["inputs"]["corpus"]) / "train.txt")
     vectors = train_fasttext(tokenizer, sentences, **options, seed=seed_from(*job["seed"]))
-    folder = Path(job["outputs"]["folder"])
-    file = save_vectors(vectors, folder)
-    write_card(folder, job, [file], tokens=len(tokenizer), tokens_with_vector=len(vectors.tokens))
+    store_vectors(job, tokenizer, vectors)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 from lexigraft.auxiliary.glove import train_glove
-from lexigraft.auxiliary.storage import save_vectors
+from lexigraft.auxiliary.storage import store_vectors
 from lexigraft.corpus.lines import read_lines
 from lexigraft.hardware import threads
 from lexigraft.job import Job, run
-from lexigraft.provenance import write_card
 from lexigraft.randomness import seed_from
 from lexigraft.source.model import open_tokenizer
 
@@ -19,15 +18,7 @@ def stage(job: Job) -> None:
     vectors = train_glove(
         tokenizer, sentences, **options, seed=seed_from(*job["seed"]), threads=threads()
     )
-    folder = Path(job["outputs"]["folder"])
-    file = save_vectors(vectors, folder)
-    write_card(
-        folder,
-        job,
-        [file],
-        tokens=len(tokenizer),
-        tokens_with_vector=len(vectors.tokens),
-    )
+    store_vectors(job, tokenizer, vectors)
 
 
 if __name__ == "__main__":

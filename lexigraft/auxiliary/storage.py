@@ -1,10 +1,16 @@
 """Token vectors on disk: `vectors.safetensors` with `tokens` and `vectors`."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import replacing
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
+from lexigraft.job import Job
+from lexigraft.provenance import write_card
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 _FILE = "vectors.safetensors"
 
@@ -16,6 +22,16 @@ def save_vectors(vectors: TokenVectors, folder: str | Path) -> str:
     with replacing(Path(folder) / _FILE) as temporary:
         save_file({"tokens": vectors.tokens, "vectors": vectors.vectors}, temporary)
     return _FILE
+
+
+def store_vectors(
+    job: Job, tokenizer: "PreTrainedTokenizerFast", vectors: TokenVectors, **facts: Any
+) -> None:
+    """Write the vectors of a tokenizer's tokens and their card, which ends a job."""
+    folder = Path(job["outputs"]["folder"])
+    file = save_vectors(vectors, folder)
+    sizes = {"tokens": len(tokenizer), "tokens_with_vector": len(vectors.tokens)}
+    write_card(folder, job, [file], **sizes, **facts)
 
 
 def load_vectors(folder: str | Path) -> TokenVectors:

@@ -102,24 +102,3 @@ def softmax_of_nearest(
         weights[start : start + height] = exponents / exponents.sum(axis=1, keepdims=True)
     of = np.repeat(np.arange(len(queries)), k)
     return csr_array((weights.ravel(), (of, chosen.ravel())), shape=(len(queries), len(anchors)))
-
-
-def checked_options(method: str, neighbours: int, temperature: float) -> tuple[int, float]:
-    """The two options, if they can be used.
-
-    Raises
-    ------
-    UserError
-        `neighbours` is no whole number from 1, or `temperature` no number above 0.
-    """
-    if isinstance(neighbours, bool) or not isinstance(neighbours, int) or neighbours < 1:
-        raise UserError(
-            f"option 'neighbours' of initializer '{method}': {neighbours!r} is no whole number "
-            "from 1 up"
-        )
-    number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
-    if not number or not 0 < temperature < float("inf"):
-        raise UserError(
-            f"option 'temperature' of initializer '{method}': {temperature!r} is no number above 0"
-        )
-    return neighbours, float(temperature)

@@ -40,8 +40,8 @@ def resolve(spec: Mapping[str, str]) -> tuple[Path, str | None]:
     return _fetch(spec["hub"], spec.get("revision"))
 
 
-def resolve_tokenizer(place: str, revision: str | None = None) -> tuple[Path, str | None]:
-    """The folder of a tokenizer, of which nothing but its own files is fetched.
+def resolve_place(place: str, revision: str | None = None) -> tuple[Path, str | None]:
+    """The folder of a model that is named by one word, see `resolve`.
 
     Parameters
     ----------
@@ -49,20 +49,13 @@ def resolve_tokenizer(place: str, revision: str | None = None) -> tuple[Path, st
         A hub name; or a folder, which begins with `/`, `.` or `~`.
     revision
         Of the hub: a branch, a tag or a commit.
-
-    Returns
-    -------
-    folder, commit
-        The commit is None for a local folder.
-
-    Raises
-    ------
-    UserError
-        As `resolve`.
     """
-    if is_folder(place):
-        return resolve({"folder": place})
-    return _fetch(place, revision, _TOKENIZER)
+    return resolve({"folder": place}) if is_folder(place) else _fetch(place, revision)
+
+
+def resolve_tokenizer(place: str, revision: str | None = None) -> tuple[Path, str | None]:
+    """As `resolve_place`, but nothing is fetched except the files of the tokenizer."""
+    return resolve({"folder": place}) if is_folder(place) else _fetch(place, revision, _TOKENIZER)
 
 
 def is_folder(place: str) -> bool:

@@ -13,7 +13,8 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.auxiliaries import Roles
 from lexigraft.initialization.fallback import with_fallback
 from lexigraft.initialization.interface import RecipeInitializer
-from lexigraft.initialization.neighbours import checked_options, neighbour_weights
+from lexigraft.initialization.neighbours import neighbour_weights
+from lexigraft.initialization.options import above_zero, whole
 from lexigraft.initialization.pairing import VocabularyPair
 
 
@@ -48,14 +49,15 @@ class Ofa(RecipeInitializer):
     def __init__(
         self, dimensions: int | None = None, neighbours: int = 10, temperature: float = 0.1
     ) -> None:
-        whole = isinstance(dimensions, int) and not isinstance(dimensions, bool)
-        if dimensions is not None and not (whole and dimensions >= 1):
+        number = isinstance(dimensions, int) and not isinstance(dimensions, bool)
+        if dimensions is not None and not (number and dimensions >= 1):
             raise UserError(
                 f"option 'dimensions' of initializer 'ofa': {dimensions!r} is no whole number from "
                 "1 up; null keeps all"
             )
         self.dimensions = dimensions
-        self.neighbours, self.temperature = checked_options("ofa", neighbours, temperature)
+        self.neighbours = whole("ofa", "neighbours", neighbours)
+        self.temperature = above_zero("ofa", "temperature", temperature)
 
     def _fit(self, corpus: Iterable[str] | None, auxiliary: Roles) -> None:
         super()._fit(corpus, auxiliary)

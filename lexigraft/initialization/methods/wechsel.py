@@ -11,7 +11,8 @@ from scipy.sparse import csr_array
 from lexigraft.initialization.auxiliaries import Roles
 from lexigraft.initialization.fallback import with_fallback
 from lexigraft.initialization.interface import RecipeInitializer
-from lexigraft.initialization.neighbours import checked_options, neighbour_weights
+from lexigraft.initialization.neighbours import neighbour_weights
+from lexigraft.initialization.options import above_zero, whole
 from lexigraft.initialization.pairing import VocabularyPair
 
 
@@ -39,7 +40,8 @@ class Wechsel(RecipeInitializer):
     needs = ("target", "source")
 
     def __init__(self, neighbours: int = 10, temperature: float = 0.1) -> None:
-        self.neighbours, self.temperature = checked_options("wechsel", neighbours, temperature)
+        self.neighbours = whole("wechsel", "neighbours", neighbours)
+        self.temperature = above_zero("wechsel", "temperature", temperature)
 
     def _new_rows(
         self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Roles

@@ -17,7 +17,7 @@ from lexigraft.initialization.interface import RowInitializer
 from lexigraft.initialization.matrix import Matrix, check_matrix, read_rows
 from lexigraft.initialization.moments import mean_of
 from lexigraft.initialization.rows import Rows
-from lexigraft.source.hub import is_folder, resolve
+from lexigraft.source.hub import resolve_place
 from lexigraft.vocabulary.token_bytes import byte_alphabet
 
 if TYPE_CHECKING:
@@ -98,10 +98,7 @@ class Zett(RowInitializer):
     def _fit(self, corpus: Iterable[str] | None, auxiliary: Roles) -> None:
         from lexigraft.initialization.hypernetwork import load_hypernetwork
 
-        spec = {"folder" if is_folder(self.hypernetwork) else "hub": self.hypernetwork}
-        if self.revision is not None:
-            spec["revision"] = self.revision
-        folder, _ = resolve(spec)
+        folder, _ = resolve_place(self.hypernetwork, self.revision)
         self._network = load_hypernetwork(folder)
         self._language = self._language_index(self._network)
         model = _tokenizer_model(folder)
