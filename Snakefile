@@ -15,9 +15,19 @@ sys.path.insert(0, workflow.basedir)
 from lexigraft.errors import UserError
 from workflow.checks import check_local_files
 from workflow.configuration import load_registries, resolve
-from workflow.grid import AXES, FIT, NAME, Study
+from workflow.cells import AXES, FIT, NAME
+from workflow.grid import Study
 from workflow.jobs import job
+from workflow.processes import launcher, training_gpus
 from workflow.scheduling import lift_default_rate_limit
+from workflow.teachers import (
+    answered_entry,
+    answered_languages,
+    answered_samples,
+    answering_cards,
+    teacher_cards,
+    teacher_memory,
+)
 
 if not workflow.config_settings.configfiles:
 
@@ -56,9 +66,11 @@ wildcard_constraints:
     **{axis: NAME for axis in AXES[:-1]},
     seed=r"\d+",
     run=r"\d+",
+    checkpoint=r"\d+",
     task=NAME,
     metric=NAME,
     package=NAME,
+    samples=NAME,
     fit=FIT,
 
 
@@ -69,6 +81,9 @@ localrules:
     prepare_source,
     prepare_corpus,
     mix_corpora,
+    prepare_samples,
+    prepare_examples,
+    mix_samples,
     take_vocabulary,
     prepare_metric,
     build_report,

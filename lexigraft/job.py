@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +25,27 @@ def run(stage: Callable[[Job], None]) -> None:
     one step by hand. A `UserError` ends as one line and exit status 1.
 
     Two processes never work on one output folder: the second waits. That happens when Snakemake
-    was killed, its job lives on, and Snakemake is started again.
+    was killed, its job lives on, and Snakemake is started again. Those that `torchrun` started
+    together are one in this: the first of them holds the folder, and speaks for all.
     """
+    first = os.environ.get("RANK", "0") == "0"
     logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", datefmt="%H:%M:%S"
+        level=logging.INFO if first else logging.ERROR,
+        format="%(asctime)s %(name)s: %(message)s",
+        datefmt="%H:%M:%S",
     )
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         job = read(sys.argv[1:])
         folder = Path(job["outputs"]["folder"])
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone_in(folder):
-            write_json(folder / "job.json", job)
+        with _alone_in(folder) if first else nullcontext():
+            if first:
+                write_json(folder / "job.json", job)
             stage(job)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        if first:
+            print(f"error: {error}", file=sys.stderr)
         raise SystemExit(1) from None
 
 

@@ -10,8 +10,8 @@ from lexigraft.atomic import write_json
 
 PACKAGES = (
     "lexigraft", "torch", "transformers", "tokenizers", "peft", "accelerate", "datasets",
-    "sentencepiece", "fasttext-wheel", "numba", "numpy", "scipy", "sacrebleu", "safetensors",
-    "snakemake",
+    "sentencepiece", "fasttext-wheel", "numba", "numpy", "scipy", "sacrebleu", "seqeval",
+    "safetensors", "snakemake",
 )  # fmt: skip
 
 

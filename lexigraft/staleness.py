@@ -27,42 +27,37 @@ def code_digest(*entry_points: str) -> str:
         file = waiting.pop()
         if file not in files:
             files.add(file)
-            waiting.extend(_imports(file))
+            waiting.extend(_read(file)[1])
     digest = hashlib.sha256()
     for file in sorted(files):
-        digest.update(f"{file.relative_to(ROOT)}\n{_meaning(file)}\n".encode())
+        digest.update(f"{file.relative_to(ROOT)}\n{_read(file)[0]}\n".encode())
     return digest.hexdigest()[:16]
 
 
 @cache
-def _meaning(file: Path) -> str:
-    """The syntax tree as text without docstrings; comments and layout are not in it anyway."""
+def _read(file: Path) -> tuple[str, tuple[Path, ...]]:
+    """What a file says, and the modules of the package that it imports anywhere.
+
+    What it says is its syntax tree as text, without docstrings; comments and layout are not in it
+    anyway. Of the imports, functions' own included, the `__init__` files are left out: they hold
+    no logic, and no module imports through them.
+    """
     tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+    modules: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body
             if body and isinstance(body[0], ast.Expr) and _is_text(body[0].value):
                 node.body = body[1:] or [ast.Pass()]
-    return ast.dump(tree)
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
-
-
-@cache
-def _imports(file: Path) -> tuple[Path, ...]:
-    """Modules of the package that this file imports anywhere, functions included.
-
-    The `__init__` files are left out: they hold no logic, and no module imports through them.
-    """
-    modules: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), filename=str(file))):
-        if isinstance(node, ast.Import):
+        elif isinstance(node, ast.Import):
             modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             modules.add(node.module)
             modules.update(f"{node.module}.{alias.name}" for alias in node.names)
     own = [module for module in modules if module.split(".")[0] == "lexigraft"]
     paths = (ROOT.joinpath(*module.split(".")).with_suffix(".py") for module in own)
-    return tuple(sorted(path for path in paths if path.is_file()))
+    return ast.dump(tree), tuple(sorted(path for path in paths if path.is_file()))
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)

@@ -50,6 +50,40 @@ def smollm2_tokenizer(smollm2_gguf):
     return AutoTokenizer.from_pretrained(smollm2_gguf.parent, gguf_file=smollm2_gguf.name)
 
 
+def first_merges(tokenizer, size: int = 4000):
+    """A tokenizer with the first `size` of the tokens that its merges make, and all its others.
+
+    What a test asks of it takes a tenth of the time.
+    """
+    import json
+
+    from tokenizers import Tokenizer
+
+    from lexigraft.vocabulary.special_tokens import fast, settings_of
+
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    model = state["model"]
+    made = dict.fromkeys(left + right for left, right in model["merges"])
+    left_out = {*list(made)[size:]}
+    kept = [t for t in sorted(model["vocab"], key=model["vocab"].get) if t not in left_out]
+    ids = {token: number for number, token in enumerate(kept)}
+    model["vocab"] = ids
+    model["merges"] = [
+        [left, right]
+        for left, right in model["merges"]
+        if {left, right, left + right} <= ids.keys()
+    ]
+    for token in state["added_tokens"]:
+        token["id"] = ids[token["content"]]
+    return fast(Tokenizer.from_str(json.dumps(state)), settings_of(tokenizer))
+
+
+@pytest.fixture(scope="session")
+def smollm2_cut(smollm2_tokenizer):
+    """SmolLM2's tokenizer with its first merges."""
+    return first_merges(smollm2_tokenizer)
+
+
 @pytest.fixture(scope="session")
 def mistral_model_file():
     """Mistral's SentencePiece model, byte-fallback BPE, 32,000 pieces."""
@@ -181,9 +215,105 @@ def tiny_llama():
 
 
 @pytest.fixture(scope="session")
-def smollm2_folder_tiny(tmp_path_factory, smollm2_tokenizer, tiny_llama):
-    """A source in hub layout: the real SmolLM2 tokenizer on a random Llama of four small layers."""
+def byte_tokenizer():
+    """Byte-level BPE: 0 is the end token, 1-256 the bytes, then the given merges in order."""
+
+    def build(*merges: tuple[str, str]):
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+        from transformers import PreTrainedTokenizerFast
+
+        tokens = ["<end>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+        tokens += [left + right for left, right in merges]
+        model = models.BPE({token: at for at, token in enumerate(tokens)}, list(merges))
+        backend = Tokenizer(model)
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        backend.decoder = decoders.ByteLevel()
+        return PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<end>")
+
+    return build
+
+
+@pytest.fixture
+def varied_llama(tiny_llama, byte_tokenizer):
+    """A random Llama for the tokenizer without merges: its greedy text is garbage, but varied."""
+    import torch
+
+    model = tiny_llama(len(byte_tokenizer()), tied=False, seed=3)
+    with torch.no_grad():
+        # Larger weights than at initialization: attention must matter, also to far tokens.
+        for parameter in model.parameters():
+            if parameter.ndim == 2:
+                parameter.mul_(8)
+    model.generation_config.eos_token_id = 0
+    model.config.eos_token_id = 0
+    return model
+
+
+@pytest.fixture(scope="session")
+def smollm2_folder_tiny(tmp_path_factory, smollm2_cut, tiny_llama):
+    """A source in hub layout: SmolLM2's first merges on a random Llama of four small layers."""
     folder = tmp_path_factory.mktemp("source") / "tiny"
-    tiny_llama(len(smollm2_tokenizer)).save_pretrained(folder)
-    smollm2_tokenizer.save_pretrained(folder)
+    tiny_llama(len(smollm2_cut)).save_pretrained(folder)
+    smollm2_cut.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def roberta_tokenizer(english):
+    """Byte-level BPE with RoBERTa's special tokens at its ids, `<mask>` last; 500 tokens."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+    from tokenizers.trainers import BpeTrainer
+    from transformers import PreTrainedTokenizerFast
+
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = BpeTrainer(
+        vocab_size=499, special_tokens=["<s>", "<pad>", "</s>", "<unk>"], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )  # fmt: skip
+    backend.train_from_iterator(english, trainer)
+    backend.add_special_tokens([AddedToken("<mask>", lstrip=True)])
+    backend.post_processor = processors.RobertaProcessing(
+        ("</s>", 2), ("<s>", 0), trim_offsets=True, add_prefix_space=False
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token="<s>", eos_token="</s>", cls_token="<s>",
+        sep_token="</s>", pad_token="<pad>", unk_token="<unk>", mask_token="<mask>",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def tiny_roberta():
+    """Factory of random RoBERTas: `tiny_roberta(rows)`, hidden 32, 2 layers, 128 positions."""
+
+    def build(rows: int, tied: bool = True, seed: int = 0):
+        import torch
+        from transformers import RobertaConfig, RobertaForMaskedLM
+
+        torch.manual_seed(seed)
+        config = RobertaConfig(
+            vocab_size=rows,
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            max_position_embeddings=130,
+            type_vocab_size=1,
+            tie_word_embeddings=tied,
+            initializer_range=0.2,
+        )
+        model = RobertaForMaskedLM(config)
+        torch.nn.init.normal_(model.lm_head.bias)
+        return model.eval()
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def roberta_folder(tmp_path_factory, roberta_tokenizer, tiny_roberta):
+    """An encoder in hub layout: `roberta_tokenizer` on a random RoBERTa."""
+    folder = tmp_path_factory.mktemp("encoder") / "tiny"
+    tiny_roberta(len(roberta_tokenizer)).save_pretrained(folder)
+    roberta_tokenizer.save_pretrained(folder)
     return folder

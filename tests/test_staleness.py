@@ -18,8 +18,7 @@ def project(tmp_path, monkeypatch):
     )
 
     def digest() -> str:
-        for cached in (staleness._imports, staleness._meaning):
-            cached.cache_clear()
+        staleness._read.cache_clear()
         return staleness.code_digest("run.py")
 
     return tmp_path, digest

@@ -10,14 +10,18 @@ from lexigraft.corpus.files import check_files
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.registry import kinds
 from lexigraft.initialization.registry import initializer, methods, needed_roles
-from lexigraft.training.settings import read_strategy
+from lexigraft.training.settings import of_new_vocabulary, read_strategy
 from workflow.auxiliary_checks import (
     check_auxiliary_files,
     check_dictionaries,
     check_helper_models,
     check_word_vector_files,
 )
+from workflow.encoder_tasks import check_encoder_tasks, check_local_examples
 from workflow.group_checks import check_group, members
+from workflow.sample_checks import check_local_samples, check_samples
+from workflow.teachers import check_teachers, teachers
+from workflow.tested import check_tested, languages_named, tested_language
 from workflow.vocabulary_checks import check_plms, check_tokenizers
 
 # Kinds of task whose predictions hold an output and a reference for a learned metric to compare.
@@ -47,13 +51,21 @@ def check_study(study: dict[str, Any]) -> None:
     for name in sorted(_used(study, "strategies")):
         _check_strategy(name, study["strategies"][name])
     _check_packages(study)
-    for language in sorted(_used(study, "languages")):
+    check_tested(study)
+    for language in sorted(_used(study, "languages") | languages_named(study)):
         check_group(study, language)
         for member in members(study, language):
             _check_texts(member, study["languages"][member])
-        for task in study["run_tasks"]:
-            texts = study["languages"][language]
-            _check_texts_of_task(task, study["tasks"][task], language, texts)
+    for language in sorted(_used(study, "languages")):
+        for task, wanted in study["run_tasks"].items():
+            if wanted["languages"] is not None and language not in wanted["languages"]:
+                continue
+            tested = tested_language(study, task, language)
+            texts = study["languages"][tested]
+            _check_texts_of_task(task, study["tasks"][task], tested, texts)
+    check_teachers(study)
+    check_encoder_tasks(study)
+    check_samples(study)
     check_plms(study)
     check_word_vector_files(study)
     check_helper_models(study)
@@ -68,11 +80,13 @@ def check_local_files(study: dict[str, Any]) -> None:
     UserError
         Naming the key and the path of the first one that is missing.
     """
-    languages = sorted(_used(study, "languages"))
+    languages = sorted(_used(study, "languages") | languages_named(study))
     for name in dict.fromkeys(name for group in languages for name in members(study, group)):
         check_files(study["languages"][name], f"languages.{name}")
+    check_local_samples(study)
+    check_local_examples(study)
     check_tokenizers(study)
-    for name in sorted(_used(study, "sources")):
+    for name in sorted(_used(study, "sources") | teachers(study)):
         folder = study["sources"][name].get("folder")
         if folder is not None and not (Path(folder) / "config.json").is_file():
             raise UserError(
@@ -108,6 +122,13 @@ def _check_cells(study: dict[str, Any], block: dict[str, Any], where: str) -> No
             f"{where}: vocabulary 'source' goes with initializer 'none' and no other vocabulary "
             "does; put the baselines in a block of their own"
         )
+    for name in block["strategies"]:
+        trained = of_new_vocabulary(study["strategies"].get(name, {"phases": []}))
+        if trained and not adapted:
+            raise UserError(
+                f"{where}.strategies: '{name}' trains '{trained[0]}', for which there must be a "
+                "new vocabulary; give the baselines another strategy"
+            )
 
 
 def _check_packages(study: dict[str, Any]) -> None:
@@ -147,7 +168,7 @@ def _check_texts_of_task(
     if prompted is not None and settings["kind"] != "speed" and "group" in texts:
         raise UserError(
             f"languages.{language}: a group, but task '{task}' tests one language; leave the task "
-            "out of run_tasks, or give it to cells of the members"
+            f"out of run_tasks, or name a member in tasks.{task}.language"
         )
     if settings["kind"] == "translation" and texts["parallel"] is None:
         raise UserError(

@@ -84,7 +84,8 @@ def resolve(
 def read_yaml(path: Path) -> Any:
     """Read one YAML file; a `UserError` names the file and line where it does not parse."""
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        # The loader in C: the one in Python takes a quarter of the time of a plan.
+        return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader) or {}
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -3,13 +3,14 @@
 Plain Python: the Snakefile is parsed again in every job.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from lexigraft.corpus.mixing import check_shares
 from lexigraft.errors import UserError, unknown
 
 
-def members(study: dict[str, Any], language: str) -> list[str]:
+def members(study: Mapping[str, Any], language: str) -> list[str]:
     """The languages whose texts a language needs: those of a group, or itself."""
     entry = study["languages"][language]
     return entry["group"]["members"] if "group" in entry else [language]

@@ -1,20 +1,18 @@
 """A corpus as ids of tokens on disk, sentence after sentence, for what reads it more than once."""
 
 from collections.abc import Iterable
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tqdm import tqdm
 
+from lexigraft.vocabulary.encoding import encoded_batches
 from lexigraft.vocabulary.token_bytes import special_ids
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 END_OF_SENTENCE = -1
-_SENTENCES_AT_ONCE = 1000
 
 
 def write_ids(
@@ -33,12 +31,8 @@ def write_ids(
     ordinary = np.ones(size, dtype=bool)
     ordinary[list(special_ids(tokenizer))] = False
     counts = np.zeros(size, dtype=np.int64)
-    sentences = iter(tqdm(corpus, desc="tokenize", unit=" sentences", disable=None))
     with Path(file).open("wb") as out:
-        while texts := list(islice(sentences, _SENTENCES_AT_ONCE)):
-            encoded = tokenizer(
-                texts, add_special_tokens=False, return_attention_mask=False, verbose=False
-            )["input_ids"]
+        for encoded in encoded_batches(tokenizer, corpus):
             joined = [i for sentence in encoded for i in (*sentence, END_OF_SENTENCE)]
             ids = np.array(joined, dtype=np.int32)
             ids = ids[(ids == END_OF_SENTENCE) | ordinary[ids]]

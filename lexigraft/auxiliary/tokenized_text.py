@@ -5,20 +5,18 @@ fastText splits at white space and knows `</s>` as the end of a line, while toke
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tqdm import tqdm
 
+from lexigraft.vocabulary.encoding import encoded_batches
 from lexigraft.vocabulary.token_bytes import special_ids
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 END_OF_LINE = "</s>"  # the word that fastText adds to every line
-_SENTENCES_AT_ONCE = 1000
 # What fastText splits at: ASCII white space and NUL; shown as the pictures of these characters.
 _BREAKING = {ord(letter): chr(0x2400 + ord(letter)) for letter in " \n\r\t\v\f\0"}
 # Thai and Japanese letters: no spaces between words.
@@ -76,15 +74,9 @@ def write_sentences(
         Sentences written.
     """
     counts, lines = np.zeros(len(words), dtype=np.int64), 0
-    sentences = iter(tqdm(corpus, desc="tokenize", unit=" sentences", disable=None))
+    long_enough = (text for text in corpus if _length(text) >= minimum_words)
     with Path(file).open("w", encoding="utf-8", newline="\n") as out:
-        while texts := list(islice(sentences, _SENTENCES_AT_ONCE)):
-            texts = [text for text in texts if _length(text) >= minimum_words]
-            if not texts:
-                continue
-            encoded = tokenizer(
-                texts, add_special_tokens=False, return_attention_mask=False, verbose=False
-            )["input_ids"]
+        for encoded in encoded_batches(tokenizer, long_enough):
             for ids in encoded:
                 if line := " ".join([words[i] for i in ids if words[i]]):
                     out.write(line + "\n")

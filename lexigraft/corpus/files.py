@@ -10,7 +10,7 @@ from typing import Any
 from lexigraft.errors import UserError
 
 _PARTS = ("text", "parallel", "english", "summarization")
-_FILE_KEYS = ("path", "paths", "source", "target")
+_FILE_KEYS = ("path", "paths", "source", "target", "quality")
 
 
 def check_files(settings: Mapping[str, Any], where: str) -> None:
@@ -31,18 +31,32 @@ def check_files(settings: Mapping[str, Any], where: str) -> None:
         Names the key and the path of the first file that is missing or empty.
     """
     for part in _PARTS:
-        for key, path in _paths(settings.get(part) or {}):
-            file = f"{where}.{part}.{key}: {path}"
-            if not Path(path).is_file():
-                raise UserError(f"{file}: there is no such file")
-            if Path(path).stat().st_size == 0:
-                raise UserError(f"{file}: the file is empty")
+        _check_paths(settings.get(part) or {}, f"{where}.{part}")
 
 
 def local_files(settings: Mapping[str, Any]) -> list[str]:
     """Every local file that a language's settings name, once."""
     parts = (settings.get(part) or {} for part in _PARTS)
     return list(dict.fromkeys(path for part in parts for _, path in _paths(part)))
+
+
+def check_samples_files(settings: Mapping[str, Any], where: str) -> None:
+    """The same of one entry of a language's samples."""
+    _check_paths(settings.get("text") or {}, f"{where}.text")
+
+
+def local_samples_files(settings: Mapping[str, Any]) -> list[str]:
+    """Every local file that one entry of a language's samples names."""
+    return [path for _, path in _paths(settings.get("text") or {})]
+
+
+def _check_paths(settings: Mapping[str, Any], where: str) -> None:
+    for key, path in _paths(settings):
+        file = f"{where}.{key}: {path}"
+        if not Path(path).is_file():
+            raise UserError(f"{file}: there is no such file")
+        if Path(path).stat().st_size == 0:
+            raise UserError(f"{file}: the file is empty")
 
 
 def _paths(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -72,6 +72,30 @@ def read_articles(settings: Settings) -> Iterator[tuple[str, str]]:
     return _choose(_pair_loaders(settings), settings, "summarization")
 
 
+def read_rows(
+    settings: Settings, columns: list[str] | None = None
+) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Stream the rows of a table, each with what messages call its place.
+
+    Parameters
+    ----------
+    settings
+        `{"loader": "jsonl", "path"}`, `{"loader": "parquet", "path"}` or `{"loader": "datasets",
+        "name", "split", "config", "revision", "data_files"}`.
+    columns
+        Those that are needed; None reads all.
+    """
+    return _choose(
+        {
+            "jsonl": lambda: readers.jsonl_rows(settings["path"]),
+            "parquet": lambda: readers.parquet_rows(settings["path"], columns),
+            "datasets": lambda: readers.datasets_rows(columns=columns, **_dataset(settings)),
+        },
+        settings,
+        "text",
+    )
+
+
 def _pair_loaders(settings: Settings) -> dict[str, Callable[[], Iterator[tuple[str, str]]]]:
     return {
         "files": lambda: readers.read_aligned_files(settings["source"], settings["target"]),

@@ -42,8 +42,8 @@ def read_datasets(name: str, column: str, split: str = "train", **options: Any) 
     column
         The column; `translation.te` is the field `te` inside the column `translation`.
     """
-    rows = _datasets_rows(name, split, [column], **options)
-    return (_text_of(row, column, _place(name, split)) for row in rows)
+    rows = datasets_rows(name, split, [column], **options)
+    return (text_of(row, column, where) for row, where in rows)
 
 
 def open_dataset(
@@ -125,9 +125,8 @@ def read_parallel_datasets(
     name: str, source_column: str, target_column: str, split: str = "train", **options: Any
 ) -> Iterator[Pair]:
     """Pairs from two columns of a dataset; see `read_datasets`."""
-    where = _place(name, split)
-    for row in _datasets_rows(name, split, [source_column, target_column], **options):
-        yield _text_of(row, source_column, where), _text_of(row, target_column, where)
+    for row, where in datasets_rows(name, split, [source_column, target_column], **options):
+        yield text_of(row, source_column, where), text_of(row, target_column, where)
 
 
 def read_aligned_datasets(
@@ -146,18 +145,19 @@ def read_aligned_datasets(
     UserError
         They do not: `id_column` differs in a row, or one configuration has more rows.
     """
-    where = _place(name, split)
     left, right = (
-        _datasets_rows(name, split, [id_column, column], config=config, **options)
+        datasets_rows(name, split, [id_column, column], config=config, **options)
         for config in (source_config, target_config)
     )
-    for number, (source, target) in enumerate(zip_longest(left, right), start=1):
+    rows = zip_longest(left, right, fillvalue=(None, ""))
+    for number, ((source, where), (target, _)) in enumerate(rows, start=1):
         if source is None or target is None or source[id_column] != target[id_column]:
+            where = _place(name, split)
             raise UserError(
                 f"{where}: row {number} of {source_config} and of {target_config} do not have the "
                 f"same '{id_column}', so they are no pair"
             )
-        yield _text_of(source, column, where), _text_of(target, column, where)
+        yield text_of(source, column, where), text_of(target, column, where)
 
 
 def _pairs(rows: Iterable[list[str]]) -> Iterator[Pair]:
@@ -165,6 +165,17 @@ def _pairs(rows: Iterable[list[str]]) -> Iterator[Pair]:
 
 
 def _jsonl_texts(path: str | Path, fields: list[str]) -> Iterator[list[str]]:
+    for row, where in jsonl_rows(path):
+        yield [text_of(row, field, where) for field in fields]
+
+
+def _parquet_texts(path: str | Path, columns: list[str]) -> Iterator[list[str]]:
+    for row, where in parquet_rows(path, columns):
+        yield [text_of(row, column, where) for column in columns]
+
+
+def jsonl_rows(path: str | Path) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Each object of a file with one JSON object a line, and what messages call its place."""
     for number, line in enumerate(read_lines(path), start=1):
         line = line.strip("\ufeff \t\r")
         if line:
@@ -175,10 +186,13 @@ def _jsonl_texts(path: str | Path, fields: list[str]) -> Iterator[list[str]]:
                 raise UserError(f"{where} is not JSON ({error})") from None
             if not isinstance(row, dict):
                 raise UserError(f"{where} is not a JSON object; each line must be one")
-            yield [_text_of(row, field, where) for field in fields]
+            yield row, where
 
 
-def _parquet_texts(path: str | Path, columns: list[str]) -> Iterator[list[str]]:
+def parquet_rows(
+    path: str | Path, columns: list[str] | None = None
+) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Each row of a Parquet file, of all columns or of those, and what messages call its place."""
     import pyarrow
     from pyarrow.parquet import ParquetFile
 
@@ -186,19 +200,21 @@ def _parquet_texts(path: str | Path, columns: list[str]) -> Iterator[list[str]]:
         raise UserError(f"{path}: there is no such file")
     try:
         with ParquetFile(path) as file:
-            tops = [_top_column(column, file.schema_arrow.names, str(path)) for column in columns]
+            names = file.schema_arrow.names
+            tops = [_top_column(column, names, str(path)) for column in columns or names]
             if file.metadata.num_rows == 0:
                 raise UserError(f"{path}: the file has no rows")
             for batch in file.iter_batches(columns=list(dict.fromkeys(tops))):
                 for row in batch.to_pylist():
-                    yield [_text_of(row, column, str(path)) for column in columns]
+                    yield row, str(path)
     except pyarrow.ArrowException as error:
         raise UserError(f"{path}: not a readable Parquet file ({error})") from None
 
 
-def _datasets_rows(
-    name: str, split: str, columns: list[str], **options: Any
-) -> Iterator[Mapping[str, Any]]:
+def datasets_rows(
+    name: str, split: str, columns: list[str] | None = None, **options: Any
+) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Each row of a dataset, of all columns or of those, and what messages call its place."""
     import aiohttp
     from datasets.exceptions import DatasetsError
 
@@ -206,12 +222,12 @@ def _datasets_rows(
     empty = True
     try:
         dataset = open_dataset(name, split, **options)
-        if dataset.column_names is not None:
+        if columns is not None and dataset.column_names is not None:
             tops = [_top_column(column, dataset.column_names, where) for column in columns]
             dataset = dataset.select_columns(list(dict.fromkeys(tops)))
         for row in dataset:
             empty = False
-            yield row
+            yield row, where
     except (
         DatasetsError, OSError, ValueError, KeyError, RuntimeError, aiohttp.ClientError, *DAMAGED
     ) as error:  # fmt: skip
@@ -233,12 +249,19 @@ def _top_column(column: str, there: Sequence[str], where: str) -> str:
     raise UserError(f"{where}: has no column '{column}'; it has {', '.join(there)}")
 
 
-def _text_of(row: Mapping[str, Any], field: str, where: str) -> str:
+def value_of(row: Mapping[str, Any], field: str, where: str) -> Any:
+    """One value of a row; `translation.te` is the field `te` inside the field `translation`."""
     value: Any = row
     for name in [field] if field in row else field.split("."):
         if not isinstance(value, Mapping) or name not in value:
             raise UserError(f"{where}: has no field '{field}'; it has {', '.join(map(str, row))}")
         value = value[name]
+    return value
+
+
+def text_of(row: Mapping[str, Any], field: str, where: str) -> str:
+    """The same of a value that must be text; a null is an empty text."""
+    value = value_of(row, field, where)
     if value is None:
         return ""
     if not isinstance(value, str):

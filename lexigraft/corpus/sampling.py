@@ -29,22 +29,27 @@ class Sample(Generic[Item]):
         self._key = seed_from(*seed).to_bytes(4, "big")
         self._seen = 0
         self._kept: dict[int, tuple[int, Item]] = {}  # by hash: place in the stream, item
-        self._largest: list[int] = []  # a heap of the hashes kept, negated: the largest is first
+        # A heap of (score, hash negated) of what is kept: what goes next is first.
+        self._last: list[tuple[float, int]] = []
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def add(self, item: Item, name: str) -> None:
-        """Take the item into the sample if its hash is among the smallest; `name` identifies it."""
+    def add(self, item: Item, name: str, score: float = 0.0) -> None:
+        """Take the item into the sample if its hash is among the smallest; `name` identifies it.
+
+        Of items with a `score`, those with the highest ones are taken, and of equal ones a random
+        sample.
+        """
         digest = blake2b(name.encode(), digest_size=8, key=self._key).digest()
         rank = int.from_bytes(digest, "big")
         self._seen += 1
         if self.size is None or len(self._kept) < self.size:
             if rank not in self._kept:
-                heapq.heappush(self._largest, -rank)
+                heapq.heappush(self._last, (score, -rank))
                 self._kept[rank] = (self._seen, item)
-        elif self._largest and rank < -self._largest[0] and rank not in self._kept:
-            del self._kept[-heapq.heapreplace(self._largest, -rank)]
+        elif self._last and (score, -rank) > self._last[0] and rank not in self._kept:
+            del self._kept[-heapq.heapreplace(self._last, (score, -rank))[1]]
             self._kept[rank] = (self._seen, item)
 
     def ordered(self) -> list[Item]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.encoding import plain_ids
-from lexigraft.evaluation.generation import decoded
 from lexigraft.evaluation.similarity import SentenceEncoder
+from lexigraft.training.generation import decoded
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -29,6 +29,8 @@ def record(job: dict[str, Any], measured: Measurement) -> dict[str, Any]:
         "kind": job["settings"]["kind"],
         "cell": job["cell"],
         "run": job["run"],
+        # Of a checkpoint, which one; of a trained cell nothing.
+        **({"checkpoint": job["checkpoint"]} if "checkpoint" in job else {}),
         "metrics": measured.metrics,
         "details": measured.details,
         "settings": job["settings"],

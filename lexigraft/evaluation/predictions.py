@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_jsonl
-from lexigraft.evaluation.generation import generate
 from lexigraft.evaluation.new_tokens import count_new, new_ids
 from lexigraft.provenance import sha256_of
+from lexigraft.training.generation import generate
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast

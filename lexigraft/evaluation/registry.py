@@ -10,6 +10,9 @@ from lexigraft.errors import UserError
 if TYPE_CHECKING:
     from lexigraft.evaluation.measurement import Measurement
 
+# Kinds that fine-tune a masked language model on examples; all others ask a causal one.
+FINE_TUNED = ("classification", "extractive_qa", "tagging")
+
 _FOLDER = Path(__file__).resolve().parent / "tasks"
 
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from lexigraft.training.boundaries import encode
-from lexigraft.training.likelihood import ROWS, Likelihood
+from lexigraft.training.chunked import read_out, summed_nats
+from lexigraft.training.data import IGNORED, targets_ahead
+from lexigraft.training.likelihood import Likelihood
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -84,14 +86,6 @@ def _batches(total: int, window: int, rows: int) -> Iterator[list[tuple[int, int
 
 def _score(model: "PreTrainedModel", rows: torch.Tensor, wanted: torch.Tensor) -> float:
     """Nats of the `wanted` ones among `rows` [windows, tokens], each from what precedes it."""
-    logits = model(input_ids=rows, use_cache=False).logits
-    nats = 0.0
-    for row in range(len(rows)):
-        for begin in range(1, rows.shape[1], ROWS):
-            part = slice(begin, begin + ROWS)
-            targets = rows[row, part]
-            losses = torch.nn.functional.cross_entropy(
-                logits[row, begin - 1 : begin - 1 + len(targets)].float(), targets, reduction="none"
-            )
-            nats += losses[wanted[row, part]].double().sum().item()
-    return nats
+    targets = targets_ahead(rows.masked_fill(~wanted, IGNORED), 1)
+    readout = read_out(model, {"input_ids": rows, "use_cache": False})
+    return summed_nats(readout, targets).item()

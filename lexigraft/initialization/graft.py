@@ -8,6 +8,7 @@ from lexigraft.initialization.recipe import Recipe
 from lexigraft.initialization.recipe_pair import RecipePair
 from lexigraft.initialization.rows import Rows
 from lexigraft.initialization.special_tokens import follow_special_tokens
+from lexigraft.initialization.tying import untie
 
 if TYPE_CHECKING:
     import torch
@@ -50,7 +51,7 @@ def graft(
     head: Any = model.get_output_embeddings()
     old_input: Any = model.get_input_embeddings().weight
     tied = head.weight is old_input
-    _check_fit(old_input.shape[0], tokenizer, initializer)
+    check_fit(old_input.shape[0], tokenizer, initializer)
     with torch.no_grad():
         if isinstance(initializer, RowInitializer):
             # Rows may depend on both matrices (ZeTT).
@@ -61,10 +62,8 @@ def graft(
         by = "input" if tied else "output"
         new_bias = None if head.bias is None else _bias(head.bias, initializer, by)
         if not tied:
-            # A file may hold two matrices although its config ties them. Resizing goes by the
-            # config, and would put the input rows into the head.
-            model.config.tie_word_embeddings = False
-            model.config.get_text_config().tie_word_embeddings = False
+            # Else resizing might put the input rows into the head.
+            untie(model)
         # Its own mean_resizing computes rows that are replaced right here; assigning new modules
         # instead would untie the matrices.
         model.resize_token_embeddings(initializer.n_target, mean_resizing=False)
@@ -89,9 +88,14 @@ def _bias(bias: "torch.Tensor", initializer: Initialization, which: str) -> "tor
     return rows.apply(column, "output")[:, 0]
 
 
-def _check_fit(
-    rows: int, tokenizer: "PreTrainedTokenizerFast", initializer: Initialization
-) -> None:
+def check_fit(rows: int, tokenizer: "PreTrainedTokenizerFast", initializer: Initialization) -> None:
+    """Refuse an initialization of another model, which has `rows` rows, or of another tokenizer.
+
+    Raises
+    ------
+    UserError
+        See above.
+    """
     if initializer.n_source != rows:
         raise UserError(
             f"initializer: it was fitted for {initializer.n_source} matrix rows, the model has "

@@ -1,7 +1,7 @@
 """What every initializer offers: `fit`, `weights_`, `fallbacks_`, `apply`, `explain`, `statistics`.
 
-A method is one file in `methods/`: it returns recipe rows (`RecipeInitializer`) or draws rows of
-its own (`RowInitializer`).
+A method is one file in `methods/`: it returns recipe rows (`RecipeInitializer`), draws rows of its
+own (`DrawnRows`) or makes them some other way (`RowInitializer`).
 """
 
 from abc import ABC, abstractmethod
@@ -233,7 +233,7 @@ class RecipeInitializer(Initializer):
 
 
 class RowInitializer(Initializer):
-    """A method that draws rows of its own for each matrix. A tied model has one matrix, `input`."""
+    """A method that makes rows of its own for each matrix. A tied model has one matrix, `input`."""
 
     @property
     def weights_(self) -> None:
@@ -244,25 +244,18 @@ class RowInitializer(Initializer):
         """Make the target matrix of a source matrix, see `Rows.apply`."""
         return self.rows({which: matrix}).apply(matrix, which)
 
+    @abstractmethod
     def rows(self, matrices: dict[str, Matrix]) -> Rows:
         """The new rows of each source matrix, by `"input"` and `"output"`.
-
-        Same seed, method and name of the matrix: same draw; each matrix has a draw of its own.
 
         Raises
         ------
         UserError
             A matrix has another number of rows, or is no floating-point matrix.
         """
-        pair = self._fitted()
-        new = {}
-        for which, matrix in matrices.items():
-            check_matrix(matrix, pair.n_source)
-            new[which] = self._draw(matrix, self._draws(which))
-        return Rows(new, pair.source_of, pair.n_source)
 
     def parts(self, token_id: int) -> list[tuple[str, float]]:
-        """No parts for a new token, which is drawn; a source token is itself."""
+        """No parts for a new token, whose row is its own; a source token is itself."""
         pair = self._fitted()
         copied = int(pair.source_of[token_id])
         return [] if copied < 0 else [(source_text(pair.source_bytes, copied), 1.0)]
@@ -272,9 +265,6 @@ class RowInitializer(Initializer):
         k = len(self._fitted().new_ids)
         return {"new_tokens": k, "share_fallback": len(self.fallbacks_) / k if k else None}
 
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Roles) -> None:
-        """Nothing: rows are made when a matrix is there."""
-
     def _explain(self, token_id: int, text: str) -> str:
         parts = self.parts(token_id)
         return described(text, parts) if parts else f"'{text}' ~ {self.distribution}"
@@ -282,7 +272,26 @@ class RowInitializer(Initializer):
     @property
     @abstractmethod
     def distribution(self) -> str:
-        """What the rows are drawn from, in words."""
+        """What the rows are, or are drawn from, in words."""
+
+
+class DrawnRows(RowInitializer):
+    """A method that draws the rows of each matrix from a distribution made of that matrix."""
+
+    def rows(self, matrices: dict[str, Matrix]) -> Rows:
+        """The new rows of each source matrix, see `RowInitializer.rows`.
+
+        Same seed, method and name of the matrix: same draw; each matrix has a draw of its own.
+        """
+        pair = self._fitted()
+        new = {}
+        for which, matrix in matrices.items():
+            check_matrix(matrix, pair.n_source)
+            new[which] = self._draw(matrix, self._draws(which))
+        return Rows(new, pair.source_of, pair.n_source)
+
+    def _fit(self, corpus: Iterable[str] | None, auxiliary: Roles) -> None:
+        """Nothing: rows are made when a matrix is there."""
 
     @abstractmethod
     def _draw(self, matrix: Matrix, draws: np.random.Generator) -> np.ndarray:

@@ -10,9 +10,7 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.auxiliaries import Roles, source_vectors, target_vectors
 from lexigraft.initialization.highest import highest
 from lexigraft.initialization.pairing import VocabularyPair
-from lexigraft.initialization.similarity import directions, rows_of
-
-_SCORES_AT_ONCE = 1 << 25  # 128 MiB of float32
+from lexigraft.initialization.similarity import directions, rows_of, score_blocks
 
 
 def neighbour_weights(
@@ -90,15 +88,13 @@ def softmax_of_nearest(
         [n, m], float64: rows of `k` weights that are above zero and sum to one.
     """
     k = min(k, len(anchors))
-    height = max(1, _SCORES_AT_ONCE // len(anchors))
     chosen = np.empty((len(queries), k), dtype=np.int64)
     weights = np.empty((len(queries), k))
-    for start in range(0, len(queries), height):
-        scores = queries[start : start + height] @ anchors.T
+    for block, scores in score_blocks(queries, anchors):
         best = highest(scores, k)
         cosines = np.take_along_axis(scores, best, axis=1).astype(np.float64)
         exponents = np.exp((cosines - cosines.max(axis=1, keepdims=True)) / temperature)
-        chosen[start : start + height] = best
-        weights[start : start + height] = exponents / exponents.sum(axis=1, keepdims=True)
+        chosen[block] = best
+        weights[block] = exponents / exponents.sum(axis=1, keepdims=True)
     of = np.repeat(np.arange(len(queries)), k)
     return csr_array((weights.ravel(), (of, chosen.ravel())), shape=(len(queries), len(anchors)))

@@ -3,6 +3,8 @@
 Scores are made a block of tokens at a time: never a full square.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
@@ -25,6 +27,25 @@ def rows_of(vectors: TokenVectors, ids: np.ndarray) -> np.ndarray:
     return vectors.vectors[np.searchsorted(vectors.tokens, ids)]
 
 
+def score_blocks(queries: np.ndarray, anchors: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Products of some queries with all anchors, and which queries: memory stays bounded.
+
+    Parameters
+    ----------
+    queries, anchors
+        [n, dimensions] and [m, dimensions] with m at least 1.
+
+    Yields
+    ------
+    block, scores
+        A slice of the queries, one after the other, and their products [size of the block, m].
+    """
+    height = max(1, _SCORES_AT_ONCE // len(anchors))
+    for start in range(0, len(queries), height):
+        block = slice(start, start + height)
+        yield block, queries[block] @ anchors.T
+
+
 def sparsemax_of_cosines(queries: np.ndarray, anchors: np.ndarray) -> csr_array:
     """Sparsemax over the cosine similarities of each query to all anchors.
 
@@ -38,11 +59,7 @@ def sparsemax_of_cosines(queries: np.ndarray, anchors: np.ndarray) -> csr_array:
     csr_array
         [n, m], float64: rows non-negative and summing to one, most weights zero.
     """
-    height = max(1, _SCORES_AT_ONCE // len(anchors))
-    found = [
-        sparsemax(queries[start : start + height] @ anchors.T)
-        for start in range(0, len(queries), height)
-    ]
+    found = [sparsemax(scores) for _, scores in score_blocks(queries, anchors)]
     return csr_array(vstack(found)) if found else csr_array((0, len(anchors)))
 
 
@@ -54,9 +71,5 @@ def nearest(queries: np.ndarray, anchors: np.ndarray, k: int) -> np.ndarray:
     queries, anchors
         As in `sparsemax_of_cosines`, with at least k anchors.
     """
-    height = max(1, _SCORES_AT_ONCE // len(anchors))
-    found = [
-        highest(queries[start : start + height] @ anchors.T, k)
-        for start in range(0, len(queries), height)
-    ]
+    found = [highest(scores, k) for _, scores in score_blocks(queries, anchors)]
     return np.concatenate(found) if found else np.empty((0, k), dtype=np.int64)

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from lexigraft.source.positions import follow_padding
+
 if TYPE_CHECKING:
     import numpy as np
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -15,7 +17,7 @@ def follow_special_tokens(
     """Let a model's configs name the target's special tokens where they name the source's.
 
     Generation ends at every target token that copies one at which it ended before: with equal rows
-    either is as likely.
+    either is as likely. Positions that count from the padding token count from the target's.
 
     Parameters
     ----------
@@ -37,6 +39,7 @@ def follow_special_tokens(
     if getattr(embeddings, "padding_idx", None) is not None:
         # The row of this number is kept from learning; it may be another token's by now.
         embeddings.padding_idx = text.pad_token_id
+    follow_padding(model, text.pad_token_id)
 
 
 def _moved(

@@ -12,7 +12,9 @@ from lexigraft.report.composition import compositions
 from lexigraft.report.figures import (
     alignment_loss,
     bits_per_byte,
+    checkpoints,
     fertility,
+    forgetting,
     loss_curves,
     new_tokens,
     source_fragmentation,
@@ -62,6 +64,8 @@ TABLES = {
 FIGURES = {
     "bits_per_byte": (bits_per_byte, "no cell has bits per byte before and after training"),
     "loss_curves": (loss_curves, "no cell was trained with a log"),
+    "checkpoints": (checkpoints, "no task was run on checkpoints of training"),
+    "forgetting": (forgetting, "no trained cell has English text measured beside its source"),
     "speed_quality": (speed_quality, "speed and quality were not both measured"),
     "vocabulary_size": (vocabulary_size, "no vocabulary's size and quality were both measured"),
     "target_token_share": (target_token_share, "no share of new tokens was measured"),

@@ -22,7 +22,9 @@ TABLES: dict[str, tuple[str, ...]] = {
 }
 FIGURES: dict[str, tuple[str, ...]] = {
     "bits_per_byte": (),
-    "loss_curves": (),
+    "loss_curves": ("metrics", "over"),
+    "checkpoints": ("tasks", "metrics"),
+    "forgetting": ("tasks",),
     "speed_quality": ("tasks",),
     "vocabulary_size": ("tasks", "metrics", "batch_size"),
     "target_token_share": ("tasks",),
@@ -35,6 +37,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
 _METRICS = {
     "speed": ("tokens_per_second", "characters_per_second", "speed_up"),
     "perplexity": ("perplexity", "bits_per_byte_before", "bits_per_byte"),
+    "loss_curves": ("loss", "bits_per_byte", "english_bits_per_byte"),
 }
 # Kinds that read records of alignment, which are only made where one of these is asked for.
 ALIGNMENT = ("alignment", "alignment_loss")
@@ -42,6 +45,7 @@ ALIGNMENT = ("alignment", "alignment_loss")
 # bootstrap over every prediction.
 DEFAULT = ("results", "strategies", "speed", "perplexity", "fragmentation", "initializers",
            "bits_per_byte", "loss_curves", "speed_quality", "fertility", "new_tokens")  # fmt: skip
+_OPTIONS = ("tasks", "metrics", "batch_size", "speed_up_of", "over")
 # Of each axis of the grid: what a config calls a list of its names.
 LISTS = {
     "source": "sources",
@@ -73,6 +77,8 @@ class Item:
         The batch size at which speed is shown; None means all, or the smallest.
     speed_up_of
         The initializer whose speed-up is a last row of each source model.
+    over
+        What curves of training are drawn over: `steps` or `tokens`.
     """
 
     kind: str
@@ -83,6 +89,7 @@ class Item:
     metrics: tuple[str, ...] = ()
     batch_size: int | None = None
     speed_up_of: str | None = None
+    over: str = "steps"
 
     @property
     def is_table(self) -> bool:
@@ -151,7 +158,7 @@ def _read(entry: Mapping[str, Any], where: str) -> Item:
     if options is None:
         raise unknown(where, kind, [*TABLES, *FIGURES])
     # A config whose defaults were filled in has every key.
-    given = {name for name in ("tasks", "metrics", "batch_size", "speed_up_of") if entry.get(name)}
+    given = {name for name in _OPTIONS if entry.get(name)}
     if extra := sorted(given - set(options)):
         raise UserError(f"{where}: '{kind}' takes no {extra[0]}")
     for name in entry.get("metrics") or ():
@@ -167,4 +174,5 @@ def _read(entry: Mapping[str, Any], where: str) -> Item:
         metrics=tuple(entry.get("metrics") or ()),
         batch_size=entry.get("batch_size"),
         speed_up_of=entry.get("speed_up_of"),
+        over=entry.get("over") or "steps",
     )

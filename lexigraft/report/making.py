@@ -42,6 +42,7 @@ def _training(training: "pandas.DataFrame") -> list[tuple[str, str]]:
         ("trained_parameters", "Trained parameters", 1, "", 0),
         ("total_parameters", "Parameters", 1, "", 0),
         ("seconds", "Training time per cell", 60, " min", 1),
+        ("share_of_peak", "Share of the hardware's peak speed", 0.01, " %", 0),
         ("peak_memory_bytes", "Peak memory", _MEGABYTE, " MB", 0),
     ):
         if column not in trained:

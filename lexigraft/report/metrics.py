@@ -48,7 +48,11 @@ _KNOWN = {
     "bits_per_byte_before": Metric("bits per byte before training", True, 3),
     "greedy_agreement": Metric("greedy output unchanged", False, 3),
     "f1": Metric("F1", False, 1),
+    "exact_match": Metric("exact match", False, 1),
     "accuracy": Metric("accuracy", False, 3),
+    "english_f1": Metric("English F1", False, 1),
+    "english_exact_match": Metric("English exact match", False, 1),
+    "english_accuracy": Metric("English accuracy", False, 3),
     "fertility": Metric("tokens per word", True, 2),
     "tokens_per_sentence": Metric("tokens per sentence", True, 1),
     "bytes_per_token": Metric("bytes per token", False, 2),
@@ -62,6 +66,9 @@ _PRIMARY = {
     "summarization": "rouge_l",
     "question-answering": "f1",
     "multiple-choice": "accuracy",
+    "classification": "accuracy",
+    "tagging": "f1",
+    "extractive_qa": "f1",
 }
 
 # Kinds of task that tell how a model was made or runs, not how good it is.

@@ -32,6 +32,9 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> Study:
         raise UserError(f"study {settings['study']}: no evaluation records to report on")
     scores, predictions, versions, prompts_from = _read_records(paths)
     learned = _present(inputs.get("learned", []), "records of learned metrics", notes)
+    checkpoints = _read_checkpoints(
+        _present(inputs.get("checkpoints", []), "records of checkpoints", notes)
+    )
     scores, predictions, not_scored = _with_learned(scores, predictions, learned)
     examples: dict[tuple, list[dict]] = {}
     phases: dict[str, list[dict]] = {}
@@ -69,6 +72,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> Study:
         alignment=_read_alignment(
             _present(inputs.get("alignment", []), "records of alignment", notes)
         ),
+        checkpoints=checkpoints,
         predictions=predictions,
         not_scored=not_scored,
         examples=examples,
@@ -149,6 +153,18 @@ def _with_learned(
         replace(kept, learned=tuple(of_run.get(kept.path.parent, ()))) for kept in predictions
     ]
     return scores, predictions, not_scored
+
+
+def _read_checkpoints(paths: list[Path]) -> "pandas.DataFrame":
+    """Scores of checkpoints, with the number of each."""
+    import pandas
+
+    rows: list[pandas.DataFrame] = []
+    for path in paths:
+        scores, *_ = _read_records([path])
+        rows.append(scores.assign(checkpoint=read_json(path)["checkpoint"]))
+    columns = [*SEEDED, "task", "kind", "run", "metric", "value", "checkpoint"]
+    return pandas.concat(rows, ignore_index=True) if rows else pandas.DataFrame(columns=columns)
 
 
 def _read_fragmentation(paths: list[Path]) -> "pandas.DataFrame":

@@ -68,6 +68,8 @@ class Study:
         One row per fitted initializer and statistic: `value`.
     alignment
         One row per fitted initializer and metric of its alignment: `value`.
+    checkpoints
+        Rows like those of `scores`, of the checkpoints of cells before the last: `checkpoint`.
     predictions
         Of every generation task that kept its outputs.
     examples
@@ -94,6 +96,7 @@ class Study:
     curves: "pandas.DataFrame"
     initialization: "pandas.DataFrame"
     alignment: "pandas.DataFrame"
+    checkpoints: "pandas.DataFrame"
     predictions: list[Predictions] = field(default_factory=list)
     examples: dict[tuple, list[dict]] = field(default_factory=dict)
     cards: list[dict] = field(default_factory=list)
@@ -163,6 +166,7 @@ class Study:
             curves=self.curves[_within(self.curves, item)],
             initialization=self.initialization[_within(self.initialization, item)],
             alignment=self.alignment[_within(self.alignment, item)],
+            checkpoints=self.checkpoints[_within(self.checkpoints, item)],
             predictions=[p for p in self.predictions if _is_in(p.cell, item)],
             not_scored=[lost for lost in self.not_scored if _is_in(lost.cell, item)],
             examples={key: rows for key, rows in self.examples.items()

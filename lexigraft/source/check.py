@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from lexigraft.errors import UserError
+from lexigraft.source.kind import CAUSAL, MASKED, kind_of
 from lexigraft.source.model import (
     has_output_matrix,
     load_config,
@@ -12,21 +13,26 @@ from lexigraft.source.model import (
 )
 
 
-def check_source(folder: str | Path) -> None:
-    """Check that a folder holds a causal language model and the tokenizer that belongs to it.
+def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
+    """Check that a folder holds a language model and the tokenizer that belongs to it.
 
     Reads configuration, tokenizer and file headers; no weights.
+
+    Parameters
+    ----------
+    kind
+        What the model must be: `causal`, or `masked` for an encoder such as RoBERTa.
 
     Raises
     ------
     UserError
-        No `config.json`; a model that is not a causal language model, is quantized, or needs
+        No `config.json`; a model that is no language model of this kind, is quantized, or needs
         remote code; weights that are missing, pickled, truncated or damaged; no
         `tokenizer.json`; more tokens than the input matrix has rows.
     """
     folder = Path(folder)
     config = load_config(folder)
-    _check_kind(folder, config)
+    _check_kind(folder, config, kind)
     rows = matrix_rows(folder)
     if not has_output_matrix(folder):
         raise UserError(
@@ -42,16 +48,22 @@ def check_source(folder: str | Path) -> None:
         )
 
 
-def _check_kind(folder: Path, config) -> None:
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-
-    causal = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
-    architectures = config.architectures or []
-    if not architectures or architectures[0] not in causal:
-        named = architectures[0] if architectures else "no architecture"
+def _check_kind(folder: Path, config, kind: str) -> None:
+    found = kind_of(config)
+    if found != kind:
+        named = config.architectures[0] if config.architectures else "no architecture"
+        examples = {
+            CAUSAL: "LlamaForCausalLM, GPT2LMHeadModel …",
+            MASKED: "RobertaForMaskedLM, BertForMaskedLM …",
+        }
+        way = (
+            f"say `kind: {found}` in its entry of sources.yaml"
+            if found
+            else "no other kind of model can be grafted"
+        )
         raise UserError(
-            f"source {folder}: config.json names {named}, which is not a causal language model "
-            "(LlamaForCausalLM, GPT2LMHeadModel …); encoders and encoder-decoders cannot be grafted"
+            f"source {folder}: config.json names {named}, which is not a {kind} language model "
+            f"({examples[kind]}); {way}"
         )
     if getattr(config, "quantization_config", None):
         raise UserError(

@@ -3,9 +3,11 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
+from lexigraft.source.kind import auto_class
+from lexigraft.source.special_roles import roles_of
 from lexigraft.source.weights import read_tensor, tensors
 
 if TYPE_CHECKING:
@@ -50,7 +52,8 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
     """The tokenizer of a Hugging Face folder, exactly as its `tokenizer.json` has it.
 
     The generic class is used on purpose: `AutoTokenizer` may pick a class that rebuilds the
-    normalizer and the pre-tokenizer and then encodes differently.
+    normalizer and the pre-tokenizer and then encodes differently. Which special token has which
+    role, a folder may leave to that class (`special_roles.roles_of`).
 
     Raises
     ------
@@ -69,7 +72,8 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
             f"source {folder}: has no tokenizer.json; only fast tokenizers can be extended; {way}"
         )
     try:
-        return PreTrainedTokenizerFast.from_pretrained(folder)
+        roles: dict[str, Any] = dict(roles_of(folder))
+        return PreTrainedTokenizerFast.from_pretrained(folder, **roles)
     # The tokenizers library raises bare Exception for a file that it cannot parse.
     except Exception as error:
         reason = str(error).partition("\n")[0]
@@ -117,9 +121,7 @@ def load_config(folder: str | Path) -> "PretrainedConfig":
 
 def load_model(folder: str | Path, dtype: "torch.dtype | str") -> "PreTrainedModel":
     """The model in evaluation mode, on the CPU, with its weights in `dtype`."""
-    from transformers import AutoModelForCausalLM
-
-    model = AutoModelForCausalLM.from_pretrained(
+    model = auto_class(load_config(folder)).from_pretrained(
         folder, dtype=dtype, use_safetensors=True, local_files_only=True, trust_remote_code=False
     )
     return model.eval()
@@ -207,10 +209,9 @@ def read_input_matrix(folder: str | Path) -> "numpy.ndarray":
 def _skeleton(config: "PretrainedConfig") -> "PreTrainedModel":
     """The model without memory for its weights: its modules and their names."""
     import torch
-    from transformers import AutoModelForCausalLM
 
     with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+        return auto_class(config).from_config(config, trust_remote_code=False)
 
 
 def _config_ties(config: "PretrainedConfig") -> bool:

@@ -12,6 +12,7 @@ from lexigraft.source.check import check_source
 from lexigraft.source.description import describe_model
 from lexigraft.source.gguf import gguf_to_folder
 from lexigraft.source.hub import WANTED, resolve
+from lexigraft.source.kind import CAUSAL
 from lexigraft.source.llama2c import llama2c_to_folder
 
 # What a package's file is turned into a folder by; `format` names one, gguf without it.
@@ -27,7 +28,8 @@ def prepare_source(
     ----------
     settings
         `{"package": name, "file": path in it, "format": "gguf" or "llama2c"}`,
-        `{"folder": path}` or `{"hub": "org/name", "revision": …}`.
+        `{"folder": path}` or `{"hub": "org/name", "revision": …}`; with `kind`, what the model
+        is (`check_source`).
     folder
         Gets `source.json`, and for packages the model itself.
     package
@@ -54,7 +56,7 @@ def prepare_source(
         facts = describe_model(folder)
     else:
         model, revision = resolve(settings)
-        check_source(model)
+        check_source(model, settings.get("kind", CAUSAL))
         kind = "folder" if "folder" in settings else "hub"
         repository = settings.get("hub")
         source = {"kind": kind, "path": str(model), "repo": repository, "revision": revision}
@@ -73,7 +75,7 @@ def _convert(settings: Mapping[str, str], package: Path, folder: Path) -> list[s
         raise UserError(f"source file {settings['file']}: not in package {settings['package']}")
     with tempfile.TemporaryDirectory(prefix=".model-", dir=folder) as temporary:
         _CONVERTERS[settings.get("format", "gguf")](file, temporary)
-        check_source(temporary)
+        check_source(temporary, settings.get("kind", CAUSAL))
         written = sorted(Path(temporary).iterdir())
         for path in written:
             path.replace(folder / path.name)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -17,23 +17,55 @@ IGNORED = -100  # a label that counts for no loss, by torch's convention
 
 
 @dataclass(frozen=True)
+class Sequence:
+    """What the model reads at once: `tokens` [n] int32, and which of them the loss counts.
+
+    `targets` [n] bool; None counts all of them. `labels` [n] where what is to be said is not what
+    is read, as with masked tokens; IGNORED ones count for nothing. `positions` [n] begin anew with
+    each document that is kept apart from the others; None is one document, 0 to n - 1.
+    """
+
+    tokens: np.ndarray
+    targets: np.ndarray | None = None
+    labels: np.ndarray | None = None
+    positions: np.ndarray | None = None
+
+
+class Text(Protocol):
+    """Training sequences by number."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Sequence: ...
+
+
+@dataclass(frozen=True)
 class Blocks:
-    """A text of `tokens` [n] int32, cut into blocks of `length`; the last one may be shorter."""
+    """A text of `tokens` [n] int32, cut into blocks of `length`; the last one may be shorter.
+
+    `starts` are the tokens, in order, at which documents that are kept apart begin; None joins all.
+    """
 
     tokens: np.ndarray
     length: int
+    starts: np.ndarray | None = None
 
     def __len__(self) -> int:
         return -(-len(self.tokens) // self.length)
 
-    def __getitem__(self, index: int) -> np.ndarray:
+    def __getitem__(self, index: int) -> Sequence:
         if not 0 <= index < len(self):
             raise IndexError(index)
-        return self.tokens[index * self.length : (index + 1) * self.length]
+        begin = index * self.length
+        tokens = self.tokens[begin : begin + self.length]
+        if self.starts is None:
+            return Sequence(tokens)
+        inside = np.searchsorted(self.starts, [begin, begin + len(tokens)])
+        return _apart(tokens, self.starts[slice(*inside)] - begin)
 
 
 def read_sentences(corpus: str | Path, name: str, limit: int | None = None) -> list[str]:
-    """The first `limit` lines of `train.txt` or `heldout.txt` of a corpus folder.
+    """The first `limit` lines of `train.txt`, `heldout.txt` or `english.txt` of a corpus folder.
 
     Raises
     ------
@@ -48,17 +80,42 @@ def read_sentences(corpus: str | Path, name: str, limit: int | None = None) -> l
     return lines[:limit]
 
 
-def pack(encoded: Iterable[list[int]], length: int) -> Blocks:
+def read_english(corpus: str | Path, limit: int | None = None) -> list[str]:
+    """The first `limit` lines of `english.txt`, which say what is forgotten; none without any."""
+    file = Path(corpus) / "english.txt"
+    return read_sentences(corpus, "english", limit) if file.exists() and file.stat().st_size else []
+
+
+def pack(encoded: Iterable[list[int]], length: int, *, apart: bool = False) -> Blocks:
     """Concatenate encoded sentences and cut them into blocks of `length` tokens.
 
     Paper 000 does the same and drops the rest of every 1,000 sentences; here nothing is lost, since
     the rest of a small corpus may be all of it. A last block of one token is left out: it has
     nothing to predict.
+
+    Parameters
+    ----------
+    apart
+        The sentences of a block do not see each other: positions begin anew with each of them, and
+        no other one predicts its first token. What a cut leaves of a sentence is one by itself.
     """
-    tokens = np.fromiter((token for ids in encoded for token in ids), dtype=np.int32)
+    sentences = [ids for ids in encoded if ids]
+    tokens = np.fromiter((token for ids in sentences for token in ids), dtype=np.int32)
     if len(tokens) % length == 1:
         tokens = tokens[:-1]
-    return Blocks(tokens, length)
+    if not apart:
+        return Blocks(tokens, length)
+    return Blocks(tokens, length, np.cumsum([0, *map(len, sentences[:-1])]))
+
+
+def _apart(tokens: np.ndarray, starts: np.ndarray) -> Sequence:
+    """A sequence of documents that begin at `starts`, of which the first may lack its beginning."""
+    places = np.arange(len(tokens), dtype=np.int32)
+    begins = np.zeros_like(places)
+    begins[starts] = starts
+    targets = np.ones(len(tokens), dtype=bool)
+    targets[starts] = False
+    return Sequence(tokens, targets, positions=places - np.maximum.accumulate(begins))
 
 
 def visiting_order(
@@ -87,37 +144,66 @@ def visiting_order(
 
 
 class Sequences:
-    """The blocks in visiting order, as the dataset that transformers' Trainer reads."""
+    """A text in visiting order, as the dataset that transformers' Trainer reads."""
 
-    def __init__(self, blocks: Blocks, order: np.ndarray):
-        self.blocks, self.order = blocks, order
+    def __init__(self, text: Text, order: np.ndarray):
+        self.text, self.order = text, order
 
     def __len__(self) -> int:
         return len(self.order)
 
-    def __getitem__(self, index: int) -> np.ndarray:
-        return self.blocks[int(self.order[index])]
+    def __getitem__(self, index: int) -> Sequence:
+        return self.text[int(self.order[index])]
 
     def tokens(self) -> np.ndarray:
         """Tokens of each sequence, [len(self)], padding not counted."""
-        return np.array([len(self[index]) for index in range(len(self))], dtype=np.int64)
+        return np.array([len(self[index].tokens) for index in range(len(self))], dtype=np.int64)
 
 
-def collate(sequences: list[np.ndarray]) -> dict[str, "torch.Tensor"]:
-    """Stack sequences as `input_ids`, `attention_mask` and `labels`, each [batch, longest] int64.
+def collate(sequences: list[Sequence]) -> dict[str, "torch.Tensor"]:
+    """Stack sequences as `input_ids` and `labels`, each [batch, longest] int64, and what else a
+    model needs to tell them from padding.
 
-    Only padding is masked in the labels: masking by a token's id would also mask every EOS where
-    the padding token is the EOS token.
+    That is `attention_mask`, or `position_ids` where a sequence holds documents that are apart:
+    without a mask, transformers' models take positions that do not go on for another document, and
+    so padding too, whose positions are all 0.
+
+    Only padding and what a sequence does not count is masked in the labels: masking by a token's id
+    would also mask every EOS where the padding token is the EOS token.
     """
     import torch
 
-    shape = (len(sequences), max(map(len, sequences)))
+    shape = (len(sequences), max(len(sequence.tokens) for sequence in sequences))
     input_ids = torch.zeros(shape, dtype=torch.int64)
     labels = torch.full(shape, IGNORED, dtype=torch.int64)
-    attention_mask = torch.zeros(shape, dtype=torch.int64)
+    attention_mask, position_ids = torch.zeros_like(input_ids), torch.zeros_like(input_ids)
     for row, sequence in enumerate(sequences):
-        tokens = torch.from_numpy(sequence.astype(np.int64))
-        input_ids[row, : len(sequence)] = tokens
-        labels[row, : len(sequence)] = tokens
-        attention_mask[row, : len(sequence)] = 1
+        n = len(sequence.tokens)
+        said = sequence.tokens if sequence.labels is None else sequence.labels
+        input_ids[row, :n] = torch.from_numpy(sequence.tokens.astype(np.int64))
+        labels[row, :n] = torch.from_numpy(said.astype(np.int64))
+        if sequence.targets is not None:
+            labels[row, :n][torch.from_numpy(~sequence.targets)] = IGNORED
+        attention_mask[row, :n] = 1
+        positions = np.arange(n) if sequence.positions is None else sequence.positions
+        position_ids[row, :n] = torch.from_numpy(positions.astype(np.int64))
+    if any(sequence.positions is not None for sequence in sequences):
+        return {"input_ids": input_ids, "position_ids": position_ids, "labels": labels}
     return {"input_ids": input_ids, "attention_mask": attention_mask, "labels": labels}
+
+
+def targets_ahead(
+    labels: "torch.Tensor", ahead: int, positions: "torch.Tensor | None" = None
+) -> "torch.Tensor":
+    """The label `ahead` positions after each one, [batch, tokens]; IGNORED where there is none.
+
+    `positions` [batch, tokens] are the batch's `position_ids`, if it has some: a label of another
+    document is none.
+    """
+    import torch
+
+    moved = torch.nn.functional.pad(labels, (0, ahead), value=IGNORED)[:, ahead:]
+    if positions is None:
+        return moved
+    there = torch.nn.functional.pad(positions, (0, ahead), value=-1)[:, ahead:]
+    return moved.where(there == positions + ahead, IGNORED)

@@ -20,7 +20,8 @@ KEPT = ("job.json", ".lock")
 def export(cell_folder: str | Path, out: str | Path) -> Path:
     """Write the model and tokenizer of a cell to `out`, adapters merged.
 
-    `transformers.AutoModelForCausalLM.from_pretrained(out)` then computes what `load_cell` does.
+    `transformers.AutoModelForCausalLM.from_pretrained(out)`, of an encoder `AutoModelForMaskedLM`,
+    then computes what `load_cell` does.
 
     Parameters
     ----------

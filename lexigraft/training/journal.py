@@ -5,15 +5,20 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from transformers import TrainerCallback
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
+from lexigraft.training.computation import Computation
+from lexigraft.training.distributed import by_first, process
 from lexigraft.training.likelihood import Likelihood
-from lexigraft.training.mtp import LOSSES
+from lexigraft.training.masked_likelihood import MaskedLikelihood
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 class Journal:
@@ -46,7 +51,10 @@ class HeldOut:
     Parameters
     ----------
     score
-        Computes the likelihood with the weights as they are.
+        Computes the likelihood under a model as it is. All processes do, as some of them may hold
+        parts of the model, and the first one logs it.
+    english
+        The same of English sentences, which say what is forgotten; None where there are none.
     steps
         Optimizer steps of all phases.
     points
@@ -56,37 +64,41 @@ class HeldOut:
     def __init__(
         self,
         journal: Journal,
-        score: Callable[[], Likelihood],
+        score: Callable[["PreTrainedModel"], Likelihood | MaskedLikelihood],
         *,
         steps: int,
         points: int,
         name: str,
+        english: Callable[["PreTrainedModel"], Likelihood | MaskedLikelihood] | None = None,
     ):
-        self.journal, self.score, self.name = journal, score, name
+        self.journal, self.score, self.name, self.english = journal, score, name, english
         self.at = {round(steps * i / (points + 1)) for i in range(points + 2)}
 
-    def look(self, step: int, tokens: int) -> None:
+    def look(self, step: int, tokens: int, computation: Computation) -> None:
         """Score and log if `step` is one of the points and has not been logged."""
-        if step not in self.at or any(
-            line["step"] == step for line in self.journal.lines("heldout")
-        ):
+        if step not in self.at or by_first(self._is_logged, step):
             return
-        found = self.score()
+        scores = self._figures(computation(self.score), step)
+        if self.english is not None:
+            english = self._figures(computation(self.english), step)
+            scores |= {f"english_{name}": value for name, value in english.items()}
+        line = {"event": "heldout", "step": step, "tokens": tokens, **scores}
+        by_first(self.journal.write, line)
+
+    def _is_logged(self, step: int) -> bool:
+        return any(line["step"] == step for line in self.journal.lines("heldout"))
+
+    def _figures(self, found: Likelihood | MaskedLikelihood, step: int) -> dict[str, float | None]:
         if not math.isfinite(found.nats):
             raise UserError(
                 f"{self.name}: the held-out likelihood is {found.nats} after step {step}; "
                 "check the source model, or lower learning_rate"
             )
-        self.journal.write(
-            {
-                "event": "heldout",
-                "step": step,
-                "tokens": tokens,
-                "bits_per_byte": found.bits_per_byte,
-                # JSON has no infinity; a perplexity beyond float64 says nothing more than this.
-                "perplexity": min(found.perplexity, 1e300),
-            }
-        )
+        return {
+            "bits_per_byte": found.bits_per_byte,
+            # JSON has no infinity; a perplexity beyond float64 says nothing more than this.
+            "perplexity": min(found.perplexity, 1e300),
+        }
 
 
 class StepLog(TrainerCallback):
@@ -99,17 +111,26 @@ class StepLog(TrainerCallback):
     tokens
         Training tokens after each step since the cell began, [steps + 1]; `tokens[0]` is the sum of
         the phases before.
+    full_speed
+        Tokens per second at the hardware's peak, see `throughput.full_speed`.
     """
 
     def __init__(
-        self, journal: Journal, heldout: HeldOut, phase: int, offset: int, tokens: np.ndarray
+        self,
+        journal: Journal,
+        heldout: HeldOut,
+        phase: int,
+        offset: int,
+        tokens: np.ndarray,
+        full_speed: float | None = None,
     ):
         self.journal, self.heldout = journal, heldout
         self.phase, self.offset, self.tokens = phase, offset, tokens
+        self.full_speed = full_speed
         self.started_at = 0.0
 
-    def on_train_begin(self, args, state, control, **kwargs):
-        """Open the progress bar where the phase begins or goes on."""
+    def on_train_begin(self, args, state, control, model=None, **kwargs):
+        """Open the progress bar where the phase begins or goes on; the curve begins here too."""
         from tqdm import tqdm
 
         self.bar = tqdm(
@@ -117,8 +138,10 @@ class StepLog(TrainerCallback):
             total=state.max_steps,
             initial=state.global_step,
             unit="step",
-            disable=None,
+            disable=None if process() == 0 else True,
         )
+        begun = self.offset + state.global_step
+        self.heldout.look(begun, int(self.tokens[state.global_step]), model)
 
     def on_train_end(self, args, state, control, **kwargs):
         """Close the progress bar."""
@@ -128,7 +151,7 @@ class StepLog(TrainerCallback):
         """Start the clock of one step."""
         self.started_at = time.perf_counter()
 
-    def on_log(self, args, state, control, logs=None, **kwargs):
+    def on_log(self, args, state, control, logs=None, model=None, **kwargs):
         """Write the line of the step that just ended; runs before a checkpoint of that step."""
         if logs is None or "loss" not in logs:
             return  # the Trainer's own summary at the end of a phase
@@ -140,18 +163,21 @@ class StepLog(TrainerCallback):
                 f"{logs['grad_norm']} at step {step}; lower learning_rate or raise warmup"
             )
         before, after = self.tokens[state.global_step - 1 : state.global_step + 1].tolist()
-        self.journal.write(
-            {
-                "event": "step",
-                "phase": self.phase,
-                "step": step,
-                "tokens": after,
-                "loss": logs["loss"],
-                **{name: logs[name] for name in LOSSES if name in logs},
-                "learning_rate": logs["learning_rate"],
-                "tokens_per_second": (after - before) / seconds,
-                "seconds": seconds,
-            }
-        )
+        speed = (after - before) / seconds
+        if process() == 0:
+            self.journal.write(
+                {
+                    "event": "step",
+                    "phase": self.phase,
+                    "step": step,
+                    "tokens": after,
+                    "loss": logs["loss"],
+                    **{name: value for name, value in logs.items() if name.endswith("_loss")},
+                    "learning_rate": logs["learning_rate"],
+                    "tokens_per_second": speed,
+                    "share_of_peak": speed / self.full_speed if self.full_speed else None,
+                    "seconds": seconds,
+                }
+            )
         self.bar.update()
-        self.heldout.look(step, after)
+        self.heldout.look(step, after, model)

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 from lexigraft.training.boundaries import encode
 
 if TYPE_CHECKING:
-    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 WINDOW = 2048  # tokens that one forward pass sees of one text
-ROWS = 256  # positions turned into float32 log-probabilities at once
 
 
 @dataclass(frozen=True)
@@ -60,8 +58,7 @@ def score_texts(
     texts
         The texts, in any order; the order does not matter.
     batch_tokens
-        Tokens in one forward pass, padding included; at least one text. Its logits take
-        `batch_tokens` x vocabulary x the bytes of the model's dtype.
+        Tokens in one forward pass, padding included; at least one text.
 
     Returns
     -------
@@ -121,29 +118,17 @@ def _batches(
 def _score(model: "PreTrainedModel", batch: list[tuple[list[int], int]]) -> float:
     import torch
 
+    from lexigraft.training.chunked import read_out, summed_nats
+    from lexigraft.training.data import IGNORED
+
     shape = (len(batch), max(len(ids) for ids, _ in batch))
     input_ids = torch.zeros(shape, dtype=torch.int64)
     mask = torch.zeros(shape, dtype=torch.int64)
-    for row, (ids, _) in enumerate(batch):
+    targets = torch.full(shape, IGNORED, dtype=torch.int64)
+    for row, (ids, known) in enumerate(batch):
         input_ids[row, : len(ids)] = torch.tensor(ids)
         mask[row, : len(ids)] = 1
-    input_ids, mask = input_ids.to(model.device), mask.to(model.device)
-    logits = model(input_ids=input_ids, attention_mask=mask, use_cache=False).logits
-    total = 0.0
-    for row, (ids, known) in enumerate(batch):
-        for begin in range(known, len(ids), ROWS):
-            end = min(begin + ROWS, len(ids))
-            total += _nats(logits[row, begin - 1 : end - 1], input_ids[row, begin:end])
-    return total
-
-
-def _nats(logits: "torch.Tensor", targets: "torch.Tensor") -> float:
-    """Nats of `targets` [n] under `logits` [n, vocabulary]."""
-    import torch
-
-    return (
-        torch.nn.functional.cross_entropy(logits.float(), targets, reduction="none")
-        .double()
-        .sum()
-        .item()
-    )
+        targets[row, known - 1 : len(ids) - 1] = torch.tensor(ids[known:])
+    input_ids, mask, targets = (t.to(model.device) for t in (input_ids, mask, targets))
+    inputs = {"input_ids": input_ids, "attention_mask": mask, "use_cache": False}
+    return summed_nats(read_out(model, inputs), targets).item()

@@ -10,6 +10,7 @@ from lexigraft.atomic import replacing, replacing_folder
 from lexigraft.errors import UserError
 from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.special_tokens import follow_special_tokens
+from lexigraft.initialization.tying import untie
 from lexigraft.provenance import sha256_of, write_card
 from lexigraft.source.model import load_config, load_model, load_tokenizer, open_source
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 CHANGED = "changed.safetensors"
 ADAPTER = ("adapter/adapter_config.json", "adapter/adapter_model.safetensors")
+ADAPTERS = "adapter.npz"  # VocADT's, as recipes; what they made is among the changed tensors
 REFERENCES = ("source", "tokenizer", "initialization")
 
 
@@ -34,6 +36,8 @@ def save_cell(
     **facts: Any,
 ) -> None:
     """Write a cell: `changed.safetensors`, `adapter/` if there is one, and last `card.json`.
+
+    The card also lists what of `log.jsonl` and `adapter.npz` is there already.
 
     Parameters
     ----------
@@ -51,7 +55,7 @@ def save_cell(
     from safetensors.torch import save_file
 
     folder = Path(folder)
-    files = [CHANGED, *(name for name in ("log.jsonl",) if (folder / name).exists())]
+    files = [CHANGED, *(name for name in ("log.jsonl", ADAPTERS) if (folder / name).exists())]
     if adapter is not None:
         _save_adapter(adapter, folder / "adapter")
         model = adapter.unload()
@@ -113,6 +117,11 @@ def load_cell(
         # float32 adapters are added to the weights before rounding, once, to the model's dtype.
         model = PeftModel.from_pretrained(model, str(folder / "adapter")).merge_and_unload()
     return model.eval(), tokenizer
+
+
+def checkpoint_of(folder: str | Path, number: int) -> Path:
+    """Where a checkpoint that stays lies in a cell's folder; `load_cell` takes it as a cell."""
+    return Path(folder) / f"checkpoint-{number}"
 
 
 def read_card(folder: Path) -> dict[str, Any]:
@@ -178,6 +187,8 @@ def own_names(model: "PreTrainedModel", modules: list["Module"]) -> set[str]:
 def put_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], file: Path) -> None:
     """Copy tensors into the parameters of their names; embeddings grow to the tensors' rows.
 
+    Tied matrices come apart where there is a tensor for each.
+
     Raises
     ------
     UserError
@@ -186,10 +197,12 @@ def put_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], fi
     import torch
 
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
-    if head is not None and head.weight is not embeddings.weight:
-        # A file may hold two matrices although its config ties them; resizing goes by the config.
-        model.config.tie_word_embeddings = False
-        model.config.get_text_config().tie_word_embeddings = False
+    if head is not None:
+        every = model.named_parameters(remove_duplicate=False)
+        names = {name for name, parameter in every if parameter is head.weight}
+        # A cell's tensors may be two where its source has one: adapters take tied matrices apart.
+        if head.weight is not embeddings.weight or len(names & tensors.keys()) > 1:
+            untie(model)
     for name in own_names(model, [embeddings]):
         if name in tensors and tensors[name].shape[0] != embeddings.num_embeddings:
             model.resize_token_embeddings(tensors[name].shape[0], mean_resizing=False)

@@ -1,44 +1,60 @@
 """Trains one cell: source model, grafted rows, phases of a strategy, and what changed on disk."""
 
 import logging
-import platform
-import resource
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from transformers import set_seed
 
 from lexigraft.atomic import replacing
 from lexigraft.errors import UserError
-from lexigraft.hardware import device, precision
+from lexigraft.hardware import device
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.randomness import seed_from
-from lexigraft.source.model import load_model, open_source
-from lexigraft.training.boundaries import encode
+from lexigraft.source.kind import is_masked
+from lexigraft.source.model import is_tied, load_model, open_source
+from lexigraft.training.adapted_layers import wear
 from lexigraft.training.checkpoints import (
     Checkpointing,
+    Progress,
     SavePolicy,
     checkpoint_folder,
+    finished_phases,
     job_digest,
     load_progress,
     newest_whole,
     save_progress,
     step_of,
 )
-from lexigraft.training.data import Sequences, pack, read_sentences, visiting_order
+from lexigraft.training.computation import Computation
+from lexigraft.training.context import check_apart, check_length
+from lexigraft.training.data import read_english, read_sentences
+from lexigraft.training.distributed import by_first, process, sharded, start
 from lexigraft.training.journal import HeldOut, Journal, StepLog
+from lexigraft.training.kept import keep
 from lexigraft.training.likelihood import Likelihood, score_texts
-from lexigraft.training.mtp import new_extra_head
+from lexigraft.training.masked_likelihood import MaskedLikelihood, score_masked
+from lexigraft.training.masking import as_read, check_objectives
+from lexigraft.training.new_rows import new_row_parameters, new_tokens
+from lexigraft.training.objectives.auxiliary import with_auxiliary
+from lexigraft.training.objectives.clm import Clm
+from lexigraft.training.objectives.distill import distill_from
+from lexigraft.training.objectives.interface import Objective
+from lexigraft.training.objectives.mlm import Mlm
+from lexigraft.training.objectives.mtp import Mtp, new_extra_head
 from lexigraft.training.phase import optimizer_steps, run_phase
-from lexigraft.training.settings import Strategy, read_strategy
-from lexigraft.training.store import open_tokenizer, own_names, save_cell
-from lexigraft.training.trainable import adapter_parameters, merge, prepare
+from lexigraft.training.plan import plan_phases, samples_read, tokens_after
+from lexigraft.training.schedule import schedules
+from lexigraft.training.settings import AdapterSettings, Phase, read_strategy
+from lexigraft.training.store import ADAPTERS, open_tokenizer, save_cell
+from lexigraft.training.teacher import check_teacher
+from lexigraft.training.throughput import full_speed, measured
+from lexigraft.training.trainable import adapter_parameters, merge, prepare, trains_head
+from lexigraft.training.worn import matrix_names, take_off_all
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -55,8 +71,9 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     Parameters
     ----------
     job
-        `settings`: one strategy; `inputs`: folders `source`, `tokenizer`, `corpus`, and
-        `initialization` or None; `outputs`: `folder`; `cell`: the six names; `seed`: a list.
+        `settings`: one strategy; `inputs`: folders `source`, `tokenizer`, `corpus`,
+        `initialization` or None, and of phases that need them `teacher` and `samples`: name ->
+        file; `outputs`: `folder`; `cell`: the six names; `seed`: a list.
     policy
         How often to save.
 
@@ -67,183 +84,179 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     """
     cell = "/".join(str(name) for name in job["cell"].values())
     folder = Path(job["outputs"]["folder"])
+    start()
     # A card says that a cell is whole; while this one is made anew, it is not.
-    (folder / "card.json").unlink(missing_ok=True)
+    for name in ("card.json", ADAPTERS):
+        (folder / name).unlink(missing_ok=True)
     strategy = read_strategy(job["settings"])
-    tokenizer = open_tokenizer(job["inputs"]["tokenizer"])
-    model, changed = _grafted(job["inputs"], tokenizer)
-    plan = _plan(strategy, tokenizer, job)
+    tokenizer, corpus = open_tokenizer(job["inputs"]["tokenizer"]), job["inputs"]["corpus"]
+    english = read_english(corpus, strategy.curve.sentences)
+    if teacher := job["inputs"].get("teacher"):
+        check_teacher(teacher, tokenizer, strategy)
+    checkpoints = by_first(checkpoint_folder, folder, job_digest(job))
+    begun = finished_phases(checkpoints, len(strategy.phases)) > 0
+    worn = strategy.phases[0].adapter if strategy.phases and not begun else None
+    model, changed = _grafted(job["inputs"], tokenizer, worn)
+    check_objectives(model, strategy)
+    # Where it is spread over processes, each phase takes a copy of it in parts.
+    place = "cpu" if sharded() and strategy.phases else device()
+    model.to(place)  # type: ignore[arg-type]  # a decorator hides that it is a method
+    plan = plan_phases(strategy, tokenizer, job)
+    check_length(model, plan)
+    if strategy.packing == "apart":
+        check_apart(model)
     steps = [optimizer_steps(len(sequences), strategy) for sequences in plan]
 
-    checkpoints = checkpoint_folder(folder, job_digest(job))
     journal = Journal(checkpoints / "log.jsonl")
+    kept = keep(checkpoints, steps, strategy.checkpoints)
     heldout = HeldOut(
         journal,
-        _scorer(model, tokenizer, job["inputs"]["corpus"], strategy),
+        _scorer(model, tokenizer, read_sentences(corpus, "heldout", strategy.curve.sentences)),
+        english=_scorer(model, tokenizer, english) if english else None,
         steps=sum(steps),
         points=strategy.curve.points,
         name=cell,
     )
     progress = load_progress(checkpoints, model, len(plan))
-    resume = newest_whole(checkpoints / f"phase-{progress.phases}")
+    resume = by_first(newest_whole, checkpoints / f"phase-{progress.phases}")
     resumed_step = sum(steps[: progress.phases]) + (step_of(resume) if resume else 0)
-    journal.resume_at(resumed_step)
+    by_first(journal.resume_at, resumed_step)
     if resumed_step:
         logger.info("%s: goes on after step %d of %d", cell, resumed_step, sum(steps))
-    heldout.look(0, 0)
+    if not plan:
+        heldout.look(0, 0, Computation(model))
 
-    total = sum(parameter.numel() for parameter in model.parameters())
+    total = _size(model)
     adapter = None
     for number in range(progress.phases, len(plan)):
         phase, sequences, here = strategy.phases[number], plan[number], f"phase-{number}"
         seed = seed_from(*job["seed"], here)
         set_seed(seed)  # adapters start at random
-        names, adapter = prepare(model, phase)
+        names, adapter = prepare(model, phase, new_tokens(job["inputs"]))
         progress.trained |= set(names)
-        progress.adapter_size += adapter_parameters(adapter)
-        if phase.objective == "mtp" and progress.extra_head is None:
-            draw = seed_from(*job["seed"], "extra-head")
-            progress.extra_head = new_extra_head(model, phase.extra_head, draw)
-        tokens = _tokens_after(plan, number, strategy.batch_sequences)
+        progress.adapter_size += adapter_parameters(adapter) + new_row_parameters(model)
+        tokens = tokens_after(plan, number, strategy.batch_sequences)
         run_phase(
             model,
             phase,
             strategy,
-            sequences,
+            as_read(sequences, phase, tokenizer, [*job["seed"], here]),
+            objective=with_auxiliary(
+                _objective(model, tokenizer, phase, progress, job), model, phase
+            ),
             seed=seed,
             folder=checkpoints / here,
             checkpoint=resume,
+            schedule=schedules(strategy, steps)[number],
             callbacks=[
-                StepLog(journal, heldout, number, sum(steps[:number]), tokens),
-                Checkpointing(checkpoints / here, policy or SavePolicy()),
+                StepLog(journal, heldout, number, sum(steps[:number]), tokens, full_speed(model)),
+                Checkpointing(checkpoints / here, policy or SavePolicy(), kept.files(number)),
             ],
-            extra_head=progress.extra_head if phase.objective == "mtp" else None,
         )
         resume = None
         progress.phases = number + 1
+        recipes = take_off_all(model, tokenizer, phase, names, progress)
+        if recipes is not None:
+            by_first(recipes.save, checkpoints / ADAPTERS)
+            total = _size(model)
         if progress.phases < len(plan):
             if adapter is not None:
                 progress.trained |= set(merge(adapter))
-            save_progress(checkpoints, model, progress)
+            by_first(save_progress, checkpoints, model, progress)
 
+    if process():
+        return  # the first one stores the cell
+    kept.store(
+        job, strategy, journal, tokenizer, lambda worn: _grafted(job["inputs"], tokenizer, worn)
+    )
     with replacing(folder / "log.jsonl") as file:
         shutil.copyfile(journal.file, file)
+    if progress.made:
+        with replacing(folder / ADAPTERS) as file:
+            shutil.copyfile(checkpoints / ADAPTERS, file)
     save_cell(
         folder,
         model,
-        changed | progress.trained,
+        changed | progress.changed,
         adapter=adapter,
         job=job,
         trained_parameters=_count(model, progress.trained) + progress.adapter_size,
         total_parameters=total,
+        untied=bool(progress.made) and is_tied(open_source(Path(job["inputs"]["source"])).folder),
         extra_head_parameters=_size(progress.extra_head),
         resumed_from_step=resumed_step or None,
-        **_facts(journal),
+        checkpoints=len(kept.numbers) + 1,
+        samples=samples_read(plan),
+        **measured(journal),
     )
     shutil.rmtree(folder / "checkpoints")
 
 
 def _grafted(
-    inputs: dict[str, Any], tokenizer: "PreTrainedTokenizerFast"
+    inputs: dict[str, Any],
+    tokenizer: "PreTrainedTokenizerFast",
+    worn: AdapterSettings | None = None,
 ) -> tuple["PreTrainedModel", set[str]]:
-    """The model before training, float32, and the names of the matrices with new rows."""
+    """The model before training, float32 on the CPU, and names of the matrices with new rows.
+
+    If its first phase trains adapters, it wears these instead of new rows.
+    """
     model = load_model(open_source(Path(inputs["source"])).folder, torch.float32)
     changed: set[str] = set()
     if inputs.get("initialization"):
         initializer = load_initialization(Path(inputs["initialization"]))
+        if worn is not None:
+            wear(model, tokenizer, initializer, worn)
+            return model, changed
         model = graft(model, tokenizer, initializer)
-        matrices = [model.get_input_embeddings(), model.get_output_embeddings()]
-        changed = own_names(model, [module for module in matrices if module is not None])
+        changed = matrix_names(model)
+    elif worn is not None:
+        raise UserError(
+            "strategy: an adapter is trained for a new vocabulary, and this cell has none; give it "
+            "a vocabulary and an initializer, or another strategy"
+        )
     rows = next(model.get_input_embeddings().parameters()).shape[0]
     if len(tokenizer) > rows:
         raise UserError(
             f"{inputs['tokenizer']}: {len(tokenizer)} tokens for a model with {rows} rows; "
             "choose an initializer for this vocabulary"
         )
-    model.to(device())  # type: ignore[arg-type]  # a decorator hides that it is a method
     return model, changed
 
 
-def _plan(
-    strategy: Strategy, tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
-) -> list[Sequences]:
-    """What each phase visits."""
-    if not strategy.phases:
-        return []
-    sentences = read_sentences(job["inputs"]["corpus"], "train", strategy.sentences)
-    encoded = list(encode(tokenizer, sentences))
-    blocks = {
-        length: pack(encoded, length) for length in {phase.length for phase in strategy.phases}
-    }
-    plan, begin = [], 0.0
-    for number, phase in enumerate(strategy.phases):
-        text, end = blocks[phase.length], begin + phase.share
-        if number == len(strategy.phases) - 1:
-            end = 1.0  # shares are floats; the last one takes what is left
-        share = (begin, end)
-        order = visiting_order(len(text), strategy.epochs, share, job["seed"])
-        if not len(order):
-            raise UserError(
-                f"strategy: phase {number} gets no sequence of {len(text)} x {strategy.epochs} "
-                "epochs; raise its share or epochs, or give more text"
-            )
-        plan.append(Sequences(text, order))
-        begin = end
-    return plan
-
-
-def _tokens_after(plan: list[Sequences], number: int, batch_sequences: int) -> np.ndarray:
-    """Training tokens since the cell began, before and after each step of a phase, [steps + 1]."""
-    before = sum(int(sequences.tokens().sum()) for sequences in plan[:number])
-    own = plan[number].tokens()
-    per_step = np.add.reduceat(own, np.arange(0, len(own), batch_sequences))
-    return before + np.concatenate([[0], np.cumsum(per_step)])
+def _objective(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerFast",
+    phase: Phase,
+    progress: Progress,
+    job: dict[str, Any],
+) -> Objective:
+    """What a phase makes small."""
+    if phase.objective == "clm":
+        return Clm()
+    if phase.objective == "mlm":
+        return Mlm()
+    if phase.objective == "distill":
+        apart = job["settings"].get("packing") == "apart"
+        return distill_from(job["inputs"]["teacher"], phase, tokenizer, apart=apart)
+    if progress.extra_head is None:
+        draw = seed_from(*job["seed"], "extra-head")
+        progress.extra_head = new_extra_head(model, phase.extra_head, draw)
+    as_head = phase.extra_logits == "as-head"
+    return Mtp(progress.extra_head, as_head=as_head, trained=trains_head(phase))
 
 
 def _scorer(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerFast",
-    corpus: str | Path,
-    strategy: Strategy,
-) -> Callable[[], Likelihood]:
-    sentences = read_sentences(corpus, "heldout", strategy.curve.sentences)
-
-    def score() -> Likelihood:
-        # As in training, so that the first point of the curve compares with the others.
-        with torch.autocast(
-            device().type, dtype=torch.bfloat16, enabled=precision() == torch.bfloat16
-        ):
-            return score_texts(model, tokenizer, sentences)
-
-    return score
+    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", sentences: list[str]
+) -> Callable[["PreTrainedModel"], Likelihood | MaskedLikelihood]:
+    """What scores a model like this one as it is at the time."""
+    scored = score_masked if is_masked(model) else score_texts
+    return lambda model: scored(model, tokenizer, sentences)
 
 
 def _count(model: "PreTrainedModel", names: set[str]) -> int:
     return sum(parameter.numel() for name, parameter in model.named_parameters() if name in names)
 
 
-def _size(head: torch.nn.Module | None) -> int:
-    return 0 if head is None else sum(parameter.numel() for parameter in head.parameters())
-
-
-def _facts(journal: Journal) -> dict[str, Any]:
-    """What the log says of the whole run, interruptions left out, and where it ran."""
-    steps, curve = journal.lines("step"), journal.lines("heldout")
-    tokens = steps[-1]["tokens"] if steps else 0
-    seconds = sum(line["seconds"] for line in steps)
-    on_gpu = device().type == "cuda"
-    # Kilobytes on Linux, bytes on macOS.
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    resident *= 1 if sys.platform == "darwin" else 1024
-    return {
-        "steps": len(steps),
-        "tokens": tokens,
-        "seconds": seconds,
-        "tokens_per_second": tokens / seconds if steps else None,
-        "peak_memory_bytes": torch.cuda.max_memory_allocated() if on_gpu else resident,
-        "precision": str(precision()).removeprefix("torch."),
-        "device": torch.cuda.get_device_name() if on_gpu else f"{platform.machine()} CPU",
-        "threads": torch.get_num_threads(),
-        "heldout_before": curve[0]["bits_per_byte"],
-        "heldout_after": curve[-1]["bits_per_byte"],
-    }
+def _size(module: torch.nn.Module | None) -> int:
+    return 0 if module is None else sum(parameter.numel() for parameter in module.parameters())

@@ -1,8 +1,12 @@
 """What a phase trains: exactly the parameters that it names, found in any architecture."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
+from lexigraft.source.kind import is_masked
+from lexigraft.training.adapted_layers import adapters
+from lexigraft.training.new_rows import wear_new_rows
 from lexigraft.training.settings import Lora, Phase
 
 if TYPE_CHECKING:
@@ -11,12 +15,20 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-def prepare(model: "PreTrainedModel", phase: Phase) -> tuple[list[str], "PeftModel | None"]:
+def prepare(
+    model: "PreTrainedModel", phase: Phase, new_ids: Sequence[int] = ()
+) -> tuple[list[str], "PeftModel | None"]:
     """Freeze everything, then unfreeze what `phase.trainable` names.
 
     Adapters (LoRA on every linear layer but the head) are added into `model` itself. Embeddings and
     head are trained as plain parameters beside them, not as PEFT's `modules_to_save`: those are
-    copies, and copies of tied matrices come apart.
+    copies, and copies of tied matrices come apart. New rows get parameters of their own, which
+    `new_rows.take_off_new_rows` puts back.
+
+    Parameters
+    ----------
+    new_ids
+        Ids of the tokens that the source does not have, for `new-rows`.
 
     Returns
     -------
@@ -28,13 +40,15 @@ def prepare(model: "PreTrainedModel", phase: Phase) -> tuple[list[str], "PeftMod
     Raises
     ------
     UserError
-        The model lacks a named part.
+        The model lacks a named part, or the vocabulary new tokens.
     """
     chosen = _own_parameters(model, phase)
     model.requires_grad_(False)
     adapter = _add_lora(model, phase.lora) if "lora" in phase.trainable else None
     for parameter in chosen.values():
         parameter.requires_grad_(True)
+    if "new-rows" in phase.trainable:
+        wear_new_rows(model, new_ids)
     return list(chosen), adapter
 
 
@@ -92,6 +106,9 @@ def decoder_layers(model: "PreTrainedModel") -> "ModuleList":
 def _own_parameters(model: "PreTrainedModel", phase: Phase) -> dict:
     if "all" in phase.trainable:
         return dict(model.named_parameters())
+    if "adapter" in phase.trainable:
+        worn = {id(weights) for adapter in adapters(model) for weights in adapter.parameters()}
+        return {name: p for name, p in model.named_parameters() if id(p) in worn}
     modules: list[Module] = []
     if "embeddings" in phase.trainable:
         modules.append(model.get_input_embeddings())
@@ -123,6 +140,6 @@ def _add_lora(model: "PreTrainedModel", lora: Lora) -> "PeftModel":
         lora_dropout=lora.dropout,
         target_modules="all-linear",
         bias="none",
-        task_type="CAUSAL_LM",
+        task_type=None if is_masked(model) else "CAUSAL_LM",
     )
     return get_peft_model(model, config)

@@ -3,14 +3,30 @@
 from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
-from lexigraft.vocabulary.special_tokens import ROLES, fast, settings_of, surround, surrounding
+from lexigraft.vocabulary.special_tokens import (
+    ROLES,
+    fast,
+    joining,
+    settings_of,
+    surround,
+    surrounding,
+)
 from lexigraft.vocabulary.token_bytes import spelling
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-# What stands for the begin and the end of a text in encoders.
-_STAND_INS = {"bos_token": "cls_token", "eos_token": "sep_token"}
+# Roles that a source gives to its texts, and the role that serves each where a tokenizer lacks it:
+# in encoders [CLS] begins a text and [SEP] ends it.
+_STAND_INS = {
+    "bos_token": "cls_token",
+    "eos_token": "sep_token",
+    "cls_token": "bos_token",
+    "sep_token": "eos_token",
+    "pad_token": None,
+    "mask_token": None,
+}
+_CAUSAL_ROLES = ("bos_token", "eos_token")
 
 
 def take_tokenizer(
@@ -20,7 +36,8 @@ def take_tokenizer(
 
     A causal model was trained to begin a text, and to end it, with certain tokens, and generates
     from a text that nothing ends. So the tokens that `source_tokenizer` puts before and after a
-    text are put there, by their roles, and no others: BERT's `[SEP]` no longer ends a prompt.
+    text are put there, by their roles, and no others: BERT's `[SEP]` no longer ends a prompt. An
+    encoder was trained on masked and padded texts, and on pairs of them, and needs tokens for that.
 
     Parameters
     ----------
@@ -29,7 +46,8 @@ def take_tokenizer(
     source_tokenizer
         Tokenizer of the model that the copy is for. Where it has tokens that begin and end a text,
         so has the copy: its own; in encoders `[CLS]` and `[SEP]`; else the source's, added behind
-        its last id.
+        its last id. Where it has a mask token, which makes it an encoder's, the same holds for
+        all tokens that an encoder needs: `<s>` and `</s>` serve as `[CLS]` and `[SEP]`.
 
     Raises
     ------
@@ -44,8 +62,9 @@ def take_tokenizer(
     backend.no_padding()
     settings = settings_of(tokenizer)
     settings.pop("chat_template", None)
-    for role, stand_in in _STAND_INS.items():
-        wanted = source_tokenizer._special_tokens_map.get(role)
+    roles = _STAND_INS if source_tokenizer.mask_token is not None else _CAUSAL_ROLES
+    for role in roles:
+        wanted, stand_in = source_tokenizer._special_tokens_map.get(role), _STAND_INS[role]
         if wanted is None or role in settings:
             continue
         if stand_in in settings:
@@ -58,11 +77,12 @@ def take_tokenizer(
         token = source_tokenizer._special_tokens_map.get(role)
         if token is not None and role in settings:
             by_source.setdefault(str(token), str(settings[role]))
-    before, after = (
+    between, second = joining(source_tokenizer)
+    before, after, between = (
         [by_source.get(token, token) for token in tokens]
-        for tokens in surrounding(source_tokenizer)
+        for tokens in (*surrounding(source_tokenizer), between)
     )
-    surround(backend, before, after, spelling(tokenizer) == "byte-level")
+    surround(backend, before, after, spelling(tokenizer) == "byte-level", (between, second))
     return fast(backend, settings)
 
 

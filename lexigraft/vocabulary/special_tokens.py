@@ -47,24 +47,47 @@ def surrounding(tokenizer: "PreTrainedTokenizerFast") -> tuple[list[str], list[s
     )
 
 
+def joining(tokenizer: "PreTrainedTokenizerFast") -> tuple[list[str], int]:
+    """The special tokens between the two texts of a pair, and the type id of the second text."""
+    encoding = tokenizer("a", "a").encodings[0]
+    second = encoding.sequence_ids.index(1)
+    first_end = max(place for place, text in enumerate(encoding.sequence_ids) if text == 0)
+    return list(encoding.tokens[first_end + 1 : second]), encoding.type_ids[second]
+
+
 def surround(
-    backend: "Tokenizer", before: Sequence[str], after: Sequence[str], byte_level: bool
+    backend: "Tokenizer",
+    before: Sequence[str],
+    after: Sequence[str],
+    byte_level: bool,
+    joint: tuple[Sequence[str], int] | None = None,
 ) -> None:
     """Let a tokenizer put these tokens, and no others, before and after each text, in place.
 
     A token that it does not have is left out.
+
+    Parameters
+    ----------
+    joint
+        What `joining` gives; without it each text of a pair is surrounded as if it were alone.
     """
     from tokenizers import processors
 
+    between, second = joint or ([*after, *before], 0)
+
     steps: list[Any] = [processors.ByteLevel(trim_offsets=False)] if byte_level else []
-    ids = {token: backend.token_to_id(token) for token in (*before, *after)}
+    ids = {token: backend.token_to_id(token) for token in (*before, *after, *between)}
     if ids := {token: number for token, number in ids.items() if number is not None}:
         first = [f"{token}:0" for token in before if token in ids]
-        last = [f"{token}:0" for token in after if token in ids]
+        last = [token for token in after if token in ids]
+        middle = [f"{token}:0" for token in between if token in ids]
         steps.append(
             processors.TemplateProcessing(
-                single=[*first, "$A:0", *last],
-                pair=[*first, "$A:0", *last, *first, "$B:0", *last],
+                single=[*first, "$A:0", *(f"{token}:0" for token in last)],
+                pair=[
+                    *(*first, "$A:0", *middle, f"$B:{second}"),
+                    *(f"{token}:{second}" for token in last),
+                ],
                 special_tokens=list(ids.items()),
             )
         )

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError, unknown
 from lexigraft.source.sentencepiece import parse_model, pipeline
-from lexigraft.vocabulary.special_tokens import ROLES, fast, settings_of, surround, surrounding
+from lexigraft.vocabulary.special_tokens import (
+    ROLES,
+    fast,
+    joining,
+    settings_of,
+    surround,
+    surrounding,
+)
 from lexigraft.vocabulary.token_bytes import special_ids
 from lexigraft.vocabulary.train_byte_level import train_byte_level
 from lexigraft.vocabulary.train_sentencepiece import train_sentencepiece
@@ -47,8 +54,8 @@ def train_tokenizer(
         Special tokens and bytes included.
     source_tokenizer
         Tokenizer of the model that the new one is for: its special tokens with their roles, its
-        chat template, and what it puts before and after a text are kept. Without it there are
-        `<unk>`, `<s>` and `</s>` or, byte-level, `<|endoftext|>`, and texts get nothing.
+        chat template, and what it puts around a text or a pair of texts are kept. Without it there
+        are `<unk>`, `<s>` and `</s>` or, byte-level, `<|endoftext|>`, and texts get nothing.
 
     Returns
     -------
@@ -99,7 +106,8 @@ def train_family(
         model = train_sentencepiece(texts, kind, size, settings["unk_token"], others, settings)
         backend = pipeline(parse_model(model, "the model trained"))
     if source_tokenizer is not None:
-        surround(backend, *surrounding(source_tokenizer), byte_level)
+        around, joint = surrounding(source_tokenizer), joining(source_tokenizer)
+        surround(backend, *around, byte_level, joint)
     return Trained(fast(backend, settings), model)
 
 

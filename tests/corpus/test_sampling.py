@@ -74,3 +74,12 @@ def test_the_memory_is_that_of_the_sample_whatever_the_length_of_the_stream():
         return size
 
     assert peak(40_000) < 2 * peak(4000)
+
+
+@given(st.dictionaries(st.integers(0, 99), st.integers(0, 3)), st.integers(0, 12))
+def test_of_items_with_scores_the_highest_are_kept(scores, size):
+    sample = Sample[int](size, ("sample",))
+    for item, score in scores.items():
+        sample.add(item, str(item), score)
+    kept = sorted((scores[item] for item in sample.ordered()), reverse=True)
+    assert kept == sorted(scores.values(), reverse=True)[:size]

@@ -1,4 +1,4 @@
-"""A byte-level tokenizer, a random model and a cell folder, small enough to follow by hand."""
+"""Jobs on a corpus and a cell folder, small enough to follow by hand."""
 
 import json
 from pathlib import Path
@@ -8,39 +8,10 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
 
-@pytest.fixture(scope="session")
-def byte_tokenizer():
-    """Byte-level BPE: 0 is the end token, 1-256 the bytes, then the given merges in order."""
-
-    def build(*merges: tuple[str, str]):
-        from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-        from transformers import PreTrainedTokenizerFast
-
-        tokens = ["<end>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
-        tokens += [left + right for left, right in merges]
-        model = models.BPE({token: at for at, token in enumerate(tokens)}, list(merges))
-        backend = Tokenizer(model)
-        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-        backend.decoder = decoders.ByteLevel()
-        return PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<end>")
-
-    return build
-
-
 @pytest.fixture
-def model(tiny_llama, byte_tokenizer):
-    """A random Llama for the tokenizer without merges: its greedy text is garbage, but varied."""
-    import torch
-
-    model = tiny_llama(len(byte_tokenizer()), tied=False, seed=3)
-    with torch.no_grad():
-        # Larger weights than at initialization: attention must matter, also to far tokens.
-        for parameter in model.parameters():
-            if parameter.ndim == 2:
-                parameter.mul_(8)
-    model.generation_config.eos_token_id = 0
-    model.config.eos_token_id = 0
-    return model
+def model(varied_llama):
+    """The model that tasks are run on."""
+    return varied_llama
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ TASKS = yaml.safe_load((REPOSITORY / "config" / "tasks.yaml").read_text())["task
 DIFFERENT = {
     "perplexity-windows": {"window": 2048},
     "speed-summarization": {"prompts_from": "summarization"},
+    "translation-alma": {"prompt": "alma"},
+    "translation-alma-into-english": {"prompt": "alma", "into_english": True},
     "summarization-as-published": {"select": "shortest", "rouge_tokenizer": "google/mt5-base"},
 }
 
@@ -30,7 +32,9 @@ def test_every_kind_has_its_file_and_a_function():
 def test_the_registered_tasks_have_all_settings_of_their_kind_and_say_where_they_differ(name):
     from importlib import import_module
 
-    settings = {key: value for key, value in TASKS[name].items() if key != "kind"}
+    # Where examples come from is no setting of a kind.
+    given = TASKS[name].items()
+    settings = {key: value for key, value in given if key not in ("kind", "examples")}
     module = import_module(f"lexigraft.evaluation.tasks.{TASKS[name]['kind']}")
     assert settings == vars(module.Settings()) | DIFFERENT.get(name, {})
 

@@ -110,3 +110,23 @@ def test_a_corpus_without_parallel_text_is_named(model, byte_tokenizer, job):
     (Path(job["inputs"]["corpus"]) / "tasks" / "translation.jsonl").unlink()
     with pytest.raises(UserError, match="no parallel sentences"):
         evaluate(model, byte_tokenizer(), job)
+
+
+def test_cells_are_asked_as_alma_trains_them_in_both_directions(model, byte_tokenizer, make_job):
+    asked = {}
+    for into_english in (False, True):
+        job = make_job(
+            "translation", prompt="alma", into_english=into_english, max_new_tokens=2, samples=None
+        )
+        evaluate(model, byte_tokenizer(), {**job, "language_name": "Greek"})
+        asked[into_english] = predictions(job)[2]
+    assert asked[False]["prompt"] == "Translate this from English to Greek:\nEnglish: yes\nGreek:"
+    assert (asked[False]["source"], asked[False]["reference"]) == ("yes", "ναι")
+    assert asked[True]["prompt"] == "Translate this from Greek to English:\nGreek: ναι\nEnglish:"
+    assert (asked[True]["source"], asked[True]["reference"]) == ("ναι", "yes")
+
+
+@pytest.mark.parametrize("settings", [{"prompt": "chat"}, {"into_english": True}])
+def test_a_prompt_that_is_not_there_is_refused(model, byte_tokenizer, make_job, settings):
+    with pytest.raises(UserError, match="it must be instruction or alma"):
+        evaluate(model, byte_tokenizer(), make_job("translation", **settings))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from lexigraft.initialization import neighbours
+from lexigraft.initialization import similarity
 from lexigraft.initialization.neighbours import softmax_of_nearest
 
 
@@ -29,7 +29,7 @@ def test_rows_equal_the_definition_row_by_row_whatever_the_block(monkeypatch):
         for j in near:
             expected[i, j] = exponents[j] / sum(exponents.values())
     for scores in (1 << 25, 1, 100):
-        monkeypatch.setattr(neighbours, "_SCORES_AT_ONCE", scores)
+        monkeypatch.setattr(similarity, "_SCORES_AT_ONCE", scores)
         found = softmax_of_nearest(queries, anchors, 7, 0.3)
         np.testing.assert_allclose(found.toarray(), expected, atol=1e-6)
 

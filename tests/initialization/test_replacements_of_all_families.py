@@ -23,14 +23,29 @@ def targets(small_tokenizer, greek):
     return {family: small_tokenizer(family, greek, 700) for family in FAMILIES}
 
 
+@pytest.fixture(scope="module")
+def vectors(targets, greek):
+    """fastText vectors of each target's tokens."""
+    return {
+        family: train_fasttext(target, greek, dimensions=8, minimum_count=3)
+        for family, target in targets.items()
+    }
+
+
 @pytest.fixture(scope="module", params=FAMILIES)
 def source(request, sources):
     return sources[request.param]
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
-def target(request, targets):
-    return targets[request.param]
+def of_target(request, targets, vectors):
+    """A target and the vectors of its tokens."""
+    return targets[request.param], vectors[request.param]
+
+
+@pytest.fixture(scope="module")
+def target(of_target):
+    return of_target[0]
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +87,10 @@ def test_pieces_make_up_the_token(pair):
 
 
 @pytest.mark.parametrize("name", ["mean", "merge", "align", "focus", "mean-of-all", "permutation"])
-def test_new_rows_are_convex_and_shared_rows_are_copies(source, target, greek, name, matrix):
+def test_new_rows_are_convex_and_shared_rows_are_copies(source, of_target, greek, name, matrix):
     from lexigraft.errors import UserError
 
-    auxiliary = None
-    if name == "focus":
-        auxiliary = train_fasttext(target, greek, dimensions=8, minimum_count=3)
+    target, auxiliary = of_target[0], of_target[1] if name == "focus" else None
     rows = matrix(len(source) + 3)
     fit = initializer(name).fit
     options = {"corpus": greek, "n_source": len(rows), "auxiliary": auxiliary}

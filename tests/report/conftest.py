@@ -44,19 +44,24 @@ class MadeStudy:
         self.folder = folder
         self.inputs = {
             "records": [], "fragmentation": [], "training": [], "initialization": [],
-            "alignment": [], "languages": LANGUAGES, "fonts": None,
+            "alignment": [], "checkpoints": [], "languages": LANGUAGES, "fonts": None,
         }  # fmt: skip
         self.settings = {
             "study": "made", "title": "A made study", "items": [],
             "reference": {"strategy": STRATEGIES[0]},
         }  # fmt: skip
 
-    def record(self, cell, task, kind, metrics, run=0, predictions=None, settings=None):
+    def record(self, cell, task, kind, metrics, run=0, predictions=None, settings=None,
+               checkpoint=None):  # fmt: skip
         """One evaluation record; `cell` is its six axes."""
         axes = ("source", "language", "vocabulary", "initializer", "strategy", "seed")
         *names, seed = cell
         place = self.folder / "evaluation" / "/".join(names) / f"seed-{seed}" / task / f"run-{run}"
+        which = {}
+        if checkpoint is not None:
+            place, which = place / f"checkpoint-{checkpoint}", {"checkpoint": checkpoint}
         write(place / "record.json", {
+            **which,
             "task": task, "kind": kind, "cell": dict(zip(axes, cell, strict=True)), "run": run,
             "metrics": metrics, "details": {}, "settings": settings or {}, "seed": [0],
             "versions": {"python": "3.11.9", "torch": "2.13.0"},
@@ -64,10 +69,11 @@ class MadeStudy:
         if predictions:
             lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in predictions)
             (place / "predictions.jsonl").write_text(lines, encoding="utf-8")
-        self.inputs["records"].append(str(place / "record.json"))
+        kind_of = "records" if checkpoint is None else "checkpoints"
+        self.inputs[kind_of].append(str(place / "record.json"))
 
-    def trained(self, cell, before, after, steps=60):
-        """The card and the log of a trained cell."""
+    def trained(self, cell, before, after, steps=60, checkpoints=1, english=None):
+        """The card and the log of a trained cell; `english` is before and after."""
         *names, seed = cell
         place = self.folder / "training" / "/".join(names) / f"seed-{seed}"
         draw = random.Random(repr(cell))
@@ -88,10 +94,16 @@ class MadeStudy:
             "tokens": 512 * steps, "seconds": steps / 2, "tokens_per_second": 1024.0,
             "peak_memory_bytes": 2_400_000_000, "precision": "float32", "device": "x86_64 CPU",
             "threads": 1, "resumed_from_step": None, "heldout_before": before,
+            "checkpoints": checkpoints,
             "heldout_after": after, "files": {}, "versions": {"torch": "2.13.0"},
             "job": {"settings": {"phases": [{"objective": names[-1].split("-")[1],
                                              "length": int(names[-1].split("-")[2])}]}},
         })  # fmt: skip
+        if english:
+            watched = [line for line in lines if line["event"] == "heldout"]
+            for line in watched:
+                share = line["step"] / steps
+                line["english_bits_per_byte"] = english[0] + share * (english[1] - english[0])
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (place / "log.jsonl").write_text(text, encoding="utf-8")
         self.inputs["training"].append(str(place))
@@ -226,7 +238,11 @@ def full_study(folder: Path) -> MadeStudy:
             for seed in (0, 1):
                 shift = 0.3 * place + 0.006 * seed * (1 + rank % 3)
                 cell = ("tiny", language, "expand-500", initializer, STRATEGIES[0], seed)
-                made.trained(cell, START[initializer] + shift, END[initializer] + shift)
+                made.trained(cell, START[initializer] + shift, END[initializer] + shift,
+                             checkpoints=3)  # fmt: skip
+                for number in (1, 2):
+                    score = {"chrf": 2.0 + number + rank / 3 + seed}
+                    made.record(cell, "translation", "translation", score, checkpoint=number)
                 tasks = ("perplexity", "translation", "speed") if seed == 0 else ("perplexity",
                          "translation")  # fmt: skip
                 made.measured(cell, END[initializer] + shift, 3.0 + 1.4 * rank + seed * 0.4,

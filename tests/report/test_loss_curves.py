@@ -1,9 +1,12 @@
-"""The curves of training: what they draw of two losses."""
+"""The curves of training: which models are lines, of what, over what."""
 
 import json
 from pathlib import Path
 
+import pytest
+
 from lexigraft.report.figures import loss_curves
+from lexigraft.report.items import read_items
 from tests.report.drawing import drawn_texts
 
 
@@ -25,3 +28,73 @@ def add_second_loss(folder):
         if line["event"] == "step":
             line |= {"next_loss": 1.5, "after_next_loss": 8.0, "loss": 9.5}
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.fixture
+def two_strategies(made_study):
+    """One initializer with two vocabularies under two strategies, and LAPT under one of them."""
+    for language in ("te-made", "el-made"):
+        for vocabulary, initializer, strategies in (
+            ("source", "none", ["a-clm-64"]),
+            ("small", "mean", ["a-clm-64", "b-clm-64"]),
+            ("large", "mean", ["a-clm-64", "b-clm-64"]),
+        ):
+            for strategy in strategies:
+                cell = ("m", language, vocabulary, initializer, strategy, 0)
+                made_study.record(cell, "perplexity", "perplexity", {"bits_per_byte": 1.0})
+                made_study.trained(cell, 2.0, 1.0, steps=6, english=(1.0, 1.5))
+    return made_study
+
+
+def drawn(monkeypatch, made, **item):
+    (asked,) = read_items([{"item": "loss_curves", **item}])
+    return drawn_texts(monkeypatch, loss_curves, made, asked)
+
+
+def curves(axis):
+    return [line for line in axis.lines if len(line.get_xdata()) > 1]
+
+
+def test_every_strategy_that_is_asked_for_is_a_line_named_by_what_differs(
+    two_strategies, monkeypatch
+):
+    asked = {"strategies": ["a-clm-64", "b-clm-64"], "languages": ["te-made"]}
+    figure, texts = drawn(monkeypatch, two_strategies, where=asked)
+    assert len(figure.axes) == 2
+    lines = curves(figure.axes[0])
+    assert len(lines) == 5
+    shown = {text for text, _ in texts}
+    assert {"LAPT", "small · a-clm-64", "large · b-clm-64"} <= shown
+    looks = {(line.get_color(), line.get_linestyle()) for line in lines}
+    assert len(looks) == 5
+
+
+def test_under_one_strategy_the_vocabulary_alone_names_a_line(two_strategies, monkeypatch):
+    asked = {"strategies": ["b-clm-64"], "vocabularies": ["small", "large"]}
+    _, texts = drawn(monkeypatch, two_strategies, where=asked)
+    assert {"small", "large"} <= {text for text, _ in texts}
+
+
+def test_english_is_drawn_where_it_is_asked_for(two_strategies, monkeypatch):
+    figure, _ = drawn(monkeypatch, two_strategies, metrics=["english_bits_per_byte"])
+    assert [axis.get_ylabel() for axis in figure.axes] == ["English bits per byte"] * 2
+    values = curves(figure.axes[0])[0].get_ydata().tolist()
+    assert values == pytest.approx([1, 1 + 1 / 6, 1 + 1 / 3, 1.5])
+
+
+def test_curves_over_tokens_stand_at_millions_of_them(two_strategies, monkeypatch):
+    by_step, _ = drawn(monkeypatch, two_strategies, metrics=["loss"])
+    by_token, _ = drawn(monkeypatch, two_strategies, metrics=["loss"], over="tokens")
+    steps, tokens = (curves(figure.axes[0])[0].get_xdata() for figure in (by_step, by_token))
+    assert steps.tolist() == [1, 2, 3, 4, 5, 6]
+    assert tokens.tolist() == pytest.approx([512 * step / 1e6 for step in range(1, 7)])
+    assert by_token.axes[0].get_xlabel() == "training tokens, in millions"
+
+
+def test_source_models_have_panels_of_their_own(two_strategies, monkeypatch):
+    cell = ("n", "te-made", "small", "mean", "a-clm-64", 0)
+    two_strategies.record(cell, "perplexity", "perplexity", {"bits_per_byte": 1.0})
+    two_strategies.trained(cell, 2.0, 1.0, steps=6)
+    figure, _ = drawn(monkeypatch, two_strategies, metrics=["loss"])
+    titles = [axis.get_title(loc="left") for axis in figure.axes]
+    assert titles == ["Telugu, m", "Greek, m", "Telugu, n"]

@@ -4,10 +4,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from lexigraft.errors import UserError
+from lexigraft.training.computation import Computation
 from lexigraft.training.journal import HeldOut, Journal, StepLog
 from lexigraft.training.likelihood import Likelihood
+
+COMPUTATION = Computation(torch.nn.Identity())
 
 
 @pytest.fixture
@@ -17,7 +21,7 @@ def journal(tmp_path):
 
 def heldout(journal, nats=8.0, steps=10, points=1):
     score = Likelihood(nats=nats, tokens=4, bytes=4, characters=4)
-    return HeldOut(journal, lambda: score, steps=steps, points=points, name="a/b")
+    return HeldOut(journal, lambda model: score, steps=steps, points=points, name="a/b")
 
 
 def test_resuming_drops_later_lines_and_a_half_written_one(journal):
@@ -43,20 +47,20 @@ def test_a_log_that_is_not_there_has_no_lines(journal):
 def test_heldout_points_lie_at_the_ends_and_equally_between(journal, steps, points, expected):
     curve = heldout(journal, steps=steps, points=points)
     for step in range(steps + 1):
-        curve.look(step, 0)
+        curve.look(step, 0, COMPUTATION)
     assert [line["step"] for line in journal.lines("heldout")] == expected
 
 
 def test_a_point_that_was_logged_is_not_scored_again(journal):
-    heldout(journal, nats=8.0).look(0, 0)
-    heldout(journal, nats=9.0).look(0, 0)
+    heldout(journal, nats=8.0).look(0, 0, COMPUTATION)
+    heldout(journal, nats=9.0).look(0, 0, COMPUTATION)
     (line,) = journal.lines("heldout")
     assert line["perplexity"] == pytest.approx(np.exp(2))
 
 
 def test_a_heldout_likelihood_that_is_not_finite_stops_the_run(journal):
     with pytest.raises(UserError, match="a/b: the held-out likelihood is nan after step 5"):
-        heldout(journal, nats=float("nan")).look(5, 0)
+        heldout(journal, nats=float("nan")).look(5, 0, COMPUTATION)
 
 
 @pytest.mark.parametrize(

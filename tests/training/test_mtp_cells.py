@@ -17,7 +17,7 @@ from lexigraft.training import train as training
 from lexigraft.training.boundaries import encode
 from lexigraft.training.data import Sequences, pack, visiting_order
 from lexigraft.training.journal import Journal
-from lexigraft.training.mtp import new_extra_head
+from lexigraft.training.objectives.mtp import Mtp, new_extra_head
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import prepare
@@ -70,7 +70,7 @@ def by_hand(job, model, tokenizer, start):
         for step in range(steps):
             nats, counts = [0.0, 0.0], [0, 0]
             for index in order[4 * step : 4 * step + 4]:
-                ids = torch.tensor(blocks[int(index)].tolist())
+                ids = torch.tensor(blocks[int(index)].tokens.tolist())
                 hidden = body(input_ids=ids[None]).last_hidden_state[0]
                 for which, layer in enumerate((head, extra)):
                     chosen = layer(hidden).log_softmax(-1)[: -1 - which]
@@ -134,7 +134,7 @@ def test_the_heldout_curve_is_that_of_the_next_token(train):
 def test_how_many_sequences_fit_the_memory_does_not_change_the_step(train, monkeypatch, limit):
     settings = {**SHARED, "phases": [LAYERS], "epochs": 0.5}
     alone = steps_of(train(settings))
-    monkeypatch.setitem(sys.modules["lexigraft.training.phase"].MICRO_BATCH_ROWS, "cpu", limit)
+    monkeypatch.setitem(sys.modules["lexigraft.training.phase"].MICRO_BATCH_TOKENS, "cpu", limit)
     for line, other in zip(steps_of(train(settings)), alone, strict=True):
         for name in ("loss", "next_loss", "after_next_loss"):
             assert line[name] == pytest.approx(other[name], 1e-4)
@@ -193,7 +193,8 @@ def test_a_phase_that_does_not_train_the_head_leaves_the_second_one_too(tiny_lla
     text = pack([list(range(50)) * 2], 16)
     run_phase(
         model, strategy.phases[0], strategy, Sequences(text, np.arange(6)),
-        seed=0, folder=tmp_path, checkpoint=None, callbacks=[], extra_head=extra,
+        seed=0, folder=tmp_path, checkpoint=None, callbacks=[],
+        objective=Mtp(extra, as_head=True, trained=False),
     )  # fmt: skip
     assert torch.equal(extra.weight, before)
     assert not any("extra" in name for name, _ in model.named_parameters())

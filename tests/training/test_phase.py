@@ -7,26 +7,23 @@ from transformers import Gemma2Config, Gemma2ForCausalLM, TrainerCallback
 
 from lexigraft.training import phase
 from lexigraft.training.data import Sequences, pack
-from lexigraft.training.mtp import new_extra_head
+from lexigraft.training.objectives.mtp import Mtp, new_extra_head
 from lexigraft.training.phase import micro_batch, run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import prepare
 
 
 @pytest.mark.parametrize(
-    ("batch", "rows", "vocabulary", "device", "expected"),
+    ("batch", "length", "device", "expected"),
     [
-        (8, 512, 32_000, "cuda", 8),  # 8,192 rows would hold 16
-        (8, 2048, 32_000, "cuda", 4),  # next tokens of Llama 2
-        (8, 4096, 32_000, "cuda", 2),  # and tokens after next
-        (8, 512, 256_000, "cuda", 2),  # 2**28 numbers are 1,048 rows of Gemma 2
-        (8, 1024, 256_000, "cuda", 1),
-        (8, 2048, 49_152, "cpu", 1),  # at least one, however long
-        (6, 100, 50, "cpu", 3),  # 5 would fit, but do not divide 6
+        (8, 512, "cuda", 8),  # 8,192 tokens would hold 16
+        (8, 2048, "cuda", 4),
+        (8, 2048, "cpu", 1),  # at least one, however long
+        (6, 100, "cpu", 5),  # the other pass has one; see `passes.deal`
     ],
 )
-def test_a_pass_holds_as_many_sequences_as_logits_allow(batch, rows, vocabulary, device, expected):
-    assert micro_batch(batch, rows, vocabulary, device) == expected
+def test_a_pass_holds_as_many_sequences_as_its_tokens_allow(batch, length, device, expected):
+    assert micro_batch(batch, length, device) == expected
 
 
 class Losses(TrainerCallback):
@@ -48,7 +45,11 @@ def first_losses(model, batch_sequences, folder, **phase_settings):
         model, strategy.phases[0], strategy,
         Sequences(pack([list(range(50)) * 2], 16), np.arange(4)),
         seed=0, folder=folder, checkpoint=None, callbacks=[losses],
-        extra_head=new_extra_head(model, "copied", 0),
+        objective=Mtp(
+            new_extra_head(model, "copied", 0),
+            as_head=strategy.phases[0].extra_logits == "as-head",
+            trained=True,
+        ),
     )  # fmt: skip
     return losses.seen[0]
 
@@ -71,7 +72,7 @@ def test_raw_extra_logits_give_another_second_loss_where_the_model_caps_its_own(
 def test_the_loss_is_a_mean_over_the_step_whatever_the_model_knows_of_passes(
     tiny_llama, tmp_path, monkeypatch
 ):
-    monkeypatch.setitem(phase.MICRO_BATCH_ROWS, "cpu", 32)  # a sequence of 16 tokens a pass
+    monkeypatch.setitem(phase.MICRO_BATCH_TOKENS, "cpu", 32)  # a sequence of 16 tokens a pass
     model = tiny_llama(50)
     model.accepts_loss_kwargs = False  # as old architectures: the Trainer would scale by itself
     next_loss, after_next_loss, loss = first_losses(model, 4, tmp_path)

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from lexigraft.errors import UserError
-from lexigraft.training.settings import Curve, Lora, read_strategy
+from lexigraft.training.settings import Curve, Lora, read_strategy, samples_of
 
 PHASE = {"trainable": ["embeddings", "head", "lora"], "length": 512}
 REGISTRY = Path(__file__).resolve().parents[2] / "config" / "strategies.yaml"
@@ -67,7 +67,51 @@ def test_the_registry_holds_the_paper_s_strategies():
         for phase in phases:
             assert (phase.objective, phase.length) == (objective, length), name
             assert (phase.extra_head, phase.extra_logits) == (extra_head, "as-head"), name
-    assert named.keys() == {"none", "2x2ls-mtp-512-as-published"}
+    assert {"none", "2x2ls-mtp-512-as-published"} <= named.keys()
+
+
+def test_alma_trains_the_whole_model_on_the_corpus_and_then_on_parallel_sentences():
+    # Paper 001, §3.4; the values are those of Xu et al. (2024).
+    strategy = read_strategy(yaml.safe_load(REGISTRY.read_text())["strategies"]["alma"])
+    assert [(p.trainable, p.data, p.share) for p in strategy.phases] == [
+        (("all",), {"monolingual": 1.0}, 0.5),
+        (("all",), {"parallel": 1.0}, 0.5),
+    ]
+    assert {(p.length, p.learning_rate) for p in strategy.phases} == {(512, 2e-5)}
+    assert (strategy.batch_sequences, strategy.warmup, strategy.epochs) == (256, 0.01, 2)
+
+
+def test_a_name_alone_is_all_of_a_phase_s_text():
+    assert read_strategy({"phases": [PHASE]}).phases[0].data == {"monolingual": 1.0}
+    (phase,) = read_strategy({"phases": [{**PHASE, "data": "tasks"}]}).phases
+    assert phase.data == {"tasks": 1.0}
+
+
+def test_several_texts_keep_their_order_and_shares():
+    data = {"tasks": 0.15, "monolingual": 0.85}
+    (phase,) = read_strategy({"phases": [{**PHASE, "data": data}]}).phases
+    assert list(phase.data.items()) == [("tasks", 0.15), ("monolingual", 0.85)]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"monolingual": 0.85, "tasks": 0.1}, "shares add up to 0.95; they must add up to 1"),
+        ({}, "shares add up to 0"),
+        ({"monolingual": 1.5, "tasks": -0.5}, r"data\.monolingual: share is 1.5"),
+        ({"monolingual": "half", "tasks": 0.5}, r"data\.monolingual: share is 'half'"),
+        (["monolingual"], r"phases\[0\]\.data: must be a mapping"),
+    ],
+)
+def test_shares_that_cannot_be_are_named(data, message):
+    with pytest.raises(UserError, match=message):
+        read_strategy({"phases": [{**PHASE, "data": data}]})
+
+
+def test_the_samples_of_a_strategy_are_named_once():
+    phases = [PHASE, {**PHASE, "data": "b"}, {**PHASE, "data": {"monolingual": 0.5, "a": 0.5}}]
+    assert samples_of({"phases": [*phases, {**PHASE, "data": "b"}]}) == ["b", "a"]
+    assert samples_of({"phases": []}) == []
 
 
 @pytest.mark.parametrize("name", yaml.safe_load(REGISTRY.read_text())["strategies"])
@@ -92,7 +136,10 @@ def test_every_strategy_of_the_registry_can_be_read(name):
         ({"phases": [{**PHASE, "trainable": ["all", "head"]}]}, "'all' already holds"),
         ({"phases": [{**PHASE, "trainable": ["lora", {"layers": [0]}]}]}, "phase of their own"),
         ({"phases": [PHASE, PHASE]}, "add up to 2"),
-        ({"phases": [{**PHASE, "objective": "rtd"}]}, "is 'rtd'; it must be one of clm, mtp"),
+        (
+            {"phases": [{**PHASE, "objective": "rtd"}]},
+            "is 'rtd'; it must be one of clm, distill, mlm, mtp",
+        ),
         ({"phases": [{**PHASE, "extra_head": "random"}]}, "take out 'extra_head'"),
         ({"phases": [{**PHASE, "objective": "clm", "extra_logits": "raw"}]}, "'extra_logits'"),
         ({"phases": [{**PHASE, "objective": "mtp", "extra_head": "zero"}]}, "of copied, random"),

@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from lexigraft.errors import UserError
 from lexigraft.training.data import Sequences, pack
+from lexigraft.training.objectives.clm import Clm
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.store import load_cell, put_tensors, save_cell
@@ -44,7 +45,7 @@ def trained_cell(workshop):
         folder = Path(job["outputs"]["folder"])
         run_phase(
             model, strategy.phases[0], strategy, text, seed=1, folder=folder / "checkpoints",
-            checkpoint=None, callbacks=[],
+            checkpoint=None, callbacks=[], objective=Clm(),
         )  # fmt: skip
         with torch.no_grad():
             logits = model.eval()(TOKENS).logits

@@ -2,14 +2,12 @@
 
 import json
 import math
-import os
 import runpy
-import signal
-import subprocess
 import sys
-import time
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -105,7 +103,7 @@ def by_hand(job, model, tokenizer):
         for step in range(steps):
             total, count = 0.0, 0
             for index in order[4 * step : 4 * step + 4]:
-                ids = torch.tensor(blocks[int(index)].tolist())[None]
+                ids = torch.tensor(blocks[int(index)].tokens.tolist())[None]
                 logits = model(input_ids=ids).logits[0, :-1]
                 total += torch.nn.functional.cross_entropy(logits, ids[0, 1:], reduction="sum")
                 count += ids.shape[1] - 1
@@ -154,7 +152,7 @@ def test_every_phase_has_a_schedule_of_its_own(train):
 def test_how_many_sequences_fit_the_memory_does_not_change_the_step(train, monkeypatch, limit):
     settings = {**SHARED, "phases": [LAYERS], "epochs": 0.5}
     alone = log_of(train(settings), "step")
-    monkeypatch.setitem(sys.modules["lexigraft.training.phase"].MICRO_BATCH_ROWS, "cpu", limit)
+    monkeypatch.setitem(sys.modules["lexigraft.training.phase"].MICRO_BATCH_TOKENS, "cpu", limit)
     steps = log_of(train(settings), "step")
     assert [line["tokens"] for line in steps] == [line["tokens"] for line in alone]
     assert [line["loss"] for line in steps] == pytest.approx([line["loss"] for line in alone], 1e-4)
@@ -219,30 +217,31 @@ def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(
     ]
 
 
-def test_a_run_killed_without_warning_ends_like_one_that_was_not(workshop, tmp_path):
-    job = workshop().job({**SHARED, "phases": MTP, "epochs": 4})
+def test_a_run_that_diverges_stops_with_one_line(train):
+    with pytest.raises(UserError, match=r"tiny/te/.*: the loss is .* at step \d+; lower learning"):
+        train({**SHARED, "phases": [LORA], "learning_rate": 1e30})
+
+
+def test_documents_that_are_apart_are_learned_as_if_each_came_alone(workshop, without_bos):
+    from transformers import AutoModelForCausalLM
+
+    place = workshop()
+    job = place.job({**SHARED, "packing": "apart", "phases": [LAYERS]})
     train_cell(job)
-    whole = tensors_of(folder_of(job))
-    (tmp_path / "job.json").write_text(json.dumps(job))
-    code = (
-        "import json, sys\n"
-        "from lexigraft.training.checkpoints import SavePolicy\n"
-        "from lexigraft.training.train import train_cell\n"
-        "train_cell(json.load(open(sys.argv[1])), SavePolicy(0, 0))\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    run = subprocess.Popen([sys.executable, "-c", code, tmp_path / "job.json"], env=environment)
-    deadline = time.monotonic() + 120
-    while run.poll() is None and time.monotonic() < deadline:
-        if len(list(folder_of(job).glob("checkpoints/*/phase-1/checkpoint-*"))):
-            run.send_signal(signal.SIGKILL)
-            break
-        time.sleep(0.005)
-    assert run.wait() == -signal.SIGKILL
-    train_cell(job)
-    card = json.loads((folder_of(job) / "card.json").read_text())
-    assert 0 < card["resumed_from_step"] < card["steps"]
-    assert same_bits(tensors_of(folder_of(job)), whole)
+    sentences = (place.corpus / "train.txt").read_text("utf-8").split("\n")[:-1]
+    blocks = pack(encode(without_bos, sentences), 32, apart=True)
+    model = AutoModelForCausalLM.from_pretrained(place.source)
+    total, count = 0.0, 0
+    for index in visiting_order(len(blocks), 1, (0, 1), job["seed"])[:4]:
+        block = blocks[int(index)]
+        begins = [*np.flatnonzero(block.positions == 0), len(block.tokens)]
+        for begin, end in pairwise(begins):
+            ids = torch.tensor(block.tokens[begin:end].tolist())[None]
+            nats = torch.nn.functional.cross_entropy(
+                model(input_ids=ids).logits[0, :-1], ids[0, 1:], reduction="sum"
+            )
+            total, count = total + nats.item(), count + len(ids[0]) - 1
+    assert log_of(folder_of(job), "step")[0]["loss"] == pytest.approx(total / count, rel=1e-5)
 
 
 def test_a_job_with_other_settings_starts_from_the_beginning(workshop, monkeypatch):

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 from transformers import TrainerCallback
 
 from lexigraft.errors import UserError
 from lexigraft.training.data import Sequences, pack
+from lexigraft.training.objectives.clm import Clm
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import (
@@ -121,6 +123,36 @@ def test_the_stack_of_layers_is_found_under_another_architecture_s_names():
     }
 
 
+def flops_of_a_step(model, *trainable):
+    """Multiplications and additions of a forward and backward pass over 3 sequences of 20."""
+    prepare(model, phase(*trainable))
+    ids = torch.arange(60).view(3, 20) % 50
+    with FlopCounterMode(display=False) as counter:
+        Clm().losses(model.train(), {"input_ids": ids, "labels": ids}).sum().backward()
+    return counter.get_total_flops()
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_frozen_layers_compute_no_gradients_of_their_weights(tiny_llama, tied):
+    model = tiny_llama(50, tied=tied)
+    frozen = [p.numel() for name, p in model.named_parameters() if name in in_layers(model, 1, 2)]
+    weights = sum(size for size in frozen if size > 32)  # norms are no matrices
+    saved = flops_of_a_step(model, "all") - flops_of_a_step(
+        model, "embeddings", "head", {"layers": [0, -1]}
+    )
+    assert saved == 2 * 60 * weights
+
+
+def test_below_the_lowest_trained_parameter_nothing_is_computed_backwards(tiny_llama):
+    model = tiny_llama(50, tied=False)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model(torch.arange(60).view(3, 20) % 50)
+    forward = counter.get_total_flops()
+    head = 2 * 32 * 50  # of a position
+    # The head multiplies 57 positions for the loss and 57 for its gradient, and 3 to begin with.
+    assert flops_of_a_step(model, "head") == forward + (2 * 57 + 3 - 60) * head
+
+
 def test_a_layer_that_is_not_there_is_named(tiny_llama):
     with pytest.raises(UserError, match="layer 4 of a model with 4 layers"):
         prepare(tiny_llama(50), phase({"layers": [4]}))
@@ -143,10 +175,10 @@ def test_merged_adapters_compute_what_they_did_beside_the_weights(tiny_llama):
 
 class Spy(TrainerCallback):
     def on_pre_optimizer_step(self, args, state, control, model=None, **kwargs):
-        self.with_gradient = {n for n, p in model.named_parameters() if p.grad is not None}
+        self.with_gradient = {n for n, p in model.model.named_parameters() if p.grad is not None}
 
     def on_train_end(self, args, state, control, model=None, optimizer=None, **kwargs):
-        names = {id(parameter): name for name, parameter in model.named_parameters()}
+        names = {id(parameter): name for name, parameter in model.model.named_parameters()}
         self.with_state = {names[id(parameter)] for parameter in optimizer.optimizer.state}
 
 
@@ -170,6 +202,7 @@ def test_training_moves_all_that_is_unfrozen_and_nothing_else(
     run_phase(
         model, strategy.phases[0], strategy, Sequences(text, np.arange(6)), seed=0,
         folder=tmp_path, checkpoint=None, callbacks=[spy],
+        objective=Clm(),
     )  # fmt: skip
     moved = {n for n, p in model.named_parameters() if not torch.equal(p, before[n])}
     assert moved == spy.with_gradient == spy.with_state == expected

@@ -35,19 +35,19 @@ def job(smollm2_folder_tiny, telugu, tmp_path):
     }  # fmt: skip
 
 
-def test_it_writes_a_tokenizer_its_description_and_its_card(job, telugu):
+def test_it_writes_a_tokenizer_its_description_and_its_card(job, smollm2_cut):
     from transformers import AutoTokenizer
 
     folder, described, card = run("expand_vocabulary", job)
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    assert len(tokenizer) == described["size"] == 49_152 + 60
+    assert len(tokenizer) == described["size"] == len(smollm2_cut) + 60
     assert described["mode"] == "expand"
     assert card["new_tokens"] == 60 and card["reachable_share"] == 1
     assert card["train_fertility_after"] < card["train_fertility_before"]
     assert set(card["files"]) >= {"tokenizer.json", "tokenizer_config.json", "vocabulary.json"}
 
 
-def test_a_trained_vocabulary_lists_the_tokens_that_the_source_lacks(job, smollm2_tokenizer):
+def test_a_trained_vocabulary_lists_the_tokens_that_the_source_lacks(job, smollm2_cut):
     from transformers import AutoTokenizer
 
     job["settings"] = {"mode": "replace", "family": "sentencepiece-unigram", "size": 600}
@@ -55,7 +55,7 @@ def test_a_trained_vocabulary_lists_the_tokens_that_the_source_lacks(job, smollm
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert len(tokenizer) == described["size"] == 600
     assert (described["mode"], described["family"]) == ("replace", "Unigram")
-    assert described["source_size"] == 49_152
+    assert described["source_size"] == len(smollm2_cut)
     new = {token["token"] for token in described["new_tokens"]}
     assert card["new_tokens"] == len(new) == 600 - card["shared_tokens"]
     # All that is special is the source's, every byte too, and Latin letters; Telugu words are not.
@@ -65,7 +65,7 @@ def test_a_trained_vocabulary_lists_the_tokens_that_the_source_lacks(job, smollm
     assert set(card["files"]) >= {"tokenizer.json", "tokenizer.model", "vocabulary.json"}
 
 
-def test_a_vocabulary_is_taken_from_a_folder(job, mistral_tokenizer, tmp_path):
+def test_a_vocabulary_is_taken_from_a_folder(job, smollm2_cut, mistral_tokenizer, tmp_path):
     from transformers import AutoTokenizer
 
     mistral_tokenizer.save_pretrained(tmp_path / "other")
@@ -77,5 +77,5 @@ def test_a_vocabulary_is_taken_from_a_folder(job, mistral_tokenizer, tmp_path):
     # "▁the" is "Ġthe", and the end of a text is the end of a text.
     new = {token["token"] for token in described["new_tokens"]}
     assert not {"▁the", "</s>"} & new
-    assert 10_000 < described["shared"] == card["shared_tokens"]
+    assert 0.9 * len(smollm2_cut) < described["shared"] == card["shared_tokens"]
     assert card["commit"] is None

@@ -4,13 +4,14 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import yaml
+
+from tests import warm
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PARTS = ("Snakefile", "workflow", "config", "lexigraft", "scripts", "profiles")
@@ -21,6 +22,11 @@ class Checkout:
     """A copy of the project in a folder of its own, with a config to run."""
 
     folder: Path
+
+    @property
+    def python(self) -> str:
+        """What runs Snakemake and its jobs: see tests/warm.py."""
+        return warm.python()
 
     @property
     def config(self) -> dict:
@@ -45,7 +51,8 @@ class Checkout:
         path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
     def command(self, *arguments: str) -> list[str]:
-        snakemake = [sys.executable, "-m", "snakemake", "--configfile", "study.yaml"]
+        """Snakemake on the study; it runs its jobs with the same Python."""
+        snakemake = [self.python, "-m", "snakemake", "--configfile", "study.yaml"]
         return [*snakemake, "--cores", "2", *arguments]
 
     def environment(self) -> dict[str, str]:
@@ -108,6 +115,20 @@ def texts(tmp_path_factory, parallel_telugu, greek, english) -> Path:
     pairs = [f"{source}\t{target}" for source, target in zip(english, greek, strict=False)]
     (folder / "greek.tsv").write_text("\n".join(pairs) + "\n", encoding="utf-8")
     return folder
+
+
+@pytest.fixture(scope="session")
+def word_files(tmp_path_factory) -> dict[str, str]:
+    """A language's word vectors, those of English and a dictionary, by their keys."""
+    folder = tmp_path_factory.mktemp("words")
+    files = {  # single letters: the pre-tokenizer cuts words at vowel signs
+        "word_vectors": ("te.vec", "3 2\nక 1 0\nన 0 1\nర 1 1\n"),
+        "english_word_vectors": ("en.vec", "3 2\nthe 0 1\nof -1 0\nand -1 1\n"),
+        "dictionary": ("te.txt", "the\tక\nof\tన\npage\tపేజీ\nname\tపేరు\n"),
+    }
+    for name, content in files.values():
+        (folder / name).write_text(content, encoding="utf-8")
+    return {key: str(folder / name) for key, (name, _) in files.items()}
 
 
 @pytest.fixture(scope="session")

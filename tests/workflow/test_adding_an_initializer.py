@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -47,7 +46,7 @@ def test_the_method_is_one_file_of_under_forty_lines():
 def test_the_test_of_the_page_passes(followed):
     (test,) = [file for file in blocks() if file.startswith("tests/")]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test],
+        [followed.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", test],
         cwd=followed.folder, env={**os.environ, "PYTHONPATH": str(followed.folder)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -1,6 +1,4 @@
-"""Records of alignment: made where the report shows them, by the real rule."""
-
-import json
+"""Records of alignment: made where the report shows them."""
 
 import pytest
 
@@ -24,20 +22,6 @@ def test_alignment_is_measured_only_where_the_report_shows_it(miniature):
     expected = [f"results/evaluation/tiny/{place}/record.json" for place in places]
     assert study.report_inputs()["alignment"] == expected
     assert set(expected) <= set(study.report_dependencies())
-
-
-def test_the_rule_makes_the_record_and_the_report_waits_for_it(checkout):
-    checkout.change(lambda config: config.update(report=SHOWN, alignment={"sentences": 5}))
-    record = "results/evaluation/tiny/telugu/expand-50/align/alignment/all-seeds/record.json"
-    result = checkout.snakemake(record)
-    assert result.returncode == 0, result.stdout + result.stderr
-    found = json.loads((checkout.folder / record).read_text())
-    assert found["details"]["sentences"] == 5
-    assert 0 < found["metrics"]["bleu_1"] <= 100
-    assert {job for job in checkout.planned() if "aligns" in job} == {
-        "Measuring how multivariate aligns telugu expand-50 (seed-0)",
-        "Measuring how align aligns greek expand-50 (all-seeds)",
-    }
 
 
 def test_an_encoder_in_a_package_is_fetched_with_it(miniature):

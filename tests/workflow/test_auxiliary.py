@@ -1,6 +1,6 @@
 """Auxiliaries in the real Snakefile: refused before the first job, made once, stale alone."""
 
-import json
+from collections.abc import Iterator
 from copy import deepcopy
 
 import pytest
@@ -9,20 +9,17 @@ from lexigraft import UserError
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.configuration import load_registries, resolve
 
-FASTTEXT = "Training fasttext on telugu expand-50 of tiny"
-FOCUS = {
-    "Initializing telugu expand-50 by focus (all-seeds)",
-    "Training telugu expand-50 focus none seed 0",
-    "Evaluating perplexity of telugu expand-50 focus none seed 0",
-}
+
+def untrained(miniature: dict, *initializers: str) -> dict:
+    """The miniature with Telugu cells of some initializers alone, untrained."""
+    config = deepcopy(miniature)
+    cells = {**config["cells"][1], "initializers": [*initializers], "strategies": ["none"]}
+    return {**config, "cells": [cells], "run_tasks": {"perplexity": {}}}
 
 
 @pytest.fixture
 def config(miniature) -> dict:
-    """The miniature with Telugu cells of focus and of align alone, untrained."""
-    config = deepcopy(miniature)
-    cells = {**config["cells"][1], "initializers": ["focus", "align"], "strategies": ["none"]}
-    return {**config, "cells": [cells], "run_tasks": {"perplexity": {}}}
+    return untrained(miniature, "focus", "align")
 
 
 def refused(config) -> str:
@@ -103,50 +100,53 @@ def test_languages_without_word_vectors_are_fine_where_nothing_reads_them(config
     assert resolve(config, load_registries())["languages"]["telugu"]["word_vectors"] is None
 
 
-@pytest.fixture
-def finished(tmp_path, config) -> Checkout:
-    """A study with focus cells whose outputs are all there and up to date."""
-    copy = copy_project(tmp_path / "project")
-    (copy.folder / "te.vec").write_text("1 1\nx 1\n")
-    config["cells"][0]["initializers"].append("focus-word")
-    config["languages"]["telugu"]["word_vectors"] = "te.vec"
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, miniature, word_files) -> Checkout:
+    """A study of cells that read auxiliaries, whose outputs are all there and up to date."""
+    copy = copy_project(tmp_path_factory.mktemp("auxiliary") / "project")
+    config = untrained(miniature, "align", "focus", "focus-word", "wechsel")
+    config["languages"]["telugu"] |= word_files
     copy.config = config
     copy.pretend_finished()
     return copy
 
 
-def test_a_change_reruns_the_vectors_it_concerns_and_what_reads_them(finished):
-    def settings(config):
-        config["auxiliary"] = {"fasttext": {"epochs": 4}}
-
-    before = finished.config
-    finished.change(settings)
-    assert finished.planned() == FOCUS | {FASTTEXT, "report"}
-    finished.config = before
-    (finished.folder / "other.vec").write_text("1 1\ny 1\n")
-    finished.change(lambda config: config["languages"]["telugu"].update(word_vectors="other.vec"))
-    word = {message.replace("by focus ", "by focus-word ") for message in FOCUS}
-    word = {message.replace(" focus none", " focus-word none") for message in word}
-    reading = "Reading word-vectors of telugu for expand-50 of tiny"
-    assert finished.planned() == word | {reading, "report"}
+@pytest.fixture
+def study(finished) -> Iterator[Checkout]:
+    """The finished study, whose config a test may change."""
+    config = finished.config
+    yield finished
+    finished.config = config
 
 
-def test_auxiliaries_of_the_source_are_made_of_its_own_tokenizer(checkout, config):
-    both = {"target": "small", "source": "small"}
-    config["auxiliary"] = {
-        "small": {"kind": "glove", "dimensions": 4, "epochs": 1, "minimum_count": 2, "window": 3}
+def after(initializer: str) -> set[str]:
+    """Messages of an initializer's jobs and of what reads it."""
+    return {
+        f"Initializing telugu expand-50 by {initializer} (all-seeds)",
+        f"Training telugu expand-50 {initializer} none seed 0",
+        f"Evaluating perplexity of telugu expand-50 {initializer} none seed 0",
+        "report",
     }
-    config["cells"][0]["initializers"] = ["unifyvocab"]
-    config["initializers"] = {"unifyvocab": {"auxiliary": both, "options": {"anchors": 20}}}
-    checkout.config = config
-    card = "results/initialization/tiny/telugu/expand-50/unifyvocab/all-seeds/card.json"
-    result = checkout.snakemake(card)
-    assert result.returncode == 0, result.stderr
-    found = json.loads((checkout.folder / card).read_text())
-    sizes = {}
-    for role, vocabulary in (("target", "expand-50"), ("source", "source")):
-        folder = f"results/auxiliary/tiny/telugu/{vocabulary}/small"
-        assert found["job"]["inputs"]["auxiliary"][role] == folder
-        sizes[role] = json.loads((checkout.folder / folder / "card.json").read_text())["tokens"]
-    assert sizes["target"] == sizes["source"] + 50
-    assert found["statistics"]["anchors"] == 20
+
+
+def reading(auxiliary: str) -> str:
+    return f"Reading {auxiliary} of telugu for expand-50 of tiny"
+
+
+def test_other_settings_rerun_the_vectors_they_concern_and_what_reads_them(study):
+    study.change(lambda config: config.update(auxiliary={"fasttext": {"epochs": 4}}))
+    fasttext = "Training fasttext on telugu expand-50 of tiny"
+    assert study.planned() == after("focus") | {fasttext}
+
+
+def test_other_word_vectors_are_read_and_aligned_anew(study):
+    (study.folder / "other.vec").write_text("1 1\ny 1\n")
+    study.change(lambda config: config["languages"]["telugu"].update(word_vectors="other.vec"))
+    read = {reading("word-vectors"), reading("aligned-word-vectors")}
+    assert study.planned() == after("focus-word") | after("wechsel") | read
+
+
+def test_another_dictionary_makes_the_targets_vectors_anew_and_no_texts(study):
+    (study.folder / "other.txt").write_text("and\tర\n", encoding="utf-8")
+    study.change(lambda config: config["languages"]["telugu"].update(dictionary="other.txt"))
+    assert study.planned() == after("wechsel") | {reading("aligned-word-vectors")}

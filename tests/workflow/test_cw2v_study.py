@@ -2,9 +2,10 @@
 
 import pytest
 
+from workflow.cells import Cell
 from workflow.checks import check_local_files
 from workflow.configuration import ROOT, load_registries, read_yaml, resolve
-from workflow.grid import Cell, Study
+from workflow.grid import Study
 
 PAPER = [
     "cw2v-dictionary",
@@ -52,7 +53,15 @@ def test_the_settings_are_the_papers(study):
     strategy = study.config["strategies"]["cpt"]
     assert (strategy["epochs"], strategy["learning_rate"], strategy["warmup"]) == (1, 5e-5, 0.1)
     assert strategy["schedule"] == "linear"
+    assert strategy["checkpoints"] == 5  # Figure 3
     assert strategy["phases"][0]["length"] == 2048
+
+
+def test_checkpoints_are_scored_beside_the_ends(study):
+    wanted = [f"/{name}/cpt/seed-0/perplexity/run-0/checkpoint-{number}/" for name in PAPER
+              for number in (1, 2, 3, 4)]  # fmt: skip
+    records = study.checkpoint_records()
+    assert all(any(part in record for record in records) for part in wanted)
 
 
 def test_every_language_but_english_brings_its_dictionary(study, mini):

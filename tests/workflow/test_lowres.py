@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 from collections import Counter
 from itertools import product
 
@@ -11,9 +10,10 @@ import pytest
 from lexigraft.errors import UserError
 from lexigraft.report.items import read_items
 from tests.workflow.conftest import copy_project
+from workflow.cells import Cell
 from workflow.checks import check_local_files
 from workflow.configuration import ROOT, load_registries, read_yaml, resolve
-from workflow.grid import Cell, Study
+from workflow.grid import Study
 
 LLAMA_2, LLAMA_3, GEMMA_2 = "llama-2-7b", "llama-3-8b", "gemma-2-9b"
 TEN = ("ar", "my", "de", "el", "hi", "ja", "si", "sw", "te", "th")
@@ -128,12 +128,11 @@ def test_revisions_are_commits_and_memory_holds_the_float32_weights(lowres):
         assert 2 * count < source["resources"]["evaluation_mb"] * 1e6
 
 
-@pytest.mark.parametrize("profile", [[], ["--profile", "profiles/slurm"]], ids=["here", "slurm"])
-def test_snakemake_plans_them_before_any_data_is_there(profile, tmp_path):
+def test_snakemake_plans_them_for_a_cluster_before_any_data_is_there(tmp_path):
     checkout = copy_project(tmp_path / "project")
-    study = ["--configfile", "config/studies/lowres.yaml"]
+    study = ["--profile", "profiles/slurm", "--configfile", "config/studies/lowres.yaml"]
     plan = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--dry-run", *profile, *study],
+        [checkout.python, "-m", "snakemake", "--dry-run", *study],
         cwd=checkout.folder, env=checkout.environment(), capture_output=True, text=True,
         check=False,
     )  # fmt: skip

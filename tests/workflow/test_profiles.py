@@ -2,15 +2,12 @@
 
 import re
 import subprocess
-import sys
-
-from tests.workflow.conftest import REPOSITORY
 
 
 def snakemake(checkout, *arguments: str) -> str:
     """The output of a run that must succeed, on the checkout's own default config."""
     result = subprocess.run(
-        [sys.executable, "-m", "snakemake", *arguments],
+        [checkout.python, "-m", "snakemake", *arguments],
         cwd=checkout.folder,
         env=checkout.environment(),
         capture_output=True,
@@ -35,9 +32,3 @@ def test_lint_finds_nothing_but_the_one_pinned_environment(checkout):
     """One environment for all is made by make, so a conda environment per rule means nothing."""
     lints = set(re.findall(r"^\s+\* (.*)$", snakemake(checkout, "--lint"), flags=re.MULTILINE))
     assert lints == {"Specify a conda environment or container for each rule.:"}
-
-
-def test_the_rules_are_formatted(checkout):
-    command = [sys.executable, "-m", "snakefmt", "--check", "Snakefile", "workflow/rules"]
-    result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from lexigraft.report.items import DEFAULT
 from tests.workflow.conftest import Checkout, copy_project
 
 TELUGU = "telugu expand-50"
@@ -56,10 +57,6 @@ def study(finished, tmp_path) -> Checkout:
     return Checkout(tmp_path / "project")
 
 
-def test_nothing_runs_when_nothing_changed(study):
-    assert study.planned() == set()
-
-
 def test_nothing_runs_in_a_copy_whose_files_are_all_new_to_the_clock(study):
     for part in ("Snakefile", "workflow", "config", "lexigraft", "scripts"):
         for path in [study.folder / part, *(study.folder / part).rglob("*")]:
@@ -91,10 +88,19 @@ def test_the_code_of_one_initializer_reruns_that_initializer_and_what_follows(st
     assert study.planned() == ALIGN | GREEK | expected
 
 
-def test_a_docstring_and_a_comment_rerun_nothing(study):
+def test_a_docstring_a_comment_and_an_unused_registry_entry_rerun_nothing(study):
     study.edit("lexigraft/initialization/methods/align.py", '"""', '"""Said otherwise. ')
     study.edit("lexigraft/provenance.py", '"""', '# A comment.\n"""Said otherwise. ')
+    study.edit("config/vocabularies.yaml", "expand-1k:", "expand-2k:")
     assert study.planned() == set()
+
+
+def test_more_gpus_train_no_cell_again(study):
+    def change(config):
+        config["sources"]["tiny"]["resources"] = {"training_gpus": 4, "training_sharded": True}
+
+    study.change(change)
+    assert study.planned() == {"report"}  # which lists the sources' settings
 
 
 def test_code_that_every_stage_uses_reruns_every_stage(study):
@@ -104,18 +110,9 @@ def test_code_that_every_stage_uses_reruns_every_stage(study):
     assert "Preparing the source model tiny" in planned
 
 
-def test_another_table_reruns_the_report_alone(study):
-    def change(config):
-        config["report"] = {**config.get("report", {}), "items": ["results", "perplexity"]}
-
-    study.change(change)
-    assert study.planned() == {"report"}
-    study.pretend_finished()
-
-    def add(config):
-        config["report"]["items"].append("speed")
-
-    study.change(add)
+@pytest.mark.parametrize("items", [["results", "perplexity"], [*DEFAULT, "significance"]])
+def test_a_table_less_or_more_reruns_the_report_alone(study, items):
+    study.change(lambda config: config["report"].update(items=items))
     assert study.planned() == {"report"}
 
 
@@ -169,8 +166,3 @@ def test_a_cell_that_is_left_out_reruns_the_report_alone(study):
 
     study.change(change)
     assert study.planned() == {"report"}
-
-
-def test_an_unused_registry_entry_reruns_nothing(study):
-    study.edit("config/vocabularies.yaml", "expand-1k:", "expand-2k:")
-    assert study.planned() == set()

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -16,12 +17,15 @@ KILL_AFTER = "results/training/tiny/telugu/expand-50/align/short/seed-0/card.jso
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory, miniature) -> tuple[Checkout, dict[Path, int]]:
-    """A run whose whole process group got SIGKILL once a cell was trained, and what was there."""
+    """A run whose whole process group got SIGKILL once a cell was trained, and what was there.
+
+    By an ordinary Python, as users start it; all else here takes the warm one.
+    """
     checkout = copy_project(tmp_path_factory.mktemp("study") / "project")
     checkout.config = miniature
     with (checkout.folder / "first.log").open("w") as log:
         process = subprocess.Popen(
-            checkout.command(),
+            [sys.executable, *checkout.command()[1:]],
             cwd=checkout.folder,
             env=checkout.environment(),
             stdout=log,

@@ -5,9 +5,10 @@ from itertools import product
 import pytest
 
 from lexigraft.report.items import read_items
+from workflow.cells import Cell
 from workflow.checks import check_local_files
 from workflow.configuration import ROOT, load_registries, read_yaml, resolve
-from workflow.grid import Cell, Study
+from workflow.grid import Study
 
 CODES = ("ar", "bn", "de", "en", "ja", "ko", "ta", "te", "th", "ur", "vi", "zh")
 TWELVE = [f"culturax-{code}" for code in CODES]
@@ -58,6 +59,38 @@ def test_it_has_the_languages_of_table_4_before_and_after_training(study):
     assert cells(["pythia-1b", "pythia-6.9b"], TWELVE, ["qwen2"], pair) <= set(study.cells)
 
 
+WAYS = ["progressive-slow", "progressive-fast", "full", "full-fast"]
+SHUFFLED = [f"unifyvocab-shuffled-{share}" for share in (25, 50, 75, 100)]
+
+
+def test_it_has_the_ways_of_training_of_figures_4b_5_and_7(study):
+    mixed = ["unifyvocab-mix"]
+    four = ["gemma", "qwen2", "llama-2", "llama-3"]
+    rows = cells(["pythia-1b"], mixed, ["gemma"], ["unifyvocab"], [*WAYS, "progressive"])
+    rows |= cells(["pythia-1b"], mixed, four, ["gaussian-small"], ["progressive"])
+    rows |= cells(["pythia-1b"], mixed, ["qwen2"], ["unifyvocab", *SHUFFLED], ["progressive"])
+    assert rows <= set(study.cells)
+    for name, first in (("progressive-slow", 1.6e-4), ("progressive-fast", 2.56e-3)):
+        phases = study.config["strategies"][name]["phases"]
+        assert [phase.get("learning_rate", 5e-5) for phase in phases] == [first, 5e-5]
+    rates = [study.config["strategies"][name]["learning_rate"] for name in ("full", "full-fast")]
+    assert rates == [5e-5, 6.4e-4]
+
+
+def test_it_has_the_teachers_of_table_3_each_with_its_own_vocabulary(study):
+    both = ["pythia-1b", "pythia-6.9b"]
+    teachers = {"gemma": "distill-gemma", "qwen2": "distill", "llama-3": "distill-llama-3"}
+    baselines = ["direct-tuning", "sentence-distill"]
+    rows = cells(both, ["unifyvocab-mix"], ["source"], ["none"], baselines)
+    for vocabulary, strategy in teachers.items():
+        rows |= cells(both, ["unifyvocab-mix"], [vocabulary], ["unifyvocab"], [strategy])
+        entry = study.config["strategies"][strategy]["phases"][-1]
+        teacher = study.config["sources"][entry["distill"]["teacher"]]["hub"]
+        assert teacher == study.config["vocabularies"][vocabulary]["tokenizer"]
+        assert entry["data"] == {"monolingual": 0.85, "tasks": 0.15}
+    assert rows <= set(study.cells)
+
+
 def test_the_settings_are_the_papers(study):
     glove = study.config["auxiliary"]["glove"]
     assert (glove["dimensions"], glove["window"], glove["epochs"]) == (300, 15, 15)
@@ -95,8 +128,14 @@ def test_the_miniature_has_three_families_and_the_items_of_the_paper(study, mini
     }
     assert families == {"sentencepiece-bpe", "sentencepiece-unigram", "byte-level-bpe"}
     of = [{item.name for item in read_items(s.config["report"]["items"])} for s in (study, mini)]
-    assert {"table-1", "table-2", "table-4", "figure-3a", "figures-3b-8"} <= of[0]
+    assert {"table-1", "table-2", "table-3", "table-4", "figures-3b-8"} <= of[0]
+    assert {f"figure-{name}" for name in ("3a", "4a", "4b", "5", "7a", "7b")} <= of[0]
     assert of[0] <= of[1]
+
+
+def test_the_miniature_has_every_way_of_training_but_for_other_teachers(study, mini):
+    used = [{cell.strategy for cell in each.cells} for each in (study, mini)]
+    assert used[0] - {"distill-gemma", "distill-llama-3"} == used[1]
 
 
 def test_the_miniatures_data_is_there(mini, monkeypatch):

@@ -47,3 +47,90 @@ rule mix_corpora:
 
 # The names of groups also look like languages.
 ruleorder: mix_corpora > prepare_corpus
+
+
+rule prepare_samples:
+    input:
+        corpus=rules.prepare_corpus.output.card,
+        texts=lambda wildcards: STUDY.samples_inputs(wildcards),
+    output:
+        samples=f"{RESULTS}/corpus/{{language}}/samples/{{samples}}/samples.jsonl",
+        card=f"{RESULTS}/corpus/{{language}}/samples/{{samples}}/card.json",
+    log:
+        f"{RESULTS}/logs/corpus/{{language}}/samples/{{samples}}.log",
+    priority: 100
+    params:
+        job=lambda wildcards: job(STUDY, "prepare_samples", wildcards),
+    message:
+        "Preparing the samples {wildcards.samples} of {wildcards.language}"
+    shell:
+        "python scripts/prepare_samples.py {params.job:q} > {log} 2>&1"
+
+
+rule mix_samples:
+    input:
+        lambda wildcards: STUDY.member_samples(wildcards),
+    output:
+        samples=f"{RESULTS}/corpus/{{language}}/samples/{{samples}}/samples.jsonl",
+        card=f"{RESULTS}/corpus/{{language}}/samples/{{samples}}/card.json",
+    log:
+        f"{RESULTS}/logs/corpus/{{language}}/samples/{{samples}}.log",
+    wildcard_constraints:
+        language=STUDY.groups(),
+    priority: 100
+    params:
+        job=lambda wildcards: job(STUDY, "mix_samples", wildcards),
+    message:
+        "Mixing the samples {wildcards.samples} of {wildcards.language}"
+    shell:
+        "python scripts/mix_samples.py {params.job:q} > {log} 2>&1"
+
+
+rule answer_samples:
+    input:
+        lambda wildcards: answering_cards(STUDY, wildcards),
+    output:
+        samples=f"{RESULTS}/corpus/{{language}}/samples/{{samples}}/samples.jsonl",
+        card=f"{RESULTS}/corpus/{{language}}/samples/{{samples}}/card.json",
+    log:
+        f"{RESULTS}/logs/corpus/{{language}}/samples/{{samples}}.log",
+    wildcard_constraints:
+        language=answered_languages(STUDY),
+        samples=answered_samples(STUDY),
+    priority: 100
+    resources:
+        gpu=1,
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "evaluation", answered_entry(STUDY, wildcards)["teacher"], attempt
+        ),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "evaluation", answered_entry(STUDY, wildcards)["teacher"], attempt
+        ),
+    params:
+        job=lambda wildcards: job(STUDY, "answer_samples", wildcards),
+    message:
+        "Answering the samples {wildcards.samples} of {wildcards.language}"
+    shell:
+        "python scripts/answer_samples.py {params.job:q} > {log} 2>&1"
+
+
+ruleorder: mix_samples > answer_samples > prepare_samples
+
+
+rule prepare_examples:
+    input:
+        lambda wildcards: STUDY.examples_inputs(wildcards),
+    output:
+        examples=f"{RESULTS}/examples/{{task}}/{{part}}/examples.jsonl",
+        card=f"{RESULTS}/examples/{{task}}/{{part}}/card.json",
+    log:
+        f"{RESULTS}/logs/examples/{{task}}/{{part}}.log",
+    wildcard_constraints:
+        part="train|[a-z]{2,3}",
+    priority: 100
+    params:
+        job=lambda wildcards: job(STUDY, "prepare_examples", wildcards),
+    message:
+        "Preparing the examples of {wildcards.task} ({wildcards.part})"
+    shell:
+        "python scripts/prepare_examples.py {params.job:q} > {log} 2>&1"

@@ -52,10 +52,8 @@ rule evaluate:
     input:
         card=rules.train.output.card,
         changed=rules.train.output.changed,
-        heldout=rules.prepare_corpus.output.heldout,
-        english=rules.prepare_corpus.output.english,
-        translation=rules.prepare_corpus.output.translation,
-        summarization=rules.prepare_corpus.output.summarization,
+        texts=lambda wildcards: STUDY.tested_texts(wildcards),
+        examples=lambda wildcards: STUDY.examples_cards(wildcards),
         prompts=lambda wildcards: STUDY.prompts(wildcards.task),
     output:
         record=f"{RESULTS}/evaluation/{CELL}/{{task}}/run-{{run}}/record.json",
@@ -77,3 +75,15 @@ rule evaluate:
         "Evaluating {wildcards.task} of {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
         "python scripts/evaluate.py {params.job:q} > {log} 2>&1"
+
+
+# A checkpoint lies in its cell's folder and is whole when the cell is.
+use rule evaluate as evaluate_checkpoint with:
+    output:
+        record=f"{RESULTS}/evaluation/{CELL}/{{task}}/run-{{run}}/checkpoint-{{checkpoint}}/record.json",
+    log:
+        f"{RESULTS}/logs/evaluation/{CELL}/{{task}}-{{run}}-checkpoint-{{checkpoint}}.log",
+    params:
+        job=lambda wildcards: job(STUDY, "evaluate_checkpoint", wildcards),
+    message:
+        "Evaluating {wildcards.task} of {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}, checkpoint {wildcards.checkpoint}"

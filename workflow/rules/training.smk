@@ -8,6 +8,9 @@ rule train:
         initialization=lambda wildcards: STUDY.initialization_cards(wildcards),
         train=rules.prepare_corpus.output.train,
         heldout=rules.prepare_corpus.output.heldout,
+        english=rules.prepare_corpus.output.english,
+        samples=lambda wildcards: STUDY.training_samples(wildcards),
+        teacher=lambda wildcards: teacher_cards(STUDY, wildcards.strategy),
     output:
         changed=f"{RESULTS}/training/{CELL}/changed.safetensors",
         log=f"{RESULTS}/training/{CELL}/log.jsonl",
@@ -16,19 +19,24 @@ rule train:
         f"{RESULTS}/logs/training/{CELL}.log",
     priority: 50
     resources:
-        gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "training", wildcards.source, attempt
+        gpu=lambda wildcards: training_gpus(STUDY, wildcards.source),
+        mem_mb=lambda wildcards, attempt: training_gpus(STUDY, wildcards.source)
+        * (
+            STUDY.memory("training", wildcards.source, attempt)
+            + teacher_memory(STUDY, wildcards.strategy, attempt)
         ),
         runtime=lambda wildcards, attempt: STUDY.minutes(
             "training", wildcards.source, attempt
         ),
     params:
         job=lambda wildcards: job(STUDY, "train", wildcards),
+        launcher=lambda wildcards, resources: launcher(
+            STUDY, wildcards.source, resources.gpu
+        ),
     message:
         "Training {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        "python scripts/train.py {params.job:q} > {log} 2>&1"
+        "{params.launcher} scripts/train.py {params.job:q} > {log} 2>&1"
 
 
 rule export_cell:

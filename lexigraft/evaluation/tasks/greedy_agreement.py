@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.generation import (
-    continue_greedily,
-    decoded,
-    end_tokens,
-    padding_token,
-)
 from lexigraft.evaluation.measurement import Measurement
 from lexigraft.evaluation.settings import read_settings
 from lexigraft.evaluation.texts import draw, sentences
 from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.source.model import load_model, load_tokenizer, matrix_rows, open_source
 from lexigraft.training.boundaries import encode
+from lexigraft.training.generation import (
+    continue_greedily,
+    decoded,
+    end_tokens,
+    padding_token,
+)
 from lexigraft.training.store import read_card, reference
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.generation import context
 from lexigraft.evaluation.measurement import Measurement
 from lexigraft.evaluation.settings import read_settings
 from lexigraft.evaluation.texts import draw, member_sentences, sentences
 from lexigraft.evaluation.windows import score_windows
+from lexigraft.training.generation import context
 from lexigraft.training.likelihood import Likelihood, score_texts
 
 if TYPE_CHECKING:

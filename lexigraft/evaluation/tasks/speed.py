@@ -10,12 +10,12 @@ from transformers import StoppingCriteriaList
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.encoding import plain_ids
-from lexigraft.evaluation.generation import continue_greedily, decoded, end_tokens, padding_token
 from lexigraft.evaluation.measurement import Measurement
 from lexigraft.evaluation.prompts import translation_prompts
 from lexigraft.evaluation.settings import read_settings
 from lexigraft.evaluation.texts import sentences, summarization_pairs, translation_pairs
 from lexigraft.evaluation.truncation import article_prompts
+from lexigraft.training.generation import continue_greedily, decoded, end_tokens, padding_token
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast

@@ -1,8 +1,9 @@
-"""Zero-shot translation from English into the target language, scored by chrF."""
+"""Zero-shot translation between English and the target language, scored by chrF."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lexigraft.corpus.alma import ENGLISH, translation_prompt
 from lexigraft.errors import UserError
 from lexigraft.evaluation.chrf import chrf
 from lexigraft.evaluation.measurement import Measurement
@@ -17,11 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """Defaults of paper 000 (§5 and its published evaluation scripts); it uses batches of one."""
+    """Defaults of paper 000 (§5 and its published evaluation scripts); it uses batches of one.
+
+    `prompt` is `instruction`, that of paper 000, or `alma`, which strategies train on; `alma` may
+    also ask for a translation `into_english`.
+    """
 
     samples: int | None = 500
     max_new_tokens: int = 128
     batch_size: int = 8
+    prompt: str = "instruction"
+    into_english: bool = False
 
 
 def evaluate(
@@ -29,10 +36,10 @@ def evaluate(
 ) -> Measurement:
     """Translate a sample of the corpus's parallel sentences and score it.
 
-    The prompt is the target-language instruction of paper 000 (Table 8), the sentence and " =";
-    greedy decoding, cut at the first line feed. An empty translation scores 0. `chrf` pools the
-    counts of all sentences; `chrf_sentence_mean` is the mean over sentences that the paper's code
-    reports.
+    The prompt is the target-language instruction of paper 000 (Table 8), the sentence and " =", or
+    that of `corpus.alma`; greedy decoding, cut at the first line feed. An empty translation scores
+    0. `chrf` pools the counts of all sentences; `chrf_sentence_mean` is the mean over sentences
+    that the paper's code reports.
 
     `new_token_share_output` and `new_token_share_input` are the shares of tokens that the source
     vocabulary does not have, in the translations and in the prompts (paper 000, Appendix E).
@@ -42,7 +49,8 @@ def evaluate(
     Raises
     ------
     UserError
-        The corpus has no parallel sentences, or a prompt is too long for the model.
+        The corpus has no parallel sentences, a prompt is too long for the model, or there is no
+        prompt as the settings ask for it.
     """
     settings = read_settings(Settings, job)
     inputs = job["inputs"]
@@ -53,9 +61,9 @@ def evaluate(
             f"{inputs['corpus']}/tasks/translation.jsonl: no parallel sentences; give the language "
             "a parallel source in config/languages.yaml or take translation out of the study"
         )
-    prompts = translation_prompts(
-        inputs["prompts"], job["language"], [pair["source"] for pair in pairs]
-    )
+    if settings.into_english:
+        pairs = [{**pair, "source": pair["target"], "target": pair["source"]} for pair in pairs]
+    prompts = _prompts(settings, job, [pair["source"] for pair in pairs])
     rows = predict(
         model,
         tokenizer,
@@ -76,3 +84,17 @@ def evaluate(
     }
     details = {"signature": scores.signature, "drawn_from": len(every)}
     return Measurement(metrics, details | conditions(rows, model))
+
+
+def _prompts(settings: Settings, job: dict[str, Any], sentences: list[str]) -> list[str]:
+    if settings.prompt == "alma":
+        source, target = ENGLISH, job["language_name"]
+        if settings.into_english:
+            source, target = target, source
+        return [translation_prompt(source, target, sentence) for sentence in sentences]
+    if settings.prompt != "instruction" or settings.into_english:
+        raise UserError(
+            f"config/tasks.yaml: task '{job['task']}': prompt is '{settings.prompt}'; it must be "
+            "instruction or alma, and alma where into_english is true"
+        )
+    return translation_prompts(job["inputs"]["prompts"], job["language"], sentences)

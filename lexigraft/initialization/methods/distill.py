@@ -93,12 +93,12 @@ class Distill(RowInitializer):
 
     def rows(self, matrices: dict[str, Matrix]) -> Rows:
         """The learned rows as `input`, and means of pieces as `output`."""
-        made = super().rows({key: value for key, value in matrices.items() if key != "input"})
-        new = dict(made.new)
-        if "input" in matrices:
-            check_matrix(matrices["input"], self.n_source)
-            new["input"] = self._learned
-        return Rows(new, made.source_of, made.n_source)
+        pair = self._fitted()
+        new = {}
+        for which, matrix in matrices.items():
+            check_matrix(matrix, pair.n_source)
+            new[which] = self._learned if which == "input" else self._mean(matrix, which)
+        return Rows(new, pair.source_of, pair.n_source)
 
     def _fit(self, corpus: Iterable[str] | None, auxiliary: Roles) -> None:
         pair, model = self.pair_, auxiliary.get("model")
@@ -134,12 +134,7 @@ class Distill(RowInitializer):
         seen = {-1 - i for snippet in learned for i in snippet.target.tolist() if i < 0}
         self.fallbacks_ = [t for i, t in enumerate(pair.new_tokens) if i not in seen]
 
-    def _draw(self, matrix: Matrix, draws: np.random.Generator) -> np.ndarray:
-        """Rows of the head: means of the pieces' rows."""
-        return self._mean(matrix, "output")
-
     def _mean(self, matrix: Matrix, which: str) -> np.ndarray:
-        check_matrix(matrix, self.pair_.n_source)
         rows = np.empty((len(self.pair_.new_ids), matrix.shape[1]), working_type(matrix))
         for columns, values in self._means.new_rows(matrix, which):
             rows[:, columns] = values

@@ -5,12 +5,12 @@ Paper 004, section 4.4, `Random`.
 
 import numpy as np
 
-from lexigraft.initialization.interface import RowInitializer
+from lexigraft.initialization.interface import DrawnRows
 from lexigraft.initialization.matrix import Matrix
 from lexigraft.initialization.options import above_zero
 
 
-class Gaussian(RowInitializer):
+class Gaussian(DrawnRows):
     """N(0, variance · I).
 
     Parameters

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lexigraft.initialization.auxiliaries import Roles
-from lexigraft.initialization.interface import RowInitializer
+from lexigraft.initialization.interface import DrawnRows
 from lexigraft.initialization.matrix import Matrix
 from lexigraft.initialization.moments import deviation_of, mean_of
 from lexigraft.vocabulary.token_bytes import is_fallback
@@ -20,7 +20,7 @@ from lexigraft.vocabulary.token_bytes import is_fallback
 _FEWEST = 2
 
 
-class Heuristics(RowInitializer):
+class Heuristics(DrawnRows):
     """N(mean, std) of the source tokens that share the token's script and place, by dimension.
 
     The script is that of most of the token's letters, by their Unicode names; tokens without a
@@ -46,9 +46,7 @@ class Heuristics(RowInitializer):
 
     def statistics(self) -> dict[str, Any]:
         """The number of new tokens, of groups, and the share of tokens that fell back."""
-        new = len(self.pair_.new_ids)
-        share = len(self.fallbacks_) / new if new else 0.0
-        return {**super().statistics(), "groups": self.groups_, "share_fallback": share}
+        return {**super().statistics(), "groups": self.groups_}
 
     def _fit(self, corpus: Iterable[str] | None, auxiliary: Roles) -> None:
         pair = self.pair_

@@ -6,12 +6,12 @@ Paper 004, appendix F; also a baseline of paper 002.
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.interface import RowInitializer
+from lexigraft.initialization.interface import DrawnRows
 from lexigraft.initialization.matrix import Matrix
 from lexigraft.initialization.moments import covariance_of, mean_of
 
 
-class Multivariate(RowInitializer):
+class Multivariate(DrawnRows):
     """N(mean, covariance_scale · covariance) of the source rows; padding rows do not count.
 
     Parameters

@@ -5,12 +5,12 @@ Paper 000, section 4.1; `univariate` in paper 004.
 
 import numpy as np
 
-from lexigraft.initialization.interface import RowInitializer
+from lexigraft.initialization.interface import DrawnRows
 from lexigraft.initialization.matrix import Matrix
 from lexigraft.initialization.moments import deviation_of, mean_of
 
 
-class Random(RowInitializer):
+class Random(DrawnRows):
     """N(mean, std) of the source rows, each dimension by itself; padding rows do not count."""
 
     @property

@@ -17,10 +17,8 @@ from lexigraft.initialization.fallback import with_fallback
 from lexigraft.initialization.highest import highest
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
-from lexigraft.initialization.similarity import directions, rows_of
+from lexigraft.initialization.similarity import directions, rows_of, score_blocks
 from lexigraft.vocabulary.token_bytes import special_ids
-
-_SCORES_AT_ONCE = 1 << 25
 
 
 class Unifyvocab(RecipeInitializer):
@@ -49,6 +47,9 @@ class Unifyvocab(RecipeInitializer):
     csls
         Takes half its mean cosine to this many nearest new tokens off a source token's score, so
         that tokens that lie near to all are not chosen for all. None for plain cosines.
+    shuffled
+        Share of the new tokens, drawn at random, that exchange their source tokens with each other
+        at random: what a worse alignment would do (Appendix B.2, Figure 7b).
 
     Attributes
     ----------
@@ -66,6 +67,7 @@ class Unifyvocab(RecipeInitializer):
         renormalized: bool = True,
         centred: bool = False,
         csls: int | None = None,
+        shuffled: float = 0.0,
     ) -> None:
         for option, value in (("anchors", anchors), ("csls", csls)):
             if value is not None and (not isinstance(value, int) or value is True or value < 1):
@@ -73,8 +75,11 @@ class Unifyvocab(RecipeInitializer):
         for option, choice in (("renormalized", renormalized), ("centred", centred)):
             if not isinstance(choice, bool):
                 raise _refused(option, choice, "neither true nor false")
+        number = isinstance(shuffled, int | float) and not isinstance(shuffled, bool)
+        if not number or not 0 <= shuffled <= 1:
+            raise _refused("shuffled", shuffled, "no number from 0 to 1")
         self.anchors, self.renormalized = anchors, renormalized
-        self.centred, self.csls = centred, csls
+        self.centred, self.csls, self.shuffled = centred, csls, shuffled
 
     def statistics(self) -> dict[str, Any]:
         """What every recipe counts, and: anchors."""
@@ -94,6 +99,10 @@ class Unifyvocab(RecipeInitializer):
         queries = queries[new]
         off = _nearness(rows, queries, self.csls) / 2 if self.csls and len(queries) else None
         chosen = source.tokens[_nearest(queries, rows, off)]
+        if self.shuffled:
+            draws = self._draws("shuffled")
+            moved = draws.choice(len(chosen), round(self.shuffled * len(chosen)), replace=False)
+            chosen[moved] = chosen[draws.permutation(moved)]
         each = np.arange(len(chosen))
         return with_fallback(pair, target.tokens[new], each, chosen, np.ones(len(chosen)))
 
@@ -144,12 +153,10 @@ def _unit(rows: np.ndarray) -> np.ndarray:
 def _nearest(queries: np.ndarray, rows: np.ndarray, off: np.ndarray | None) -> np.ndarray:
     """For each query the row with the highest product, less what is taken off that row's."""
     best = np.empty(len(queries), dtype=np.int64)
-    height = max(1, _SCORES_AT_ONCE // len(rows))
-    for start in range(0, len(queries), height):
-        scores = queries[start : start + height] @ rows.T
+    for block, scores in score_blocks(queries, rows):
         if off is not None:
             scores -= off
-        best[start : start + height] = scores.argmax(axis=1)
+        best[block] = scores.argmax(axis=1)
     return best
 
 
@@ -157,9 +164,7 @@ def _nearness(rows: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
     """For each row the mean of its `k` highest products with the queries."""
     k = min(k, len(queries))
     means = np.empty(len(rows), dtype=np.float32)
-    height = max(1, _SCORES_AT_ONCE // len(queries))
-    for start in range(0, len(rows), height):
-        scores = rows[start : start + height] @ queries.T
+    for block, scores in score_blocks(rows, queries):
         best = np.take_along_axis(scores, highest(scores, k), axis=1)
-        means[start : start + height] = best.mean(axis=1)
+        means[block] = best.mean(axis=1)
     return means

@@ -65,11 +65,8 @@ class Zett(RowInitializer):
         return f"what the hypernetwork {self.hypernetwork} predicts"
 
     def statistics(self) -> dict[str, Any]:
-        """The number of new tokens, and: share_fallback, cut."""
-        found = super().statistics()
-        new = found["new_tokens"]
-        share = len(self.fallbacks_) / new if new else None
-        return {**found, "share_fallback": share, "cut": self.cut_}
+        """The number of new tokens, the share of fallbacks, and how many were cut."""
+        return {**super().statistics(), "cut": self.cut_}
 
     def rows(self, matrices: Mapping[str, Matrix]) -> Rows:
         """The new rows of all matrices; an untied model's must come together."""
@@ -161,9 +158,6 @@ class Zett(RowInitializer):
                 if predicted is not None:
                     new[which][batch] = predicted.cpu().numpy()
         return new
-
-    def _draw(self, matrix: Matrix, draws: np.random.Generator) -> np.ndarray:
-        raise NotImplementedError("rows makes those of all matrices at once")
 
 
 def _tokenizer_model(folder: Path) -> Any:

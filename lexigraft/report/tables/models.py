@@ -1,6 +1,7 @@
 """The models that are rows of a table or lines of a figure: which, their names, their scores."""
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 from lexigraft.report.names import row_name
@@ -38,34 +39,44 @@ class Model:
 def models(study: Study, initializers: list[str] | None = None) -> list[Model]:
     """Source, LAPT and each initializer under the reference strategy, for each source model.
 
-    LAPT is the one of the reference strategy, else the study's first. Initializers that an item
+    Where an item asks for several strategies, LAPT and initializers are rows under each of them;
+    else LAPT is the one of the reference strategy or the study's first. Initializers that an item
     names for a vocabulary that it names are rows even where no record has them.
     """
     reference = study.reference_strategy or "none"
     present = study.scores[["source", "vocabulary", "initializer", "strategy"]].drop_duplicates()
     cells = [Model(*map(str, row)) for row in present.itertuples(index=False)]
     wanted = study.initializers if initializers is None else initializers
+    strategies = several_strategies(study) or (reference,)
     named = {"vocabulary", "initializer"} <= set(study.asked.where)
     found = []
     for source in study.order("source"):
         own = [cell for cell in cells if cell.source == source]
         found += [cell for cell in own if cell.baseline and cell.strategy == "none"]
         lapt = [cell for cell in own if cell.baseline and cell.strategy != "none"]
-        found += [cell for cell in lapt if cell.strategy == reference] or lapt[:1]
+        found += [cell for cell in lapt if cell.strategy in strategies] or lapt[:1]
         for vocabulary in (name for name in study.order("vocabulary") if name != "source"):
-            for initializer in wanted:
-                model = Model(source, vocabulary, initializer, reference)
-                found += [model] if model in cells or named else []
+            for initializer, strategy in product(wanted, strategies):
+                model = Model(source, vocabulary, initializer, strategy)
+                missing = named and len(strategies) == 1
+                found += [model] if model in cells or missing else []
     return found
 
 
+def several_strategies(study: Study) -> tuple[str, ...]:
+    """The strategies that an item asks for, where these are several."""
+    asked = study.asked.where.get("strategy", ())
+    return asked if len(asked) > 1 else ()
+
+
 def stub_names(study: Study, first: str = "Model") -> tuple[str, ...]:
-    """Headers left of the numbers: source and vocabulary only where the study has several."""
+    """Headers left of the numbers: source, vocabulary and strategy only where there are several."""
     several = [
         name
         for name, values in (
             ("Source model", study.order("source")),
             ("Vocabulary", [v for v in study.order("vocabulary") if v != "source"]),
+            ("Strategy", several_strategies(study)),
         )
         if len(values) > 1
     ]
@@ -77,6 +88,7 @@ def stub(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:
     found = {
         "Source model": model.source,
         "Vocabulary": model.vocabulary,
+        "Strategy": model.strategy if model.strategy != "none" else "",
         names[-1]: row_name(model.initializer, model.strategy),
     }
     return tuple(found[name] for name in names)

@@ -10,64 +10,51 @@ from lexigraft.vocabulary.expand import expand_tokenizer
 
 
 @pytest.fixture
-def vectors():
-    """Vectors by vocabulary string: `vectors(tokenizer, {"a": (1, 0), …})`."""
-
-    def build(tokenizer, by_token):
-        vocabulary = tokenizer.get_vocab()
-        rows = sorted((vocabulary[token], row) for token, row in by_token.items())
-        tokens = np.array([token for token, _ in rows], dtype=np.int64)
-        return TokenVectors(tokens, np.array([row for _, row in rows], dtype=np.float32))
-
-    return build
-
-
-@pytest.fixture
 def pair(byte_level):
     """New: `abc` and `de`."""
     return byte_level([("a", "b")]), byte_level([("a", "b"), ("ab", "c"), ("d", "e")])
 
 
-def test_similarities_become_weights_by_sparsemax(pair, vectors, row):
+def test_similarities_become_weights_by_sparsemax(pair, token_vectors, row):
     # Cosines with abc: 1, 0.8, 0.6, and -1, which is too far below the others to count.
     by_token = {"abc": (2, 0), "x": (0.1, 0), "y": (4, 3), "z": (3, 4), "w": (-1, 0)}
-    fitted = initializer("focus").fit(*pair, auxiliary=vectors(pair[1], by_token))
+    fitted = initializer("focus").fit(*pair, auxiliary=token_vectors(pair[1], by_token))
     assert row(fitted, "abc") == pytest.approx({"x": 8 / 15, "y": 1 / 3, "z": 2 / 15}, abs=1e-6)
     assert fitted.statistics()["anchors"] == 4
 
 
-def test_a_token_far_nearer_than_all_others_is_copied(pair, vectors, row):
+def test_a_token_far_nearer_than_all_others_is_copied(pair, token_vectors, row):
     by_token = {"abc": (1, 0), "x": (3, 0), "y": (0, 1), "z": (-1, 1)}
-    fitted = initializer("focus").fit(*pair, auxiliary=vectors(pair[1], by_token))
+    fitted = initializer("focus").fit(*pair, auxiliary=token_vectors(pair[1], by_token))
     assert row(fitted, "abc") == {"x": 1.0}
     assert fitted.statistics()["share_copy"] == 0.5
 
 
-def test_a_token_without_a_vector_falls_back_to_the_mean_of_its_pieces(pair, vectors, row):
+def test_a_token_without_a_vector_falls_back_to_the_mean_of_its_pieces(pair, token_vectors, row):
     by_token = {"de": (1, 0), "x": (1, 0)}
-    fitted = initializer("focus").fit(*pair, auxiliary=vectors(pair[1], by_token))
+    fitted = initializer("focus").fit(*pair, auxiliary=token_vectors(pair[1], by_token))
     assert fitted.fallbacks_ == ["abc"]
     assert row(fitted, "abc") == {"ab": 0.5, "c": 0.5}
     assert fitted.statistics()["share_fallback"] == 0.5
 
 
-def test_a_vector_of_zeros_is_none(pair, vectors, row):
+def test_a_vector_of_zeros_is_none(pair, token_vectors, row):
     by_token = {"abc": (0, 0), "de": (1, 0), "x": (1, 0), "y": (0, 0)}
-    fitted = initializer("focus").fit(*pair, auxiliary=vectors(pair[1], by_token))
+    fitted = initializer("focus").fit(*pair, auxiliary=token_vectors(pair[1], by_token))
     assert fitted.fallbacks_ == ["abc"]
     assert fitted.anchors_ == 1
     assert row(fitted, "de") == {"x": 1.0}
 
 
-def test_special_tokens_and_other_new_tokens_take_no_part(pair, vectors, row):
+def test_special_tokens_and_other_new_tokens_take_no_part(pair, token_vectors, row):
     by_token = {"abc": (1, 0), "de": (1, 0), "<s>": (1, 0), "x": (0, 1)}
-    fitted = initializer("focus").fit(*pair, auxiliary=vectors(pair[1], by_token))
+    fitted = initializer("focus").fit(*pair, auxiliary=token_vectors(pair[1], by_token))
     assert row(fitted, "abc") == row(fitted, "de") == {"x": 1.0}
 
 
-def test_a_small_block_makes_the_same_rows(pair, vectors, monkeypatch):
+def test_a_small_block_makes_the_same_rows(pair, token_vectors, monkeypatch):
     by_token = {"abc": (1, 0.5), "de": (0.2, 1), "x": (1, 0), "y": (0.7, 0.7), "z": (0, 1)}
-    auxiliary = vectors(pair[1], by_token)
+    auxiliary = token_vectors(pair[1], by_token)
     whole = initializer("focus").fit(*pair, auxiliary=auxiliary).weights_
     monkeypatch.setattr(similarity, "_SCORES_AT_ONCE", 1)
     small = initializer("focus").fit(*pair, auxiliary=auxiliary).weights_
@@ -86,9 +73,9 @@ def test_vectors_of_another_tokenizer_are_refused(pair):
         initializer("focus").fit(*pair, auxiliary=other)
 
 
-def test_vectors_of_new_tokens_alone_are_refused(pair, vectors):
+def test_vectors_of_new_tokens_alone_are_refused(pair, token_vectors):
     with pytest.raises(UserError, match="no shared token has a vector"):
-        initializer("focus").fit(*pair, auxiliary=vectors(pair[1], {"abc": (1, 0)}))
+        initializer("focus").fit(*pair, auxiliary=token_vectors(pair[1], {"abc": (1, 0)}))
 
 
 def by_definition(pair, auxiliary):

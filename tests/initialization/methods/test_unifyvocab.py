@@ -4,7 +4,7 @@ import pytest
 from lexigraft.auxiliary.glove import train_glove
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
-from lexigraft.initialization.methods import unifyvocab
+from lexigraft.initialization import similarity
 from lexigraft.initialization.registry import initializer
 from lexigraft.vocabulary.expand import expand_tokenizer
 
@@ -154,7 +154,7 @@ def test_fewer_shared_tokens_than_anchors_are_all_taken(fit):
 def test_a_small_block_makes_the_same_rows(fit, monkeypatch):
     spaces = turned_spaces(np.random.default_rng(5))
     whole = fit(*spaces, anchors=9, csls=3).weights_
-    monkeypatch.setattr(unifyvocab, "_SCORES_AT_ONCE", 1)
+    monkeypatch.setattr(similarity, "_SCORES_AT_ONCE", 1)
     assert (fit(*spaces, anchors=9, csls=3).weights_ != whole).nnz == 0
 
 
@@ -228,3 +228,31 @@ def test_on_real_text_it_equals_the_definition(mistral_tokenizer, greek):
             checked += 1
     assert checked + len(fitted.fallbacks_) == 40
     assert checked > 30
+
+
+def many_new(byte_level):
+    """Twenty new tokens, two letters each, and vectors that make each copy its own letter."""
+    merges = [(letter, "z") for letter in LETTERS[:20]]
+    rows = dict(zip(LETTERS[:20], np.eye(20), strict=True))
+    return byte_level([]), byte_level(merges), rows
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_share_of_the_tokens_exchange_what_they_copy(byte_level, vectors, row, share):
+    source, target, rows = many_new(byte_level)
+    ours = {f"{letter}z": rows[letter] for letter in LETTERS[:20]}
+    roles = {"target": vectors(target, ours), "source": vectors(source, rows)}
+    made = initializer("unifyvocab", shuffled=share)
+    fitted = made.fit(source, target, auxiliary=roles, seed=1)
+    copied = [next(iter(row(fitted, token))) for token in ours]
+    # Nothing is lost or taken twice, and no more tokens than the share say have another's row.
+    assert sorted(copied) == LETTERS[:20]
+    other = sum(one != letter for one, letter in zip(copied, LETTERS, strict=False))
+    assert other <= 20 * share and (other > 20 * share - 5 or not share)
+
+
+def test_a_share_beyond_one_is_refused():
+    with pytest.raises(
+        UserError, match=r"'shuffled' of initializer 'unifyvocab': 1\.5 is no number"
+    ):
+        initializer("unifyvocab", shuffled=1.5)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.generation import (
+from lexigraft.training.generation import (
     Generated,
     continue_greedily,
     end_tokens,
@@ -31,6 +31,11 @@ class Counting:
             raise KeyboardInterrupt
         self.calls += 1
         return self.inner(*arguments, **options)
+
+
+@pytest.fixture
+def model(varied_llama):
+    return varied_llama
 
 
 @pytest.fixture

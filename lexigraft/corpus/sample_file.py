@@ -1,0 +1,41 @@
+"""Prompts with their answers on disk: `prompt` and `answer` on each line of a `samples.jsonl`.
+
+Together the two are one text; what separates them, such as a space, begins the answer.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from lexigraft.atomic import write_jsonl
+from lexigraft.corpus.lines import read_lines
+from lexigraft.errors import UserError
+
+SAMPLES = "samples.jsonl"
+
+
+def read_samples(file: str | Path) -> list[tuple[str, str]]:
+    """(prompt, answer) of each line.
+
+    Raises
+    ------
+    UserError
+        The file is missing or empty.
+    """
+    rows = (json.loads(line) for line in read_lines(file))
+    return [(row["prompt"], row["answer"]) for row in rows]
+
+
+def write_samples(folder: str | Path, samples: Iterable[tuple[str, str]]) -> list[str]:
+    """Write `samples.jsonl` into the folder; returns its name, for the card.
+
+    Raises
+    ------
+    UserError
+        There is no sample.
+    """
+    rows = [{"prompt": prompt, "answer": answer} for prompt, answer in samples]
+    if not rows:
+        raise UserError(f"{folder}: no sample is left; give more text")
+    write_jsonl(Path(folder) / SAMPLES, rows)
+    return [SAMPLES]

@@ -1,0 +1,156 @@
+"""Questions with their context as an encoder reads them, in windows, and the span it points at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lexigraft.corpus.examples import Example
+from lexigraft.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+FRONT = 0  # the token at which a window points that does not hold the answer
+_AROUND = 8  # at most so many special tokens stand around a question and a context
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of a context, with its question.
+
+    Attributes
+    ----------
+    example
+        Number of the example.
+    feature
+        What the model reads.
+    offsets
+        [tokens, 2]: where each token begins and ends in the context; -1 for all other tokens.
+    """
+
+    example: int
+    feature: dict[str, list[int]]
+    offsets: np.ndarray
+
+
+def windows(
+    tokenizer: "PreTrainedTokenizerFast",
+    examples: Sequence[Example],
+    *,
+    length: int,
+    stride: int,
+    types: bool,
+) -> list[Window]:
+    """Cut each context into windows that fit beside its question, which half of them may hold.
+
+    Parameters
+    ----------
+    length
+        Tokens of a window at most, the question's and special ones included.
+    stride
+        Tokens that two neighbouring windows share.
+    types
+        Whether the model tells question and context apart by types of tokens.
+
+    Raises
+    ------
+    UserError
+        The windows have no room for a context.
+    """
+    if length // 2 - _AROUND <= stride:
+        raise UserError(
+            f"config/tasks.yaml: windows of {length} tokens have no room for a stride of {stride} "
+            "beside a question; raise length (the model may hold no more) or lower stride"
+        )
+    encoded = tokenizer(
+        [_cut(tokenizer, example["question"], length // 2) for example in examples],
+        [example["context"] for example in examples],
+        truncation="only_second",
+        max_length=length,
+        stride=stride,
+        return_overflowing_tokens=True,
+        return_offsets_mapping=True,
+        return_token_type_ids=types,
+    )
+    found = []
+    for at, example in enumerate(encoded["overflow_to_sample_mapping"]):
+        offsets = np.array(encoded["offset_mapping"][at])
+        offsets[[part != 1 for part in encoded.sequence_ids(at)]] = -1
+        read = {name: encoded[name][at] for name in tokenizer.model_input_names if name in encoded}
+        found.append(Window(example, read, offsets))
+    return found
+
+
+def span_of(window: Window, begin: int, end: int) -> tuple[int, int]:
+    """First and last token of the characters [begin, end) of the context; FRONT if not all in it.
+
+    The first token that reaches beyond `begin`, and the last one that begins before `end`.
+    """
+    inside = np.flatnonzero(window.offsets[:, 0] >= 0)
+    starts, ends = window.offsets[inside].T
+    if not len(inside) or starts[0] > begin or ends[-1] < end:
+        return FRONT, FRONT
+    first, last = np.flatnonzero(ends > begin)[0], np.flatnonzero(starts < end)[-1]
+    return int(inside[first]), int(inside[last])
+
+
+def best_span(
+    window: Window, start: np.ndarray, end: np.ndarray, longest: int
+) -> tuple[float, int, int]:
+    """The likeliest span of at most `longest` tokens of the context.
+
+    Parameters
+    ----------
+    start, end
+        [tokens]: logits of being the first and the last token.
+
+    Returns
+    -------
+    score, begin, end
+        The sum of the two logits, and the span in characters of the context.
+    """
+    inside = np.flatnonzero(window.offsets[:, 0] >= 0)
+    if not len(inside):
+        return -np.inf, 0, 0
+    scores = start[inside][:, None] + end[inside][None, :]  # [first, last]
+    band = np.triu(np.ones(scores.shape, bool)) & ~np.triu(np.ones(scores.shape, bool), longest)
+    first, last = np.unravel_index(np.where(band, scores, -np.inf).argmax(), scores.shape)
+    offsets = window.offsets[inside]
+    return float(scores[first, last]), int(offsets[first, 0]), int(offsets[last, 1])
+
+
+def answers_of(
+    examples: Sequence[Example],
+    found: Sequence[Window],
+    logits: tuple[np.ndarray, np.ndarray],
+    longest: int,
+) -> list[str]:
+    """The answer to each question: of all windows of its context the likeliest span.
+
+    Parameters
+    ----------
+    found
+        The windows of `examples`.
+    logits
+        Of first and of last tokens, both [windows, tokens or more].
+    longest
+        Tokens of an answer at most.
+    """
+    best: list[tuple[float, int, int]] = [(-np.inf, 0, 0)] * len(examples)
+    for window, start, end in zip(found, *logits, strict=True):
+        tokens = len(window.offsets)
+        span = best_span(window, start[:tokens], end[:tokens], longest)
+        best[window.example] = max(best[window.example], span, key=lambda one: one[0])
+    return [
+        example["context"][begin:end].strip()
+        for example, (_, begin, end) in zip(examples, best, strict=True)
+    ]
+
+
+def _cut(tokenizer: "PreTrainedTokenizerFast", question: str, most: int) -> str:
+    """The question, or what its first `most` tokens stand for."""
+    offsets: Any = tokenizer(question, add_special_tokens=False, return_offsets_mapping=True)
+    places = offsets["offset_mapping"]
+    return question if len(places) <= most else question[: places[most - 1][1]]

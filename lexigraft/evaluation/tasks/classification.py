@@ -1,0 +1,81 @@
+"""Classification of a text or a pair of texts (XNLI), learned in English, by fine-tuning."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lexigraft.atomic import write_jsonl
+from lexigraft.corpus.examples import Example
+from lexigraft.evaluation.finetune import Feature, FineTuning, fine_tuned, longest, type_ids
+from lexigraft.evaluation.measurement import Measurement
+from lexigraft.evaluation.settings import read_settings
+from lexigraft.evaluation.transfer import named, read_parts, targets
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+
+@dataclass(frozen=True)
+class Settings(FineTuning):
+    """See `FineTuning`."""
+
+
+def evaluate(
+    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
+) -> Measurement:
+    """Fine-tune the cell's encoder on labelled English texts and test it on its own language.
+
+    Paper 004 (§4.6): no example of the target language is learned from. `accuracy` is the share of
+    test examples with the right label, from 0 to 1; `english_accuracy` that of English ones.
+
+    Writes `outputs["predictions"]`: one JSON object per test example that is not English.
+    """
+    from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
+
+    settings = read_settings(Settings, job)
+    parts = read_parts(job, settings.train_examples, settings.test_examples)
+    numbers = {label: number for number, label in enumerate(parts.labels)}
+
+    def features(examples: list[Example]) -> list[Feature]:
+        encoded = tokenizer(
+            [example["first"] for example in examples],
+            [example["second"] for example in examples] if examples[0]["second"] else None,
+            truncation=True,
+            max_length=longest(model, settings),
+            return_token_type_ids=type_ids(model),
+        )
+        return [
+            {name: values[at] for name, values in encoded.items()}
+            | {"labels": numbers[example["label"]]}
+            for at, example in enumerate(examples)
+        ]
+
+    scores, rows = {}, []
+    with fine_tuned(
+        model,
+        AutoModelForSequenceClassification,
+        features(parts.train),
+        DataCollatorWithPadding(tokenizer),
+        settings,
+        job,
+        num_labels=len(parts.labels),
+    ) as predict:
+        for name, examples in parts.tests.items():
+            logits = predict(features(examples))  # [examples, labels]
+            found = [parts.labels[number] for number in logits.argmax(-1)]
+            right = [
+                label == example["label"] for label, example in zip(found, examples, strict=True)
+            ]
+            scores[name] = {"accuracy": sum(right) / len(right)}
+            if name in targets(parts.tests):
+                rows += [
+                    {
+                        "id": f"{name}-{example['id']}",
+                        "source": "\n".join(filter(None, [example["first"], example["second"]])),
+                        "output": label,
+                        "reference": example["label"],
+                        "accuracy": float(correct),
+                    }
+                    for example, label, correct in zip(examples, found, right, strict=True)
+                ]
+    write_jsonl(job["outputs"]["predictions"], rows)
+    return Measurement(named(scores), parts.counts())

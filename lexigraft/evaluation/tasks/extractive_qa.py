@@ -1,0 +1,106 @@
+"""Questions whose answer stands in a text (SQuAD, XQuAD), learned in English, by fine-tuning."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lexigraft.atomic import write_jsonl
+from lexigraft.corpus.examples import Example
+from lexigraft.evaluation.answers import exact_match, f1
+from lexigraft.evaluation.finetune import Feature, FineTuning, fine_tuned, longest, type_ids
+from lexigraft.evaluation.measurement import Measurement
+from lexigraft.evaluation.settings import read_settings
+from lexigraft.evaluation.spans import Window, answers_of, span_of, windows
+from lexigraft.evaluation.transfer import named, read_parts, targets
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+
+@dataclass(frozen=True)
+class Settings(FineTuning):
+    """See `FineTuning`.
+
+    Attributes
+    ----------
+    stride
+        Tokens that two neighbouring windows of a long context share.
+    answer_tokens
+        Tokens of an answer at most.
+    """
+
+    epochs: float = 2
+    learning_rate: float = 3e-5
+    length: int = 384
+    stride: int = 128
+    answer_tokens: int = 30
+
+
+def evaluate(
+    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
+) -> Measurement:
+    """Fine-tune the cell's encoder on English questions and test it on its own language.
+
+    Paper 004 (§4.6): no example of the target language is learned from. `f1` and `exact_match` are
+    means over the questions, from 0 to 100 (see `answers`); `english_…` of English ones.
+
+    Writes `outputs["predictions"]`: one JSON object per test question that is not English.
+
+    Raises
+    ------
+    UserError
+        The windows have no room for a context.
+    """
+    from transformers import AutoModelForQuestionAnswering, DataCollatorWithPadding
+
+    settings = read_settings(Settings, job)
+    parts = read_parts(job, settings.train_examples, settings.test_examples)
+
+    def cut(examples: list[Example]) -> list[Window]:
+        return windows(
+            tokenizer,
+            examples,
+            length=longest(model, settings),
+            stride=settings.stride,
+            types=type_ids(model),
+        )
+
+    scores, rows = {}, []
+    with fine_tuned(
+        model,
+        AutoModelForQuestionAnswering,
+        [_with_span(window, parts.train[window.example]) for window in cut(parts.train)],
+        DataCollatorWithPadding(tokenizer),
+        settings,
+        job,
+    ) as predict:
+        for name, examples in parts.tests.items():
+            found = cut(examples)
+            logits = predict([window.feature for window in found])
+            answers = answers_of(examples, found, logits, settings.answer_tokens)
+            scored = [_scored(*pair) for pair in zip(answers, examples, strict=True)]
+            scores[name] = {
+                metric: sum(row[metric] for row in scored) / len(scored)
+                for metric in ("f1", "exact_match")
+            }
+            if name in targets(parts.tests):
+                rows += [{**row, "id": f"{name}-{row['id']}"} for row in scored]
+    write_jsonl(job["outputs"]["predictions"], rows)
+    return Measurement(named(scores), parts.counts())
+
+
+def _with_span(window: Window, example: Example) -> Feature:
+    answer = example["answers"][0]
+    first, last = span_of(window, answer["start"], answer["start"] + len(answer["text"]))
+    return {**window.feature, "start_positions": first, "end_positions": last}
+
+
+def _scored(answer: str, example: Example) -> dict[str, Any]:
+    references = [reference["text"] for reference in example["answers"]]
+    return {
+        "id": example["id"],
+        "source": example["question"],
+        "output": answer,
+        "reference": references[0],
+        "f1": f1(answer, references),
+        "exact_match": exact_match(answer, references),
+    }

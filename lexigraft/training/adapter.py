@@ -1,0 +1,201 @@
+"""VocADT's adapter: a recipe whose weights are trained (paper 001, section 3)."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array, hstack, vstack
+from torch.nn.functional import embedding, linear
+
+from lexigraft.initialization.matrix import blocks
+from lexigraft.initialization.recipe import Recipe
+from lexigraft.training.sparse_weights import SparseWeights, largest
+
+
+class Adapter(torch.nn.Module, ABC):
+    """The trained recipe `A` [n_target, n_source] of one matrix.
+
+    Neither form makes a matrix [n_target, h] while it is trained: rows are made where they are
+    looked up, and logits out of those over the source vocabulary.
+
+    Parameters
+    ----------
+    start
+        The recipe to start from (Eqs. 1 to 3, or any other).
+    entries
+        The most weights of a row, of the recipe that comes out; the sparse form trains no others.
+
+    Attributes
+    ----------
+    n_target, n_source
+        Tokens of the new vocabulary, rows of the source matrix.
+    """
+
+    def __init__(self, start: Recipe, entries: int):
+        super().__init__()
+        self.entries = entries
+        self.n_target, self.n_source = start.n_target, start.n_source
+
+    @abstractmethod
+    def rows(self, ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        """`A[ids] @ table`: rows [len(ids), h] of a source matrix [n_source, h], never rounded."""
+
+    @abstractmethod
+    def logits(self, source: torch.Tensor) -> torch.Tensor:
+        """`source @ A^T`: logits [..., n_target] of logits [..., n_source] of the source's head."""
+
+    @abstractmethod
+    def drift(self) -> torch.Tensor:
+        """The mean distance of the rows of shared tokens from where they started (Eq. 4)."""
+
+    @abstractmethod
+    def recipe(self) -> Recipe:
+        """`A` as it is now, of each row the `entries` largest weights; no token counts as new."""
+
+    def merged(self, matrix: torch.Tensor) -> torch.Tensor:
+        """The target matrix `A @ matrix` [n_target, h], section 3.1."""
+        out = matrix.new_empty((self.n_target, matrix.shape[1]))
+        with torch.no_grad():
+            for block in blocks(self.n_target, max(self.n_source, matrix.shape[1])):
+                ids = torch.arange(block.start, block.stop, device=matrix.device)
+                out[block] = self.rows(ids, matrix)
+        return out
+
+
+class DenseAdapter(Adapter):
+    """Every weight is trained, as in the paper: n_target x n_source numbers."""
+
+    shared: torch.Tensor
+    copied: torch.Tensor
+
+    def __init__(self, start: Recipe, entries: int):
+        super().__init__(start, entries)
+        weights = torch.empty(start.n_target, start.n_source)
+        for block in blocks(start.n_target, start.n_source):
+            rows = start.rows(np.arange(block.start, block.stop)).toarray()
+            weights[block] = torch.from_numpy(rows)
+        self.weights = torch.nn.Parameter(weights)
+        shared = np.flatnonzero(start.source_of >= 0)
+        self.register_buffer("shared", torch.from_numpy(shared), persistent=False)
+        copied = torch.from_numpy(start.source_of[shared])
+        self.register_buffer("copied", copied, persistent=False)
+
+    def rows(self, ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        """See `Adapter.rows`."""
+        with torch.autocast(table.device.type, enabled=False):
+            return embedding(ids, self.weights) @ table
+
+    def logits(self, source: torch.Tensor) -> torch.Tensor:
+        """See `Adapter.logits`; bfloat16 under autocast."""
+        return linear(source, self.weights)
+
+    def drift(self) -> torch.Tensor:
+        """See `Adapter.drift`."""
+        distances = _FromOneHot.apply(self.weights, self.shared, self.copied)
+        return distances.sum() / max(1, len(distances))
+
+    def recipe(self) -> Recipe:
+        """See `Adapter.recipe`."""
+        found = []
+        with torch.no_grad():
+            for block in blocks(self.n_target, self.n_source):
+                rows = self.weights[block].double()
+                at = rows.abs().topk(min(self.entries, self.n_source), dim=1, sorted=False).indices
+                data, columns = rows.gather(1, at).cpu().numpy(), at.cpu().numpy()
+                starts = np.arange(len(data) + 1) * columns.shape[1]
+                shape = (len(data), self.n_source)
+                found.append(csr_array((data.ravel(), columns.ravel(), starts), shape=shape))
+        left = csr_array(vstack(found, format="csr"))
+        left.eliminate_zeros()
+        left.sort_indices()
+        return Recipe(left, None, _NONE)
+
+
+class SparseAdapter(Adapter):
+    """Of each row only some weights are trained, and all others stay zero. Beyond the paper.
+
+    These are the largest ones of the row to start from, by magnitude; where such a row has no
+    negative weight, they take over the sum of all. Where it leans on the mean of all source tokens,
+    this mean counts as one more source token with one weight.
+    """
+
+    bundled: torch.Tensor
+    shared: torch.Tensor
+
+    def __init__(self, start: Recipe, entries: int):
+        super().__init__(start, entries)
+        left = largest(start.left, entries)
+        self.right = start.right
+        self.own = SparseWeights(csr_array(left[:, : self.n_source]))
+        self.bundles = None
+        if start.right is not None:
+            # `recipe.assembled` puts the source rows first, then what they are bundled into.
+            self.bundles = SparseWeights(csr_array(left[:, self.n_source :]))
+            bundled = start.right[self.n_source :].toarray().astype(np.float32)
+            self.register_buffer("bundled", torch.from_numpy(bundled), persistent=False)
+        # A shared token's row is a single one.
+        shared = torch.from_numpy(np.flatnonzero(start.source_of >= 0))
+        self.register_buffer("shared", self.own.starts[shared], persistent=False)
+
+    def rows(self, ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        """See `Adapter.rows`."""
+        return self._products(table, ids)
+
+    def logits(self, source: torch.Tensor) -> torch.Tensor:
+        """See `Adapter.logits`; float32 even under autocast, for the sums are short."""
+        table = source.flatten(0, -2).T
+        return self._products(table, None).T.unflatten(0, source.shape[:-1])
+
+    def drift(self) -> torch.Tensor:
+        """See `Adapter.drift`."""
+        distances = (self.own.values[self.shared] - 1).abs()
+        return distances.sum() / max(1, len(distances))
+
+    def recipe(self) -> Recipe:
+        """See `Adapter.recipe`."""
+        own = self.own.matrix(self.n_source)
+        if self.bundles is None:
+            return Recipe(own, None, _NONE)
+        both = [own, self.bundles.matrix(len(self.bundled))]
+        return Recipe(csr_array(hstack(both, format="csr")), self.right, _NONE)
+
+    def _products(self, table: torch.Tensor, ids: torch.Tensor | None) -> torch.Tensor:
+        with torch.autocast(table.device.type, enabled=False):
+            table = table.to(self.own.values.dtype)
+            found = self.own(table, ids)
+            if self.bundles is not None:
+                found = found + self.bundles(self.bundled.to(table.dtype) @ table, ids)
+        return found
+
+
+class _FromOneHot(torch.autograd.Function):
+    """How far rows of a matrix [n, m] are from rows that are a single one, without copying them."""
+
+    @staticmethod
+    def forward(ctx, matrix, ids, columns):
+        distances = matrix.new_empty(len(ids))
+        for block in blocks(len(ids), matrix.shape[1]):
+            distances[block] = _difference(matrix, ids[block], columns[block]).norm(dim=1)
+        ctx.save_for_backward(matrix, ids, columns, distances)
+        return distances
+
+    @staticmethod
+    def backward(ctx, gradient):
+        matrix, ids, columns, distances = ctx.saved_tensors
+        # At distance zero the slope is taken to be zero, as torch's norm does.
+        scale = torch.where(distances > 0, gradient / distances, 0)
+        out = torch.zeros_like(matrix)
+        for block in blocks(len(ids), matrix.shape[1]):
+            difference = _difference(matrix, ids[block], columns[block])
+            out[ids[block]] = difference * scale[block, None]
+        return out, None, None
+
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+def _difference(matrix: torch.Tensor, ids: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+    """Rows `ids` of a matrix less the one at each row's column, [len(ids), m]."""
+    rows = matrix[ids]
+    rows[torch.arange(len(ids), device=ids.device), columns] -= 1
+    return rows

@@ -1,0 +1,124 @@
+"""A teacher's own answers to prompts, to train on: distillation at the level of sentences.
+
+Paper 003, Table 3, compares it with token-level distillation: the model is trained on what the
+teacher writes after the prompts of the task samples. It needs no common vocabulary.
+"""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lexigraft.corpus.sample_file import read_samples, write_samples
+from lexigraft.errors import UserError
+from lexigraft.hardware import device, precision
+from lexigraft.provenance import sha256_of
+from lexigraft.source.model import load_model, load_tokenizer, open_source
+from lexigraft.training.generation import context, generate
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+logger = logging.getLogger(__name__)
+
+
+def answer_samples(
+    prompts: str | Path,
+    teacher: str | Path,
+    folder: str | Path,
+    *,
+    max_new_tokens: int,
+    batch_size: int,
+    code: str | None = None,
+) -> tuple[list[str], dict[str, Any]]:
+    """Write samples whose answers are the teacher's: greedy, up to the end of a line or text.
+
+    Left out are answers that are empty, or that the teacher had not ended after `max_new_tokens`
+    (they would teach to stop anywhere), and prompts that do not fit its context. A prompt that
+    occurs several times is answered once.
+
+    Parameters
+    ----------
+    prompts
+        A `samples.jsonl`, see `sample_file`; its answers are not read by the teacher.
+    teacher
+        A source model under `results/source/`.
+    folder
+        Gets `samples.jsonl`; an interrupted run goes on from what lies there.
+    code
+        Digest of the code that runs: answers of other code are not gone on from.
+
+    Returns
+    -------
+    files, facts
+        The file written, and what the card says: how many `prompts` there were, and how many were
+        left out as `too_long`, `empty` and `unfinished`.
+
+    Raises
+    ------
+    UserError
+        No answer is left.
+    """
+    source = open_source(teacher)
+    model, tokenizer = load_model(source.folder, precision()), load_tokenizer(source.folder)
+    model.to(device())  # type: ignore[arg-type]  # a decorator hides that it is a method
+    asked = [_asked(*sample) for sample in dict(read_samples(prompts)).items()]
+    texts = {str(number): read for number, (read, _, _) in enumerate(asked)}
+    fitting = _fitting(model, tokenizer, texts, max_new_tokens)
+    partial = Path(folder) / "answers.partial.jsonl"
+    answers = generate(
+        model,
+        tokenizer,
+        fitting,
+        max_new_tokens=max_new_tokens,
+        batch_size=batch_size,
+        partial=partial,
+        identity=f"{sha256_of(Path(teacher) / 'card.json')} {code} {model.dtype}",
+    )
+    facts = {
+        "prompts": len(asked),
+        "too_long": len(asked) - len(fitting),
+        "empty": sum(answer.finished and not answer.text for answer in answers.values()),
+        "unfinished": sum(not answer.finished for answer in answers.values()),
+    }
+    logger.info("%s answers: %s", source.name, facts)
+    kept = [
+        (prompt, between + answers[str(number)].text)
+        for number, (_, prompt, between) in enumerate(asked)
+        if str(number) in answers and answers[str(number)].finished and answers[str(number)].text
+    ]
+    if not kept:
+        raise UserError(
+            f"samples.teacher: {source.name} has no whole answer to any of {len(asked)} prompts "
+            f"({facts}); raise max_new_tokens, or name another teacher"
+        )
+    files = write_samples(folder, kept)
+    partial.unlink()
+    return files, facts
+
+
+def _asked(prompt: str, answer: str) -> tuple[str, str, str]:
+    """What the teacher reads, the prompt, and what separates it from its answer.
+
+    A separating space is left to the teacher, whose tokens begin with one; a line feed is not, as
+    answers end there.
+    """
+    between = answer[: len(answer) - len(answer.lstrip())]
+    return (prompt + between if "\n" in between else prompt), prompt, between
+
+
+def _fitting(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerFast",
+    texts: dict[str, str],
+    max_new_tokens: int,
+) -> dict[str, str]:
+    """The texts whose answers still fit the model's context."""
+    limit = context(model)
+    if limit is None:
+        return texts
+    lengths = map(len, tokenizer(list(texts.values()), verbose=False)["input_ids"])
+    return {
+        name: text
+        for (name, text), length in zip(texts.items(), lengths, strict=True)
+        if length + max_new_tokens <= limit
+    }

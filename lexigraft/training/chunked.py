@@ -1,0 +1,219 @@
+"""Losses over large vocabularies: logits are made of some positions at a time, never of all.
+
+The body of a model runs once. What its head reads then goes through the rest of the model's own
+`forward`, chunk by chunk, so that whatever an architecture does to its logits (Gemma 2 caps them,
+Cohere scales them) is done to these too. Each chunk's gradient is computed with its loss, so no
+logits are kept for the backward pass and none are computed twice.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from lexigraft.training.data import IGNORED
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+# Numbers in the logits of a chunk; their loss and gradient take about four times as many. A chunk
+# adds a gradient as large as the head, which costs the less the more positions it has.
+CHUNK_LOGITS = {"cpu": 2**25, "cuda": 2**28}
+
+Loss = Callable[[torch.Tensor, slice], torch.Tensor]
+
+
+def read_out(model: "PreTrainedModel", inputs: dict[str, Any]) -> "Readout":
+    """Run a model up to its head, for logits of some positions at a time.
+
+    Parameters
+    ----------
+    model
+        A language model, without any wrapper.
+    inputs
+        Arguments of its `forward`, `input_ids` [batch, tokens] among them.
+    """
+    head = model.get_output_embeddings()
+    bodies: list[tuple[torch.nn.Module, Any]] = []  # with what they return; the outermost last
+    states: list[torch.Tensor] = []
+
+    def keep(body: torch.nn.Module, _: Any, output: Any) -> None:
+        bodies.append((body, output))
+
+    def narrow(_: Any, arguments: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor] | None:
+        if not bodies or arguments[0].shape[:-1] != inputs["input_ids"].shape:
+            return None
+        states.append(arguments[0])
+        return (arguments[0][:, :1],)  # one position tells how many logits there are
+
+    possible = {id(module): module for module in (model.base_model, model.get_decoder())}
+    possible.pop(id(model), None)
+    hooks = [body.register_forward_hook(keep) for body in possible.values()]
+    if head is not None:
+        hooks.append(head.register_forward_pre_hook(narrow))
+    try:
+        logits = model(**inputs).logits
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if len(states) != 1:
+        return Readout(logits, logits.shape[-1], None)
+    return Readout(states[0], logits.shape[-1], _Rest(model, head, *bodies[-1], inputs))
+
+
+class Readout:
+    """What the head of a model reads in one forward pass.
+
+    Attributes
+    ----------
+    states : torch.Tensor
+        [batch, tokens, hidden]. Of a model whose logits are not its head's, position by position,
+        they are the logits themselves.
+    vocabulary : int
+        How many logits a position has.
+    """
+
+    def __init__(self, states: torch.Tensor, vocabulary: int, rest: "_Rest | None"):
+        self.states, self.vocabulary, self._rest = states, vocabulary, rest
+
+    @property
+    def from_head(self) -> bool:
+        """Whether the model's logits are those of its head."""
+        return self._rest is not None
+
+    def logits(self, states: torch.Tensor, head: torch.nn.Module | None = None) -> torch.Tensor:
+        """The model's logits [n, vocabulary] of states [n, hidden].
+
+        Another `head` takes the place of the model's own; what the model does behind it stays.
+        """
+        return states if self._rest is None else self._rest(states, head)
+
+    def sum(self, places: torch.Tensor, loss: Loss) -> torch.Tensor:
+        """A loss summed over some positions, a number, whose gradient is computed here and now.
+
+        Parameters
+        ----------
+        places
+            Positions that count, [n] int64, numbered row by row over [batch, tokens].
+        loss
+            Gets the states [m, hidden] of a chunk of `places`, and which chunk it is; returns the
+            loss summed over the chunk. It must use no trained parameter but those of the model
+            outside its body, such as those of its heads.
+        """
+        count = max(1, math.ceil(len(places) * self.vocabulary / CHUNK_LOGITS[places.device.type]))
+        size = max(1, math.ceil(len(places) / count))
+        chunks = [slice(begin, begin + size) for begin in range(0, len(places), size)]
+        learns = self._rest is not None and torch.is_grad_enabled()
+        parameters = self._rest.parameters() if learns and self._rest else []
+        states = self.states.flatten(0, 1)[places]
+        return _Sum.apply(loss, chunks or [slice(0)], states, *parameters)
+
+
+def summed_nats(
+    readout: Readout,
+    targets: torch.Tensor,
+    logits: Callable[[torch.Tensor], torch.Tensor] | None = None,
+) -> torch.Tensor:
+    """The negative log-likelihood of targets in nats, summed, [1] float32.
+
+    Parameters
+    ----------
+    targets
+        [batch, tokens]; IGNORED ones count for nothing and cost nothing.
+    logits
+        Makes logits [n, vocabulary] of states [n, hidden]; by default as the model does.
+    """
+    targets = targets.flatten()
+    places = targets.ne(IGNORED).nonzero()[:, 0]
+    wanted = targets[places]
+
+    def nats(states: torch.Tensor, chunk: slice) -> torch.Tensor:
+        scores = (logits or readout.logits)(states).float()
+        return torch.nn.functional.cross_entropy(scores, wanted[chunk], reduction="sum")
+
+    return readout.sum(places, nats)[None]
+
+
+class _Rest:
+    """What a model does from its head on: its own `forward`, in which the body has already run."""
+
+    def __init__(
+        self,
+        model: Any,
+        head: torch.nn.Module,
+        body: torch.nn.Module,
+        output: Any,
+        inputs: dict[str, Any],
+    ):
+        self.model, self.head, self.body = model, head, body
+        self.output, self.inputs = output, inputs
+
+    def __call__(self, states: torch.Tensor, head: torch.nn.Module | None) -> torch.Tensor:
+        forward = self.head.forward if head is None else head
+        with (
+            _answering(self.body, lambda *_, **__: self.output),
+            _answering(self.head, lambda *_, **__: forward(states[None])),
+        ):
+            # The class's own, without what is wrapped around the instance's.
+            return type(self.model).forward(self.model, **self.inputs).logits[0]
+
+    def parameters(self) -> list[torch.nn.Parameter]:
+        """Trained parameters that take part; tied ones belong to the head too."""
+        inside = {id(p) for p in self.body.parameters()} - {id(p) for p in self.head.parameters()}
+        return [p for p in self.model.parameters() if p.requires_grad and id(p) not in inside]
+
+
+@contextmanager
+def _answering(module: Any, forward: Callable[..., Any]) -> Iterator[None]:
+    """Let a module do something else for a while when it is called."""
+    before = vars(module).get("forward")
+    module.forward = forward
+    try:
+        yield
+    finally:
+        del module.forward
+        if before is not None:
+            module.forward = before
+
+
+class _Sum(torch.autograd.Function):
+    """Sums a loss over chunks of states, and its gradients with it."""
+
+    @staticmethod
+    def forward(context, loss, chunks, states, *parameters):
+        needed = context.needs_input_grad[2:]
+        wanted = [at for at, need in enumerate(needed) if need]
+        total = 0
+        # Of states each chunk has its own part, of parameters all chunks add to the same.
+        context.gradients = [torch.zeros_like(states) if needed[0] else None]
+        context.gradients += [None] * len(parameters)
+        for chunk in chunks:
+            with torch.set_grad_enabled(bool(wanted)):
+                part = states[chunk].detach().requires_grad_(needed[0])
+                one = loss(part, chunk)
+            total = total + one.detach()
+            if wanted:
+                tensors = [(part, *parameters)[at] for at in wanted]
+                found = torch.autograd.grad(one, tensors, allow_unused=True)
+                for at, gradient in zip(wanted, found, strict=True):
+                    _add(context.gradients, at, gradient, chunk)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(context, upstream):
+        gradients, context.gradients = context.gradients, None  # their memory is needed elsewhere
+        scaled = (None if some is None else some.mul_(upstream) for some in gradients)
+        return None, None, *scaled
+
+
+def _add(sums, at, gradient, chunk):
+    if at == 0:
+        sums[0][chunk] = gradient
+    elif sums[at] is None:
+        sums[at] = gradient
+    elif gradient is not None:
+        sums[at] += gradient

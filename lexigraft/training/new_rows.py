@@ -1,0 +1,163 @@
+"""Training the rows of new tokens alone: parameters of their own, beside matrices that stay frozen.
+
+A matrix in which only some rows require a gradient does not exist in torch, and PEFT's trainable
+tokens make a whole matrix of old and new rows in each forward pass, and its gradient in each
+backward pass. Here the model computes with its own matrices, into which the new rows are copied
+before each use, and only the gradient of these rows is computed.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from lexigraft.errors import UserError
+from lexigraft.initialization.storage import load_initialization
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_OWN = ("new_rows", "new_bias")  # names that no parameter of a model has
+
+
+def wear_new_rows(model: "PreTrainedModel", ids: Sequence[int]) -> None:
+    """Give the rows of some tokens parameters of their own in a frozen model, in place.
+
+    Tied matrices share them. A head's bias has its entries of these tokens trained too. The model
+    computes what it did before, and every parameter keeps its name.
+
+    Parameters
+    ----------
+    ids
+        Token ids.
+
+    Raises
+    ------
+    UserError
+        There are no such tokens, or a matrix of the model is no plain embedding or linear layer.
+    """
+    if not len(ids):
+        raise UserError(
+            "trainable: new-rows needs a vocabulary with new tokens, and this cell has none; give "
+            "it a vocabulary and an initializer, or train embeddings and head"
+        )
+    # transformers types its layers as plain modules, without the weights that they have.
+    embeddings: Any = model.get_input_embeddings()
+    head: Any = model.get_output_embeddings()
+    kinds = ((embeddings, torch.nn.Embedding), (head, torch.nn.Linear))
+    if not all(isinstance(module, kind) for module, kind in kinds):
+        raise UserError(
+            f"trainable: the matrices of {type(model).__name__} are no plain embedding and linear "
+            "head, which new-rows needs; train embeddings and head"
+        )
+    places = torch.tensor(sorted(map(int, ids)), device=embeddings.weight.device)
+    rows = torch.nn.Parameter(embeddings.weight.detach()[places])
+    _wear(embeddings, _NewEmbeddingRows, places, rows)
+    if head.weight is not embeddings.weight:
+        rows = torch.nn.Parameter(head.weight.detach()[places])
+    _wear(head, _NewHeadRows, places, rows)
+    if head.bias is not None:
+        head.new_bias = torch.nn.Parameter(head.bias.detach()[places])
+
+
+def new_tokens(inputs: dict[str, Any]) -> Sequence[int]:
+    """Ids of the tokens that the source does not have, by the inputs of a training job."""
+    if not inputs.get("initialization"):
+        return ()
+    return load_initialization(Path(inputs["initialization"])).new_ids.tolist()
+
+
+def new_row_parameters(model: "PreTrainedModel") -> int:
+    """How many numbers a model wears for its new rows."""
+    own = (p for name, p in model.named_parameters() if name.rpartition(".")[2] in _OWN)
+    return sum(parameter.numel() for parameter in own)
+
+
+def take_off_new_rows(model: "PreTrainedModel") -> None:
+    """Leave the rows where they belong, in the model's own matrices, and nothing beside them."""
+    for module in [module for module in model.modules() if isinstance(module, _NewRows)]:
+        module.put()
+        for name in _OWN:
+            if hasattr(module, name):
+                delattr(module, name)
+        del module.places
+        module.__class__ = type(module).__bases__[1]  # the model's own
+
+
+class _NewRows:
+    """What a matrix does that has rows with parameters of their own."""
+
+    weight: torch.nn.Parameter
+    bias: torch.nn.Parameter | None
+    new_rows: torch.nn.Parameter
+    new_bias: torch.nn.Parameter
+    places: torch.Tensor  # [n]: the rows' token ids, ascending
+
+    def put(self) -> None:
+        """Copy the rows into the matrix."""
+        # Past the count of changes that autograd keeps of a tensor: no gradient needs the old rows.
+        self.weight.data.index_copy_(0, self.places, self.new_rows.data)
+        if hasattr(self, "new_bias") and self.bias is not None:
+            self.bias.data.index_copy_(0, self.places, self.new_bias.data)
+
+
+class _NewEmbeddingRows(_NewRows):
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        self.put()
+        found = super().forward(tokens)  # type: ignore[misc]  # beside it an embedding is inherited
+        # Some architectures scale what they look up.
+        scale = getattr(self, "embed_scale", 1.0)
+        return _LookedUp.apply(found, tokens, self.places, self.new_rows, scale)
+
+
+class _NewHeadRows(_NewRows):
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        self.put()
+        logits = super().forward(states)  # type: ignore[misc]  # beside it Linear is inherited
+        bias = getattr(self, "new_bias", None)
+        return _Multiplied.apply(logits, states, self.places, self.new_rows, bias)
+
+
+class _LookedUp(torch.autograd.Function):
+    """Hands to new rows the gradient of what was looked up in the matrix that holds them."""
+
+    @staticmethod
+    def forward(context, found, tokens, places, rows, scale):
+        context.save_for_backward(tokens, places)
+        context.shape, context.scale = rows.shape, scale
+        return found.view_as(found)
+
+    @staticmethod
+    def backward(context, gradient):
+        tokens, places = (tensor.flatten() for tensor in context.saved_tensors)
+        at = torch.searchsorted(places, tokens).clamp(max=len(places) - 1)
+        used = places[at] == tokens
+        own = gradient.new_zeros(context.shape, dtype=torch.float32)
+        own.index_add_(0, at[used], gradient.flatten(0, -2)[used].float() * context.scale)
+        return gradient, None, None, own, None
+
+
+class _Multiplied(torch.autograd.Function):
+    """Hands to new rows the gradient of logits that the matrix made which holds them."""
+
+    @staticmethod
+    def forward(context, logits, states, places, rows, bias):
+        context.save_for_backward(states, places)
+        context.has_bias = bias is not None
+        return logits.view_as(logits)
+
+    @staticmethod
+    def backward(context, gradient):
+        states, places = context.saved_tensors
+        own = gradient.flatten(0, -2).index_select(-1, places)  # [positions, n]
+        rows = own.T @ states.flatten(0, -2).to(own.dtype)
+        bias = own.float().sum(0) if context.has_bias else None
+        return gradient, None, None, rows.float(), bias
+
+
+def _wear(module: Any, kind: type[_NewRows], places: torch.Tensor, rows: Any) -> None:
+    # As a subclass, the module stays what it is to all that ask: an embedding, a linear layer.
+    module.__class__ = type(f"New{type(module).__name__}", (kind, type(module)), {})
+    module.register_buffer("places", places, persistent=False)
+    module.new_rows = rows

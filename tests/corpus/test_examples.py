@@ -1,0 +1,131 @@
+"""Examples of tasks that encoders are fine-tuned for, read from tables."""
+
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from lexigraft.corpus.examples import labels_of, prepare_examples, read_examples
+from lexigraft.errors import UserError
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "prepare_examples.py"
+NLI = {
+    "kind": "classification",
+    "labels": ["yes", "no"],
+    "columns": {"first": "premise", "second": "hypothesis", "label": "label"},
+}
+NER = {
+    "kind": "tagging",
+    "labels": ["O", "B-PER", "I-PER"],
+    "columns": {"words": "tokens", "tags": "ner_tags"},
+}
+QA = {
+    "kind": "extractive_qa",
+    "columns": {
+        "question": "question",
+        "context": "context",
+        "answers": "answers.text",
+        "starts": "answers.answer_start",
+    },
+}
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Examples of a table of these rows, and what the card would say."""
+
+    def build(settings, rows):
+        file = tmp_path / "rows.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        settings = {**settings, "text": {"loader": "jsonl", "path": str(file)}}
+        _, facts = prepare_examples(settings, tmp_path)
+        return read_examples(tmp_path), facts
+
+    return build
+
+
+def test_labels_go_by_name_or_number(made):
+    rows = [
+        {"premise": " one ", "hypothesis": "two", "label": 1, "idx": 7},
+        {"premise": "three", "hypothesis": "four", "label": "yes"},
+        {"premise": "five", "hypothesis": " ", "label": 0},
+    ]
+    examples, facts = made(NLI, rows)
+    assert examples == [
+        {"id": "000001", "first": "one", "second": "two", "label": "no"},
+        {"id": "000002", "first": "three", "second": "four", "label": "yes"},
+    ]
+    assert facts["rows"] == {"read": 3, "blank": 1, "unanswered": 0}
+    assert (facts["examples"], facts["labels"]) == (2, ["yes", "no"])
+
+
+def test_a_text_may_stand_alone(made):
+    columns = {"first": "text", "label": "label"}
+    examples, _ = made({**NLI, "columns": columns}, [{"text": "one", "label": 0}])
+    assert examples[0]["second"] is None
+
+
+@pytest.mark.parametrize("label", [2, -1, "maybe", None, 0.5])
+def test_a_label_without_a_name_is_told_with_its_row(made, label):
+    rows = [{"premise": "a", "hypothesis": "b", "label": label}]
+    with pytest.raises(UserError, match=r"line 1: label .* is none of yes, no"):
+        made(NLI, rows)
+
+
+def test_words_keep_their_tags_and_lose_white_space(made):
+    rows = [
+        {"tokens": ["Ada", " ", "New York"], "ner_tags": [1, 0, 2]},
+        {"tokens": [], "ner_tags": []},
+    ]
+    examples, facts = made(NER, rows)
+    assert examples == [{"id": "000001", "words": ["Ada", "NewYork"], "tags": ["B-PER", "I-PER"]}]
+    assert facts["rows"]["blank"] == 1
+
+
+def test_words_and_tags_correspond(made):
+    with pytest.raises(UserError, match="line 1: 2 words and 1 tags"):
+        made(NER, [{"tokens": ["a", "b"], "ner_tags": [0]}])
+
+
+def test_answers_stand_where_the_table_says(made):
+    def row(texts, starts):
+        answers = {"text": texts, "answer_start": starts}
+        return {"question": " Who? ", "context": "Ada wrote it.", "answers": answers}
+
+    rows = [row(["Ada", "wrote"], [0, 5]), row(["Ada"], [1]), row([], []), row([""], [0])]
+    examples, facts = made(QA, rows)
+    assert examples == [
+        {
+            "id": "000001",
+            "question": "Who?",
+            "context": "Ada wrote it.",
+            "answers": [{"text": "Ada", "start": 0}],
+        }
+    ]
+    assert facts["rows"] == {"read": 4, "blank": 0, "unanswered": 3}
+    assert facts["labels"] is None
+
+
+def test_a_table_without_examples_or_columns_is_told(made):
+    with pytest.raises(UserError, match="none of 1 rows is an example"):
+        made(NLI, [{"premise": "", "hypothesis": "b", "label": 0}])
+    with pytest.raises(UserError, match="no field 'hypothesis'"):
+        made(NLI, [{"premise": "a", "label": 0}])
+
+
+def test_the_script_writes_a_card_with_the_labels(tmp_path, monkeypatch):
+    file, folder = tmp_path / "rows.jsonl", tmp_path / "examples"
+    file.write_text(json.dumps({"premise": "a", "hypothesis": "b", "label": 0}) + "\n")
+    job = {
+        "rule": "prepare_examples",
+        "settings": {**NLI, "text": {"loader": "jsonl", "path": str(file)}},
+        "inputs": {},
+        "outputs": {"folder": str(folder)},
+    }
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), json.dumps(job)])
+    runpy.run_path(str(SCRIPT), run_name="__main__")
+    assert labels_of(folder) == ["yes", "no"]
+    card = json.loads((folder / "card.json").read_text())
+    assert set(card["files"]) == {"examples.jsonl"}

@@ -1,0 +1,166 @@
+"""Bitext becomes prompts in both directions; of pairs with a quality, the best ones are taken."""
+
+import json
+
+import pytest
+
+from lexigraft.corpus.overlap import Overlap
+from lexigraft.corpus.parallel import read_scored_pairs, translations
+from lexigraft.errors import UserError
+
+SEED = (0, "corpus", "te", "samples", "parallel")
+PAIRS = [("One house", "ఒక ఇల్లు"), ("Two dogs", "రెండు కుక్కలు"), ("Three cats", "మూడు పిల్లులు")]
+NO_TESTS = Overlap([])
+
+
+def settings(text, pairs=None, minimum_quality=None):
+    return {
+        "language": "Telugu",
+        "text": text,
+        "pairs": pairs,
+        "minimum_quality": minimum_quality,
+    }
+
+
+def tsv(folder, rows, **keys):
+    file = folder / "pairs.tsv"
+    file.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows), "utf-8")
+    return {"loader": "tsv", "path": str(file), **keys}
+
+
+def english_of(samples):
+    """The English sides of the pairs behind samples, in their order."""
+    return [answer[1:] for prompt, answer in samples if prompt.endswith("English:")]
+
+
+def test_each_pair_is_asked_in_both_directions_with_alma_s_prompt(tmp_path):
+    samples, facts = translations(settings(tsv(tmp_path, PAIRS[:1])), SEED, NO_TESTS)
+    assert samples == [
+        ("Translate this from English to Telugu:\nEnglish: One house\nTelugu:", " ఒక ఇల్లు"),
+        ("Translate this from Telugu to English:\nTelugu: ఒక ఇల్లు\nEnglish:", " One house"),
+    ]
+    assert facts["pairs"] == 1
+
+
+def test_the_best_pairs_are_taken_wherever_they_stand(tmp_path):
+    rows = [(f"Sentence {n}", f"వాక్యం {n}", (7 * n) % 50) for n in range(50)]
+    text = tsv(tmp_path, rows, quality_column=3)
+    samples, _ = translations(settings(text, pairs=5), SEED, NO_TESTS)
+    best = sorted(rows, key=lambda row: -row[2])[:5]
+    assert english_of(samples) == [row[0] for row in best]
+
+
+def test_without_a_quality_the_draw_is_random_and_seeded(tmp_path):
+    text = tsv(tmp_path, [(f"Sentence {n}", f"వాక్యం {n}") for n in range(50)])
+    drawn = {
+        tuple(english_of(translations(settings(text, pairs=5), seed, NO_TESTS)[0]))
+        for seed in (SEED, SEED, ("other",))
+    }
+    assert len(drawn) == 2 and all(len(set(english)) == 5 for english in drawn)
+
+
+def test_pairs_of_equal_quality_are_drawn_at_random(tmp_path):
+    rows = [(f"Sentence {n}", f"వాక్యం {n}", 1.5 if n == 40 else 1.0) for n in range(50)]
+    text = tsv(tmp_path, rows, quality_column=3)
+    draws = [
+        english_of(translations(settings(text, pairs=5), (seed,), NO_TESTS)[0]) for seed in range(4)
+    ]
+    assert all(english[0] == "Sentence 40" for english in draws)
+    assert len({tuple(english) for english in draws}) == 4
+
+
+def test_bad_pairs_are_dropped_and_counted(tmp_path):
+    rows = [
+        ("source", "target", "score"),  # a heading
+        ("Good one", "మంచిది", 0.9),
+        ("Good one", "మంచిది", 0.9),
+        ("", "ఖాళీ", 0.9),
+        ("Bad one", "చెడ్డది", 0.2),
+        ("No number", "సంఖ్య లేదు"),
+        ("Not a number", "సంఖ్య కాదు", "nan"),
+        ("Hello {name}", "నమస్తే {name}", 0.9),
+    ]
+    text = tsv(tmp_path, rows, quality_column=3)
+    samples, facts = translations(settings(text, minimum_quality=0.5), SEED, NO_TESTS)
+    assert english_of(samples) == ["Good one"]
+    assert facts["selection"] == {"without_quality": 3, "below_minimum": 1, "like_tests": 0}
+    assert (facts["cleaning"]["blank"], facts["cleaning"]["placeholder"]) == (1, 1)
+
+
+def test_no_pair_gives_a_test_away_on_either_side(tmp_path):
+    rows = [
+        ("We saw two dogs today!", "x"),
+        ("Two DOGS", "y"),
+        ("Cats", "మూడు పిల్లులు."),
+        ("A", "z"),
+    ]
+    tests = Overlap(["Two dogs", "We saw two dogs", "మూడు పిల్లులు"])
+    samples, facts = translations(settings(tsv(tmp_path, rows)), SEED, tests)
+    assert english_of(samples) == ["A"]
+    assert facts["selection"]["like_tests"] == 3
+
+
+def test_pairs_that_give_a_test_away_are_replaced_by_the_next_best(tmp_path):
+    rows = [(f"Sentence {'abcdef'[n]}", f"వాక్యం {n}", 9 - n) for n in range(6)]
+    text = tsv(tmp_path, rows, quality_column=3)
+    samples, _ = translations(settings(text, pairs=2), SEED, Overlap(["sentence a"]))
+    assert english_of(samples) == ["Sentence b", "Sentence c"]
+
+
+def test_too_few_pairs_are_said_with_the_reason(tmp_path):
+    text = tsv(tmp_path, [(*PAIRS[0], 0.9), (*PAIRS[1], 0.1)], quality_column=3)
+    with pytest.raises(UserError, match=r"asks for 2, but .* only 1 .*below_minimum 1"):
+        translations(settings(text, pairs=2, minimum_quality=0.5), SEED, NO_TESTS)
+    with pytest.raises(UserError, match="asks for all, but the text has only 0"):
+        translations(settings(text, minimum_quality=5), SEED, NO_TESTS)
+
+
+def test_every_format_gives_the_pairs_with_their_qualities(tmp_path):
+    import pyarrow
+    from pyarrow import parquet
+
+    scores = [0.5, 0.75, 1.25]
+    rows = [
+        {"en": source, "te": target, "score": score}
+        for (source, target), score in zip(PAIRS, scores, strict=True)
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
+    for key in ("en", "te", "score"):
+        (tmp_path / key).write_text("".join(f"{row[key]}\n" for row in rows), "utf-8")
+    columns = {"source_column": "en", "target_column": "te", "quality_column": "score"}
+    forms = [
+        tsv(tmp_path, [(s, *pair) for s, pair in zip(scores, PAIRS, strict=True)],
+            quality_column=1, source_column=2, target_column=3),
+        {"loader": "jsonl", "path": str(tmp_path / "a.jsonl"), "source_field": "en",
+         "target_field": "te", "quality_field": "score"},
+        {"loader": "parquet", "path": str(tmp_path / "a.parquet"), **columns},
+        {"loader": "datasets", "name": "parquet", "data_files": str(tmp_path / "a.parquet"),
+         "split": "train", **columns},
+        {"loader": "files", "source": str(tmp_path / "en"), "target": str(tmp_path / "te"),
+         "quality": str(tmp_path / "score")},
+    ]  # fmt: skip
+    for text in forms:
+        read = [(pair, float(quality)) for pair, quality in read_scored_pairs(text)]
+        assert read == list(zip(PAIRS, scores, strict=True)), text["loader"]
+
+
+def test_without_a_quality_every_format_of_pairs_can_be_read(tmp_path, kolibri):
+    catalogue = {"loader": "catalogue", "package": "kolibri", "locale": "te"}
+    assert all(quality is None for _, quality in read_scored_pairs(catalogue, kolibri))
+    samples, facts = translations(settings(catalogue, pairs=20), SEED, NO_TESTS, kolibri)
+    assert facts["pairs"] == 20 and len(samples) == 40
+
+
+def test_a_file_of_qualities_must_have_one_for_each_pair(tmp_path):
+    for name, lines in (("en", 3), ("te", 3), ("score", 2)):
+        (tmp_path / name).write_text("1\n" * lines)
+    text = {"loader": "files", "source": str(tmp_path / "en"), "target": str(tmp_path / "te")}
+    with pytest.raises(UserError, match="score: has not as many lines"):
+        list(read_scored_pairs({**text, "quality": str(tmp_path / "score")}))
+
+
+def test_a_line_without_its_columns_is_named(tmp_path):
+    text = tsv(tmp_path, [PAIRS[0], ("alone",)])
+    with pytest.raises(UserError, match="line 2 has 1 columns, of which 1 and 2 are asked for"):
+        list(read_scored_pairs(text))

@@ -1,0 +1,103 @@
+"""Rows of a table become prompts with answers by two templates."""
+
+import json
+
+import pytest
+
+from lexigraft.corpus.cleaning import Counts
+from lexigraft.corpus.overlap import Overlap
+from lexigraft.corpus.questions import joined, questions
+from lexigraft.errors import UserError
+
+SEED = (0, "corpus", "te", "samples", "science")
+NO_TESTS = Overlap([])
+ROWS = [
+    {"question": "What is ice?", "choices": {"text": ["water", "fire"]}, "label": 0},
+    {"question": "What burns?", "choices": {"text": ["stone", "wood"]}, "label": 1},
+]
+TEMPLATES = {
+    "prompt": "Question: {{question}}\nAnswer:",
+    "answer": " {{choices.text[label]}}",
+}
+
+
+def settings(folder, rows, number=None, **templates):
+    file = folder / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    text = {"loader": "jsonl", "path": str(file)}
+    return {**TEMPLATES, "text": text, "questions": number, **templates}
+
+
+def test_templates_are_filled_from_nested_columns(tmp_path):
+    samples, facts = questions(settings(tmp_path, ROWS), SEED, NO_TESTS)
+    assert sorted(samples) == [
+        ("Question: What burns?\nAnswer:", " wood"),
+        ("Question: What is ice?\nAnswer:", " water"),
+    ]
+    assert facts["rows"] == {"read": 2, "blank": 0, "like_tests": 0}
+
+
+@pytest.mark.parametrize("loader", ["parquet", "datasets"])
+def test_tables_may_be_parquet_files_and_datasets(tmp_path, loader):
+    import pyarrow
+    from pyarrow import parquet
+
+    file = tmp_path / "rows.parquet"
+    parquet.write_table(pyarrow.Table.from_pylist(ROWS), file)
+    text = {"loader": "parquet", "path": str(file)}
+    if loader == "datasets":
+        text = {"loader": loader, "name": "parquet", "split": "train", "data_files": str(file)}
+    samples, _ = questions({**TEMPLATES, "text": text, "questions": None}, SEED, NO_TESTS)
+    assert {answer for _, answer in samples} == {" water", " wood"}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "made"),
+    [
+        ("Answer:", " wood", ("Answer:", " wood")),
+        ("Answer: ", "wood", ("Answer:", " wood")),
+        ("Answer:\n", "wood", ("Answer:", "\nwood")),
+        ("Answer: \n", "  wood \n", ("Answer:", " \n  wood")),
+        ("A\r\nB:", " wood\x00", ("A\nB:", " wood")),
+        ("答え：", "木", ("答え：", "木")),
+        ("Answer:", "  ", None),
+        (" \n", " wood", None),
+    ],
+)
+def test_white_space_between_the_two_is_the_answer_s(prompt, answer, made):
+    assert joined(prompt, answer, Counts()) == made
+
+
+def test_a_random_sample_of_the_rows_is_seeded(tmp_path):
+    rows = [{"q": f"number {n}", "a": str(n)} for n in range(60)]
+    given = settings(tmp_path, rows, 6, prompt="{{q}}:", answer=" {{a}}")
+    draws = [tuple(questions(given, (seed,), NO_TESTS)[0]) for seed in (1, 1, 2)]
+    assert draws[0] == draws[1] != draws[2]
+    assert all(len(set(draw)) == 6 for draw in draws)
+
+
+def test_blank_repeated_and_tested_rows_are_left_out(tmp_path):
+    rows = [
+        {"q": "kept", "a": "yes"}, {"q": "kept", "a": "yes"}, {"q": "no answer", "a": None},
+        {"q": "empty", "a": " "}, {"q": "Is this sentence tested?", "a": "yes"},
+    ]  # fmt: skip
+    given = settings(tmp_path, rows, prompt="Q: {{q}}", answer=" {{a or ''}}")
+    samples, facts = questions(given, SEED, Overlap(["Is this sentence tested"]))
+    assert samples == [("Q: kept", " yes")]
+    assert facts["rows"] == {"read": 5, "blank": 2, "like_tests": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prompt": "{{quastion}}"}, r"line 1: the template 'prompt' does not fit .*label"),
+        ({"answer": " {{choices.text[7]}}"}, "template 'answer' does not fit"),
+        ({"answer": " {{choices.text[label"}, "answer: not a Jinja template"),
+        ({"answer": "{{ ''.__class__.__mro__ }}"}, "template 'answer' does not fit"),
+        ({"questions": 3}, "questions: asks for 3, but the text has only 2"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path, change, message):
+    with pytest.raises(UserError, match=message) as error:
+        questions({**settings(tmp_path, ROWS), **change}, SEED, NO_TESTS)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,110 @@
+"""An entry of samples on disk: no test in it, and that of a group is its members'."""
+
+import json
+from runpy import run_path
+
+import pytest
+
+from lexigraft.corpus.prepare import prepare_corpus
+from lexigraft.corpus.sample_file import read_samples, write_samples
+from lexigraft.corpus.samples import mix_samples, prepare_samples
+from lexigraft.errors import UserError
+from lexigraft.staleness import ROOT
+
+SEED = (0, "corpus", "te", "samples", "parallel")
+KOLIBRI = {"loader": "catalogue", "package": "kolibri", "locale": "te"}
+ENTRY = {"kind": "parallel", "text": KOLIBRI, "pairs": None, "minimum_quality": None}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory, kolibri):
+    """The corpus of Telugu as the registry's kolibri entries make it."""
+    folder = tmp_path_factory.mktemp("corpus")
+    sizes = {"heldout": 100, "english": 100}
+    settings = {
+        "name": "Telugu", "code": "te", "script": "Telu", "text": KOLIBRI, "parallel": KOLIBRI,
+        "english": None, "summarization": None, "minimum_characters": 10, "train_sentences": None,
+        "translation_pairs": 100, "summarization_pairs": None,
+        **{f"{part}_sentences": size for part, size in sizes.items()},
+    }  # fmt: skip
+    prepare_corpus(settings, folder, ("corpus",), kolibri)
+    return folder
+
+
+def scored(corpus):
+    """Both sides of the translation test, and the sentences of the curves."""
+    rows = map(json.loads, (corpus / "tasks/translation.jsonl").read_text("utf-8").splitlines())
+    texts = {row[side] for row in rows for side in ("source", "target")}
+    for part in ("heldout", "english"):
+        texts |= set((corpus / f"{part}.txt").read_text("utf-8").splitlines())
+    return texts
+
+
+def test_samples_from_the_tests_own_text_hold_none_of_them(corpus, kolibri, tmp_path):
+    settings = {"language": "Telugu", **ENTRY}
+    files, facts = prepare_samples(settings, corpus, tmp_path, SEED, kolibri)
+    assert files == ["samples.jsonl"]
+    samples = read_samples(tmp_path / "samples.jsonl")
+    answers = {answer.strip() for _, answer in samples}
+    assert len(samples) == 2 * facts["pairs"] > 200
+    assert facts["selection"]["like_tests"] >= 100
+    assert not answers & scored(corpus)
+    assert facts["sizes"]["answers"]["sentences"] == len(samples)
+
+
+def test_the_script_writes_a_card_and_the_same_bytes_again(corpus, kolibri, tmp_path):
+    stage = run_path(str(ROOT / "scripts/prepare_samples.py"))["stage"]
+    for name in ("one", "two"):
+        stage(
+            {
+                "rule": "prepare_samples",
+                "settings": {"language": "Telugu", **ENTRY, "pairs": 30},
+                "inputs": {"corpus": str(corpus), "package": str(kolibri)},
+                "outputs": {"folder": str(tmp_path / name)},
+                "seed": [*SEED],
+            }
+        )
+    one, two = (tmp_path / name / "samples.jsonl" for name in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+    card = json.loads((tmp_path / "one" / "card.json").read_text())
+    assert card["pairs"] == 30 and card["files"].keys() == {"samples.jsonl"}
+
+
+def test_an_error_says_whose_samples_they_are(corpus, tmp_path):
+    settings = {"language": "Telugu", **ENTRY, "text": {"loader": "tsv", "path": "no/such.tsv"}}
+    with pytest.raises(UserError, match=r"samples of Telugu: no/such\.tsv: there is no such"):
+        prepare_samples(settings, corpus, tmp_path, SEED)
+
+
+def small_corpus(folder, test):
+    (folder / "tasks").mkdir(parents=True)
+    (folder / "tasks/translation.jsonl").write_text(json.dumps({"source": test, "target": "t"}))
+    for name in ("tasks/summarization.jsonl", "heldout.txt", "english.txt"):
+        (folder / name).write_text("")
+    return folder
+
+
+def test_a_group_has_its_members_samples_without_the_tests_of_any(tmp_path):
+    tests = {"te": "Secret", "el": "x", "en": "y"}
+    corpora = {name: small_corpus(tmp_path / name, test) for name, test in tests.items()}
+    write_samples(tmp_path / "a", [("Telugu:", " one"), ("Telugu:", " two")])
+    write_samples(tmp_path / "b", [("Greek:", " three"), ("Greek:", " secret!")])
+    samples = {"te": tmp_path / "a", "el": tmp_path / "b"}
+    _, facts = mix_samples(samples, corpora, tmp_path / "group")
+    kept = read_samples(tmp_path / "group" / "samples.jsonl")
+    assert kept == [("Telugu:", " one"), ("Telugu:", " two"), ("Greek:", " three")]
+    assert facts["members"] == {
+        "te": {"samples": 2, "like_tests": 0},
+        "el": {"samples": 1, "like_tests": 1},
+    }
+
+
+def test_line_separators_inside_a_sample_end_no_line(tmp_path):
+    samples = [("a\u2028b\nc:", " d\u0085e"), ('"quoted" \\:', " 木")]
+    write_samples(tmp_path, samples)
+    assert read_samples(tmp_path / "samples.jsonl") == samples
+
+
+def test_no_sample_is_an_error_before_training(tmp_path):
+    with pytest.raises(UserError, match="no sample is left"):
+        write_samples(tmp_path, [])

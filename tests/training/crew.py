@@ -1,0 +1,96 @@
+"""Trains cells in processes of their own: several as torchrun starts them, or one that dies.
+
+They are forked from a process that has imported everything, which a new one takes seconds for.
+"""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import socket
+import time
+from pathlib import Path
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["lexigraft.training.train", "peft"])
+PATIENCE = 600  # seconds; a busy machine is slow
+
+
+def train(job, processes=1, *, sharded=False, dies_at=None, tokens=None):
+    """Train a cell with a checkpoint after every step; the exit status of the first process.
+
+    Parameters
+    ----------
+    dies_at
+        The first process kills itself instead of its so-manieth operation on files.
+    tokens
+        What a pass may have at most.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shared = {
+        "LEXIGRAFT_PRECISION": "float32",
+        "LEXIGRAFT_SHARDED": str(int(sharded)),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+    if processes > 1:
+        shared["WORLD_SIZE"] = str(processes)
+    crew = []
+    for rank in range(processes):
+        own = {"RANK": str(rank), "LOCAL_RANK": str(rank)} if processes > 1 else {}
+        arguments = (job, {**shared, **own}, None if rank else dies_at, tokens)
+        crew.append(_CONTEXT.Process(target=_train, args=arguments))
+    for process in crew:
+        process.start()
+    deadline = time.monotonic() + PATIENCE
+    while any(p.is_alive() for p in crew) and time.monotonic() < deadline:
+        if any(p.exitcode not in (None, 0) for p in crew):
+            break  # as torchrun does, the others are not left waiting
+        time.sleep(0.01)
+    for process in crew:
+        process.kill()
+        process.join()
+    codes = {process.exitcode for process in crew}
+    return crew[0].exitcode if dies_at or codes != {0} else 0
+
+
+def _train(job, environment, dies_at, tokens):
+    os.environ.update(environment)
+    from lexigraft.training import phase
+    from lexigraft.training.checkpoints import SavePolicy
+    from lexigraft.training.train import train_cell
+
+    if tokens is not None:
+        phase.MICRO_BATCH_TOKENS["cpu"] = tokens
+    if dies_at is not None:
+        _die_at(dies_at)
+    train_cell(job, SavePolicy(seconds=0, factor=0))
+
+
+def _die_at(number):
+    """Kill this process instead of its operation `number` on files, counted from 1."""
+    import torch
+
+    from lexigraft.training import checkpoints, phase
+    from lexigraft.training.journal import Journal
+
+    done = 0
+
+    def counted(operation):
+        def operate(*arguments, **named):
+            nonlocal done
+            done += 1
+            if done == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return operation(*arguments, **named)
+
+        return operate
+
+    places = [
+        (Path, "replace"), (Path, "unlink"), (shutil, "rmtree"), (torch, "save"),
+        (phase, "save_file"), (checkpoints, "save_file"), (Journal, "write"),
+    ]  # fmt: skip
+    for holder, name in places:
+        setattr(holder, name, counted(getattr(holder, name)))

@@ -1,0 +1,53 @@
+"""The auxiliary loss is added once a step, however many passes and targets the step has."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from lexigraft.training.objectives.auxiliary import WithAuxiliary
+from lexigraft.training.objectives.interface import Objective
+
+
+class Two(Objective):
+    parts = ("first_loss", "second_loss")
+
+    def count(self, batch):
+        return torch.tensor([3, 2])
+
+    def losses(self, model, inputs):
+        return torch.tensor([6.0, 1.0])
+
+
+class One(Two):
+    parts = ()
+
+    def count(self, batch):
+        return torch.tensor([3])
+
+    def losses(self, model, inputs):
+        return torch.tensor([6.0])
+
+
+@pytest.fixture
+def adapters():
+    return [SimpleNamespace(drift=lambda far=far: torch.tensor(far)) for far in (0.5, 0.25)]
+
+
+def test_parts_targets_and_losses_gain_one(adapters):
+    objective = WithAuxiliary(Two(), adapters, alpha=0.1)
+    assert objective.parts == ("first_loss", "second_loss", "aux_loss")
+    assert objective.count({}).tolist() == [3, 2, 1]
+    assert objective.losses(None, {}).tolist() == pytest.approx([6, 1, 0.1 * 0.75])
+
+
+def test_an_objective_of_one_part_gets_a_name(adapters):
+    assert WithAuxiliary(One(), adapters, alpha=0.1).parts == ("lm_loss", "aux_loss")
+
+
+def test_it_counts_once_whatever_the_number_of_passes(adapters):
+    objective = WithAuxiliary(One(), adapters, alpha=0.1)
+    for passes in (1, 4):
+        targets = torch.stack([objective.count({}) for _ in range(passes)]).sum(0)
+        losses = torch.stack([objective.losses(None, {}) for _ in range(passes)]).sum(0)
+        assert (losses / targets).tolist() == pytest.approx([2, 0.075])

@@ -1,0 +1,167 @@
+"""The teacher's part of the loss, against scipy and against plain autograd over all positions."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import rel_entr, softmax
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from lexigraft.training import chunked
+from lexigraft.training.data import IGNORED, targets_ahead
+from lexigraft.training.objectives.distill import Distill, divergence
+from lexigraft.training.settings import DistillSettings
+
+SHARED = 47  # of 50 rows: the last three are padding
+
+
+@pytest.fixture
+def teacher():
+    """Larger than the models that learn, with padding rows of its own, and sure of itself."""
+    torch.manual_seed(9)
+    config = LlamaConfig(
+        vocab_size=56, hidden_size=48, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=2, max_position_embeddings=64, initializer_range=0.5,
+    )  # fmt: skip
+    return LlamaForCausalLM(config).eval().requires_grad_(False)
+
+
+def batch_of(padded):
+    """A padded batch, of which two labels count for nothing."""
+    batch = padded(rows=3)
+    labels = batch["input_ids"].where(batch["attention_mask"].bool(), IGNORED)
+    labels[0, :2] = IGNORED
+    return {**batch, "labels": labels}
+
+
+def plain(model, teacher, batch, temperature):
+    """Nats and divergence of all positions at once, [2], with autograd over whole logits."""
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    logits, soft = model(**inputs).logits.float(), teacher(**inputs).logits.float()
+    targets = targets_ahead(batch["labels"], 1)
+    counted = targets != IGNORED
+    nats = torch.nn.functional.cross_entropy(logits[counted], targets[counted], reduction="sum")
+    ours, theirs = (some[..., :SHARED][counted] / temperature for some in (logits, soft))
+    kl = (theirs.softmax(-1) * (theirs.log_softmax(-1) - ours.log_softmax(-1))).sum()
+    return torch.stack([nats, temperature**2 * kl])
+
+
+def gradients(model, loss):
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    found = torch.autograd.grad(loss, parameters, allow_unused=True)
+    return {name: grad for name, grad in zip(names, found, strict=True) if grad is not None}
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
+def test_the_divergence_is_scipys(temperature):
+    draw = np.random.default_rng(0)
+    logits, soft = draw.normal(size=(2, 5, 11)) * 3
+    ours, theirs = (softmax(some / temperature, axis=-1) for some in (logits, soft))
+    found = divergence(torch.tensor(logits), torch.tensor(soft), temperature)
+    assert np.allclose(found, temperature**2 * rel_entr(theirs, ours).sum(-1))
+
+
+def test_a_high_temperature_leaves_the_gradient_its_size():
+    """At its limit it is that of half the mean squared distance of the centred logits."""
+    draw = torch.Generator().manual_seed(0)
+    logits, soft = torch.randn(2, 3, 8, generator=draw, dtype=torch.float64)
+    logits.requires_grad_()
+    (found,) = torch.autograd.grad(divergence(logits, soft, 1e4).sum(), logits)
+    distance = (logits - logits.mean(-1, keepdim=True)) - (soft - soft.mean(-1, keepdim=True))
+    assert torch.allclose(found, distance.detach() / 8, rtol=1e-3)
+
+
+@pytest.mark.parametrize("chunk", [1, 10_000])
+@pytest.mark.parametrize(("temperature", "weight"), [(1.0, 0.5), (2.0, 0.1), (1.0, 1.0)])
+def test_losses_and_gradients_are_those_of_whole_logits(
+    family, teacher, padded, monkeypatch, chunk, temperature, weight
+):
+    model, _ = family
+    monkeypatch.setitem(chunked.CHUNK_LOGITS, "cpu", chunk)
+    objective = Distill(teacher, DistillSettings("t", temperature, weight), SHARED)
+    found = objective.losses(model, batch_of(padded))
+    expected = plain(model, teacher, batch_of(padded), temperature)
+    assert torch.allclose(found, expected, rtol=1e-4)
+    assert torch.allclose(
+        objective.total(found), (1 - weight) * expected[0] + weight * expected[1], rtol=1e-4
+    )
+    ours = gradients(model, objective.total(found))
+    theirs = gradients(model, (1 - weight) * expected[0] + weight * expected[1])
+    assert ours.keys() == theirs.keys()
+    for name, gradient in ours.items():
+        assert torch.allclose(gradient, theirs[name], rtol=1e-3, atol=1e-4), name
+
+
+def test_both_parts_count_the_tokens_that_are_learned(teacher, padded):
+    batch = batch_of(padded)
+    counts = Distill(teacher, DistillSettings("t"), SHARED).count(batch)
+    # Rows of 7 tokens have 6 next ones; the first row lacks one label of these, the last one two.
+    assert counts.tolist() == [6 - 1 + 6 + 4] * 2
+
+
+def test_a_model_that_expects_what_its_teacher_does_learns_next_tokens_alone(tiny_llama, padded):
+    teacher, model = (tiny_llama(50) for _ in range(2))
+    objective = Distill(teacher.requires_grad_(False), DistillSettings("t", 2.0, 0.5), 50)
+    losses = objective.losses(model, batch_of(padded))
+    assert losses[1].item() == pytest.approx(0, abs=1e-4)
+    ours = gradients(model, objective.total(losses))
+    for name, gradient in gradients(model, nats(model, padded)).items():
+        assert torch.allclose(ours[name], gradient / 2, atol=1e-5), name
+
+
+def nats(model, padded):
+    batch = batch_of(padded)
+    labels = targets_ahead(batch.pop("labels"), 1).flatten()
+    return torch.nn.functional.cross_entropy(
+        model(**batch).logits.flatten(0, 1), labels, ignore_index=IGNORED, reduction="sum"
+    )
+
+
+def test_rows_that_are_not_shared_have_no_part_in_the_divergence(teacher, tiny_llama, padded):
+    model = tiny_llama(50, tied=False)
+    objective = Distill(teacher, DistillSettings("t"), SHARED)
+    before = objective.losses(model, batch_of(padded))
+    with torch.no_grad():
+        model.lm_head.weight[SHARED:] += 1
+        teacher.lm_head.weight[SHARED:] += 1
+    after = objective.losses(model, batch_of(padded))
+    assert after[1] == before[1]
+    assert after[0] != before[0]  # they are tokens that the model might say, as in any training
+
+
+def test_the_teacher_stays_as_it_is(teacher, tiny_llama, padded):
+    before = {name: p.clone() for name, p in teacher.named_parameters()}
+    objective, model = Distill(teacher, DistillSettings("t"), SHARED), tiny_llama(50)
+    model.train()
+    objective.total(objective.losses(model, batch_of(padded))).backward()
+    assert not teacher.training
+    assert all(p.grad is None and torch.equal(p, before[n]) for n, p in teacher.named_parameters())
+    assert objective.modules() == {}  # neither the optimizer nor a checkpoint sees it
+
+
+class Largest(TorchDispatchMode):
+    """Notes the most memory that any tensor takes, in bytes; views take that of what they show."""
+
+    def __init__(self):
+        super().__init__()
+        self.bytes = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        made = function(*arguments, **(options or {}))
+        for one in made if isinstance(made, tuple | list) else [made]:
+            if isinstance(one, torch.Tensor):
+                self.bytes = max(self.bytes, one.untyped_storage().nbytes())
+        return made
+
+
+def test_neither_models_logits_are_there_all_at_once(tiny_llama, monkeypatch):
+    vocabulary, tokens = 3000, 64
+    teacher, model = (tiny_llama(vocabulary, seed=seed) for seed in (0, 1))
+    monkeypatch.setitem(chunked.CHUNK_LOGITS, "cpu", 8 * vocabulary)
+    ids = torch.arange(4 * tokens).view(4, tokens)
+    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids}
+    objective = Distill(teacher.requires_grad_(False), DistillSettings("t"), vocabulary)
+    with Largest() as largest:
+        objective.total(objective.losses(model, batch)).backward()
+    # The embedding matrix, 32 numbers for each token; all logits would be 256.
+    assert largest.bytes == 4 * 32 * vocabulary

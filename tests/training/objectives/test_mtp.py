@@ -1,0 +1,180 @@
+"""The extra head's logits and losses, against loops and forward passes written out by hand."""
+
+import math
+
+import pytest
+import torch
+
+from lexigraft.errors import UserError
+from lexigraft.training import chunked
+from lexigraft.training.chunked import read_out
+from lexigraft.training.data import IGNORED, Sequence, collate
+from lexigraft.training.objectives.mtp import EXTRA_HEAD, Mtp, new_extra_head
+
+
+def distinct_head(model):
+    """An extra head that computes something else than the model's own."""
+    extra = new_extra_head(model, "copied", 0)
+    with torch.no_grad():
+        extra.weight.copy_(extra.weight.flip(0) * 1.5)
+    return extra
+
+
+def objective_of(model, extra=None, as_head=True):
+    """The objective, whose extra head is in the model as it is while a phase runs."""
+    objective = Mtp(extra or distinct_head(model), as_head=as_head, trained=True)
+    for name, module in objective.modules().items():
+        model.add_module(name, module)
+    return objective
+
+
+def extra_logits(model, objective, inputs):
+    """[positions, vocabulary]"""
+    readout = read_out(model, inputs)
+    return objective.extra_logits(readout, readout.states.flatten(0, 1))
+
+
+def by_hand(model, extra, inputs):
+    hidden = model.base_model(**inputs).last_hidden_state.flatten(0, 1)
+    return hidden @ extra.weight.T + (0 if extra.bias is None else extra.bias)
+
+
+def test_extra_logits_pass_through_what_the_model_does_to_its_own(family, padded):
+    model, after = family
+    expected = model(**padded()).logits
+    objective = objective_of(model)
+    raw = by_hand(model, objective.extra_head, padded())
+    assert torch.allclose(extra_logits(model, objective, padded()), after(raw), atol=1e-5)
+    assert torch.equal(model(**padded()).logits, expected)  # the model is as it was
+
+
+def test_published_code_leaves_the_extra_logits_as_their_head_gives_them(family, padded):
+    model, _ = family
+    objective = objective_of(model, as_head=False)
+    raw = by_hand(model, objective.extra_head, padded())
+    assert torch.allclose(extra_logits(model, objective, padded()), raw, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["gemma2"], indirect=True)
+def test_the_soft_cap_of_gemma_2_bends_the_extra_logits(family, padded):
+    model, _ = family
+    capped, raw = (
+        extra_logits(model, objective_of(model, as_head=as_head), padded())
+        for as_head in (True, False)
+    )
+    assert capped.abs().max() <= 3 < raw.abs().max()
+
+
+def test_a_copied_head_begins_with_the_logits_of_the_model_s_own_and_is_tied_to_nothing(
+    family, padded
+):
+    model, _ = family
+    own = model.get_output_embeddings()
+    before = own.weight.detach().clone()
+    objective = objective_of(model, new_extra_head(model, "copied", 0))
+    found = extra_logits(model, objective, padded())
+    assert torch.allclose(found, model(**padded()).logits.flatten(0, 1), atol=1e-5)
+    with torch.no_grad():
+        objective.extra_head.weight.zero_()
+    assert torch.equal(own.weight, before)
+
+
+def test_a_random_head_is_drawn_as_the_model_was_and_again_from_its_seed(family):
+    model, _ = family
+    own = model.get_output_embeddings()
+    extra, again, other = (new_extra_head(model, "random", seed) for seed in (5, 5, 6))
+    assert torch.equal(extra.weight, again.weight)
+    assert not torch.equal(extra.weight, other.weight)
+    assert extra.weight.shape == own.weight.shape
+    assert extra.weight.std().item() == pytest.approx(0.5, rel=0.1)
+    assert extra.weight.mean().item() == pytest.approx(0, abs=0.05)
+    assert extra.bias is None or not extra.bias.any()
+
+
+def test_drawing_a_head_takes_nothing_from_other_random_numbers(tiny_llama):
+    model = tiny_llama(50)
+    torch.manual_seed(3)
+    expected = torch.rand(4)
+    torch.manual_seed(3)
+    new_extra_head(model, "random", 1)
+    new_extra_head(model, "copied", 1)
+    assert torch.equal(torch.rand(4), expected)
+
+
+def test_losses_are_those_of_a_loop_over_positions(tiny_llama, monkeypatch):
+    monkeypatch.setitem(chunked.CHUNK_LOGITS, "cpu", 200)  # four positions
+    model = tiny_llama(50, tied=False)
+    torch.nn.init.normal_(model.lm_head.weight)
+    objective = objective_of(model)
+    batch = collate(
+        [Sequence(torch.arange(n).numpy()) for n in (6, 2, 4)]
+    )  # the middle one has no t + 2
+    labels = batch["labels"]
+    labels[0, 3] = IGNORED  # a token that is no target of either head
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    logits = [model(**inputs).logits, by_hand(model, objective.extra_head, inputs).view(3, 6, 50)]
+    expected, counts = [0.0, 0.0], [0, 0]
+    for row in range(3):
+        for place in range(6):
+            for which, ahead in enumerate((1, 2)):
+                target = labels[row, place + ahead].item() if place + ahead < 6 else IGNORED
+                if target != IGNORED:
+                    scores = logits[which][row, place].tolist()
+                    total = math.log(sum(math.exp(score) for score in scores))
+                    expected[which] += total - scores[target]
+                    counts[which] += 1
+    assert counts == [(5 - 1) + 1 + 3, (4 - 1) + 0 + 2]
+    assert objective.count(batch).tolist() == counts
+    assert objective.losses(model, batch).tolist() == pytest.approx(expected, rel=1e-4)
+
+
+def test_without_a_token_after_next_its_loss_is_nothing(tiny_llama):
+    model = tiny_llama(50)
+    losses = objective_of(model).losses(model, collate([Sequence(torch.arange(2).numpy())]))
+    assert losses[0] > 0 and losses[1] == 0
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_second_loss_reaches_the_body_and_the_extra_head_but_not_an_untied_head(
+    tiny_llama, padded, tied
+):
+    model = tiny_llama(50, tied=tied)
+    objective, batch = objective_of(model), padded()
+    objective.losses(model, {**batch, "labels": batch["input_ids"]})[1].backward()
+    assert EXTRA_HEAD in dict(model.named_children())
+    for name, parameter in model.named_parameters():
+        reached = parameter.grad is not None and bool(parameter.grad.any())
+        assert reached == (name != "lm_head.weight"), name
+
+
+def test_gradients_of_both_losses_are_those_of_all_logits_at_once(tiny_llama, padded, monkeypatch):
+    monkeypatch.setitem(chunked.CHUNK_LOGITS, "cpu", 150)
+    model, inputs = tiny_llama(50), padded()
+    objective, ids = objective_of(model), inputs["input_ids"]
+    logits = model(**inputs).logits, by_hand(model, objective.extra_head, inputs).view(2, 7, 50)
+    parts = [
+        torch.nn.functional.cross_entropy(some[:, :-n].flatten(0, 1), ids[:, n:].flatten())
+        for n, some in enumerate(logits, start=1)
+    ]
+    sum(parts).backward()
+    expected = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    losses = objective.losses(model, {**inputs, "labels": ids})
+    (losses / torch.tensor([12, 10])).sum().backward()
+    for name, parameter in model.named_parameters():
+        assert torch.allclose(parameter.grad, expected[name], atol=1e-6), name
+
+
+def test_a_model_whose_logits_are_not_its_head_s_is_refused(tiny_llama, padded, monkeypatch):
+    model, batch = tiny_llama(50), padded()
+    objective, elsewhere = objective_of(model), torch.nn.Linear(32, 50)  # never called
+    monkeypatch.setattr(model, "get_output_embeddings", lambda: elsewhere)
+    with pytest.raises(UserError, match="mtp does not fit LlamaForCausalLM"):
+        objective.losses(model, {**batch, "labels": batch["input_ids"]})
+
+
+def test_a_model_without_a_linear_head_is_refused(tiny_llama, monkeypatch):
+    model = tiny_llama(50)
+    monkeypatch.setattr(model, "get_output_embeddings", lambda: None)
+    with pytest.raises(UserError, match="mtp needs a linear output head; LlamaForCausalLM"):
+        new_extra_head(model, "copied", 0)

@@ -1,0 +1,268 @@
+"""A model that wears adapters is the grafted one, from its first logits to merged matrices."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+from torch.func import functional_call
+
+from lexigraft.errors import UserError
+from lexigraft.initialization.graft import graft
+from lexigraft.initialization.recipe import Recipe, assembled
+from lexigraft.initialization.recipe_pair import RecipePair
+from lexigraft.initialization.registry import initializer
+from lexigraft.initialization.rows import Rows
+from lexigraft.training.adapted_layers import adapters, take_off, wear
+from lexigraft.training.objectives.clm import Clm
+from lexigraft.training.settings import AdapterSettings
+from lexigraft.vocabulary.expand import expand_tokenizer
+
+SIZE = {
+    "vocab_size": 310, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
+    "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 64,
+    "pad_token_id": 2, "bos_token_id": 1, "eos_token_id": 2,
+}  # fmt: skip
+FORMS = pytest.mark.parametrize("form", ["dense", "sparse"])
+
+
+def llama(tied):
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    return LlamaForCausalLM(LlamaConfig(**SIZE, tie_word_embeddings=tied))
+
+
+def phi(tied):
+    """Its head has a bias."""
+    from transformers import PhiConfig, PhiForCausalLM
+
+    model = PhiForCausalLM(PhiConfig(**SIZE, tie_word_embeddings=tied))
+    torch.nn.init.normal_(model.lm_head.bias)
+    return model
+
+
+def gemma2(tied):
+    """It caps its logits."""
+    from transformers import Gemma2Config, Gemma2ForCausalLM
+
+    cap = {"final_logit_softcapping": 0.05, "head_dim": 8}
+    return Gemma2ForCausalLM(Gemma2Config(**SIZE, **cap, tie_word_embeddings=tied))
+
+
+def gemma3(tied):
+    """Its embedding scales what it looks up."""
+    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
+
+    return Gemma3ForCausalLM(Gemma3TextConfig(**SIZE, head_dim=8, tie_word_embeddings=tied))
+
+
+def cohere(tied):
+    """It scales its logits."""
+    from transformers import CohereConfig, CohereForCausalLM
+
+    return CohereForCausalLM(CohereConfig(**SIZE, logit_scale=0.5, tie_word_embeddings=tied))
+
+
+MODELS = pytest.mark.parametrize(
+    ("build", "tied"),
+    [(llama, True), (llama, False), (phi, False), (gemma2, True), (gemma3, True), (cohere, True)],
+)
+
+
+@pytest.fixture(scope="module")
+def target(without_bos, telugu):
+    return expand_tokenizer(without_bos, telugu, new_tokens=20)
+
+
+@pytest.fixture(scope="module")
+def start(without_bos, target):
+    """Recipes that differ between input and head; the last token is the mean of all in both."""
+
+    def recipe(method):
+        rows = initializer(method).fit(without_bos, target, n_source=310).recipe_
+        rows = csr_array(rows.weights[rows.new_ids])
+        rows = csr_array((rows.data, rows.indices, rows.indptr), shape=(rows.shape[0], 311)).tolil()
+        rows[-1] = 0
+        rows[-1, 310] = 1
+        source_of = np.arange(320)
+        source_of[300:] = -1
+        return assembled(csr_array(rows), source_of, np.arange(300))
+
+    return RecipePair(recipe("mean"), recipe("permutation"))
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def settings(form, entries=400):
+    return AdapterSettings(form=form, entries=entries)
+
+
+def shaken(model):
+    """Adapters that no longer are what they were."""
+    with torch.no_grad():
+        for adapter in adapters(model):
+            for weights in adapter.parameters():
+                weights.add_(0.1 * torch.randn_like(weights))
+    return model
+
+
+TOKENS = torch.tensor([[1, 300, 319, 7, 300, 55], [310, 2, 2, 319, 290, 305]])
+
+
+@FORMS
+@MODELS
+def test_at_the_start_the_logits_are_those_of_the_grafted_model(build, tied, form, target, start):
+    model = build(tied).eval()
+    grafted = graft(copy.deepcopy(model), target, start)
+    wear(model, target, start, settings(form))
+    with torch.no_grad():
+        torch.testing.assert_close(model(TOKENS).logits, grafted(TOKENS).logits)
+
+
+@FORMS
+@MODELS
+def test_taken_off_the_model_computes_what_it_did(build, tied, form, target, start):
+    model = build(tied).eval()
+    wear(model, target, start, settings(form))
+    with torch.no_grad():
+        worn = shaken(model)(TOKENS).logits
+        take_off(model, target)
+        torch.testing.assert_close(model(TOKENS).logits, worn, atol=1e-4, rtol=1e-4)
+    assert model.config.vocab_size == 320
+    assert model.get_output_embeddings().weight is not model.get_input_embeddings().weight
+
+
+@FORMS
+@MODELS
+def test_gradients_are_those_of_recipes_multiplied_out(build, tied, form, target, start):
+    """By brute force: both matrices made whole, `A E`, and autograd through a plain model."""
+    model = build(tied).eval()
+    plain = graft(copy.deepcopy(model), target, start)
+    matrices = [layer.weight.detach() for layer in layers(model)]
+    bias = layers(model)[1].bias
+    layers(plain)[0].padding_idx = None  # it keeps a row from learning, and no row of a recipe
+    wear(model, target, start, settings(form))
+    model.requires_grad_(False)
+    for adapter in adapters(shaken(model)):
+        adapter.requires_grad_(True)
+    recipes = [torch.from_numpy(a.recipe().weights.toarray()).float() for a in adapters(model)]
+    for recipe in recipes:
+        recipe.requires_grad_()
+    if tied:
+        # As two matrices: the head's is another one than the input's.
+        head = layers(plain)[1]
+        head.weight = torch.nn.Parameter(head.weight.detach().clone())
+    names = {id(p): name for name, p in plain.named_parameters()}
+    made = {
+        names[id(layer.weight)]: recipe @ matrix
+        for layer, recipe, matrix in zip(layers(plain), recipes, matrices, strict=True)
+    }
+    if bias is not None:
+        made[names[id(layers(plain)[1].bias)]] = recipes[1] @ bias.detach()
+    logits = functional_call(plain, made, (), {"input_ids": TOKENS}).logits
+    expected = loss(logits)
+    expected.backward()
+    batch = {"input_ids": TOKENS, "attention_mask": torch.ones_like(TOKENS), "labels": TOKENS}
+    found = Clm().losses(model, batch).sum()
+    found.backward()
+    torch.testing.assert_close(found, expected)
+    for adapter, recipe in zip(adapters(model), recipes, strict=True):
+        if form == "dense":
+            torch.testing.assert_close(adapter.weights.grad, recipe.grad, atol=1e-5, rtol=1e-4)
+            continue
+        own = adapter.own.matrix(310).tocoo()
+        torch.testing.assert_close(
+            adapter.own.values.grad, recipe.grad[own.row, own.col], atol=1e-5, rtol=1e-4
+        )
+        on_all = recipe.grad[319, :300].mean()[None]
+        torch.testing.assert_close(adapter.bundles.values.grad, on_all, atol=1e-5, rtol=1e-4)
+    assert all(p.grad is None for p in model.parameters() if not p.requires_grad)
+
+
+def layers(model):
+    return [model.get_input_embeddings(), model.get_output_embeddings()]
+
+
+def loss(logits):
+    return torch.nn.functional.cross_entropy(
+        logits[:, :-1].flatten(0, 1), TOKENS[:, 1:].flatten(), reduction="sum"
+    )
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_recipes_that_come_out_make_the_matrices(tied, target, start):
+    model = llama(tied)
+    old = [layer.weight.detach().clone() for layer in layers(model)]
+    wear(model, target, start, settings("sparse"))
+    recipes = take_off(shaken(model), target)
+    for which, matrix, layer in zip(("input", "output"), old, layers(model), strict=True):
+        made = recipes.apply(matrix, which)
+        torch.testing.assert_close(made, layer.weight.detach(), atol=1e-5, rtol=1e-4)
+
+
+def test_rows_that_no_training_touched_still_are_copies(target, start):
+    model = llama(False)
+    wear(model, target, start, settings("dense"))
+    with torch.no_grad():
+        adapters(model)[0].weights[7, 3] = 0.5
+        adapters(model)[1].weights[9] *= 2
+    recipes = take_off(model, target)
+    copies = np.setdiff1d(np.arange(300), [7, 9])
+    assert np.array_equal(np.flatnonzero(recipes.source_of[:300] >= 0), copies)
+
+
+@FORMS
+def test_configs_and_padding_become_those_of_a_grafted_model(form, target, start):
+    model = llama(True)
+    grafted = graft(copy.deepcopy(model), target, start)
+    assert layers(model)[0].padding_idx == 2
+    wear(model, target, start, settings(form))
+    take_off(model, target)
+    assert layers(model)[0].padding_idx == layers(grafted)[0].padding_idx == 2
+    both = [{**m.config.to_dict(), "tie_word_embeddings": None} for m in (model, grafted)]
+    assert both[0] == both[1]
+    assert model.generation_config.to_dict() == grafted.generation_config.to_dict()
+
+
+def test_the_body_stays_as_it_is(target, start):
+    model = llama(True)
+    before = copy.deepcopy(model.state_dict())
+    wear(model, target, start, settings("sparse"))
+    take_off(shaken(model), target)
+    after = model.state_dict()
+    matrices = {"model.embed_tokens.weight", "lm_head.weight"}
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[n], after[n]) for n in before.keys() - matrices)
+
+
+def test_only_rows_of_the_batch_are_made(target, start, monkeypatch):
+    model = llama(False)
+    wear(model, target, start, settings("dense"))
+    asked = []
+    rows = adapters(model)[0].rows
+    monkeypatch.setattr(
+        adapters(model)[0], "rows", lambda ids, E: asked.append(ids) or rows(ids, E)
+    )
+    model(TOKENS)
+    assert asked[0].tolist() == sorted(set(TOKENS.flatten().tolist()))
+
+
+def test_what_is_no_recipe_over_source_rows_is_refused(target, start):
+    source_of = start.source_of
+    drawn = Rows({"input": np.zeros((20, 16))}, source_of, 310)
+    with pytest.raises(UserError, match="needs a recipe to start from"):
+        wear(llama(True), target, drawn, settings("dense"))
+    low = Recipe(start.input.left, start.input.right, start.input.new_ids, rank=4)
+    with pytest.raises(UserError, match="reduced rank"):
+        wear(llama(True), target, low, settings("dense"))
+
+
+def test_another_model_or_tokenizer_is_refused(without_bos, target, start):
+    with pytest.raises(UserError, match="fitted for 310 matrix rows"):
+        wear(graft(llama(True), target, start), target, start, settings("dense"))
+    with pytest.raises(UserError, match="fitted for 320"):
+        wear(llama(True), without_bos, start, settings("dense"))

@@ -1,0 +1,161 @@
+"""Adapters against plain matrices: rows, logits, gradients, drift, and what comes out."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+
+from lexigraft.initialization.recipe import assembled
+from lexigraft.training.adapter import DenseAdapter, SparseAdapter
+from lexigraft.training.sparse_weights import SparseWeights, largest
+
+SOURCE, TARGET = 7, 6
+
+
+@pytest.fixture
+def start():
+    """Tokens 0, 1 and 4 are shared; 2 is two pieces, 3 leans on all of 0 to 5 too, 5 is -/+."""
+    rows = np.zeros((3, SOURCE + 1))
+    rows[0, [1, 6]] = 0.5
+    rows[1, [2, SOURCE]] = 0.25, 0.75
+    rows[2, [0, 3, 5]] = -0.5, 0.4, 1.1
+    source_of = np.array([3, 0, -1, -1, 6, -1])
+    return assembled(csr_array(rows), source_of, np.arange(6))
+
+
+def dense(recipe):
+    return torch.from_numpy(recipe.weights.toarray()).float()
+
+
+FORMS = pytest.mark.parametrize("form", [DenseAdapter, SparseAdapter])
+
+
+@FORMS
+def test_rows_and_logits_are_products_with_the_whole_recipe(start, form):
+    adapter, weights = form(start, 8), dense(start)
+    table = torch.randn(SOURCE, 5)
+    ids = torch.tensor([3, 0, 5])
+    torch.testing.assert_close(adapter.rows(ids, table), weights[ids] @ table)
+    torch.testing.assert_close(adapter.merged(table), weights @ table)
+    source = torch.randn(2, 3, SOURCE)
+    torch.testing.assert_close(adapter.logits(source), source @ weights.T)
+
+
+@FORMS
+def test_a_row_without_weights_is_zero(form):
+    rows = csr_array((1, SOURCE + 1))
+    adapter = form(assembled(rows, np.array([2, -1]), np.arange(SOURCE)), 4)
+    table = torch.randn(SOURCE, 5)
+    torch.testing.assert_close(adapter.rows(torch.tensor([1, 0]), table)[0], torch.zeros(5))
+    assert adapter.logits(torch.randn(3, SOURCE))[:, 1].tolist() == [0, 0, 0]
+
+
+def loss_of(logits_of, rows_of, ids, table, body):
+    """A number that depends on the rows of some tokens and on all logits."""
+    return (logits_of(rows_of(ids, table) @ body) ** 3).sum()
+
+
+def test_gradients_are_those_of_a_plain_matrix(start):
+    torch.manual_seed(0)
+    ids, table, body = torch.tensor([3, 2, 5, 2]), torch.randn(SOURCE, 5), torch.randn(5, SOURCE)
+    plain = dense(start).requires_grad_()
+    loss_of(lambda x: x @ plain.T, lambda i, t: plain[i] @ t, ids, table, body).backward()
+    adapters = {"dense": DenseAdapter(start, 8), "sparse": SparseAdapter(start, 8)}
+    for adapter in adapters.values():
+        loss_of(adapter.logits, adapter.rows, ids, table, body).backward()
+    torch.testing.assert_close(adapters["dense"].weights.grad, plain.grad)
+    sparse = adapters["sparse"]
+    stored = csr_array(start.left[:, :SOURCE]).tocoo()
+    expected = plain.grad[stored.row, stored.col]
+    torch.testing.assert_close(sparse.own.values.grad, expected)
+    # One weight on the mean of tokens 0 to 5 moves each of these by a sixth.
+    torch.testing.assert_close(sparse.bundles.values.grad, plain.grad[3, :6].mean()[None])
+
+
+@FORMS
+def test_gradients_reach_what_the_logits_were_made_of(start, form):
+    adapter, weights = form(start, 8), dense(start)
+    source = torch.randn(4, SOURCE, requires_grad=True)
+    (adapter.logits(source) ** 2).sum().backward()
+    torch.testing.assert_close(source.grad, 2 * source.detach() @ weights.T @ weights)
+
+
+@FORMS
+def test_drift_is_the_mean_distance_of_shared_rows(start, form):
+    adapter, weights = form(start, 8), dense(start)
+    first = adapter.drift()
+    first.backward()
+    assert first == 0 and all(not p.grad.any() for p in adapter.parameters() if p.grad is not None)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in adapter.parameters():
+            parameter.add_(torch.randn_like(parameter))
+            parameter.grad = None
+    now = torch.from_numpy(adapter.recipe().weights.toarray()).float().requires_grad_()
+    shared = [0, 1, 4]
+    expected = torch.linalg.vector_norm(now[shared] - weights[shared], dim=1).mean()
+    expected.backward()
+    drift = adapter.drift()
+    drift.backward()
+    torch.testing.assert_close(drift, expected)
+    if form is DenseAdapter:
+        torch.testing.assert_close(adapter.weights.grad, now.grad)
+    else:
+        stored = csr_array(start.left[:, :SOURCE]).tocoo()
+        torch.testing.assert_close(adapter.own.values.grad, now.grad[stored.row, stored.col])
+
+
+@FORMS
+def test_drift_of_a_vocabulary_that_shares_nothing_is_zero(form):
+    rows = csr_array(np.full((2, SOURCE + 1), 0.5))
+    adapter = form(assembled(rows, np.array([-1, -1]), np.arange(SOURCE)), 8)
+    assert adapter.drift() == 0
+
+
+@FORMS
+def test_the_recipe_that_comes_out_is_the_one_that_went_in(start, form):
+    recipe = form(start, 8).recipe()
+    np.testing.assert_allclose(recipe.weights.toarray(), start.weights.toarray(), atol=1e-7)
+    assert len(recipe.new_ids) == 0
+
+
+def test_of_a_dense_adapter_the_largest_weights_are_kept(start):
+    recipe = DenseAdapter(start, 2).recipe()
+    assert np.diff(recipe.left.indptr).max() == 2
+    assert recipe.rows(np.array([5])).toarray()[0].tolist() == pytest.approx(
+        [-0.5, 0, 0, 0, 0, 1.1, 0]
+    )
+
+
+def test_a_sparse_adapter_trains_the_largest_weights_alone(start):
+    adapter = SparseAdapter(start, 1)
+    assert sum(p.numel() for p in adapter.parameters()) == TARGET
+    rows = adapter.recipe().weights.toarray()
+    assert rows[2, 1] == 1  # of equals the first, which takes over the sum
+    assert rows[3, :6].tolist() == pytest.approx([1 / 6] * 6)  # the mean of all is one weight
+    assert rows[5].tolist() == pytest.approx([0, 0, 0, 0, 0, 1.1, 0])  # a signed row is cut only
+
+
+def test_largest_keeps_rows_that_are_short_enough_as_they_are():
+    matrix = csr_array(np.array([[0, 0.2, 0.3, 0.5], [1, 0, 0, 0], [-3, 1, 2, 0]]))
+    assert largest(matrix, 3) is matrix
+    expected = [[0, 0, 0.375, 0.625], [1, 0, 0, 0], [-3, 0, 2, 0]]
+    np.testing.assert_allclose(largest(matrix, 2).toarray(), expected)
+
+
+def test_stored_zeros_are_trained_too():
+    matrix = csr_array(([0.0, 1.0], [2, 0], [0, 1, 2]), shape=(2, 3))
+    weights = SparseWeights(matrix)
+    weights(torch.eye(3), None).sum().backward()
+    assert weights.values.grad.tolist() == [1, 1]
+
+
+def test_under_autocast_rows_and_sparse_logits_stay_float32(start):
+    table, source = torch.randn(SOURCE, 5), torch.randn(2, SOURCE).bfloat16()
+    expected = dense(start) @ table
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for form in (DenseAdapter, SparseAdapter):
+            rows = form(start, 8).rows(torch.arange(TARGET), table)
+            torch.testing.assert_close(rows, expected)
+        logits = SparseAdapter(start, 8).logits(source)
+    torch.testing.assert_close(logits, source.float() @ dense(start).T)

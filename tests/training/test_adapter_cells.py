@@ -1,0 +1,304 @@
+"""Whole cells whose recipes are trained: VocADT (paper 001), and what may follow it."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from scipy.sparse import csr_array
+
+from lexigraft.errors import UserError
+from lexigraft.initialization.recipe import Recipe
+from lexigraft.initialization.recipe_pair import RecipePair
+from lexigraft.initialization.registry import initializer
+from lexigraft.initialization.storage import load_initialization, save_initialization
+from lexigraft.source.model import load_model
+from lexigraft.training.checkpoints import SavePolicy
+from lexigraft.training.data import read_sentences
+from lexigraft.training.export import export
+from lexigraft.training.journal import Journal, StepLog
+from lexigraft.training.likelihood import score_texts
+from lexigraft.training.store import load_cell
+from lexigraft.training.train import train_cell
+from lexigraft.vocabulary.storage import save_tokenizer
+from tests.training import crew
+
+EAGER = SavePolicy(seconds=0, factor=0)  # a checkpoint after every step
+SHARED = {"batch_sequences": 4, "epochs": 1, "learning_rate": 1e-2, "gradient_checkpointing": False}
+DENSE = {"trainable": ["adapter"], "length": 32}
+SPARSE = {**DENSE, "adapter": {"form": "sparse"}}
+FULL = {"trainable": ["all"], "length": 32}
+FORMS = pytest.mark.parametrize("phase", [DENSE, SPARSE], ids=["dense", "sparse"])
+TOKENS = torch.arange(3, 290)[None]
+
+
+@pytest.fixture(scope="session")
+def own_tokenizer(telugu):
+    """A tokenizer of another family of special tokens that takes over from the source's."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=290, special_tokens=["[end]", "[begin]"], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )  # fmt: skip
+    backend.train_from_iterator(telugu, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, eos_token="[end]", bos_token="[begin]", pad_token="[end]"
+    )
+
+
+@pytest.fixture
+def cells(workshop, without_bos, own_tokenizer):
+    """`cells(tied).job(phases)`: jobs of cells with a vocabulary of their own."""
+
+    def build(tied=True, method="mean", fitted=None, sentences=12):
+        place = workshop(tied=tied, sentences=sentences)
+        folders = [place.results / stage / "tiny" / "te" / "own" for stage in ("vocab", "init")]
+        save_tokenizer(own_tokenizer, folders[0])
+        if fitted is None:
+            fitted = initializer(method).fit(without_bos, own_tokenizer, n_source=320)
+            rows = load_model(place.source, torch.float32).get_input_embeddings().weight
+            save_initialization(fitted, folders[1], {"input": rows, "output": rows})
+        else:
+            folders[1].mkdir(parents=True)
+            fitted.save(folders[1] / "recipe.npz")
+
+        def job(phases, **settings):
+            name = "-".join(["s", *(phase["trainable"][0] for phase in phases)])
+            job = place.job({**SHARED, "phases": phases, **settings}, strategy=name)
+            job["inputs"] |= {"tokenizer": str(folders[0]), "initialization": str(folders[1])}
+            return job
+
+        return SimpleNamespace(job=job, initialization=folders[1], source=place.source)
+
+    return build
+
+
+def folder_of(job):
+    return Path(job["outputs"]["folder"])
+
+
+def log_of(job, event):
+    return Journal(folder_of(job) / "log.jsonl").lines(event)
+
+
+def card_of(job):
+    return json.loads((folder_of(job) / "card.json").read_text())
+
+
+def matrices_of(job):
+    """Input and head as they are stored, by their names in the recipes."""
+    stored = load_file(folder_of(job) / "changed.safetensors")
+    return {"input": stored["model.embed_tokens.weight"], "output": stored["lm_head.weight"]}
+
+
+@pytest.mark.parametrize(
+    ("phase", "tied", "learning_rate", "bound"),
+    [(DENSE, True, 1e-2, 0.95), (SPARSE, False, 0.2, 0.97)],  # fewer weights move farther
+    ids=["dense-tied", "sparse-untied"],
+)
+def test_training_starts_at_the_grafted_model_and_lowers_the_curve(
+    cells, phase, tied, learning_rate, bound
+):
+    made = cells(tied)
+    train_cell(made.job([]))
+    job = made.job([phase], epochs=2, learning_rate=learning_rate)
+    train_cell(job)
+    card = card_of(job)
+    assert card["heldout_before"] == pytest.approx(
+        card_of(made.job([]))["heldout_before"], rel=1e-6
+    )
+    assert card["heldout_after"] < bound * card["heldout_before"]
+    steps = log_of(job, "step")
+    assert steps[-1]["lm_loss"] < bound * steps[0]["lm_loss"]
+    for line in steps:
+        assert line["loss"] == pytest.approx(line["lm_loss"] + line["aux_loss"], rel=1e-5)
+    assert steps[0]["aux_loss"] == 0 < steps[-1]["aux_loss"]
+
+
+@FORMS
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_cell_is_two_plain_matrices_and_the_recipes_that_made_them(cells, phase, tied, tmp_path):
+    from transformers import AutoModelForCausalLM
+
+    made = cells(tied)
+    job = made.job([phase])
+    train_cell(job)
+    assert set(load_file(folder_of(job) / "changed.safetensors")) == {
+        "model.embed_tokens.weight",
+        "lm_head.weight",
+    }
+    source = load_model(made.source, torch.float32)
+    layers = [source.get_input_embeddings(), source.get_output_embeddings()]
+    recipes = RecipePair.load(folder_of(job) / "adapter.npz")
+    entries = phase.get("adapter", {}).get("entries", 256)
+    whole = phase is SPARSE or entries >= 320
+    for (which, stored), layer in zip(matrices_of(job).items(), layers, strict=True):
+        again = recipes.apply(layer.weight.detach(), which)
+        # Of a dense adapter the 256 largest of 320 weights are kept.
+        torch.testing.assert_close(again, stored, atol=1e-5 if whole else 0.02, rtol=1e-4)
+    card = card_of(job)
+    assert "adapter.npz" in card["files"] and card["untied"] == tied
+    start = load_initialization(made.initialization)
+    numbers = start.left.nnz if phase is SPARSE else 290 * 320
+    assert card["trained_parameters"] == 2 * numbers
+    assert card["total_parameters"] == sum(
+        p.numel() for p in load_cell(folder_of(job))[0].parameters()
+    )
+    model, tokenizer = load_cell(folder_of(job))
+    assert model.config.eos_token_id == tokenizer.eos_token_id == 0
+    body = dict(source.named_parameters())
+    for name, parameter in model.named_parameters():
+        assert "embed" in name or "head" in name or torch.equal(parameter, body[name])
+    exported = AutoModelForCausalLM.from_pretrained(export(folder_of(job), tmp_path / "out"))
+    assert torch.equal(exported(TOKENS).logits, model(TOKENS).logits)
+    assert torch.equal(exported.lm_head.weight, matrices_of(job)["output"])
+
+
+def test_a_sparse_adapter_with_all_weights_is_a_dense_one(cells):
+    rows = np.random.default_rng(0).random((290, 320))
+    full = Recipe(csr_array(rows / rows.sum(axis=1, keepdims=True)), None, np.arange(290))
+    made = cells(tied=False, fitted=full)
+    logs, matrices = [], []
+    for phase in (
+        {**DENSE, "adapter": {"entries": 320}},
+        {**SPARSE, "adapter": {"form": "sparse", "entries": 320}},
+    ):
+        job = made.job([phase], learning_rate=1e-4)
+        train_cell(job)
+        logs.append([line["loss"] for line in log_of(job, "step")])
+        matrices.append(matrices_of(job))
+    assert logs[0] == pytest.approx(logs[1], rel=1e-4) and logs[0][-1] < logs[0][0]
+    for which in ("input", "output"):
+        torch.testing.assert_close(matrices[0][which], matrices[1][which], atol=1e-4, rtol=1e-3)
+
+
+@FORMS
+def test_alpha_holds_shared_tokens_where_they_were(cells, phase):
+    made = cells()
+    shared = np.flatnonzero(load_initialization(made.initialization).source_of >= 0)
+    moved = {}
+    for alpha in (0, 100):
+        job = made.job([{**phase, "adapter": {**phase.get("adapter", {}), "alpha": alpha}}])
+        train_cell(job)
+        assert all(("aux_loss" in line) == (alpha > 0) for line in log_of(job, "step"))
+        weights = RecipePair.load(folder_of(job) / "adapter.npz").output.rows(shared).toarray()
+        start = load_initialization(made.initialization).rows(shared).toarray()
+        moved[alpha] = np.linalg.norm(weights - start, axis=1).mean()
+    assert moved[100] < 0.7 * moved[0]
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("first", "tied", "where"),
+    [
+        (DENSE, True, "early"),
+        (SPARSE, False, "early"),
+        (DENSE, False, "after the boundary of phases"),
+        (SPARSE, True, "after the boundary of phases"),
+        (SPARSE, True, "late"),
+    ],
+)
+def test_an_interrupted_cell_ends_bit_for_bit_like_one_that_was_not(
+    cells, monkeypatch, first, tied, where
+):
+    phases = [{**first, "share": 0.5}, {**FULL, "share": 0.5}]
+    job = cells(tied, sentences=6).job(phases, batch_sequences=1)
+    train_cell(job)
+    files = ("changed.safetensors", "adapter.npz")
+    whole = [(folder_of(job) / name).read_bytes() for name in files]
+    steps = log_of(job, "step")
+    second = next(line["step"] for line in steps if line["phase"] == 1)
+    stop = {"early": 2, "late": len(steps) - 1}.get(where, second)
+    original = StepLog.on_log
+
+    def interrupt(self, args, state, control, logs=None, **kwargs):
+        original(self, args, state, control, logs=logs, **kwargs)
+        if self.offset + state.global_step == stop:
+            raise Interrupted
+
+    monkeypatch.setattr(StepLog, "on_log", interrupt)
+    with pytest.raises(Interrupted):
+        train_cell(job, EAGER)
+    monkeypatch.setattr(StepLog, "on_log", original)
+    train_cell(job, EAGER)
+    assert 0 < card_of(job)["resumed_from_step"] == stop - 1
+    assert [(folder_of(job) / name).read_bytes() for name in files] == whole
+    assert card_of(job)["untied"] == tied
+    again = [line["loss"] for line in log_of(job, "step")]
+    assert again == [line["loss"] for line in steps]
+
+
+@pytest.mark.parametrize(
+    ("phase", "sharded"), [(DENSE, True), (SPARSE, False)], ids=["dense-fsdp", "sparse-ddp"]
+)
+def test_two_processes_train_the_adapters_that_one_does(cells, phase, sharded):
+    job = cells(sentences=6).job([phase])
+    train_cell(job)
+    alone, losses = matrices_of(job), [line["loss"] for line in log_of(job, "step")]
+    assert crew.train(job, 2, sharded=sharded) == 0
+    assert [line["loss"] for line in log_of(job, "step")] == pytest.approx(losses, rel=1e-4)
+    for which, matrix in matrices_of(job).items():
+        torch.testing.assert_close(matrix, alone[which], atol=1e-4, rtol=1e-3)
+
+
+def test_the_next_phase_trains_the_matrices_that_the_adapters_made(cells):
+    made = cells()
+    phases = [
+        {**SPARSE, "share": 0.5},
+        {"trainable": ["embeddings", "lora"], "length": 32, "share": 0.5},
+    ]
+    job = made.job(phases)
+    train_cell(job)
+    model, _ = load_cell(folder_of(job))
+    source = load_model(made.source, torch.float32)
+    recipes = RecipePair.load(folder_of(job) / "adapter.npz")
+    old = source.get_input_embeddings().weight.detach()
+    head = recipes.apply(old, "output")
+    torch.testing.assert_close(model.lm_head.weight.detach(), head, atol=1e-5, rtol=1e-4)
+    moved = (model.get_input_embeddings().weight - recipes.apply(old, "input")).abs().max()
+    assert moved > 1e-3
+    weights = sum(recipes.of(which).left.nnz for which in ("input", "output"))
+    lora = sum(
+        t.numel() for t in load_file(folder_of(job) / "adapter/adapter_model.safetensors").values()
+    )
+    assert card_of(job)["trained_parameters"] == weights + lora + 290 * 32
+
+
+def test_a_cell_made_anew_without_adapters_keeps_none(cells):
+    made = cells()
+    job = made.job([DENSE])
+    train_cell(job)
+    job["settings"]["phases"] = [{"trainable": ["embeddings"], "length": 32}]
+    train_cell(job)
+    assert not (folder_of(job) / "adapter.npz").exists()
+    assert "adapter.npz" not in card_of(job)["files"] and not card_of(job)["untied"]
+
+
+def test_a_cell_without_a_new_vocabulary_or_a_recipe_is_refused(cells, workshop):
+    with pytest.raises(UserError, match="needs a recipe to start from"):
+        train_cell(cells(method="random").job([DENSE]))
+    with pytest.raises(UserError, match="this cell has none; give it"):
+        train_cell(workshop().job({**SHARED, "phases": [DENSE]}))
+
+
+@pytest.mark.parametrize("phases", [[DENSE], [{**DENSE, "share": 0.5}, {**FULL, "share": 0.5}]])
+def test_a_checkpoint_that_stays_scores_as_the_model_did(cells, phases):
+    job = cells().job(phases, checkpoints=4, curve={"sentences": 4, "points": 3})
+    train_cell(job)
+    sentences = read_sentences(job["inputs"]["corpus"], "heldout", 4)
+    logged = log_of(job, "heldout")
+    for number in (1, 2, 3):
+        model, tokenizer = load_cell(folder_of(job) / f"checkpoint-{number}")
+        found = score_texts(model, tokenizer, sentences).bits_per_byte
+        assert found == pytest.approx(logged[number]["bits_per_byte"], rel=1e-4)

@@ -1,0 +1,185 @@
+"""Losses by chunks of positions are those of all logits at once, and so are their gradients."""
+
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from torch.nn.functional import cross_entropy
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from lexigraft.training import chunked
+from lexigraft.training.chunked import read_out, summed_nats
+from lexigraft.training.data import IGNORED, targets_ahead
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    """Three positions of a vocabulary of 50."""
+    monkeypatch.setitem(chunked.CHUNK_LOGITS, "cpu", 150)
+
+
+def targets_of(inputs):
+    """Next tokens; those of padding, and a few more, count for nothing."""
+    labels = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, IGNORED)
+    labels[0, 3] = IGNORED
+    return targets_ahead(labels, 1)
+
+
+def plain_nats(model, inputs):
+    logits = model(**inputs).logits
+    targets = targets_of(inputs).flatten()
+    return cross_entropy(logits.float().flatten(0, 1), targets, reduction="sum")
+
+
+def gradients(model, loss):
+    model.zero_grad()
+    (3 * loss).backward()  # whatever the loss is multiplied by
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def assert_same(model, inputs, tolerance=1e-5):
+    expected = plain_nats(model, inputs)
+    wanted = gradients(model, expected)
+    found = summed_nats(read_out(model, inputs), targets_of(inputs))
+    assert found.shape == (1,) and found.dtype == torch.float32
+    assert found.item() == pytest.approx(expected.item(), rel=tolerance)
+    given = gradients(model, found[0])
+    assert given.keys() == wanted.keys()
+    scale = max(gradient.abs().max().item() for gradient in wanted.values())
+    for name, gradient in wanted.items():
+        assert torch.allclose(given[name], gradient, rtol=1e-4, atol=tolerance * scale), name
+
+
+def test_loss_and_gradients_are_those_of_all_logits_at_once(family, padded):
+    model, _ = family
+    assert_same(model, padded())
+
+
+def test_logits_of_chosen_states_are_the_model_s_own(family, padded):
+    model, _ = family
+    expected = model(**padded()).logits
+    readout = read_out(model, padded())
+    assert readout.from_head and readout.vocabulary == 50
+    found = readout.logits(readout.states.flatten(0, 1)[5:9])
+    assert torch.allclose(found, expected.flatten(0, 1)[5:9], atol=1e-5)
+    assert torch.equal(model(**padded()).logits, expected)  # the model is as it was
+
+
+def test_tied_matrices_get_the_gradients_of_both_uses(tiny_llama, padded):
+    assert_same(tiny_llama(50, tied=True), padded())
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_adapters_get_theirs_and_what_is_frozen_none(tiny_llama, padded, tied):
+    torch.manual_seed(0)
+    model = tiny_llama(50, tied=tied)
+    model.requires_grad_(False)
+    get_peft_model(model, LoraConfig(target_modules="all-linear", init_lora_weights=False))
+    assert_same(model, padded())
+    assert all("lora" in name for name, p in model.named_parameters() if p.grad is not None)
+
+
+def test_a_frozen_body_under_a_trained_head(tiny_llama, padded):
+    model = tiny_llama(50, tied=False).requires_grad_(False)
+    model.lm_head.requires_grad_(True)
+    assert_same(model, padded())
+
+
+def test_gradient_checkpointing_changes_nothing(tiny_llama, padded):
+    model = tiny_llama(50).train()
+    model.activation_checkpointing_enable({"use_reentrant": False})
+    assert_same(model, padded())
+
+
+def test_masked_language_models_read_out_like_causal_ones(padded):
+    from transformers import RobertaConfig, RobertaForMaskedLM
+
+    torch.manual_seed(0)
+    config = RobertaConfig(
+        vocab_size=50, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+        num_attention_heads=2, max_position_embeddings=64, initializer_range=0.5,
+    )  # fmt: skip
+    assert_same(RobertaForMaskedLM(config).eval(), padded())
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_under_autocast_it_rounds_where_the_model_does(tiny_llama, padded, tied):
+    model, inputs = tiny_llama(50, tied=tied), padded(4, 16)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert_same(model, inputs, tolerance=0.02)
+        assert read_out(model, inputs).logits(torch.randn(2, 32)).dtype == torch.bfloat16
+
+
+class VocabularyRows(TorchDispatchMode):
+    """The most positions that any tensor with a column for each token had."""
+
+    def __init__(self, vocabulary):
+        super().__init__()
+        self.vocabulary, self.most = vocabulary, 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+        result = function(*arguments, **(keywords or {}))
+        for tensor in result if isinstance(result, tuple | list) else [result]:
+            if isinstance(tensor, torch.Tensor) and tensor.shape[-1:] == (self.vocabulary,):
+                self.most = max(self.most, tensor.numel() // self.vocabulary)
+        return result
+
+
+def test_no_tensor_ever_holds_the_logits_of_more_positions_than_a_chunk_has(
+    tiny_llama, padded, monkeypatch
+):
+    model, inputs = tiny_llama(997), padded(3, 40)
+    with VocabularyRows(997) as seen:
+        plain_nats(model, inputs).backward()
+    assert seen.most == 120
+    monkeypatch.setitem(chunked.CHUNK_LOGITS, "cpu", 50 * 997)
+    with VocabularyRows(997) as seen:
+        summed_nats(read_out(model, inputs), targets_of(inputs)).backward()
+    assert 32 < seen.most <= 50  # 32 are the columns of the head's matrix
+    with VocabularyRows(997) as seen, torch.no_grad():
+        summed_nats(read_out(model, inputs), targets_of(inputs))
+    assert 32 < seen.most <= 50  # 32 are the columns of the head's matrix
+
+
+def test_positions_that_count_for_nothing_never_reach_the_head(tiny_llama, padded):
+    model, inputs = tiny_llama(50), padded(3, 40)
+    targets = torch.full_like(inputs["input_ids"], IGNORED)
+    targets[1, 10:15] = 7
+    readout, seen = read_out(model, inputs), []
+    model.lm_head.register_forward_hook(lambda *call: seen.append(call[-1].shape[-2]))
+    summed_nats(readout, targets)
+    assert sum(seen) == 5 and max(seen) <= 3
+
+
+def test_without_any_target_the_loss_is_zero_and_so_are_all_gradients(tiny_llama, padded):
+    model, inputs = tiny_llama(50, tied=False), padded()
+    targets = torch.full_like(inputs["input_ids"], IGNORED)
+    loss = summed_nats(read_out(model, inputs), targets)
+    loss.sum().backward()
+    assert loss.item() == 0
+    # Not None: processes that share a model wait for all of them.
+    assert all(p.grad is not None and not p.grad.any() for p in model.parameters())
+
+
+def test_any_loss_of_the_logits_has_its_gradients(tiny_llama, padded):
+    model, inputs = tiny_llama(50), padded()
+    places = torch.tensor([1, 2, 3, 5, 8, 13, 9])
+    factors = torch.arange(7.0)
+    logits = model(**inputs).logits.flatten(0, 1)[places]
+    expected = (factors * logits.square().sum(-1)).sum()
+    wanted = gradients(model, expected)
+    readout = read_out(model, inputs)
+    found = readout.sum(
+        places,
+        lambda states, chunk: (factors[chunk] * readout.logits(states).square().sum(-1)).sum(),
+    )
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+    for name, gradient in gradients(model, found).items():
+        assert torch.allclose(gradient, wanted[name], rtol=1e-4, atol=1e-5), name
+
+
+def test_a_model_whose_logits_are_not_its_head_s_is_read_as_it_is(tiny_llama, padded, monkeypatch):
+    model = tiny_llama(50)
+    elsewhere = torch.nn.Linear(32, 50)  # never called
+    monkeypatch.setattr(model, "get_output_embeddings", lambda: elsewhere)
+    assert not read_out(model, padded()).from_head
+    assert_same(model, padded())

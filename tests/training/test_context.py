@@ -1,0 +1,145 @@
+"""Documents of a sequence come out as they do alone, in every architecture that is let through."""
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    BloomConfig,
+    BloomForCausalLM,
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+)
+
+from lexigraft.errors import UserError
+from lexigraft.training.context import check_apart, check_length
+from lexigraft.training.data import Sequences, collate, pack
+from lexigraft.training.objectives.clm import Clm
+from lexigraft.training.objectives.mtp import EXTRA_HEAD, Mtp, new_extra_head
+
+DOCUMENTS = [[5, 9, 3, 7, 11], [6, 2], [8, 4, 10, 12, 13, 14, 15], [1], [16, 17, 18]]
+SIZES = {
+    "vocab_size": 40, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "num_key_value_heads": 1, "initializer_range": 0.3,
+}  # fmt: skip
+
+
+def gpt2(attention):
+    config = GPT2Config(
+        vocab_size=40, n_embd=16, n_layer=2, n_head=2, n_positions=32, initializer_range=0.3
+    )
+    return GPT2LMHeadModel._from_config(config, attn_implementation=attention)
+
+
+def llama(attention):
+    return LlamaForCausalLM._from_config(LlamaConfig(**SIZES), attn_implementation=attention)
+
+
+def mistral(attention):
+    config = MistralConfig(**SIZES, sliding_window=3)  # a window shorter than a document
+    return MistralForCausalLM._from_config(config, attn_implementation=attention)
+
+
+def gemma2(attention):
+    config = Gemma2Config(**SIZES, head_dim=8, sliding_window=3, final_logit_softcapping=3.0)
+    return Gemma2ForCausalLM._from_config(config, attn_implementation=attention)
+
+
+def built(make, *arguments):
+    torch.manual_seed(0)
+    return make(*arguments).eval()
+
+
+MADE = [
+    *[(make, attention) for make in (llama, mistral, gpt2) for attention in ("eager", "sdpa")],
+    (gemma2, "eager"),  # the only attention that caps its weights
+]
+
+
+def blocks_of(length):
+    """The documents as blocks, and the pieces of documents that each block holds."""
+    blocks = pack(DOCUMENTS, length, apart=True)
+    tokens = [(number, token) for number, ids in enumerate(DOCUMENTS) for token in ids]
+    pieces = []
+    for begin in range(0, len(tokens), length):
+        block = tokens[begin : begin + length]
+        numbers = list(dict.fromkeys(number for number, _ in block))
+        pieces.append([[token for own, token in block if own == number] for number in numbers])
+    return [blocks[index] for index in range(len(blocks))], pieces
+
+
+@pytest.mark.parametrize(("make", "attention"), MADE)
+@pytest.mark.parametrize("length", [7, 18])
+def test_logits_of_a_packed_document_are_those_that_it_has_alone(make, attention, length):
+    model = built(make, attention)
+    blocks, pieces = blocks_of(length)
+    batch = collate(blocks)
+    del batch["labels"]
+    with torch.no_grad():
+        packed = model(**batch, use_cache=False).logits
+        for row, documents in enumerate(pieces):
+            begin = 0
+            for document in documents:
+                alone = model(input_ids=torch.tensor([document])).logits[0]
+                end = begin + len(document)
+                assert torch.allclose(packed[row, begin:end], alone, atol=1e-4)
+                begin = end
+
+
+def summed(objective, model, sequences):
+    """Losses and counts of an objective, each summed over the sequences."""
+    batch = collate(sequences)
+    count = objective.count(batch)
+    with torch.no_grad():
+        return objective.losses(model, batch), count
+
+
+@pytest.mark.parametrize("objective", ["clm", "mtp"])
+def test_the_loss_of_packed_documents_is_the_sum_of_their_own(objective):
+    model = built(llama, "sdpa")
+    head = new_extra_head(model, "random", 0)
+    model.add_module(EXTRA_HEAD, head)
+    loss = Clm() if objective == "clm" else Mtp(head, as_head=True, trained=True)
+    blocks, pieces = blocks_of(7)
+    packed, count = summed(loss, model, blocks)
+    alone = [
+        summed(loss, model, [pack([document], 99)[0]])
+        for documents in pieces
+        for document in documents
+        if len(document) > 1
+    ]
+    assert torch.allclose(packed, torch.stack([one for one, _ in alone]).sum(0), rtol=1e-4)
+    assert count.tolist() == torch.stack([own for _, own in alone]).sum(0).tolist()
+
+
+@pytest.mark.parametrize(("make", "attention"), MADE)
+def test_models_that_keep_documents_apart_are_let_through(make, attention):
+    check_apart(built(make, attention))
+
+
+def test_a_model_that_does_not_is_refused():
+    alibi = BloomForCausalLM(BloomConfig(vocab_size=40, hidden_size=16, n_layer=1, n_head=2))
+    with pytest.raises(UserError, match="packing: BloomForCausalLM does not keep the documents"):
+        check_apart(alibi)
+
+    class Deaf(LlamaForCausalLM):
+        def forward(self, input_ids=None, position_ids=None, **other):
+            return super().forward(input_ids=input_ids, **other)
+
+    with pytest.raises(UserError, match=r"packing: Deaf .* use packing: joined"):
+        check_apart(built(Deaf, LlamaConfig(**SIZES)))
+
+
+def test_a_sequence_longer_than_the_model_is_refused(tiny_llama):
+    def plan(length):
+        blocks = pack([[3] * 1000], length)
+        return [Sequences(blocks, np.arange(1)), Sequences(blocks, np.arange(len(blocks)))]
+
+    check_length(tiny_llama(50), plan(512))
+    with pytest.raises(UserError, match=r"phase 0 reads .* of 600 tokens, .* 512 positions"):
+        check_length(tiny_llama(50), plan(600))

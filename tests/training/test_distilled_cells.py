@@ -1,0 +1,186 @@
+"""Whole cells that learn from a teacher, and that follow one schedule through their phases."""
+
+import copy
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from lexigraft.errors import UserError
+from lexigraft.training.checkpoints import SavePolicy, job_digest
+from lexigraft.training.journal import Journal, StepLog
+from lexigraft.training.train import train_cell
+
+EAGER = SavePolicy(seconds=0, factor=0)  # a checkpoint after every step
+SHARED = {
+    "batch_sequences": 4, "epochs": 1, "learning_rate": 1e-2, "gradient_checkpointing": False,
+    "curve": {"sentences": 2, "points": 1},
+}  # fmt: skip
+DISTILL = {
+    "trainable": ["all"], "length": 32, "objective": "distill",
+    "distill": {"teacher": "large", "temperature": 2.0, "weight": 0.75},
+}  # fmt: skip
+PROGRESSIVE = [
+    {"trainable": ["embeddings", "head"], "length": 32, "share": 0.5, "learning_rate": 2e-2},
+    {"trainable": ["all"], "length": 32, "share": 0.5},
+]
+
+
+@pytest.fixture
+def distilled(workshop, tiny_llama, without_bos):
+    """`distilled(phases)`: a job on a small workshop whose teacher is another model."""
+    place = workshop(sentences=6)
+    large = place.results / "source" / "large"
+    teacher = tiny_llama(330, tied=False, seed=5)
+    with torch.no_grad():
+        teacher.lm_head.weight *= 20  # sure of itself,
+        for name, parameter in teacher.model.layers.named_parameters():
+            if "norm" not in name:
+                parameter.zero_()  # and looks at one token alone, which is learned fast
+    teacher.save_pretrained(large)
+    without_bos.save_pretrained(large)
+    (large / "source.json").write_text(json.dumps({"kind": "folder", "path": "."}))
+    samples = place.results / "corpus" / "te" / "samples" / "tasks" / "samples.jsonl"
+    samples.parent.mkdir(parents=True)
+    rows = [{"prompt": f"{n} + 1 =", "answer": f" {n + 1}"} for n in range(9)]
+    samples.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def job(phases, **settings):
+        made = place.job({**SHARED, "phases": phases, **settings})
+        made["inputs"] |= {"teacher": str(large), "samples": {"tasks": str(samples)}}
+        return made
+
+    return job
+
+
+def folder_of(job):
+    return Path(job["outputs"]["folder"])
+
+
+def steps_of(job):
+    return Journal(folder_of(job) / "log.jsonl").lines("step")
+
+
+def test_a_cell_comes_closer_to_its_teacher(distilled):
+    job = distilled([{**DISTILL, "distill": {"teacher": "large", "weight": 1.0}}], epochs=3)
+    train_cell(job)
+    steps = steps_of(job)
+    assert steps[-1]["kl_loss"] < 0.6 * steps[0]["kl_loss"]
+    assert [line["loss"] for line in steps] == [line["kl_loss"] for line in steps]
+
+
+def test_the_log_of_the_first_step_is_that_of_whole_logits(distilled):
+    """Of the first batch of a mixture: blocks of text, and answers of samples."""
+    from transformers import AutoModelForCausalLM
+
+    from lexigraft.training.data import collate, targets_ahead
+    from lexigraft.training.plan import plan_phases
+    from lexigraft.training.settings import read_strategy
+    from lexigraft.training.store import open_tokenizer
+
+    job = distilled([{**DISTILL, "data": {"monolingual": 0.5, "tasks": 0.5}}])
+    train_cell(job)
+    source, large = (
+        AutoModelForCausalLM.from_pretrained(job["inputs"][name]) for name in ("source", "teacher")
+    )
+    tokenizer = open_tokenizer(job["inputs"]["tokenizer"])
+    sequences = plan_phases(read_strategy(job["settings"]), tokenizer, job)[0]
+    batch = collate([sequences[index] for index in range(4)])
+    targets = targets_ahead(batch.pop("labels"), 1)
+    counted, size = targets != -100, len(tokenizer)
+    with torch.no_grad():
+        logits, soft = source(**batch).logits[counted], large(**batch).logits[counted]
+    nats = torch.nn.functional.cross_entropy(logits, targets[counted])
+    ours, theirs = (torch.log_softmax(some[:, :size] / 2, -1) for some in (logits, soft))
+    kl = 4 * (theirs.exp() * (theirs - ours)).sum(-1).mean()
+    first = steps_of(job)[0]
+    assert first["next_loss"] == pytest.approx(nats.item(), rel=1e-4)
+    assert first["kl_loss"] == pytest.approx(kl.item(), rel=1e-4)
+    assert first["loss"] == pytest.approx(0.25 * nats.item() + 0.75 * kl.item(), rel=1e-4)
+    assert (
+        json.loads((folder_of(job) / "card.json").read_text())["samples"]["tasks"]["samples"] == 9
+    )
+
+
+def test_nothing_of_the_teacher_is_stored(distilled):
+    job = distilled([DISTILL], epochs=0.5)
+    train_cell(job)
+    source = load_file(Path(job["inputs"]["source"]) / "model.safetensors")
+    stored = load_file(folder_of(job) / "changed.safetensors")
+    assert stored.keys() <= source.keys() | {"lm_head.weight"}
+    assert sum(t.numel() for t in stored.values()) <= sum(t.numel() for t in source.values())
+
+
+def test_a_teacher_without_a_token_is_refused_before_anything_is_trained(distilled, without_bos):
+    job = distilled([PROGRESSIVE[0], {**DISTILL, "share": 0.5}])
+    larger = copy.deepcopy(without_bos)
+    larger.add_tokens(["ཀ"])
+    larger.save_pretrained(job["inputs"]["tokenizer"])
+    with pytest.raises(UserError, match=r"distill\.teacher: large lacks the cell's token 'ཀ'"):
+        train_cell(job)
+    assert not list(folder_of(job).rglob("log.jsonl"))
+
+
+def test_a_checkpoint_of_another_teacher_or_other_samples_is_not_gone_on_from(distilled):
+    job = distilled([DISTILL])
+    digest = job_digest(job)
+    for name, folder in (("teacher", Path(job["inputs"]["teacher"])), (
+        "samples", Path(job["inputs"]["samples"]["tasks"]).parent,
+    )):  # fmt: skip
+        (folder / "card.json").write_text(json.dumps({"files": {"new": name}}))
+        changed = job_digest(job)
+        assert changed != digest
+        digest = changed
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupted_before(step, job, monkeypatch):
+    """Train a cell until that step, then again from what is there; its tensors."""
+    original = StepLog.on_log
+
+    def interrupt(self, args, state, control, logs=None, **kwargs):
+        original(self, args, state, control, logs=logs, **kwargs)
+        if self.offset + state.global_step == step:
+            raise Interrupted
+
+    monkeypatch.setattr(StepLog, "on_log", interrupt)
+    with pytest.raises(Interrupted):
+        train_cell(job, EAGER)
+    monkeypatch.setattr(StepLog, "on_log", original)
+    train_cell(job, EAGER)
+    return load_file(folder_of(job) / "changed.safetensors")
+
+
+@pytest.mark.parametrize("where", ["in the first phase", "in the second phase"])
+def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(distilled, monkeypatch, where):
+    phases = [PROGRESSIVE[0], {**DISTILL, "share": 0.5}]
+    job = distilled(phases, schedule_over="strategy")
+    train_cell(job)
+    whole, log = load_file(folder_of(job) / "changed.safetensors"), steps_of(job)
+    second = min(line["step"] for line in log if line["phase"] == 1)
+    stop = {"in the first phase": 2, "in the second phase": second + 1}[where]
+    again = interrupted_before(stop, job, monkeypatch)
+    assert whole.keys() == again.keys()
+    assert all(torch.equal(tensor, again[name]) for name, tensor in whole.items())
+    assert [line["learning_rate"] for line in steps_of(job)] == [
+        line["learning_rate"] for line in log
+    ]
+
+
+def test_one_warm_up_and_one_cosine_run_through_progressive_tuning(train):
+    folder = train({**SHARED, "phases": PROGRESSIVE, "schedule_over": "strategy", "warmup": 0.1})
+    steps = Journal(folder / "log.jsonl").lines("step")
+    total = len(steps)
+    warm = math.ceil(0.1 * total)
+    for done, line in enumerate(steps):
+        part = (done - warm) / (total - warm)
+        factor = done / warm if done < warm else 0.5 * (1 + math.cos(math.pi * part))
+        highest = PROGRESSIVE[line["phase"]].get("learning_rate", SHARED["learning_rate"])
+        assert line["learning_rate"] == pytest.approx(highest * factor)
+    assert {line["phase"] for line in steps} == {0, 1}

@@ -1,0 +1,126 @@
+"""Several processes train the cell that one does, whole or in parts, also after one was killed."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from lexigraft.training.journal import Journal
+from tests.training.crew import train
+
+# Embeddings and a second head, then also adapters; no dropout, which processes draw for themselves.
+PHASES = [
+    {"trainable": ["embeddings", "head"], "objective": "mtp", "length": 32, "share": 0.5},
+    {"trainable": ["embeddings", "lora"], "objective": "mtp", "length": 24, "share": 0.5},
+]
+SETTINGS = {
+    "phases": PHASES,
+    "batch_sequences": 5,
+    "epochs": 1,
+    "learning_rate": 1e-2,
+    "lora": {"dropout": 0.0},
+    "gradient_checkpointing": True,
+}
+
+
+def outcome(job):
+    """Tensors of a cell, its log without times, and its card."""
+    folder = Path(job["outputs"]["folder"])
+    tensors = {}
+    for file in folder.rglob("*.safetensors"):
+        tensors |= {(file.name, name): tensor for name, tensor in load_file(file).items()}
+    clocks = {"seconds", "tokens_per_second"}
+    lines = Journal(folder / "log.jsonl").lines()
+    log = [{key: value for key, value in line.items() if key not in clocks} for line in lines]
+    return tensors, log, json.loads((folder / "card.json").read_text())
+
+
+@pytest.fixture
+def job(workshop):
+    return workshop(tied=False, sentences=8).job(SETTINGS)
+
+
+@pytest.fixture
+def alone(job):
+    assert train(job) == 0
+    return outcome(job)
+
+
+def close(one, other):
+    tensors, log, _ = one
+    others, other_log, _ = other
+    assert tensors.keys() == others.keys()
+    for name, tensor in tensors.items():
+        assert torch.allclose(tensor, others[name], atol=1e-3), name
+    for line, other_line in zip(log, other_log, strict=True):
+        assert line.keys() == other_line.keys()
+        for key, value in line.items():
+            same = pytest.approx(value, rel=1e-3) if isinstance(value, float) else value
+            assert other_line[key] == same, key
+
+
+@pytest.mark.parametrize(
+    ("processes", "sharded", "tokens"), [(2, False, None), (2, True, None), (3, False, 64)]
+)
+def test_several_processes_make_the_steps_that_one_makes(job, alone, processes, sharded, tokens):
+    # Three processes deal five sequences in two passes, of which some are empty.
+    assert train(job, processes, sharded=sharded, tokens=tokens) == 0
+    together = outcome(job)
+    close(together, alone)
+    assert together[2]["processes"] == processes and together[2]["sharded"] == sharded
+
+
+# Of about eight operations on files a step: in each of the two phases, and in the second one.
+@pytest.mark.parametrize(("sharded", "deaths"), [(False, (25, 22)), (True, (40,))])
+def test_several_processes_go_on_bit_for_bit_after_one_was_killed(job, sharded, deaths):
+    assert train(job, 2, sharded=sharded) == 0
+    whole = outcome(job)
+    for dies_at in deaths:
+        assert train(job, 2, sharded=sharded, dies_at=dies_at) == -signal.SIGKILL
+    assert train(job, 2, sharded=sharded) == 0
+    again = outcome(job)
+    assert 0 < again[2]["resumed_from_step"] < again[2]["steps"]
+    assert again[1] == whole[1]
+    assert all(torch.equal(tensor, whole[0][name]) for name, tensor in again[0].items())
+
+
+def test_one_process_goes_on_with_what_several_with_parts_of_the_model_began(job, alone):
+    assert train(job, 2, sharded=True, dies_at=40) == -signal.SIGKILL
+    assert train(job) == 0
+    assert outcome(job)[2]["resumed_from_step"] > 0
+    close(outcome(job), alone)
+
+
+def test_a_run_that_is_killed_again_and_again_ends_like_one_that_was_not(job, alone):
+    dies_at = 1
+    while (status := train(job, dies_at=dies_at)) == -signal.SIGKILL:
+        dies_at += 3  # of the eight or so of a step, another one each time
+    assert status == 0 and dies_at > 20
+    tensors, log, card = outcome(job)
+    assert card["resumed_from_step"] > 0
+    assert log == alone[1]
+    assert all(torch.equal(tensor, alone[0][name]) for name, tensor in tensors.items())
+
+
+def test_torchrun_trains_by_the_script_and_its_first_process_speaks_for_all(job):
+    script = Path(__file__).resolve().parents[2] / "scripts" / "train.py"
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command = [*launcher, "--nproc-per-node", "2", str(script)]
+    environment = {**os.environ, "LEXIGRAFT_SHARDED": "1"}
+    job["settings"]["learning_rate"] = 1e30
+
+    run = subprocess.run(
+        [*command, json.dumps(job)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode != 0
+    (line,) = [line for line in run.stderr.splitlines() if line.startswith("error:")]
+    assert re.search("the loss is .* at step .*; lower learning_rate", line)
+    written = json.loads((Path(job["outputs"]["folder"]) / "job.json").read_text())
+    assert written["settings"]["learning_rate"] == 1e30

@@ -1,0 +1,191 @@
+"""Whole cells of an encoder: trained, interrupted, put together again, exported."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+from lexigraft.errors import UserError
+from lexigraft.initialization.graft import graft
+from lexigraft.initialization.registry import initializer
+from lexigraft.initialization.storage import save_initialization
+from lexigraft.source.model import load_model
+from lexigraft.training.checkpoints import SavePolicy
+from lexigraft.training.export import export
+from lexigraft.training.journal import Journal, StepLog
+from lexigraft.training.store import load_cell
+from lexigraft.training.train import train_cell
+from lexigraft.vocabulary.expand import expand_tokenizer
+from lexigraft.vocabulary.storage import save_tokenizer
+from lexigraft.vocabulary.train import train_tokenizer
+
+EAGER = SavePolicy(seconds=0, factor=0)
+STEPS = {"batch_sequences": 4, "epochs": 2, "learning_rate": 3e-3, "gradient_checkpointing": False}
+ALL = {"trainable": ["all"], "objective": "mlm", "length": 64}
+LORA = {"trainable": ["embeddings", "head", "lora"], "objective": "mlm", "length": 64}
+
+
+@pytest.fixture
+def place(workshop, roberta_folder, telugu):
+    """A workshop whose source is an encoder."""
+    place = workshop()
+    for file in roberta_folder.iterdir():
+        (place.source / file.name).write_bytes(file.read_bytes())
+    (place.corpus / "train.txt").write_text("\n".join(telugu[:12]) + "\n")
+    return place
+
+
+@pytest.fixture
+def grafted(place, roberta_tokenizer, telugu):
+    """`grafted(kind, phases)`: the job of a cell with a vocabulary of its own, and its start."""
+
+    def build(kind, phases):
+        if kind == "expanded":
+            target = expand_tokenizer(roberta_tokenizer, telugu, new_tokens=30)
+        else:
+            target = train_tokenizer(telugu, "sentencepiece-bpe", 450, roberta_tokenizer)
+        fitted = initializer("mean").fit(roberta_tokenizer, target, n_source=len(roberta_tokenizer))
+        folders = [place.results / stage / "tiny" / "te" / kind for stage in ("vocab", "init")]
+        save_tokenizer(target, folders[0])
+        save_initialization(fitted, folders[1])
+        job = place.job({**STEPS, "phases": phases})
+        job["inputs"] |= {"tokenizer": str(folders[0]), "initialization": str(folders[1])}
+        return job, graft(load_model(place.source, torch.float32), target, fitted), target
+
+    return build
+
+
+def folder_of(job):
+    return Path(job["outputs"]["folder"])
+
+
+def lines(job, event):
+    return Journal(folder_of(job) / "log.jsonl").lines(event)
+
+
+def tensors_of(job):
+    files = sorted(folder_of(job).rglob("*.safetensors"))
+    return {(file.name, n): t for file in files for n, t in load_file(file).items()}
+
+
+@pytest.mark.parametrize("phase", [ALL, LORA])
+def test_training_restores_more_of_the_held_out_text(place, phase):
+    job = place.job({**STEPS, "phases": [phase], "epochs": 6})
+    train_cell(job)
+    steps, curve = lines(job, "step"), lines(job, "heldout")
+    assert steps[-1]["loss"] < 0.8 * steps[0]["loss"]
+    assert curve[-1]["perplexity"] < 0.7 * curve[0]["perplexity"]
+    assert all(line["bits_per_byte"] is None for line in curve)
+    card = json.loads((folder_of(job) / "card.json").read_text())
+    assert card["heldout_before"] is None and card["steps"] == len(steps)
+
+
+def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(place, monkeypatch):
+    phases = [{**ALL, "share": 0.5}, {**LORA, "share": 0.5}]
+    job = place.job({**STEPS, "phases": phases, "epochs": 1})
+    train_cell(job)
+    whole, count = tensors_of(job), len(lines(job, "step"))
+    original = StepLog.on_log
+
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(self, args, state, control, logs=None, **kwargs):
+        original(self, args, state, control, logs=logs, **kwargs)
+        if self.offset + state.global_step == count - 1:
+            raise Interrupted
+
+    monkeypatch.setattr(StepLog, "on_log", interrupt)
+    with pytest.raises(Interrupted):
+        train_cell(job, EAGER)
+    monkeypatch.setattr(StepLog, "on_log", original)
+    train_cell(job, EAGER)
+    again = tensors_of(job)
+    assert again.keys() == whole.keys()
+    assert all(torch.equal(again[key], whole[key]) for key in whole)
+
+
+@pytest.mark.parametrize("kind", ["expanded", "replaced"])
+def test_an_untrained_cell_is_the_grafted_encoder(grafted, kind):
+    job, start, target = grafted(kind, [])
+    train_cell(job)
+    model, tokenizer = load_cell(folder_of(job))
+    tokens = target(["ఒక రెండు", "మూడు"], return_tensors="pt", padding=True)
+    with torch.no_grad():
+        assert torch.equal(model(**tokens).logits, start(**tokens).logits)
+    assert tokenizer.get_vocab() == target.get_vocab()
+    assert model.config.to_dict() == start.config.to_dict()
+    stored = {name for _, name in tensors_of(job)}
+    assert stored == {"roberta.embeddings.word_embeddings.weight", "lm_head.bias"}
+
+
+@pytest.mark.parametrize("kind", ["expanded", "replaced"])
+def test_a_trained_cell_is_exported_for_transformers_alone(grafted, tmp_path, kind):
+    job, start, target = grafted(kind, [ALL])
+    train_cell(job)
+    model, _ = load_cell(folder_of(job))
+    out = export(folder_of(job), tmp_path / "out")
+    exported, notes = AutoModelForMaskedLM.from_pretrained(out, output_loading_info=True)
+    assert not notes["missing_keys"] and not notes["unexpected_keys"]
+    tokens = AutoTokenizer.from_pretrained(out)("ఒక <mask> రెండు", return_tensors="pt")
+    assert tokens["input_ids"].tolist() == [target("ఒక <mask> రెండు")["input_ids"]]
+    assert target.mask_token_id in tokens["input_ids"]
+    tokens.pop("token_type_ids", None)
+    with torch.no_grad():
+        assert torch.equal(exported(**tokens).logits, model(**tokens).logits)
+        assert not torch.allclose(model(**tokens).logits, start(**tokens).logits)
+
+
+def test_how_many_sequences_fit_the_memory_does_not_change_the_step(place, monkeypatch):
+    from lexigraft.training import phase as phases
+
+    losses = []
+    # No dropout: passes of another size draw it anew.
+    config = json.loads((place.source / "config.json").read_text())
+    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (place.source / "config.json").write_text(json.dumps(config))
+    for size in (1, 4):
+        monkeypatch.setattr(phases, "_per_pass", lambda *_, size=size: size)
+        job = place.job({**STEPS, "phases": [ALL], "epochs": 0.5})
+        train_cell(job)
+        losses.append([line["loss"] for line in lines(job, "step")])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    assert all(map(math.isfinite, losses[0]))
+
+
+@pytest.mark.parametrize("objective", ["clm", "mtp"])
+def test_an_encoder_predicts_no_next_tokens(place, objective):
+    phase = {"trainable": ["all"], "objective": objective, "length": 64}
+    with pytest.raises(UserError, match=rf"objective {objective} does not fit RobertaForMaskedLM"):
+        train_cell(place.job({**STEPS, "phases": [phase]}))
+
+
+def test_an_encoder_wears_no_adapter(grafted):
+    phase = {"trainable": ["adapter"], "objective": "mlm", "length": 64}
+    with pytest.raises(UserError, match="an adapter is for causal models"):
+        train_cell(grafted("expanded", [phase])[0])
+
+
+def test_only_new_rows_of_an_encoder_are_trained_where_that_is_asked_for(grafted):
+    phase = {"trainable": ["new-rows"], "objective": "mlm", "length": 64}
+    job, start, _ = grafted("expanded", [phase])
+    train_cell(job)
+    model, _ = load_cell(folder_of(job))
+    before, after = (m.get_input_embeddings().weight for m in (start, model))
+    assert torch.equal(after[:500], before[:500])
+    assert (after[500:] != before[500:]).any()
+    assert model.get_output_embeddings().weight is after
+
+
+def test_a_causal_model_restores_no_masked_tokens(workshop):
+    with pytest.raises(UserError, match="objective mlm does not fit LlamaForCausalLM"):
+        train_cell(workshop().job({**STEPS, "phases": [ALL]}))
+
+
+def test_a_sequence_that_the_encoder_cannot_hold_is_refused(place):
+    with pytest.raises(UserError, match="128"):
+        train_cell(place.job({**STEPS, "phases": [{**ALL, "length": 129}]}))

@@ -1,0 +1,149 @@
+"""Checkpoints that stay: the model as it was after that step, whatever was being trained."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from lexigraft.errors import UserError
+from lexigraft.training.checkpoints import SavePolicy
+from lexigraft.training.data import read_english, read_sentences
+from lexigraft.training.journal import Journal, StepLog
+from lexigraft.training.kept import keep
+from lexigraft.training.likelihood import score_texts
+from lexigraft.training.store import load_cell
+from lexigraft.training.train import train_cell
+
+LENGTH = {"length": 32}
+LORA = {"trainable": ["embeddings", "head", "lora"], **LENGTH}
+LAYERS = {"trainable": ["embeddings", "head", {"layers": [0, -1]}], **LENGTH}
+HALVES = [{**LAYERS, "share": 0.5}, {**LORA, "share": 0.5}]
+SETTINGS = {
+    "batch_sequences": 4,
+    "epochs": 1,
+    "learning_rate": 1e-2,
+    "gradient_checkpointing": False,
+    # The curve is scored where checkpoints are taken.
+    "checkpoints": 3,
+    "curve": {"sentences": 4, "points": 2},
+}
+
+
+def folder_of(job):
+    return Path(job["outputs"]["folder"])
+
+
+@pytest.mark.parametrize(
+    ("steps", "checkpoints", "expected"),
+    [
+        ([10], 5, {2: 1, 4: 2, 6: 3, 8: 4}),
+        ([5, 5], 2, {5: 1}),
+        ([7], 3, {2: 1, 5: 2}),
+        ([4], 4, {1: 1, 2: 2, 3: 3}),
+        ([9], 1, {}),
+        ([], 5, {}),
+    ],
+)
+def test_checkpoints_lie_at_equal_distances_and_the_last_is_the_end(steps, checkpoints, expected):
+    assert keep(Path("x"), steps, checkpoints).numbers == expected
+
+
+def test_a_step_belongs_to_its_phase_and_a_phases_end_needs_no_file():
+    kept = keep(Path("x"), [4, 8], 3)  # steps 4 and 8
+    assert [kept.phase_of(step) for step in (1, 4, 5, 12)] == [0, 0, 1, 1]
+    assert kept.files(0) == {}
+    assert list(kept.files(1)) == [4]
+
+
+def test_more_checkpoints_than_steps_are_refused():
+    with pytest.raises(UserError, match="5 checkpoints of 4 optimizer steps; lower checkpoints"):
+        keep(Path("x"), [2, 2], 5)
+
+
+@pytest.mark.parametrize(
+    "phases",
+    [
+        [LAYERS],
+        [LORA],
+        HALVES,
+        HALVES[::-1],
+        [{**LORA, "objective": "mtp"}],
+    ],
+)
+def test_a_checkpoint_scores_as_the_model_did_at_that_step(workshop, phases):
+    job = workshop().job({**SETTINGS, "phases": phases})
+    train_cell(job)
+    sentences = read_sentences(job["inputs"]["corpus"], "heldout", 4)
+    logged = Journal(folder_of(job) / "log.jsonl").lines("heldout")
+    for number, line in ((1, logged[1]), (2, logged[2])):
+        folder = folder_of(job) / f"checkpoint-{number}"
+        card = json.loads((folder / "card.json").read_text())
+        assert (card["checkpoint"], card["step"]) == (number, line["step"])
+        assert card["tokens"] == line["tokens"]
+        model, tokenizer = load_cell(folder)
+        found = score_texts(model, tokenizer, sentences).bits_per_byte
+        assert found == pytest.approx(line["bits_per_byte"], rel=1e-4)
+    assert json.loads((folder_of(job) / "card.json").read_text())["checkpoints"] == 3
+    assert logged[1]["bits_per_byte"] != pytest.approx(logged[2]["bits_per_byte"], rel=1e-3)
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.parametrize("before", [2, 3, 4])
+def test_an_interrupted_run_keeps_the_same_checkpoints(workshop, monkeypatch, before):
+    job = workshop(sentences=6).job({**SETTINGS, "phases": [LAYERS]})
+    train_cell(job)
+    names = [f"checkpoint-{number}/changed.safetensors" for number in (1, 2)]
+    whole = [(folder_of(job) / name).read_bytes() for name in names]
+    original = StepLog.on_log
+
+    def interrupt(self, args, state, control, logs=None, **kwargs):
+        original(self, args, state, control, logs=logs, **kwargs)
+        if state.global_step == before:
+            raise Interrupted
+
+    monkeypatch.setattr(StepLog, "on_log", interrupt)
+    with pytest.raises(Interrupted):
+        train_cell(job, SavePolicy(seconds=0, factor=0))
+    monkeypatch.setattr(StepLog, "on_log", original)
+    train_cell(job)
+    assert [(folder_of(job) / name).read_bytes() for name in names] == whole
+
+
+def test_fewer_checkpoints_than_before_leave_none_of_the_old(workshop):
+    place = workshop(sentences=6)
+    train_cell(place.job({**SETTINGS, "phases": [LAYERS]}))
+    job = place.job({**SETTINGS, "phases": [LAYERS], "checkpoints": 2})
+    train_cell(job)
+    assert [path.name for path in folder_of(job).glob("checkpoint-*")] == ["checkpoint-1"]
+
+
+def test_without_the_key_nothing_is_kept(train):
+    settings = {key: value for key, value in SETTINGS.items() if key != "checkpoints"}
+    folder = train({**settings, "phases": [LAYERS]})
+    assert list(folder.glob("checkpoint*")) == []
+
+
+def test_english_is_scored_wherever_the_held_out_text_is(workshop, english):
+    place = workshop()
+    (place.corpus / "english.txt").write_text("\n".join(english[:6]) + "\n")
+    job = place.job({**SETTINGS, "phases": [LAYERS]})
+    train_cell(job)
+    lines = Journal(folder_of(job) / "log.jsonl").lines("heldout")
+    model, tokenizer = load_cell(folder_of(job))
+    with torch.no_grad():
+        after = score_texts(model, tokenizer, english[:4])
+    assert lines[-1]["english_bits_per_byte"] == pytest.approx(after.bits_per_byte, rel=1e-4)
+    card = json.loads((folder_of(job) / "card.json").read_text())
+    assert card["english_before"] == lines[0]["english_bits_per_byte"]
+    assert card["english_after"] == lines[-1]["english_bits_per_byte"]
+
+
+def test_without_english_text_nothing_is_said_of_it(train, workshop):
+    (workshop().corpus / "english.txt").write_text("")
+    assert read_english(workshop().corpus) == []
+    card = json.loads((train({**SETTINGS, "phases": [LAYERS]}) / "card.json").read_text())
+    assert card["english_before"] is None and card["english_after"] is None

@@ -1,0 +1,149 @@
+"""Phases read the texts that they name, in their shares, and a cell learns answers alone."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+
+from lexigraft.corpus.sample_file import write_samples
+from lexigraft.errors import UserError
+from lexigraft.training.boundaries import encode
+from lexigraft.training.data import pack, visiting_order
+from lexigraft.training.journal import Journal
+from lexigraft.training.plan import plan_phases, samples_read, tokens_after
+from lexigraft.training.samples import encode_samples
+from lexigraft.training.settings import read_strategy
+from lexigraft.training.train import train_cell
+
+PHASE = {"trainable": ["all"], "length": 32}
+SHARED = {"epochs": 1, "batch_sequences": 4, "learning_rate": 1e-2, "gradient_checkpointing": False}
+SAMPLES = [(f"{n} and {n} is:", f" {2 * n}") for n in range(9)] + [("Too long:", " a" * 40)]
+
+
+@pytest.fixture
+def job(workshop, tmp_path):
+    """Jobs with a corpus, and samples of the names `sums` and `more`."""
+
+    def build(settings):
+        job = workshop().job({**SHARED, **settings})
+        files = {}
+        for name in ("sums", "more"):
+            write_samples(tmp_path / name, SAMPLES)
+            files[name] = str(tmp_path / name / "samples.jsonl")
+        job["inputs"]["samples"] = files
+        return job
+
+    return build
+
+
+def planned(job, tokenizer):
+    return plan_phases(read_strategy(job["settings"]), tokenizer, job)
+
+
+def monolingual(job, tokenizer):
+    lines = (Path(job["inputs"]["corpus"]) / "train.txt").read_text("utf-8").split("\n")[:-1]
+    return pack(encode(tokenizer, lines), 32)
+
+
+def tokens_of(sequences):
+    return [tuple(sequences[at].tokens.tolist()) for at in range(len(sequences))]
+
+
+def test_a_strategy_of_one_text_visits_it_as_the_order_says(job, without_bos):
+    described = job({"phases": [PHASE]})
+    [phase] = planned(described, without_bos)
+    blocks = monolingual(described, without_bos)
+    order = visiting_order(len(blocks), 1, (0, 1), described["seed"])
+    assert tokens_of(phase) == [tuple(blocks[at].tokens.tolist()) for at in order]
+
+
+def test_a_phase_of_samples_passes_over_those_that_fit(job, without_bos):
+    phases = [{**PHASE, "share": 0.5}, {**PHASE, "share": 0.5, "data": "sums"}]
+    described = job({"phases": phases, "epochs": 4})
+    first, second = planned(described, without_bos)
+    fitting = [tuple(s.tokens.tolist()) for s in encode_samples(without_bos, SAMPLES[:-1])]
+    # Half of four epochs is two passes, of whichever text the phase reads.
+    assert len(first) == 2 * len(monolingual(described, without_bos))
+    assert Counter(tokens_of(second)) == Counter(2 * fitting)
+    assert sorted(tokens_of(second)[:9]) == sorted(fitting)
+    assert samples_read([first, second]) == {"sums": {"samples": 9, "too_long": 1}}
+
+
+def test_texts_of_one_phase_are_mixed_by_their_shares(job, without_bos):
+    data = {"monolingual": 0.5, "sums": 0.3, "more": 0.2}
+    described = job({"phases": [{**PHASE, "data": data}]})
+    [phase] = planned(described, without_bos)
+    first = len(monolingual(described, without_bos))
+    whole = [phase[at].targets is None for at in range(len(phase))]
+    assert sum(whole) == first
+    assert len(phase) == first + round(first * 0.6) + round(first * 0.4)
+    half = len(phase) // 2
+    assert abs(sum(whole[:half]) - first / 2) <= 2
+
+
+def test_the_first_text_sets_the_length_of_a_phase(job, without_bos):
+    described = job({"phases": [{**PHASE, "data": {"sums": 0.9, "monolingual": 0.1}}]})
+    [phase] = planned(described, without_bos)
+    assert sum(phase[at].targets is not None for at in range(len(phase))) == 9
+    assert len(phase) == 9 + 1
+
+
+def test_the_same_cell_reads_the_same_and_another_cell_another_order(job, without_bos):
+    described = job({"phases": [{**PHASE, "data": {"monolingual": 0.5, "sums": 0.5}}]})
+    [one], [again] = planned(described, without_bos), planned(described, without_bos)
+    assert tokens_of(one) == tokens_of(again)
+    [other] = planned({**described, "seed": ["study", "training", "other"]}, without_bos)
+    assert tokens_of(one) != tokens_of(other)
+
+
+def test_a_phase_without_a_sequence_is_refused(job, without_bos):
+    phases = [{**PHASE, "data": "sums", "share": 0.99}, {**PHASE, "data": "sums", "share": 0.01}]
+    with pytest.raises(UserError, match="phase 1 gets no sequence of 9 x 1 epochs of 'sums'"):
+        planned(job({"phases": phases}), without_bos)
+
+
+def test_tokens_count_up_over_steps_and_phases(job, without_bos):
+    phases = [{**PHASE, "share": 0.5}, {**PHASE, "share": 0.5, "data": "sums"}]
+    plan = planned(job({"phases": phases, "epochs": 2}), without_bos)
+    before = sum(map(len, tokens_of(plan[0])))
+    sizes = list(map(len, tokens_of(plan[1])))
+    after = [before, *(before + sum(sizes[:end]) for end in (4, 8, 9))]
+    assert tokens_after(plan, 1, 4).tolist() == after
+
+
+def test_a_cell_s_loss_is_the_mean_over_the_tokens_of_its_answers(job, without_bos, tiny_llama):
+    described = job({"phases": [{**PHASE, "data": "sums"}], "batch_sequences": 3})
+    [phase] = planned(described, without_bos)
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(described["inputs"]["source"])
+    train_cell(described)
+    folder = Path(described["outputs"]["folder"])
+    losses = []
+    for at in range(3):
+        sequence = phase[at]
+        with torch.no_grad():
+            logits = model(torch.tensor(sequence.tokens[None].astype(int))).logits[0]
+        chances = logits.log_softmax(-1)
+        losses += [
+            -float(chances[place - 1, token])
+            for place, token in enumerate(sequence.tokens)
+            if sequence.targets[place]
+        ]
+    first = Journal(folder / "log.jsonl").lines("step")[0]
+    assert first["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-4)
+    card = json.loads((folder / "card.json").read_text())
+    assert card["samples"] == {"sums": {"samples": 9, "too_long": 1}}
+
+
+def test_a_cell_reads_all_that_is_planned_for_its_phases(job, without_bos):
+    mixture = {**PHASE, "share": 0.5, "data": {"monolingual": 0.7, "sums": 0.3}}
+    described = job({"phases": [mixture, {**PHASE, "share": 0.5, "data": "more"}], "epochs": 2})
+    plan = planned(described, without_bos)
+    train_cell(described)
+    folder = Path(described["outputs"]["folder"])
+    last = Journal(folder / "log.jsonl").lines("step")[-1]
+    assert last["tokens"] == sum(len(tokens) for phase in plan for tokens in tokens_of(phase))
+    assert set(json.loads((folder / "card.json").read_text())["samples"]) == {"sums", "more"}

@@ -1,0 +1,85 @@
+"""One schedule in each phase, or one that goes on through all of them."""
+
+import pytest
+import torch
+from transformers import get_scheduler
+
+from lexigraft.training.schedule import Schedule, schedules
+from lexigraft.training.settings import read_strategy
+
+STEPS = [7, 4, 9]
+
+
+def strategy(**settings):
+    phases = [{"trainable": ["head"], "length": 8, "share": share} for share in (0.25, 0.25, 0.5)]
+    return read_strategy({"phases": phases, **settings})
+
+
+def of_transformers(shape, warmup, steps):
+    """Factors of transformers' own scheduler, [steps]."""
+    name = "constant_with_warmup" if shape == "constant" else shape
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+    scheduler = get_scheduler(name, optimizer, num_warmup_steps=warmup, num_training_steps=steps)
+    factors = []
+    for _ in range(steps):
+        factors.append(scheduler.get_last_lr()[0])
+        optimizer.step()
+        scheduler.step()
+    return factors
+
+
+def walk(schedule, steps, rate=1.0):
+    """Learning rates of the steps of a phase, as an optimizer has them."""
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=rate)
+    scheduler = schedule.scheduler(optimizer)
+    rates = []
+    for _ in range(steps):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    return rates
+
+
+@pytest.mark.parametrize("shape", ["cosine", "linear", "constant"])
+def test_every_phase_has_a_schedule_like_transformers(shape):
+    for steps, schedule in zip(STEPS, schedules(strategy(schedule=shape), STEPS), strict=True):
+        warmup = 1  # 5 % of a few steps, at least one
+        assert walk(schedule, steps) == pytest.approx(of_transformers(shape, warmup, steps))
+
+
+@pytest.mark.parametrize("shape", ["cosine", "linear", "constant"])
+@pytest.mark.parametrize("warmup", [0.0, 0.2, 0.5])
+def test_one_schedule_goes_on_through_all_phases(shape, warmup):
+    made = schedules(strategy(schedule=shape, schedule_over="strategy", warmup=warmup), STEPS)
+    rates = [rate for s, steps in zip(made, STEPS, strict=True) for rate in walk(s, steps)]
+    assert rates == pytest.approx(of_transformers(shape, warmup * 20, 20))
+
+
+def test_a_phase_multiplies_the_schedule_by_its_own_rate():
+    *_, last = schedules(strategy(schedule_over="strategy", warmup=0), STEPS)
+    rates = walk(last, 9, rate=3.0)
+    assert rates[0] == pytest.approx(3 * 0.5 * (1 + torch.cos(torch.tensor(torch.pi * 11 / 20))))
+    assert rates == pytest.approx([3 * rate for rate in walk(last, 9)])
+
+
+def test_after_its_last_step_a_schedule_stays_where_it_is():
+    assert Schedule("cosine", 0, 4).factor(6) == Schedule("linear", 0, 4).factor(6) == 0
+
+
+def test_a_schedule_goes_on_from_what_a_checkpoint_holds():
+    schedule = Schedule("cosine", warmup=2, steps=20, before=6)
+    whole = walk(schedule, 9)
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+    scheduler = schedule.scheduler(optimizer)
+    for _ in range(4):
+        optimizer.step()
+        scheduler.step()
+    states = optimizer.state_dict(), scheduler.state_dict()
+    again = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+    resumed = schedule.scheduler(again)
+    again.load_state_dict(states[0])
+    resumed.load_state_dict(states[1])
+    assert again.param_groups[0]["lr"] == whole[4]
+    again.step()
+    resumed.step()
+    assert again.param_groups[0]["lr"] == whole[5]

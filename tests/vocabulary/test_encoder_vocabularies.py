@@ -1,0 +1,95 @@
+"""Vocabularies for encoders: they mask, pad and join pairs of texts as the source does."""
+
+import pytest
+
+from lexigraft.vocabulary.expand import expand_tokenizer
+from lexigraft.vocabulary.replace import take_tokenizer
+from lexigraft.vocabulary.special_tokens import joining, surrounding
+from lexigraft.vocabulary.train import FAMILIES, train_tokenizer
+
+ROLES = ("bos", "eos", "cls", "sep", "pad", "mask")
+
+
+def pair_of(tokenizer):
+    """The special tokens of a pair of texts, by role, and a dot for each text."""
+    encoding = tokenizer("a", "a").encodings[0]
+    names = {tokenizer.cls_token: "cls", tokenizer.sep_token: "sep"}
+    shown = []
+    for token, text in zip(encoding.tokens, encoding.sequence_ids, strict=True):
+        one = names[token] if text is None else "."
+        if one != "." or shown[-1:] != ["."]:
+            shown.append(one)
+    return shown
+
+
+def test_the_source_joins_pairs_as_roberta_does(roberta_tokenizer):
+    assert surrounding(roberta_tokenizer) == (["<s>"], ["</s>"])
+    assert joining(roberta_tokenizer) == (["</s>", "</s>"], 0)
+    assert pair_of(roberta_tokenizer) == ["cls", ".", "sep", "sep", ".", "sep"]
+
+
+def test_a_causal_model_s_tokenizer_gets_what_an_encoder_needs(
+    roberta_tokenizer, mistral_tokenizer
+):
+    taken = take_tokenizer(mistral_tokenizer, roberta_tokenizer)
+    assert (taken.cls_token, taken.sep_token) == ("<s>", "</s>")
+    size = len(mistral_tokenizer)
+    assert {taken.pad_token_id, taken.mask_token_id} == {size, size + 1}
+    assert pair_of(taken) == pair_of(roberta_tokenizer)
+    plain = mistral_tokenizer("one two", add_special_tokens=False)["input_ids"]
+    assert taken("one two")["input_ids"] == [taken.cls_token_id, *plain, taken.sep_token_id]
+
+
+def test_another_encoder_s_tokenizer_keeps_its_own_tokens(roberta_tokenizer, bert_tokenizer):
+    taken = take_tokenizer(bert_tokenizer, roberta_tokenizer)
+    assert taken.get_vocab() == bert_tokenizer.get_vocab()
+    assert [getattr(taken, f"{role}_token") for role in ROLES] == [
+        "[CLS]", "[SEP]", "[CLS]", "[SEP]", "[PAD]", "[MASK]",
+    ]  # fmt: skip
+    assert pair_of(taken) == pair_of(roberta_tokenizer)
+
+
+def test_a_source_without_a_mask_token_asks_for_none(mistral_tokenizer):
+    taken = take_tokenizer(mistral_tokenizer, mistral_tokenizer)
+    assert taken.get_vocab() == mistral_tokenizer.get_vocab()
+    assert taken.mask_token is None and taken.pad_token is None
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_trained_tokenizer_has_the_source_s_roles_and_pairs(family, roberta_tokenizer, english):
+    trained = train_tokenizer(english, family, 400, roberta_tokenizer)
+    for role in ROLES:
+        assert getattr(trained, f"{role}_token") == getattr(roberta_tokenizer, f"{role}_token")
+        assert getattr(trained, f"{role}_token_id") is not None
+    assert pair_of(trained) == pair_of(roberta_tokenizer)
+
+
+def test_an_expansion_keeps_them_too(roberta_tokenizer, telugu):
+    expanded = expand_tokenizer(roberta_tokenizer, telugu, new_tokens=20)
+    for role in ROLES:
+        name = f"{role}_token_id"
+        assert getattr(expanded, name) == getattr(roberta_tokenizer, name)
+    assert pair_of(expanded) == pair_of(roberta_tokenizer)
+
+
+def test_the_second_text_of_a_pair_has_the_type_that_it_has_in_the_source(
+    bert_tokenizer, mistral_tokenizer
+):
+    from tokenizers.processors import TemplateProcessing
+    from transformers import PreTrainedTokenizerFast
+
+    backend = type(bert_tokenizer.backend_tokenizer).from_str(
+        bert_tokenizer.backend_tokenizer.to_str()
+    )
+    backend.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 101), ("[SEP]", 102)],
+    )  # fmt: skip
+    source = PreTrainedTokenizerFast(
+        tokenizer_object=backend, cls_token="[CLS]", sep_token="[SEP]", pad_token="[PAD]",
+        mask_token="[MASK]", unk_token="[UNK]",
+    )  # fmt: skip
+    taken = take_tokenizer(mistral_tokenizer, source)
+    types = taken("a", "a").encodings[0].type_ids
+    assert pair_of(taken) == ["cls", ".", "sep", ".", "sep"]
+    assert types == sorted(types) and types.count(1) == 2  # the text and what ends it

@@ -1,0 +1,220 @@
+"""Studies with encoders: which tasks and strategies fit them, and which examples a cell needs."""
+
+import json
+
+import pytest
+
+from lexigraft.errors import UserError
+from workflow.configuration import ROOT, load_registries, read_yaml, resolve
+from workflow.grid import Study
+from workflow.jobs import job
+
+
+@pytest.fixture(scope="module")
+def registries():
+    return load_registries()
+
+
+@pytest.fixture
+def config(texts, roberta_folder, tmp_path):
+    """An encoder and a task of a table of our own; nothing of it is run."""
+    rows = tmp_path / "nli.jsonl"
+    rows.write_text(json.dumps({"a": "one", "b": "two", "y": 0}) + "\n")
+    text = {"loader": "jsonl", "path": str(rows)}
+
+    def language(name, code):
+        return {
+            "name": name.title(),
+            "code": code,
+            "text": {"loader": "text", "paths": [str(texts / f"{name}.txt")]},
+            "parallel": {"loader": "tsv", "path": str(texts / f"{name}.tsv")},
+        }
+
+    return {
+        "study": "encoders",
+        "cells": [
+            {
+                "sources": ["tiny"],
+                "languages": ["telugu"],
+                "vocabularies": ["source"],
+                "initializers": ["none"],
+                "strategies": ["none", "mask"],
+            }
+        ],
+        "run_tasks": {"nli": {}},
+        "sources": {"tiny": {"folder": str(roberta_folder), "kind": "masked"}},
+        "languages": {
+            "telugu": language("telugu", "te"),
+            "greek": language("greek", "el"),
+            "both": {"name": "Both", "group": {"members": ["telugu", "greek"]}},
+        },
+        "strategies": {
+            "mask": {"phases": [{"trainable": ["all"], "objective": "mlm", "length": 64}]}
+        },
+        "tasks": {
+            "nli": {
+                "kind": "classification",
+                "examples": {
+                    "labels": ["no", "yes"],
+                    "columns": {"first": "a", "second": "b", "label": "y"},
+                    "train": text,
+                    "test": [
+                        {**text, "languages": ["te", "en"]},
+                        {
+                            "loader": "datasets",
+                            "name": "org/nli-{code}",
+                            "split": "test",
+                            "languages": ["el", "hi"],
+                            "columns": {"first": "x", "label": "y"},
+                            "data_files": ["{code}/*.parquet"],
+                        },
+                    ],
+                },
+                "epochs": 1,
+            }
+        },
+    }
+
+
+def described(config, registries, rule, **wildcards):
+    return json.loads(job(Study(resolve(config, registries)), rule, wildcards))
+
+
+def cell(language="telugu"):
+    return {
+        "source": "tiny", "language": language, "vocabulary": "source", "initializer": "none",
+        "strategy": "mask", "seed": "0", "task": "nli", "run": "0",
+    }  # fmt: skip
+
+
+def refused(config, registries):
+    with pytest.raises(UserError) as error:
+        resolve(config, registries)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_cell_learns_from_one_part_and_is_tested_on_its_language_and_english(config, registries):
+    given = described(config, registries, "evaluate", **cell())
+    folder = "results/examples/nli"
+    assert given["inputs"]["examples"] == {
+        "train": f"{folder}/train",
+        "tests": {"telugu": f"{folder}/te", "english": f"{folder}/en"},
+    }
+    assert given["settings"] == {"kind": "classification", "epochs": 1}
+    study = Study(resolve(config, registries))
+    assert study.examples_cards(cell()) == [
+        f"{folder}/{part}/card.json" for part in ("train", "te", "en")
+    ]
+
+
+def test_a_group_is_tested_on_each_of_its_languages(config, registries):
+    config["cells"][0]["languages"] = ["both"]
+    given = described(config, registries, "evaluate", **cell("both"))
+    assert list(given["inputs"]["examples"]["tests"]) == ["telugu", "greek", "english"]
+
+
+def test_a_part_is_read_from_its_own_table(config, registries):
+    given = described(config, registries, "prepare_examples", task="nli", part="te")
+    assert given["settings"]["columns"] == {"first": "a", "second": "b", "label": "y"}
+    assert given["settings"]["text"]["loader"] == "jsonl"
+    assert given["outputs"]["folder"] == "results/examples/nli/te"
+    given = described(config, registries, "prepare_examples", task="nli", part="hi")
+    assert given["settings"] == {
+        "kind": "classification",
+        "labels": ["no", "yes"],
+        "columns": {"first": "x", "label": "y"},
+        "text": {
+            "loader": "datasets", "name": "org/nli-hi", "split": "test",
+            "data_files": ["hi/*.parquet"],
+        },
+    }  # fmt: skip
+
+
+def test_a_language_without_examples_is_told(config, registries):
+    config["tasks"]["nli"]["examples"]["test"].pop(0)
+    message = refused(config, registries)
+    assert "tasks.nli.examples.test: none of 'te', the language of 'telugu'" in message
+
+
+def test_an_encoder_predicts_no_next_tokens(config, registries):
+    config["strategies"]["mask"]["phases"][0]["objective"] = "clm"
+    message = refused(config, registries)
+    assert (
+        "strategies.mask.phases[0].objective: clm does not fit source 'tiny', a masked" in message
+    )
+
+
+def test_a_causal_model_restores_no_masked_tokens(config, registries):
+    config["sources"]["tiny"]["kind"] = "causal"
+    assert "mlm does not fit source 'tiny', a causal" in refused(config, registries)
+
+
+def test_an_encoder_is_asked_no_questions_and_a_causal_model_is_not_fine_tuned(config, registries):
+    config["run_tasks"]["perplexity"] = {}
+    message = refused(config, registries)
+    assert "config.run_tasks.perplexity: kind 'perplexity' does not fit source 'tiny'" in message
+    config["run_tasks"]["perplexity"] = {"sources": ["stories15m"]}
+    resolve(config, registries)
+    config["run_tasks"] = {"nli": {}}
+    config["cells"].append(
+        {**config["cells"][0], "sources": ["stories15m"], "strategies": ["none"]}
+    )
+    assert "kind 'classification' does not fit source 'stories15m'" in refused(config, registries)
+    config["run_tasks"] = {"nli": {"sources": ["tiny"]}}
+    study = Study(resolve(config, registries))
+    assert {record.split("/")[2] for record in study.records()} == {"tiny"}
+
+
+def test_a_file_of_examples_that_is_missing_is_told(config, registries):
+    config["tasks"]["nli"]["examples"]["train"]["path"] = "no/such.jsonl"
+    config["tasks"]["nli"]["examples"]["test"][0]["path"] = "no/such.jsonl"
+    assert "tasks.nli.examples (train).text.path: no/such.jsonl" in refused(config, registries)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda task: task.pop("examples"), "tasks.nli: 'examples' is a required property"),
+        (lambda task: task["examples"].pop("test"), "tasks.nli.examples: 'test' is a required"),
+        (lambda task: task["examples"]["train"].update(loader="csv"), "needs a loader"),
+        (lambda task: task["examples"]["test"][0].pop("languages"), "'languages' is a required"),
+    ],
+)
+def test_what_a_task_lacks_is_told(config, registries, change, message):
+    change(config["tasks"]["nli"])
+    assert message in refused(config, registries)
+
+
+def test_the_tasks_of_paper_004_have_its_languages(registries):
+    from workflow.encoder_tasks import example_settings
+
+    for task in ("xnli", "wikiann", "squad"):
+        for code in ("train", "en", "de", "ru", "hi", "ta"):
+            text = example_settings(registries, task, code)["text"]
+            assert "{code}" not in json.dumps(text)
+
+
+@pytest.fixture(scope="module")
+def paper(registries):
+    config = read_yaml(ROOT / "config" / "studies" / "cw2v-roberta.yaml")
+    return Study(resolve(config, registries, require_files=False))
+
+
+def test_paper_004_s_grid_for_roberta_has_every_row_and_checkpoint(paper):
+    assert len(paper.cells) == 1 + 6 * 2
+    assert len(paper.records()) == 3 * 13
+    assert len(paper.checkpoint_records()) == 3 * 6 * 14  # the fifteenth is the cell itself
+    strategy = paper.config["strategies"]["mlm-512"]
+    assert (strategy["batch_sequences"], strategy["learning_rate"]) == (32, 5e-5)  # Appendix G
+    assert strategy["phases"][0]["trainable"] == ["all"]
+    wildcards = {"task": "xnli", "language": "cw2v-mix"}
+    parts = [card.split("/")[-2] for card in paper.examples_cards(wildcards)]
+    assert set(parts) == {"train", "en", "hi", "ta", "ru", "de"}
+
+
+def test_it_shares_the_texts_of_the_grid_for_llama(paper, registries):
+    config = read_yaml(ROOT / "config" / "studies" / "cw2v.yaml")
+    llama = resolve(config, registries, require_files=False)
+    for language in ("cw2v-mix", "cw2v-en", "cw2v-hi", "cw2v-ta", "cw2v-ru", "cw2v-de"):
+        assert paper.config["languages"][language] == llama["languages"][language]

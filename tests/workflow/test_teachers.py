@@ -1,0 +1,191 @@
+"""Teachers in a study: checked before the first job, prepared, and read where they are needed."""
+
+import json
+from copy import deepcopy
+
+import pytest
+
+from lexigraft import UserError
+from workflow.configuration import load_registries, resolve
+from workflow.grid import Study
+from workflow.jobs import job
+from workflow.teachers import teacher_memory
+
+DISTILL = {"trainable": ["all"], "length": 64, "objective": "distill", "data": "tasks"}
+
+
+@pytest.fixture(scope="module")
+def config(miniature, texts, smollm2_folder_tiny):
+    """Token-level distillation, sentence-level distillation, and training without a teacher."""
+    config = deepcopy(miniature)
+    tasks = {"kind": "parallel", "text": {"loader": "tsv", "path": str(texts / "telugu.tsv")}}
+    answered = {"kind": "answered", "prompts": "tasks", "teacher": "large"}
+    config["languages"]["telugu"]["samples"] = {"tasks": tasks, "answered": answered}
+    config["sources"]["large"] = {
+        "folder": str(smollm2_folder_tiny),
+        "resources": {"evaluation_mb": 700, "evaluation_minutes": 9},
+    }
+    short = config["strategies"]["short"]
+    phase = {**short["phases"][0], "data": {"monolingual": 0.85, "answered": 0.15}}
+    config["strategies"] |= {
+        "distill": {**short, "phases": [{**DISTILL, "distill": {"teacher": "large"}}]},
+        "sentence-distill": {**short, "phases": [phase]},
+    }
+    config["cells"] = [
+        {
+            "sources": ["tiny"],
+            "languages": ["telugu"],
+            "vocabularies": ["source"],
+            "initializers": ["none"],
+            "strategies": ["distill", "sentence-distill", "short"],
+        }
+    ]
+    config["run_tasks"] = {"perplexity": {}}
+    return config
+
+
+@pytest.fixture
+def study(config):
+    return Study(resolve(deepcopy(config), load_registries()))
+
+
+def wildcards(strategy):
+    return {
+        "source": "tiny", "language": "telugu", "vocabulary": "source", "initializer": "none",
+        "strategy": strategy, "seed": "0",
+    }  # fmt: skip
+
+
+def refused(config, change):
+    own = deepcopy(config)
+    change(own)
+    with pytest.raises(UserError) as error:
+        resolve(own, load_registries())
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_plan_prepares_the_teacher_and_its_answers(checkout, config):
+    checkout.config = config
+    planned = checkout.planned()
+    assert {message for message in planned if message.startswith(("Preparing", "Answering"))} == {
+        "Preparing the source model tiny",
+        "Preparing the source model large",
+        "Preparing the texts of telugu",
+        "Preparing the samples tasks of telugu",
+        "Answering the samples answered of telugu",
+    }
+
+
+def test_only_a_cell_that_has_a_teacher_is_told_of_one(study):
+    teachers = {
+        strategy: json.loads(job(study, "train", wildcards(strategy)))["inputs"].get("teacher")
+        for strategy in ("distill", "sentence-distill", "short")
+    }
+    assert teachers == {
+        "distill": "results/source/large",
+        "sentence-distill": None,
+        "short": None,
+    }
+
+
+def test_a_job_with_a_teacher_asks_for_its_memory_too(study):
+    assert [teacher_memory(study, name, 2) for name in ("distill", "short")] == [1400, 0]
+
+
+def test_the_job_of_answered_samples_says_what_is_asked_and_who(study):
+    described = json.loads(
+        job(study, "answer_samples", {"language": "telugu", "samples": "answered"})
+    )
+    assert described["settings"] == {"max_new_tokens": 128, "batch_size": 8}
+    assert described["inputs"] == {
+        "prompts": "results/corpus/telugu/samples/tasks/samples.jsonl",
+        "teacher": "results/source/large",
+    }
+    assert described["outputs"]["folder"] == "results/corpus/telugu/samples/answered"
+    assert len(described["code"]) > 8
+
+
+def test_the_report_knows_the_teacher(study):
+    settings = json.loads(job(study, "build_report", {}))["settings"]["study"]
+    assert set(settings["sources"]) == {"tiny", "large"}
+
+
+def test_a_teacher_must_be_a_source(config):
+    def change(config):
+        config["strategies"]["distill"]["phases"][0]["distill"]["teacher"] = "larg"
+
+    message = refused(config, change)
+    assert message.startswith("strategies.distill.phases: distill.teacher: ")
+    assert "did you mean 'large'?" in message
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("teacher", "larg", "languages.telugu.samples.answered.teacher: "),
+        ("prompts", "task", "languages.telugu.samples.answered.prompts: "),
+        ("prompts", "answered", "languages.telugu.samples.answered.prompts: "),
+    ],
+)
+def test_what_is_answered_and_who_answers_must_be_there(config, key, value, expected):
+    def change(config):
+        config["languages"]["telugu"]["samples"]["answered"][key] = value
+
+    assert refused(config, change).startswith(expected)
+
+
+def test_one_name_is_not_answers_here_and_other_samples_there(config):
+    def change(config):
+        samples = config["languages"]["telugu"]["samples"]
+        config["languages"]["greek"]["samples"] = {"answered": samples["tasks"]}
+
+    assert "of kind parallel in languages.greek" in refused(config, change)
+
+
+def test_the_files_of_the_prompts_must_be_there(config):
+    def change(config):
+        config["languages"]["telugu"]["samples"]["tasks"]["text"]["path"] = "no/such.tsv"
+        config["cells"][0]["strategies"] = ["sentence-distill"]
+
+    assert "languages.telugu.samples.tasks.text.path: no/such.tsv" in refused(config, change)
+
+
+def test_the_folder_of_a_teacher_must_be_there(config, tmp_path):
+    def change(config):
+        config["sources"]["large"]["folder"] = str(tmp_path)
+
+    assert f"sources.large.folder: {tmp_path} holds no config.json" in refused(config, change)
+
+
+@pytest.mark.parametrize(
+    ("phase", "expected"),
+    [
+        ({"distill": {"teacher": "large"}}, "only objective distill has a teacher"),
+        ({"objective": "distill"}, "'teacher' is missing; name an entry of sources.yaml"),
+    ],
+)
+def test_a_teacher_goes_with_its_objective(config, phase, expected):
+    def change(config):
+        config["strategies"]["short"]["phases"][0] |= phase
+
+    assert expected in refused(config, change)
+
+
+def test_a_cell_has_one_teacher(config):
+    def change(config):
+        phase = config["strategies"]["distill"]["phases"][0]
+        phases = [{**phase, "share": 0.5, "distill": {"teacher": t}} for t in ("large", "tiny")]
+        config["strategies"]["distill"]["phases"] = phases
+
+    assert "its phases have the teachers large and tiny; a cell has one" in refused(config, change)
+
+
+def test_the_papers_baselines_differ_from_distillation_in_their_last_phase_alone():
+    entries = load_registries()["strategies"]
+    last = {name: entries[name]["phases"][-1] for name in ("direct-tuning", "sentence-distill")}
+    first = {name: entries[name]["phases"][:-1] for name in (*last, "distill")}
+    assert first["direct-tuning"] == first["sentence-distill"] == first["distill"]
+    distill = entries["distill"]["phases"][-1]
+    assert distill["data"] == last["direct-tuning"]["data"] == {"monolingual": 0.85, "tasks": 0.15}
+    assert last["sentence-distill"]["data"] == {"monolingual": 0.85, "answered": 0.15}

@@ -1,0 +1,158 @@
+"""The study of paper 001 holds the paper's cells, and its miniature every axis of them."""
+
+import re
+import subprocess
+import sys
+from itertools import product
+
+import pytest
+
+from lexigraft.report.items import read_items
+from lexigraft.training.settings import read_strategy
+from tests.workflow.conftest import copy_project
+from workflow.cells import Cell
+from workflow.checks import check_local_files
+from workflow.configuration import ROOT, load_registries, read_yaml, resolve
+from workflow.grid import Study
+
+GROUPS = ["madlad-latin", "madlad-mixed", "madlad-cyrillic"]
+TEN = [f"madlad-{code}" for code in ("sw", "id", "et", "ht", "ko", "el", "ru", "bg", "uk", "kk")]
+MISTRAL, LLAMA = "mistral-7b", "llama-2-7b"
+
+
+def open_study(name):
+    config = read_yaml(ROOT / "config" / "studies" / f"{name}.yaml")
+    return Study(resolve(config, load_registries(), require_files=False))
+
+
+@pytest.fixture(scope="module")
+def study():
+    return open_study("vocadt")
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return open_study("vocadt-mini")
+
+
+def cells(source, languages, initializers, strategies, vocabulary="replace-50k"):
+    names = product([source], languages, [vocabulary], initializers, strategies)
+    return {Cell(*axes, seed=0) for axes in names}
+
+
+def adapters(source):
+    """Alpha is 0.1 but for the Latin group."""
+    return cells(source, GROUPS[1:], ["vocadt-start"], ["vocadt"]) | cells(
+        source, GROUPS[:1], ["vocadt-start"], ["vocadt-alpha-0"]
+    )
+
+
+def test_it_has_the_adapters_of_both_models_of_all_languages_and_of_figure_5(study):
+    wanted = adapters(MISTRAL) | adapters(LLAMA)
+    wanted |= cells(MISTRAL, ["madlad-all"], ["vocadt-start"], ["vocadt-alpha-0"])
+    wanted |= cells(MISTRAL, ["madlad-latin"], ["vocadt-start"], ["vocadt"])
+    wanted |= cells(MISTRAL, ["madlad-mixed"], ["vocadt-start"], ["vocadt-alpha-0"])
+    of_paper = {"vocadt", "vocadt-alpha-0"}
+    assert {cell for cell in study.cells if cell.strategy in of_paper} == wanted
+    assert len(wanted) == 3 + 3 + 1 + 2
+
+
+def test_it_has_the_baselines_before_and_after_alma(study):
+    wanted = cells(MISTRAL, GROUPS, ["ofa-none"], ["none", "alma"])
+    wanted |= cells(MISTRAL, TEN, ["focus"], ["none", "alma"])
+    wanted |= cells(MISTRAL, TEN[:8], ["zett-mistral"], ["none", "alma"])
+    wanted |= cells(MISTRAL, GROUPS, ["none"], ["alma"], "source")
+    assert wanted <= set(study.cells)
+
+
+def test_every_adapter_of_table_2_is_followed_by_alma(study):
+    wanted = cells(MISTRAL, GROUPS[1:], ["vocadt-start"], ["vocadt-alma"])
+    wanted |= cells(MISTRAL, GROUPS[:1], ["vocadt-start"], ["vocadt-alpha-0-alma"])
+    assert wanted <= set(study.cells)
+
+
+def test_the_settings_are_the_papers(study):
+    strategies = {name: read_strategy(entry) for name, entry in study.config["strategies"].items()
+                  if "vocadt" in name or name == "alma"}  # fmt: skip
+    for name, alpha in (("vocadt", 0.1), ("vocadt-alpha-0", 0)):
+        (phase,) = strategies[name].phases
+        assert (phase.trainable, phase.length, phase.learning_rate) == (("adapter",), 512, 2e-6)
+        assert (phase.adapter.form, phase.adapter.alpha) == ("dense", alpha)
+        assert (strategies[name].batch_sequences, strategies[name].warmup) == (128, 0.01)
+    for name, alpha in (("vocadt-alma", 0.1), ("vocadt-alpha-0-alma", 0)):
+        first, *full = strategies[name].phases
+        assert (first.trainable, first.adapter.alpha) == (("adapter",), alpha)
+        assert [list(phase.data) for phase in full] == [["monolingual"], ["parallel"]]
+        assert {phase.trainable for phase in full} == {("all",)}
+        assert [phase.share for phase in strategies[name].phases] == [0.25, 0.5, 0.25]
+    shares = study.config["languages"]["madlad-latin"]["group"]["shares"]
+    assert list(shares.values()) == [0.17, 0.16, 0.32, 0.23, 0.12]  # Appendix C
+    for language in TEN:
+        parallel = study.config["languages"][language]["samples"]["parallel"]
+        assert parallel["pairs"] == 15_000
+        assert parallel["text"]["quality_column"]
+    assert study.config["vocabularies"]["replace-50k"]["size"] == 50_000
+
+
+def test_every_language_is_translated_by_the_models_that_have_it(study):
+    for language in TEN:
+        code = language.removeprefix("madlad-")
+        both = (f"en-{code}", f"{code}-en")
+        (asked,) = {tuple(study.config["run_tasks"][task]["languages"]) for task in both}
+        groups = study.config["languages"]
+        having = {name for name in [*GROUPS, "madlad-all"]
+                  if language in groups[name]["group"]["members"]}  # fmt: skip
+        assert set(asked) == having | {language}
+        tasks = [study.config["tasks"][task] for task in both]
+        assert [task["language"] for task in tasks] == [language] * 2
+        assert [task.get("into_english", False) for task in tasks] == [False, True]
+        assert {task["prompt"] for task in tasks} == {"alma"}
+
+
+def test_snakemake_plans_it_before_any_data_is_there(tmp_path):
+    checkout = copy_project(tmp_path / "project")
+    plan = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--dry-run", "--quiet", "rules",
+         "--configfile", "config/studies/vocadt.yaml"],
+        cwd=checkout.folder, env=checkout.environment(), capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    output = plan.stdout + plan.stderr
+    assert plan.returncode == 0, output[-2000:]
+    counts = {
+        rule: int(count)
+        for rule, count in re.findall(r"^(\w+)\s+(\d+)$", output, flags=re.MULTILINE)
+    }
+    # As they are; the starts of adapters for Mistral and Llama 2; OFA; FOCUS and ZeTT.
+    untrained = (4 + 3) + (4 + 3) + 3 + (10 + 8)
+    # Mistral's own vocabulary; adapters; those before ALMA; baselines under ALMA; sparse ones.
+    trained = 3 + 9 + 3 + (3 + 10 + 8) + (3 + 6)
+    assert counts["train"] == untrained + trained
+    # A tokenizer of each group for each model, of all, and of each language.
+    assert counts["train_vocabulary"] == 3 + 3 + 1 + 10
+    assert counts["mix_corpora"] == 4 and counts["prepare_corpus"] == 11
+    # ALMA reads pairs of every language alone and of every group.
+    assert counts["prepare_samples"] == 10 and counts["mix_samples"] == 3
+
+
+def test_the_miniature_has_every_initializer_but_zett_and_every_strategy_and_item(study, mini):
+    names = {axis: [{getattr(cell, axis) for cell in each.cells} for each in (study, mini)]
+             for axis in ("initializer", "strategy")}  # fmt: skip
+    assert names["initializer"][0] - {"zett-mistral"} == names["initializer"][1]
+    assert names["strategy"][0] == names["strategy"][1]
+    items = [
+        [(item.kind, item.name) for item in read_items(each.config["report"]["items"])]
+        for each in (study, mini)
+    ]
+    assert items[0] == items[1]
+
+
+def test_the_miniature_has_two_models_and_four_groups(mini):
+    assert {cell.source for cell in mini.cells} == {"stories15m", "smollm2-135m"}
+    groups = {cell.language for cell in mini.cells if mini.members(cell.language)}
+    assert groups == {"latin-mini", "mixed-mini", "cyrillic-mini", "all-mini"}
+
+
+def test_the_miniatures_data_is_there(mini, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    check_local_files(mini.config)

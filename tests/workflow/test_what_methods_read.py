@@ -1,0 +1,133 @@
+"""Initializers that read more than tokenizers and text: one run of the real Snakefile for all."""
+
+import json
+from copy import deepcopy
+
+import pytest
+
+from tests.workflow.conftest import Checkout, copy_project
+
+EXPANDED = "results/initialization/tiny/telugu/expand-50"
+FITTED = {
+    "wechsel": f"{EXPANDED}/wechsel/all-seeds",
+    "unifyvocab": f"{EXPANDED}/unifyvocab/all-seeds",
+    "cw2v": f"{EXPANDED}/cw2v/seed-0",
+    "distill": f"{EXPANDED}/distill/seed-0",
+    "omp": "results/initialization/tiny/telugu/own/omp/all-seeds",
+}
+ALIGNED = "results/evaluation/tiny/telugu/expand-50/align/alignment/all-seeds/record.json"
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory, mistral_tokenizer) -> str:
+    """A folder with a random BERT of a real tokenizer."""
+    from transformers import BertConfig, BertModel
+
+    folder = str(tmp_path_factory.mktemp("models") / "bert")
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    BertModel(BertConfig(vocab_size=32_000, intermediate_size=8, **sizes)).save_pretrained(folder)
+    mistral_tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def config(miniature, word_files, bert) -> dict:
+    """The miniature with untrained Telugu cells of methods that read more, and what they read."""
+    config = deepcopy(miniature)
+    config["languages"]["telugu"] |= {**word_files, "plms": {"bert": {"model": bert}}}
+    config["vocabularies"] = {"own": {"mode": "replace", "plm": "bert"}}
+    listed = {"unlisted_words": False}
+    glove = {"kind": "glove", "dimensions": 4, "epochs": 1, "minimum_count": 2, "window": 3}
+    config["auxiliary"] = {
+        "english-word-vectors": listed, "aligned-word-vectors": listed, "small": glove,
+    }  # fmt: skip
+    both = {"target": "small", "source": "small"}
+    small = {"rank": 4, "epochs": 1, "window": 2, "learning_rate": 0.1}
+    config["initializers"] = {
+        "unifyvocab": {"auxiliary": both, "options": {"anchors": 20}},
+        "cw2v": {"options": small, "dictionary": True},
+        "distill": {"options": {"snippets": 2, "length": 10}},
+        "omp": {"auxiliary": {"plm": "plm-bert"}},
+    }
+    cells = {**config["cells"][1], "strategies": ["none"]}
+    names = ["align", "wechsel", "unifyvocab", "cw2v", "distill"]
+    config["cells"] = [
+        {**cells, "initializers": names},
+        {**cells, "vocabularies": ["own"], "initializers": ["omp"]},
+    ]
+    config["alignment"] = {"sentences": 5}
+    config["report"] = {"items": ["results", "alignment"], "fonts": None}
+    return {**config, "run_tasks": {"perplexity": {}}}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, config) -> Checkout:
+    """A checkout in which every initializer is fitted, and how align aligns is measured."""
+    checkout = copy_project(tmp_path_factory.mktemp("methods") / "project")
+    checkout.config = config
+    cards = (f"{folder}/card.json" for folder in FITTED.values())
+    result = checkout.snakemake(*cards, ALIGNED)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return checkout
+
+
+@pytest.fixture
+def card(finished):
+    """The card in a folder of the study."""
+
+    def read(folder: str) -> dict:
+        return json.loads((finished.folder / folder / "card.json").read_text(encoding="utf-8"))
+
+    return read
+
+
+def test_word_vectors_are_aligned_by_the_dictionary_and_listed(card):
+    auxiliaries = card(FITTED["wechsel"])["job"]["inputs"]["auxiliary"]
+    aligned, english = card(auxiliaries["target"]), card(auxiliaries["source"])
+    # Of four pairs two have a vector on either side.
+    assert (aligned["pairs"], aligned["pairs_used"]) == (4, 2)
+    assert english["tokens"] + 50 == aligned["tokens"]
+    assert aligned["dictionary"]["sha256"] != english["word_vectors"]["sha256"]
+    assert card(FITTED["wechsel"])["statistics"]["share_fallback"] < 1
+
+
+def test_a_model_of_the_language_brings_its_tokenizer_and_its_rows(card):
+    plm = card("results/auxiliary/tiny/telugu/own/plm-bert")
+    assert plm["tokens_with_vector"] == 32_000
+    assert card(FITTED["omp"])["statistics"]["share_recipe"] > 0.5
+
+
+def test_auxiliaries_of_the_source_are_made_of_its_own_tokenizer(card):
+    found, sizes = card(FITTED["unifyvocab"]), {}
+    for role, vocabulary in (("target", "expand-50"), ("source", "source")):
+        folder = f"results/auxiliary/tiny/telugu/{vocabulary}/small"
+        assert found["job"]["inputs"]["auxiliary"][role] == folder
+        sizes[role] = card(folder)["tokens"]
+    assert sizes["target"] == sizes["source"] + 50
+    assert found["statistics"]["anchors"] == 20
+
+
+def test_a_method_gets_the_matrices_and_the_dictionary(card, word_files):
+    cw2v = card(FITTED["cw2v"])
+    assert cw2v["job"]["inputs"]["dictionaries"] == [word_files["dictionary"]]
+    assert "recipes.npz" in cw2v["files"]
+    assert cw2v["statistics"]["loss_after"] < cw2v["statistics"]["loss_before"]
+
+
+def test_a_method_gets_the_model(card):
+    distill = card(FITTED["distill"])
+    assert "rows.safetensors" in distill["files"]
+    assert distill["statistics"]["snippets"] > 0
+
+
+def test_the_rule_makes_the_record_of_alignment_and_the_report_waits_for_the_others(finished):
+    found = json.loads((finished.folder / ALIGNED).read_text())
+    assert found["details"]["sentences"] == 5
+    assert 0 < found["metrics"]["bleu_1"] <= 100
+    assert {job for job in finished.planned() if "aligns" in job} == {
+        "Measuring how wechsel aligns telugu expand-50 (all-seeds)",
+        "Measuring how unifyvocab aligns telugu expand-50 (all-seeds)",
+        "Measuring how cw2v aligns telugu expand-50 (seed-0)",
+        "Measuring how distill aligns telugu expand-50 (seed-0)",
+        "Measuring how omp aligns telugu own (all-seeds)",
+    }

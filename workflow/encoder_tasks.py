@@ -1,0 +1,144 @@
+"""Tasks that encoders are fine-tuned for: their examples, and the sources and languages they fit.
+
+Plain Python: the Snakefile is parsed again in every job.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lexigraft.corpus.files import check_samples_files
+from lexigraft.errors import UserError
+from lexigraft.evaluation.registry import FINE_TUNED
+from workflow.group_checks import members
+from workflow.tested import tested_language
+
+TRAIN = "train"  # the part that is learned from; tests are called by their language's code
+ENGLISH = "english"
+MASKED = "masked"
+
+
+def example_parts(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
+    """What a cell of a language is tested on by a task: name of the test -> part of the examples.
+
+    Each language of a group, by its name; and English, if the task has it. None for a task that
+    fine-tunes nothing.
+    """
+    entry = config["tasks"][task]
+    if entry["kind"] not in FINE_TUNED:
+        return {}
+    languages = members(config, tested_language(config, task, language))
+    codes = {name: config["languages"][name]["code"] for name in languages}
+    tests = {ENGLISH if code == "en" else name: code for name, code in codes.items()}
+    if "en" in _tested_codes(entry):
+        tests.setdefault(ENGLISH, "en")
+    return tests
+
+
+def example_settings(config: Mapping[str, Any], task: str, part: str) -> dict[str, Any]:
+    """What the job that reads one part of a task's examples is told: `text`, `columns`, `labels`.
+
+    `{code}` in a text of several languages stands for the code of each.
+    """
+    entry = config["tasks"][task]
+    examples = entry["examples"]
+    text = examples["train"]
+    if part != TRAIN:
+        text = next(one for one in examples["test"] if part in one["languages"])
+    own = ("languages", "columns", "labels")
+    return {
+        "kind": entry["kind"],
+        "columns": text.get("columns") or examples["columns"],
+        "labels": text.get("labels") or examples.get("labels"),
+        "text": {key: _of_code(value, part) for key, value in text.items() if key not in own},
+    }
+
+
+def check_encoder_tasks(config: Mapping[str, Any]) -> None:
+    """Check that strategies and tasks fit the sources, and tasks the languages, of their cells.
+
+    Raises
+    ------
+    UserError
+        A masked language model is trained or tested as a causal one, or the reverse; or a task has
+        no examples of a language.
+    """
+    for block in config["cells"]:
+        for source in block["sources"]:
+            for strategy in block["strategies"]:
+                _check_strategy(config, source, strategy)
+            for task, wanted in config["run_tasks"].items():
+                if wanted["sources"] is None or source in wanted["sources"]:
+                    _check_task(config, source, task)
+    for task in config["run_tasks"]:
+        kind = config["tasks"][task]["kind"]
+        if "examples" in config["tasks"][task] and kind not in FINE_TUNED:
+            raise UserError(f"tasks.{task}.examples: kind '{kind}' learns from none; take them out")
+    for task, language in _tested(config):
+        known = _tested_codes(config["tasks"][task])
+        for name, code in example_parts(config, task, language).items():
+            if code not in known:
+                raise UserError(
+                    f"tasks.{task}.examples.test: none of '{code}', the language of '{name}'; add "
+                    f"some, or leave it out of config.run_tasks.{task}.languages"
+                )
+
+
+def check_local_examples(config: Mapping[str, Any]) -> None:
+    """Check that the local files of the examples that a resolved study reads exist.
+
+    Raises
+    ------
+    UserError
+        Naming the key and the path of the first one that is missing or empty.
+    """
+    for task, language in _tested(config):
+        for part in (TRAIN, *example_parts(config, task, language).values()):
+            settings = example_settings(config, task, part)
+            check_samples_files({"text": settings["text"]}, f"tasks.{task}.examples ({part})")
+
+
+def _check_strategy(config: Mapping[str, Any], source: str, strategy: str) -> None:
+    masked = config["sources"][source]["kind"] == MASKED
+    for number, phase in enumerate(config["strategies"][strategy]["phases"]):
+        if (phase["objective"] == "mlm") != masked:
+            way = "give it objective mlm" if masked else "mlm is for sources of `kind: masked`"
+            raise UserError(
+                f"strategies.{strategy}.phases[{number}].objective: {phase['objective']} does not "
+                f"fit source '{source}', a {config['sources'][source]['kind']} language model; "
+                f"{way}, or put the source in a block of cells of its own"
+            )
+
+
+def _check_task(config: Mapping[str, Any], source: str, task: str) -> None:
+    kind, masked = config["tasks"][task]["kind"], config["sources"][source]["kind"] == MASKED
+    if (kind in FINE_TUNED) != masked:
+        raise UserError(
+            f"config.run_tasks.{task}: kind '{kind}' does not fit source '{source}', a "
+            f"{config['sources'][source]['kind']} language model; name the sources that the task "
+            f"is for: `{task}: {{sources: […]}}`"
+        )
+
+
+def _tested(config: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Every task that fine-tunes and every language that it is run on, once."""
+    return list(
+        dict.fromkeys(
+            (task, language)
+            for task, wanted in config["run_tasks"].items()
+            if config["tasks"][task]["kind"] in FINE_TUNED
+            for block in config["cells"]
+            for language in block["languages"]
+            if (wanted["languages"] is None or language in wanted["languages"])
+            and (wanted["sources"] is None or set(wanted["sources"]) & set(block["sources"]))
+        )
+    )
+
+
+def _tested_codes(entry: Mapping[str, Any]) -> set[str]:
+    return {code for text in entry["examples"]["test"] for code in text["languages"]}
+
+
+def _of_code(value: Any, code: str) -> Any:
+    if isinstance(value, str):
+        return value.replace("{code}", code)
+    return [_of_code(one, code) for one in value] if isinstance(value, list) else value
