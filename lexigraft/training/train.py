@@ -3,6 +3,7 @@
 import logging
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,34 +33,51 @@ from lexigraft.training.checkpoints import (
 )
 from lexigraft.training.computation import Computation
 from lexigraft.training.context import check_apart, check_length
-from lexigraft.training.data import read_english, read_sentences
+from lexigraft.training.data import Sequences, read_english, read_sentences
 from lexigraft.training.distributed import by_first, process, sharded, start
 from lexigraft.training.journal import HeldOut, Journal, StepLog
-from lexigraft.training.kept import keep
+from lexigraft.training.kept import Kept, keep
 from lexigraft.training.likelihood import Likelihood, score_texts
 from lexigraft.training.masked_likelihood import MaskedLikelihood, score_masked
 from lexigraft.training.masking import as_read, check_objectives
 from lexigraft.training.new_rows import new_row_parameters, new_tokens
-from lexigraft.training.objectives.auxiliary import with_auxiliary
-from lexigraft.training.objectives.clm import Clm
-from lexigraft.training.objectives.distill import distill_from
-from lexigraft.training.objectives.interface import Objective
-from lexigraft.training.objectives.mlm import Mlm
-from lexigraft.training.objectives.mtp import Mtp, new_extra_head
+from lexigraft.training.objectives.choice import objective_of
 from lexigraft.training.phase import optimizer_steps, run_phase
 from lexigraft.training.plan import plan_phases, samples_read, tokens_after
 from lexigraft.training.schedule import schedules
-from lexigraft.training.settings import AdapterSettings, Phase, read_strategy
+from lexigraft.training.settings import AdapterSettings, Strategy, read_strategy
 from lexigraft.training.store import ADAPTERS, open_tokenizer, save_cell
 from lexigraft.training.teacher import check_teacher
 from lexigraft.training.throughput import full_speed, measured
-from lexigraft.training.trainable import adapter_parameters, merge, prepare, trains_head
+from lexigraft.training.trainable import adapter_parameters, merge, prepare
 from lexigraft.training.worn import matrix_names, take_off_all
 
 if TYPE_CHECKING:
+    from peft import PeftModel
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass
+class _Run:
+    """A cell while it is trained."""
+
+    job: dict[str, Any]
+    strategy: Strategy
+    tokenizer: "PreTrainedTokenizerFast"
+    model: "PreTrainedModel"
+    changed: set[str]  # names of the matrices with new rows
+    plan: list[Sequences]
+    steps: list[int]
+    checkpoints: Path
+    journal: Journal
+    heldout: HeldOut
+    kept: Kept
+    progress: Progress
+    resume: Path | None  # a checkpoint within the phase that comes next
+    resumed_step: int
+    parameters: int
 
 
 def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
@@ -82,12 +100,24 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     UserError
         A setting or an input is wrong, or the loss is not a finite number.
     """
-    cell = "/".join(str(name) for name in job["cell"].values())
-    folder = Path(job["outputs"]["folder"])
     start()
+    run = _begun(job)
+    if not run.plan:
+        run.heldout.look(0, 0, Computation(run.model))
+    adapter = None
+    for number in range(run.progress.phases, len(run.plan)):
+        adapter = _train_phase(run, number, policy or SavePolicy())
+    if not process():  # the first one stores the cell
+        _store(run, adapter)
+
+
+def _begun(job: dict[str, Any]) -> _Run:
+    """All inputs read and checked, and the state of an earlier run, if there was one."""
+    folder = Path(job["outputs"]["folder"])
     # A card says that a cell is whole; while this one is made anew, it is not.
     for name in ("card.json", ADAPTERS):
         (folder / name).unlink(missing_ok=True)
+    cell = "/".join(str(name) for name in job["cell"].values())
     strategy = read_strategy(job["settings"])
     tokenizer, corpus = open_tokenizer(job["inputs"]["tokenizer"]), job["inputs"]["corpus"]
     english = read_english(corpus, strategy.curve.sentences)
@@ -106,9 +136,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     if strategy.packing == "apart":
         check_apart(model)
     steps = [optimizer_steps(len(sequences), strategy) for sequences in plan]
-
     journal = Journal(checkpoints / "log.jsonl")
-    kept = keep(checkpoints, steps, strategy.checkpoints)
     heldout = HeldOut(
         journal,
         _scorer(model, tokenizer, read_sentences(corpus, "heldout", strategy.curve.sentences)),
@@ -123,71 +151,93 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     by_first(journal.resume_at, resumed_step)
     if resumed_step:
         logger.info("%s: goes on after step %d of %d", cell, resumed_step, sum(steps))
-    if not plan:
-        heldout.look(0, 0, Computation(model))
+    return _Run(
+        job=job,
+        strategy=strategy,
+        tokenizer=tokenizer,
+        model=model,
+        changed=changed,
+        plan=plan,
+        steps=steps,
+        checkpoints=checkpoints,
+        journal=journal,
+        heldout=heldout,
+        kept=keep(checkpoints, steps, strategy.checkpoints),
+        progress=progress,
+        resume=resume,
+        resumed_step=resumed_step,
+        parameters=_size(model),
+    )
 
-    total = _size(model)
-    adapter = None
-    for number in range(progress.phases, len(plan)):
-        phase, sequences, here = strategy.phases[number], plan[number], f"phase-{number}"
-        seed = seed_from(*job["seed"], here)
-        set_seed(seed)  # adapters start at random
-        names, adapter = prepare(model, phase, new_tokens(job["inputs"]))
-        progress.trained |= set(names)
-        progress.adapter_size += adapter_parameters(adapter) + new_row_parameters(model)
-        tokens = tokens_after(plan, number, strategy.batch_sequences)
-        run_phase(
-            model,
-            phase,
-            strategy,
-            as_read(sequences, phase, tokenizer, [*job["seed"], here]),
-            objective=with_auxiliary(
-                _objective(model, tokenizer, phase, progress, job), model, phase
-            ),
-            seed=seed,
-            folder=checkpoints / here,
-            checkpoint=resume,
-            schedule=schedules(strategy, steps)[number],
-            callbacks=[
-                StepLog(journal, heldout, number, sum(steps[:number]), tokens, full_speed(model)),
-                Checkpointing(checkpoints / here, policy or SavePolicy(), kept.files(number)),
-            ],
-        )
-        resume = None
-        progress.phases = number + 1
-        recipes = take_off_all(model, tokenizer, phase, names, progress)
-        if recipes is not None:
-            by_first(recipes.save, checkpoints / ADAPTERS)
-            total = _size(model)
-        if progress.phases < len(plan):
-            if adapter is not None:
-                progress.trained |= set(merge(adapter))
-            by_first(save_progress, checkpoints, model, progress)
 
-    if process():
-        return  # the first one stores the cell
-    kept.store(
-        job, strategy, journal, tokenizer, lambda worn: _grafted(job["inputs"], tokenizer, worn)
+def _train_phase(run: _Run, number: int, policy: SavePolicy) -> "PeftModel | None":
+    """Train one phase; the handle on adapters that the last one leaves in the model."""
+    model, progress, here = run.model, run.progress, f"phase-{number}"
+    phase, folder = run.strategy.phases[number], run.checkpoints / here
+    seed = seed_from(*run.job["seed"], here)
+    set_seed(seed)  # adapters start at random
+    names, adapter = prepare(model, phase, new_tokens(run.job["inputs"]))
+    progress.trained |= set(names)
+    progress.adapter_size += adapter_parameters(adapter) + new_row_parameters(model)
+    before = sum(run.steps[:number])
+    tokens = tokens_after(run.plan, number, run.strategy.batch_sequences)
+    run_phase(
+        model,
+        phase,
+        run.strategy,
+        as_read(run.plan[number], phase, run.tokenizer, [*run.job["seed"], here]),
+        objective=objective_of(model, run.tokenizer, run.strategy, phase, progress, run.job),
+        seed=seed,
+        folder=folder,
+        checkpoint=run.resume,
+        schedule=schedules(run.strategy, run.steps)[number],
+        callbacks=[
+            StepLog(run.journal, run.heldout, number, before, tokens, full_speed(model)),
+            Checkpointing(folder, policy, run.kept.files(number)),
+        ],
+    )
+    run.resume = None
+    progress.phases = number + 1
+    recipes = take_off_all(model, run.tokenizer, phase, names, progress)
+    if recipes is not None:
+        by_first(recipes.save, run.checkpoints / ADAPTERS)
+        run.parameters = _size(model)
+    if progress.phases < len(run.plan):
+        if adapter is not None:
+            progress.trained |= set(merge(adapter))
+        by_first(save_progress, run.checkpoints, model, progress)
+    return adapter
+
+
+def _store(run: _Run, adapter: "PeftModel | None") -> None:
+    """Write the trained cell, and delete what a killed run would have gone on from."""
+    job, progress, folder = run.job, run.progress, Path(run.job["outputs"]["folder"])
+    run.kept.store(
+        job,
+        run.strategy,
+        run.journal,
+        run.tokenizer,
+        lambda worn: _grafted(job["inputs"], run.tokenizer, worn),
     )
     with replacing(folder / "log.jsonl") as file:
-        shutil.copyfile(journal.file, file)
+        shutil.copyfile(run.journal.file, file)
     if progress.made:
         with replacing(folder / ADAPTERS) as file:
-            shutil.copyfile(checkpoints / ADAPTERS, file)
+            shutil.copyfile(run.checkpoints / ADAPTERS, file)
     save_cell(
         folder,
-        model,
-        changed | progress.changed,
+        run.model,
+        run.changed | progress.changed,
         adapter=adapter,
         job=job,
-        trained_parameters=_count(model, progress.trained) + progress.adapter_size,
-        total_parameters=total,
+        trained_parameters=_count(run.model, progress.trained) + progress.adapter_size,
+        total_parameters=run.parameters,
         untied=bool(progress.made) and is_tied(open_source(Path(job["inputs"]["source"])).folder),
         extra_head_parameters=_size(progress.extra_head),
-        resumed_from_step=resumed_step or None,
-        checkpoints=len(kept.numbers) + 1,
-        samples=samples_read(plan),
-        **measured(journal),
+        resumed_from_step=run.resumed_step or None,
+        checkpoints=len(run.kept.numbers) + 1,
+        samples=samples_read(run.plan),
+        **measured(run.journal),
     )
     shutil.rmtree(folder / "checkpoints")
 
@@ -222,28 +272,6 @@ def _grafted(
             "choose an initializer for this vocabulary"
         )
     return model, changed
-
-
-def _objective(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerFast",
-    phase: Phase,
-    progress: Progress,
-    job: dict[str, Any],
-) -> Objective:
-    """What a phase makes small."""
-    if phase.objective == "clm":
-        return Clm()
-    if phase.objective == "mlm":
-        return Mlm()
-    if phase.objective == "distill":
-        apart = job["settings"].get("packing") == "apart"
-        return distill_from(job["inputs"]["teacher"], phase, tokenizer, apart=apart)
-    if progress.extra_head is None:
-        draw = seed_from(*job["seed"], "extra-head")
-        progress.extra_head = new_extra_head(model, phase.extra_head, draw)
-    as_head = phase.extra_logits == "as-head"
-    return Mtp(progress.extra_head, as_head=as_head, trained=trains_head(phase))
 
 
 def _scorer(
