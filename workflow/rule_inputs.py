@@ -3,7 +3,6 @@
 Plain Python: the Snakefile is parsed again in every job.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from lexigraft.source.hub import is_folder
 from workflow.cells import AXES, cell_of
 from workflow.checks import NO_INITIALIZER, SOURCE_VOCABULARY
 from workflow.encoder_tasks import TRAIN, example_parts, example_settings
+from workflow.patterns import any_of
 from workflow.places import Places
 from workflow.tested import TEXTS, tested_language
 
@@ -30,7 +30,7 @@ class RuleInputs(Places):
     def groups(self) -> str:
         """Names of the languages that are groups of others, as the pattern of a wildcard."""
         entries = self.config["languages"].items()
-        return "|".join(re.escape(name) for name, entry in entries if "group" in entry)
+        return any_of(name for name, entry in entries if "group" in entry)
 
     def members(self, language: str) -> list[str]:
         """The languages of a group; none of a language."""
@@ -85,7 +85,7 @@ class RuleInputs(Places):
         `expand`; `train`, a tokenizer of the corpus's own; `take`, one of another model.
         """
         entries = self.config["vocabularies"].items()
-        return "|".join(re.escape(name) for name, entry in entries if made_by(entry) == kind)
+        return any_of(name for name, entry in entries if made_by(entry) == kind)
 
     def tokenizer_of(self, language: str, vocabulary: str) -> dict[str, str | None]:
         """Where a vocabulary that is taken from another model lies: `tokenizer` and `revision`."""
@@ -115,16 +115,14 @@ class RuleInputs(Places):
     def auxiliaries_of(self, kind: str) -> str:
         """Names of the auxiliaries of one kind, as the pattern of a wildcard."""
         entries = self.config["auxiliary"].items()
-        return "|".join(re.escape(name) for name, entry in entries if entry["kind"] == kind)
+        return any_of(name for name, entry in entries if entry["kind"] == kind)
 
     def learned_initializers(self) -> str:
         """Those of the study that read the source's weights, as the pattern of a wildcard."""
         used = {cell.initializer for cell in self.cells} - {NO_INITIALIZER}
         methods = {name: self.config["initializers"][name]["method"] for name in used}
         learned = {"matrices", "model"}
-        return "|".join(
-            re.escape(name) for name in sorted(used) if learned & {*read_roles(methods[name])}
-        )
+        return any_of(name for name in sorted(used) if learned & {*read_roles(methods[name])})
 
     def auxiliary_folders(self, wildcards: Mapping[str, str]) -> dict[str, str]:
         """Role -> folder of the auxiliaries that an initializer reads.

@@ -3,7 +3,6 @@
 Plain Python: the Snakefile is parsed again in every job.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.errors import UserError, unknown
 from lexigraft.training.settings import samples_of, teacher_of
 from workflow.group_checks import members
+from workflow.patterns import any_of
 
 if TYPE_CHECKING:
     from workflow.grid import Study
@@ -62,13 +62,13 @@ def prompts_of(config: Mapping[str, Any], language: str, samples: str) -> str:
 def answered_samples(study: "Study") -> str:
     """Names of samples that a teacher makes, as the pattern of a wildcard."""
     names = dict.fromkeys(name for _, name, _ in _answered(study.config))
-    return "|".join(map(re.escape, names))
+    return any_of(names)
 
 
 def answered_languages(study: "Study") -> str:
     """Languages that have such samples, as the pattern of a wildcard."""
     languages = dict.fromkeys(language for language, _, _ in _answered(study.config))
-    return "|".join(map(re.escape, languages))
+    return any_of(languages)
 
 
 def teacher_folder(study: "Study", strategy: str) -> str | None:

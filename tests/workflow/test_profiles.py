@@ -26,6 +26,8 @@ def test_the_slurm_profile_plans_the_default_study(checkout):
     # 2 languages × (Source, LAPT), 2 × 4 initializers × 2 seeds, 2 more initializers, 3 strategies.
     assert counts["train"] == str(2 * 2 + 2 * 4 * 2 + 2 + 3)
     assert counts["prepare_source"] == "1"
+    # None of them is learned: no job waits for a GPU that it has no use for.
+    assert counts["initialize"] == "12" and "learn_initialization" not in counts
 
 
 def test_lint_finds_nothing_but_the_one_pinned_environment(checkout):
