@@ -34,8 +34,13 @@ class Likelihood:
     @property
     def perplexity(self) -> float:
         """Per token of this vocabulary; infinite where it would overflow."""
-        nats = self.nats / self.tokens
-        return math.exp(nats) if nats < 700 else math.inf
+        return perplexity_of(self.nats, self.tokens)
+
+
+def perplexity_of(nats: float, tokens: int) -> float:
+    """Per token; infinite where it would overflow."""
+    mean = nats / tokens
+    return math.exp(mean) if mean < 700 else math.inf
 
 
 def score_texts(

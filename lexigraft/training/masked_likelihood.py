@@ -4,7 +4,6 @@ Bits per byte are not defined: a token that is restored from both sides is no st
 the text. Perplexities compare between cells with one vocabulary, for which the masks are the same.
 """
 
-import math
 from collections.abc import Iterator
 from collections.abc import Sequence as Texts
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from lexigraft.randomness import seed_from
 from lexigraft.source.positions import positions_of
 from lexigraft.training.boundaries import encode
 from lexigraft.training.data import Sequence, collate
-from lexigraft.training.likelihood import WINDOW
+from lexigraft.training.likelihood import WINDOW, perplexity_of
 from lexigraft.training.masking import Masker
 from lexigraft.training.objectives.mlm import Mlm
 
@@ -41,8 +40,7 @@ class MaskedLikelihood:
     @property
     def perplexity(self) -> float:
         """Per masked token; infinite where it would overflow."""
-        nats = self.nats / self.tokens
-        return math.exp(nats) if nats < 700 else math.inf
+        return perplexity_of(self.nats, self.tokens)
 
 
 def score_masked(

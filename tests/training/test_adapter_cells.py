@@ -16,17 +16,16 @@ from lexigraft.initialization.recipe_pair import RecipePair
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import load_initialization, save_initialization
 from lexigraft.source.model import load_model
-from lexigraft.training.checkpoints import SavePolicy
 from lexigraft.training.data import read_sentences
 from lexigraft.training.export import export
-from lexigraft.training.journal import Journal, StepLog
+from lexigraft.training.journal import Journal
 from lexigraft.training.likelihood import score_texts
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.vocabulary.storage import save_tokenizer
 from tests.training import crew
+from tests.training.interruption import EAGER, interrupted_at
 
-EAGER = SavePolicy(seconds=0, factor=0)  # a checkpoint after every step
 SHARED = {"batch_sequences": 4, "epochs": 1, "learning_rate": 1e-2, "gradient_checkpointing": False}
 DENSE = {"trainable": ["adapter"], "length": 32}
 SPARSE = {**DENSE, "adapter": {"form": "sparse"}}
@@ -195,10 +194,6 @@ def test_alpha_holds_shared_tokens_where_they_were(cells, phase):
     assert moved[100] < 0.7 * moved[0]
 
 
-class Interrupted(Exception):
-    pass
-
-
 @pytest.mark.parametrize(
     ("first", "tied", "where"),
     [
@@ -209,9 +204,7 @@ class Interrupted(Exception):
         (SPARSE, True, "late"),
     ],
 )
-def test_an_interrupted_cell_ends_bit_for_bit_like_one_that_was_not(
-    cells, monkeypatch, first, tied, where
-):
+def test_an_interrupted_cell_ends_bit_for_bit_like_one_that_was_not(cells, first, tied, where):
     phases = [{**first, "share": 0.5}, {**FULL, "share": 0.5}]
     job = cells(tied, sentences=6).job(phases, batch_sequences=1)
     train_cell(job)
@@ -220,17 +213,8 @@ def test_an_interrupted_cell_ends_bit_for_bit_like_one_that_was_not(
     steps = log_of(job, "step")
     second = next(line["step"] for line in steps if line["phase"] == 1)
     stop = {"early": 2, "late": len(steps) - 1}.get(where, second)
-    original = StepLog.on_log
-
-    def interrupt(self, args, state, control, logs=None, **kwargs):
-        original(self, args, state, control, logs=logs, **kwargs)
-        if self.offset + state.global_step == stop:
-            raise Interrupted
-
-    monkeypatch.setattr(StepLog, "on_log", interrupt)
-    with pytest.raises(Interrupted):
+    with interrupted_at(stop):
         train_cell(job, EAGER)
-    monkeypatch.setattr(StepLog, "on_log", original)
     train_cell(job, EAGER)
     assert 0 < card_of(job)["resumed_from_step"] == stop - 1
     assert [(folder_of(job) / name).read_bytes() for name in files] == whole

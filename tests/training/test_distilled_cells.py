@@ -10,11 +10,11 @@ import torch
 from safetensors.torch import load_file
 
 from lexigraft.errors import UserError
-from lexigraft.training.checkpoints import SavePolicy, job_digest
-from lexigraft.training.journal import Journal, StepLog
+from lexigraft.training.checkpoints import job_digest
+from lexigraft.training.journal import Journal
 from lexigraft.training.train import train_cell
+from tests.training.interruption import EAGER, interrupted_at
 
-EAGER = SavePolicy(seconds=0, factor=0)  # a checkpoint after every step
 SHARED = {
     "batch_sequences": 4, "epochs": 1, "learning_rate": 1e-2, "gradient_checkpointing": False,
     "curve": {"sentences": 2, "points": 1},
@@ -136,36 +136,23 @@ def test_a_checkpoint_of_another_teacher_or_other_samples_is_not_gone_on_from(di
         digest = changed
 
 
-class Interrupted(Exception):
-    pass
-
-
-def interrupted_before(step, job, monkeypatch):
+def interrupted_before(step, job):
     """Train a cell until that step, then again from what is there; its tensors."""
-    original = StepLog.on_log
-
-    def interrupt(self, args, state, control, logs=None, **kwargs):
-        original(self, args, state, control, logs=logs, **kwargs)
-        if self.offset + state.global_step == step:
-            raise Interrupted
-
-    monkeypatch.setattr(StepLog, "on_log", interrupt)
-    with pytest.raises(Interrupted):
+    with interrupted_at(step):
         train_cell(job, EAGER)
-    monkeypatch.setattr(StepLog, "on_log", original)
     train_cell(job, EAGER)
     return load_file(folder_of(job) / "changed.safetensors")
 
 
 @pytest.mark.parametrize("where", ["in the first phase", "in the second phase"])
-def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(distilled, monkeypatch, where):
+def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(distilled, where):
     phases = [PROGRESSIVE[0], {**DISTILL, "share": 0.5}]
     job = distilled(phases, schedule_over="strategy")
     train_cell(job)
     whole, log = load_file(folder_of(job) / "changed.safetensors"), steps_of(job)
     second = min(line["step"] for line in log if line["phase"] == 1)
     stop = {"in the first phase": 2, "in the second phase": second + 1}[where]
-    again = interrupted_before(stop, job, monkeypatch)
+    again = interrupted_before(stop, job)
     assert whole.keys() == again.keys()
     assert all(torch.equal(tensor, again[name]) for name, tensor in whole.items())
     assert [line["learning_rate"] for line in steps_of(job)] == [

@@ -14,16 +14,15 @@ from lexigraft.initialization.graft import graft
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization
 from lexigraft.source.model import load_model
-from lexigraft.training.checkpoints import SavePolicy
 from lexigraft.training.export import export
-from lexigraft.training.journal import Journal, StepLog
+from lexigraft.training.journal import Journal
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.storage import save_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer
+from tests.training.interruption import EAGER, interrupted_at
 
-EAGER = SavePolicy(seconds=0, factor=0)
 STEPS = {"batch_sequences": 4, "epochs": 2, "learning_rate": 3e-3, "gradient_checkpointing": False}
 ALL = {"trainable": ["all"], "objective": "mlm", "length": 64}
 LORA = {"trainable": ["embeddings", "head", "lora"], "objective": "mlm", "length": 64}
@@ -84,25 +83,13 @@ def test_training_restores_more_of_the_held_out_text(place, phase):
     assert card["heldout_before"] is None and card["steps"] == len(steps)
 
 
-def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(place, monkeypatch):
+def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(place):
     phases = [{**ALL, "share": 0.5}, {**LORA, "share": 0.5}]
     job = place.job({**STEPS, "phases": phases, "epochs": 1})
     train_cell(job)
     whole, count = tensors_of(job), len(lines(job, "step"))
-    original = StepLog.on_log
-
-    class Interrupted(Exception):
-        pass
-
-    def interrupt(self, args, state, control, logs=None, **kwargs):
-        original(self, args, state, control, logs=logs, **kwargs)
-        if self.offset + state.global_step == count - 1:
-            raise Interrupted
-
-    monkeypatch.setattr(StepLog, "on_log", interrupt)
-    with pytest.raises(Interrupted):
+    with interrupted_at(count - 1):
         train_cell(job, EAGER)
-    monkeypatch.setattr(StepLog, "on_log", original)
     train_cell(job, EAGER)
     again = tensors_of(job)
     assert again.keys() == whole.keys()

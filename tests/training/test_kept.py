@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
-from lexigraft.training.checkpoints import SavePolicy
 from lexigraft.training.data import read_english, read_sentences
-from lexigraft.training.journal import Journal, StepLog
+from lexigraft.training.journal import Journal
 from lexigraft.training.kept import keep
 from lexigraft.training.likelihood import score_texts
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
+from tests.training.interruption import EAGER, interrupted_at
 
 LENGTH = {"length": 32}
 LORA = {"trainable": ["embeddings", "head", "lora"], **LENGTH}
@@ -88,27 +88,14 @@ def test_a_checkpoint_scores_as_the_model_did_at_that_step(workshop, phases):
     assert logged[1]["bits_per_byte"] != pytest.approx(logged[2]["bits_per_byte"], rel=1e-3)
 
 
-class Interrupted(Exception):
-    pass
-
-
 @pytest.mark.parametrize("before", [2, 3, 4])
-def test_an_interrupted_run_keeps_the_same_checkpoints(workshop, monkeypatch, before):
+def test_an_interrupted_run_keeps_the_same_checkpoints(workshop, before):
     job = workshop(sentences=6).job({**SETTINGS, "phases": [LAYERS]})
     train_cell(job)
     names = [f"checkpoint-{number}/changed.safetensors" for number in (1, 2)]
     whole = [(folder_of(job) / name).read_bytes() for name in names]
-    original = StepLog.on_log
-
-    def interrupt(self, args, state, control, logs=None, **kwargs):
-        original(self, args, state, control, logs=logs, **kwargs)
-        if state.global_step == before:
-            raise Interrupted
-
-    monkeypatch.setattr(StepLog, "on_log", interrupt)
-    with pytest.raises(Interrupted):
-        train_cell(job, SavePolicy(seconds=0, factor=0))
-    monkeypatch.setattr(StepLog, "on_log", original)
+    with interrupted_at(before):
+        train_cell(job, EAGER)
     train_cell(job)
     assert [(folder_of(job) / name).read_bytes() for name in names] == whole
 

@@ -14,9 +14,7 @@ from transformers import TrainerCallback
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization
-from lexigraft.training.checkpoints import SavePolicy
 from lexigraft.training.data import Sequences, pack
-from lexigraft.training.journal import StepLog
 from lexigraft.training.new_rows import new_row_parameters, take_off_new_rows, wear_new_rows
 from lexigraft.training.objectives.clm import Clm
 from lexigraft.training.phase import run_phase
@@ -27,6 +25,7 @@ from lexigraft.training.trainable import prepare
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.storage import save_tokenizer
 from tests.training.conftest import family_model
+from tests.training.interruption import EAGER, interrupted_at
 
 IDS = [3, 4, 20, 49]  # neither all at the end nor all in one place
 OLD = [token for token in range(50) if token not in IDS]
@@ -213,10 +212,6 @@ def grafted(workshop, without_bos, telugu):
     return build
 
 
-class Interrupted(Exception):
-    pass
-
-
 ROWS = {"trainable": ["new-rows"], "length": 32}
 
 
@@ -242,26 +237,15 @@ def test_a_cell_keeps_every_old_row_and_lowers_the_loss(grafted, tied):
         ([{**ROWS, "share": 0.5}, {"trainable": ["lora"], "length": 32, "share": 0.5}], -1),
     ],
 )
-def test_an_interrupted_cell_ends_bit_for_bit_like_one_that_was_not(
-    grafted, monkeypatch, phases, at
-):
+def test_an_interrupted_cell_ends_bit_for_bit_like_one_that_was_not(grafted, phases, at):
     job, _ = grafted(phases)
     folder = Path(job["outputs"]["folder"])
     train_cell(job)
     whole = load_file(folder / "changed.safetensors")
     steps = json.loads((folder / "card.json").read_text())["steps"]
-    original = StepLog.on_log
-
-    def interrupt(self, args, state, control, logs=None, **kwargs):
-        original(self, args, state, control, logs=logs, **kwargs)
-        if self.offset + state.global_step == at % steps:
-            raise Interrupted
-
-    monkeypatch.setattr(StepLog, "on_log", interrupt)
-    with pytest.raises(Interrupted):
-        train_cell(job, SavePolicy(0, 0))
-    monkeypatch.setattr(StepLog, "on_log", original)
-    train_cell(job, SavePolicy(0, 0))
+    with interrupted_at(at % steps):
+        train_cell(job, EAGER)
+    train_cell(job, EAGER)
     assert json.loads((folder / "card.json").read_text())["resumed_from_step"]
     found = load_file(folder / "changed.safetensors")
     assert found.keys() == whole.keys()

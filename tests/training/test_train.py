@@ -15,13 +15,12 @@ from safetensors.torch import load_file
 from lexigraft.errors import UserError
 from lexigraft.randomness import seed_from
 from lexigraft.training.boundaries import encode
-from lexigraft.training.checkpoints import SavePolicy
 from lexigraft.training.data import pack, visiting_order
-from lexigraft.training.journal import Journal, StepLog
+from lexigraft.training.journal import Journal
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
+from tests.training.interruption import EAGER, interrupted_at
 
-EAGER = SavePolicy(seconds=0, factor=0)  # a checkpoint after every step
 SHARED = {"batch_sequences": 4, "epochs": 1, "learning_rate": 1e-2, "gradient_checkpointing": False}
 LORA = {"trainable": ["embeddings", "head", "lora"], "length": 32}
 LAYERS = {"trainable": ["embeddings", "head", {"layers": [0, 1, -2, -1]}], "length": 32}
@@ -164,10 +163,6 @@ def test_gradient_checkpointing_changes_no_bit(train):
     assert same_bits(tensors_of(again), plain)
 
 
-class Interrupted(Exception):
-    pass
-
-
 @pytest.mark.parametrize(
     ("phases", "where"),
     [
@@ -184,9 +179,7 @@ class Interrupted(Exception):
         ([MTP[0], {**MTP[1], "trainable": ["lora"]}], "late"),  # the second head is frozen
     ],
 )
-def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(
-    workshop, monkeypatch, phases, where
-):
+def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(workshop, phases, where):
     job = workshop(sentences=6).job({**SHARED, "phases": phases})
     train_cell(job)
     whole, log = tensors_of(folder_of(job)), log_of(folder_of(job), None)
@@ -194,18 +187,9 @@ def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(
     last_phase = [line["step"] for line in steps if line["phase"] == len(phases) - 1]
     places = {"early": 3, "late": len(steps) - 1, "after the boundary of phases": last_phase[0]}
     steps_before = places[where]
-    original = StepLog.on_log
-
-    def interrupt(self, args, state, control, logs=None, **kwargs):
-        original(self, args, state, control, logs=logs, **kwargs)
-        if self.offset + state.global_step == steps_before:
-            raise Interrupted
-
-    monkeypatch.setattr(StepLog, "on_log", interrupt)
-    with pytest.raises(Interrupted):
+    with interrupted_at(steps_before):
         train_cell(job, EAGER)
     assert not (folder_of(job) / "card.json").exists()
-    monkeypatch.setattr(StepLog, "on_log", original)
     train_cell(job, EAGER)
     card = json.loads((folder_of(job) / "card.json").read_text())
     assert card["resumed_from_step"] == (steps_before - 1 or None)
@@ -244,19 +228,10 @@ def test_documents_that_are_apart_are_learned_as_if_each_came_alone(workshop, wi
     assert log_of(folder_of(job), "step")[0]["loss"] == pytest.approx(total / count, rel=1e-5)
 
 
-def test_a_job_with_other_settings_starts_from_the_beginning(workshop, monkeypatch):
+def test_a_job_with_other_settings_starts_from_the_beginning(workshop):
     place = workshop()
-    original = StepLog.on_log
-
-    def interrupt(self, args, state, control, logs=None, **kwargs):
-        original(self, args, state, control, logs=logs, **kwargs)
-        if state.global_step == 3:
-            raise Interrupted
-
-    monkeypatch.setattr(StepLog, "on_log", interrupt)
-    with pytest.raises(Interrupted):
+    with interrupted_at(3):
         train_cell(place.job({**SHARED, "phases": [LORA]}), EAGER)
-    monkeypatch.setattr(StepLog, "on_log", original)
     job = place.job({**SHARED, "phases": [LORA], "weight_decay": 0.5})
     train_cell(job)
     assert json.loads((folder_of(job) / "card.json").read_text())["resumed_from_step"] is None

@@ -17,6 +17,15 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PARTS = ("Snakefile", "workflow", "config", "lexigraft", "scripts", "profiles")
 
 
+def open_study(name):
+    """A study of config/studies; files of its users need not be there."""
+    from workflow.configuration import load_registries, read_yaml, resolve
+    from workflow.grid import Study
+
+    config = read_yaml(REPOSITORY / "config" / "studies" / f"{name}.yaml")
+    return Study(resolve(config, load_registries(), require_files=False))
+
+
 @dataclass
 class Checkout:
     """A copy of the project in a folder of its own, with a config to run."""

@@ -2,10 +2,9 @@
 
 import pytest
 
+from tests.workflow.conftest import open_study
 from workflow.cells import Cell
 from workflow.checks import check_local_files
-from workflow.configuration import ROOT, load_registries, read_yaml, resolve
-from workflow.grid import Study
 
 PAPER = [
     "cw2v-dictionary",
@@ -15,11 +14,6 @@ PAPER = [
     "mean-of-all",
     "gaussian",
 ]
-
-
-def open_study(name):
-    config = read_yaml(ROOT / "config" / "studies" / f"{name}.yaml")
-    return Study(resolve(config, load_registries(), require_files=False))
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,10 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.report.items import read_items
-from tests.workflow.conftest import copy_project
+from tests.workflow.conftest import copy_project, open_study
 from workflow.cells import Cell
 from workflow.checks import check_local_files
-from workflow.configuration import ROOT, load_registries, read_yaml, resolve
-from workflow.grid import Study
+from workflow.configuration import ROOT
 
 LLAMA_2, LLAMA_3, GEMMA_2 = "llama-2-7b", "llama-3-8b", "gemma-2-9b"
 TEN = ("ar", "my", "de", "el", "hi", "ja", "si", "sw", "te", "th")
@@ -25,11 +24,6 @@ STRATEGIES = [
     for parts in product(("lora", "two-stage", "2x2ls"), ("clm", "mtp"), ("2048", "512"))
 ]
 DEFAULT, BEST = "lora-clm-2048", "2x2ls-mtp-512"
-
-
-def open_study(name):
-    config = read_yaml(ROOT / "config" / "studies" / f"{name}.yaml")
-    return Study(resolve(config, load_registries(), require_files=False))
 
 
 @pytest.fixture(scope="module")

@@ -5,19 +5,14 @@ from itertools import product
 import pytest
 
 from lexigraft.report.items import read_items
+from tests.workflow.conftest import open_study
 from workflow.cells import Cell
 from workflow.checks import check_local_files
-from workflow.configuration import ROOT, load_registries, read_yaml, resolve
-from workflow.grid import Study
+from workflow.configuration import ROOT
 
 CODES = ("ar", "bn", "de", "en", "ja", "ko", "ta", "te", "th", "ur", "vi", "zh")
 TWELVE = [f"culturax-{code}" for code in CODES]
 BASELINES = ["gaussian-small", "permutation", "wechsel-english", "ofa-none", "focus"]
-
-
-def open_study(name):
-    config = read_yaml(ROOT / "config" / "studies" / f"{name}.yaml")
-    return Study(resolve(config, load_registries(), require_files=False))
 
 
 @pytest.fixture(scope="module")

@@ -9,20 +9,14 @@ import pytest
 
 from lexigraft.report.items import read_items
 from lexigraft.training.settings import read_strategy
-from tests.workflow.conftest import copy_project
+from tests.workflow.conftest import copy_project, open_study
 from workflow.cells import Cell
 from workflow.checks import check_local_files
-from workflow.configuration import ROOT, load_registries, read_yaml, resolve
-from workflow.grid import Study
+from workflow.configuration import ROOT
 
 GROUPS = ["madlad-latin", "madlad-mixed", "madlad-cyrillic"]
 TEN = [f"madlad-{code}" for code in ("sw", "id", "et", "ht", "ko", "el", "ru", "bg", "uk", "kk")]
 MISTRAL, LLAMA = "mistral-7b", "llama-2-7b"
-
-
-def open_study(name):
-    config = read_yaml(ROOT / "config" / "studies" / f"{name}.yaml")
-    return Study(resolve(config, load_registries(), require_files=False))
 
 
 @pytest.fixture(scope="module")

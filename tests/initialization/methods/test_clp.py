@@ -7,12 +7,6 @@ from lexigraft.initialization.registry import initializer
 
 
 @pytest.fixture
-def pair(byte_level):
-    """New: `abc` and `de`."""
-    return byte_level([("a", "b")]), byte_level([("a", "b"), ("ab", "c"), ("d", "e")])
-
-
-@pytest.fixture
 def fit(pair, token_vectors):
     """`fit({"abc": …}, **options)`: rows of the helper, options."""
 

@@ -9,12 +9,6 @@ from lexigraft.initialization.registry import initializer
 from lexigraft.vocabulary.expand import expand_tokenizer
 
 
-@pytest.fixture
-def pair(byte_level):
-    """New: `abc` and `de`."""
-    return byte_level([("a", "b")]), byte_level([("a", "b"), ("ab", "c"), ("d", "e")])
-
-
 def test_similarities_become_weights_by_sparsemax(pair, token_vectors, row):
     # Cosines with abc: 1, 0.8, 0.6, and -1, which is too far below the others to count.
     by_token = {"abc": (2, 0), "x": (0.1, 0), "y": (4, 3), "z": (3, 4), "w": (-1, 0)}

@@ -12,12 +12,6 @@ from lexigraft.vocabulary.train import train_tokenizer
 
 
 @pytest.fixture
-def pair(byte_level):
-    """New: `abc` and `de`."""
-    return byte_level([("a", "b")]), byte_level([("a", "b"), ("ab", "c"), ("d", "e")])
-
-
-@pytest.fixture
 def fit(pair, token_vectors):
     """Fit on vectors by vocabulary string: `fit(target, source, **options)`."""
 
