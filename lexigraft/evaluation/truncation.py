@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.prompts import summarization_frame
-from lexigraft.training.generation import context
+from lexigraft.source.positions import positions_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -53,7 +53,7 @@ def article_prompts(
     UserError
         The limit leaves no room for an article.
     """
-    positions = context(model)
+    positions = positions_of(model)
     limit = max_prompt_tokens
     if positions is not None:
         limit = min(limit, positions - max_new_tokens)

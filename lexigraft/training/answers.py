@@ -13,7 +13,8 @@ from lexigraft.errors import UserError
 from lexigraft.hardware import device, precision
 from lexigraft.provenance import sha256_of
 from lexigraft.source.model import load_model, load_tokenizer, open_source
-from lexigraft.training.generation import context, generate
+from lexigraft.source.positions import positions_of
+from lexigraft.training.generation import generate
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -113,7 +114,7 @@ def _fitting(
     max_new_tokens: int,
 ) -> dict[str, str]:
     """The texts whose answers still fit the model's context."""
-    limit = context(model)
+    limit = positions_of(model)
     if limit is None:
         return texts
     lengths = map(len, tokenizer(list(texts.values()), verbose=False)["input_ids"])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
+from lexigraft.source.positions import positions_of
 
 if TYPE_CHECKING:
     import torch
@@ -190,11 +191,6 @@ def padding_token(tokenizer: "PreTrainedTokenizerFast") -> int:
     return 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
 
 
-def context(model: "PreTrainedModel") -> int | None:
-    """How many tokens the model can hold, prompt and output together; None where it names none."""
-    return getattr(model.config.get_text_config(), "max_position_embeddings", None)
-
-
 def _cut(
     tokenizer: "PreTrainedTokenizerFast", ids: list[int], stops: set[int], ends: set[int]
 ) -> Generated:
@@ -212,7 +208,7 @@ def _cut(
 def _check_context(
     model: "PreTrainedModel", encoded: dict[str, list[int]], max_new_tokens: int
 ) -> None:
-    limit = context(model)
+    limit = positions_of(model)
     name = max(encoded, key=lambda name: len(encoded[name]), default=None)
     if limit is not None and name is not None and len(encoded[name]) + max_new_tokens > limit:
         raise UserError(

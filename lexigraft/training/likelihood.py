@@ -5,14 +5,17 @@ models with different vocabularies; perplexities per token do not.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from lexigraft.source.positions import positions_of
 from lexigraft.training.boundaries import encode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+Window = TypeVar("Window")
 
 WINDOW = 2048  # tokens that one forward pass sees of one text
 
@@ -72,15 +75,13 @@ def score_texts(
     """
     import torch
 
-    windows = sorted(
-        (window for ids in encode(tokenizer, texts) for window in _windows(ids, _context(model))),
-        key=lambda window: len(window[0]),
-    )
+    size = _context(model)
+    windows = [window for ids in encode(tokenizer, texts) for window in _windows(ids, size)]
     was_training = model.training
     model.eval()
     nats = 0.0
     with torch.no_grad():
-        for batch in _batches(windows, batch_tokens):
+        for batch in by_length(windows, lambda window: len(window[0]), batch_tokens):
             nats += _score(model, batch)
     model.train(was_training)
     return Likelihood(
@@ -92,7 +93,7 @@ def score_texts(
 
 
 def _context(model: "PreTrainedModel") -> int:
-    limit = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    limit = positions_of(model)
     return min(WINDOW, limit) if limit and limit > 1 else WINDOW
 
 
@@ -106,13 +107,19 @@ def _windows(ids: list[int], size: int) -> Iterator[tuple[list[int], int]]:
         done = begin + len(window)
 
 
-def _batches(
-    windows: list[tuple[list[int], int]], batch_tokens: int
-) -> Iterator[list[tuple[list[int], int]]]:
-    """Neighbours in length together; `windows` is sorted, so the last of a batch is its longest."""
-    batch: list[tuple[list[int], int]] = []
-    for window in windows:
-        if batch and (len(batch) + 1) * len(window[0]) > batch_tokens:
+def by_length(
+    windows: Iterable[Window], length: Callable[[Window], int], batch_tokens: int
+) -> Iterator[list[Window]]:
+    """Batches of neighbours in length: at most `batch_tokens` with padding, or one window.
+
+    Parameters
+    ----------
+    length
+        Tokens of a window.
+    """
+    batch: list[Window] = []
+    for window in sorted(windows, key=length):  # so the last one of a batch is its longest
+        if batch and (len(batch) + 1) * length(window) > batch_tokens:
             yield batch
             batch = []
         batch.append(window)

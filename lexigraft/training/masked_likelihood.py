@@ -17,7 +17,7 @@ from lexigraft.randomness import seed_from
 from lexigraft.source.positions import positions_of
 from lexigraft.training.boundaries import encode
 from lexigraft.training.data import Sequence, collate
-from lexigraft.training.likelihood import WINDOW, perplexity_of
+from lexigraft.training.likelihood import WINDOW, by_length, perplexity_of
 from lexigraft.training.masking import Masker
 from lexigraft.training.objectives.mlm import Mlm
 
@@ -67,8 +67,10 @@ def score_masked(
         No token was drawn: the texts hold next to none.
     """
     size = min(WINDOW, positions_of(model) or WINDOW)
-    windows = sorted(_masked(tokenizer, texts, size), key=lambda window: len(window.tokens))
-    batches = [collate(batch) for batch in _batches(windows, batch_tokens)]
+    windows = by_length(
+        _masked(tokenizer, texts, size), lambda window: len(window.tokens), batch_tokens
+    )
+    batches = [collate(batch) for batch in windows]
     objective = Mlm()
     tokens = sum(int(objective.count(batch)) for batch in batches)
     if not tokens:
@@ -97,15 +99,3 @@ def _masked(
             window = np.array(ids[begin : begin + size])
             read, labels = masker(window, seed_from("held-out", number, begin))
             yield Sequence(read, labels=labels)
-
-
-def _batches(windows: list[Sequence], batch_tokens: int) -> Iterator[list[Sequence]]:
-    """Neighbours in length together; `windows` is sorted, so the last of a batch is its longest."""
-    batch: list[Sequence] = []
-    for window in windows:
-        if batch and (len(batch) + 1) * len(window.tokens) > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(window)
-    if batch:
-        yield batch

@@ -9,7 +9,7 @@ from lexigraft.evaluation.measurement import Measurement
 from lexigraft.evaluation.settings import read_settings
 from lexigraft.evaluation.texts import draw, member_sentences, sentences
 from lexigraft.evaluation.windows import score_windows
-from lexigraft.training.generation import context
+from lexigraft.source.positions import positions_of
 from lexigraft.training.likelihood import Likelihood, score_texts
 
 if TYPE_CHECKING:
@@ -125,5 +125,5 @@ def _score(
 ) -> Likelihood:
     if settings.window is None:
         return score_texts(model, tokenizer, texts, batch_tokens=settings.batch_tokens)
-    window = min(settings.window, context(model) or settings.window)
+    window = min(settings.window, positions_of(model) or settings.window)
     return score_windows(model, tokenizer, texts, window=window, batch_tokens=settings.batch_tokens)

@@ -19,6 +19,7 @@ from lexigraft.initialization.recipe import assembled
 from lexigraft.initialization.rows import Rows
 from lexigraft.initialization.snippets import find_snippets
 from lexigraft.initialization.target_text import encoded, monitored_apart
+from lexigraft.source.positions import positions_of
 
 _LONGEST = 2048  # source tokens of a snippet, where the model does not say how many it holds
 
@@ -114,14 +115,13 @@ class Distill(RowInitializer):
         cut = decompose(pair, pair.new_ids.tolist())
         self._means = assembled(mean_rows(cut, pair.n_source), pair.source_of, pair.source_ids)
         first = _first(pair.source_tokenizer)
-        longest = getattr(model.config.get_text_config(), "max_position_embeddings", None)
         found = find_snippets(
             encoded(pair.target_tokenizer, corpus),
             pair,
             {int(i): ids for i, ids in zip(pair.new_ids, cut, strict=True) if ids},
             per_token=self.snippets,
             length=self.length,
-            context=(longest or _LONGEST) - len(first),
+            context=(positions_of(model) or _LONGEST) - len(first),
         )
         self.snippets_ = len(found)
         start, self.losses_ = self._mean(model.get_input_embeddings().weight, "input"), []
