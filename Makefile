@@ -1,19 +1,25 @@
 # make demo    the default study from nothing: environment, model, text, training, report
 # make test    the tests
+# make test-cluster  the tests on a real Slurm that this machine starts; installs it where it is missing
 # make check   formatting, lints and types
 # make metrics  the environment of learned metrics (BLEURT, COMET), which `make demo` does not need
+# make verify  hashes every file of results/ and names what is damaged: make verify RESULTS=elsewhere
+# make status  how far a study is, while it runs or afterwards: make status CONFIG=config/studies/salt.yaml
+# make cost    what it will take, before it runs: make cost CONFIG=...
 # make profiles  lets `snakemake --profile slurm` find this repository's profile
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES ?= $(shell nproc)
 # Four fifths of the machine's memory; Snakemake starts no job that would go beyond it.
 MEMORY_MB ?= $(shell awk '/MemTotal/ {print int($$2 / 1024 * 0.8)}' /proc/meminfo)
+RESULTS ?= results
+CONFIG ?= config/config.yaml
 GPU := $(if $(shell command -v nvidia-smi),gpu=1)
 BIN := .venv/bin
 PIP = $(@D)/bin/python -m pip --disable-pip-version-check --quiet install
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES) --resources mem_mb=$(MEMORY_MB) $(GPU)
 REPORT := results/report/default
 
-.PHONY: demo test check metrics profiles clean
+.PHONY: demo test test-cluster check metrics profiles verify status cost clean
 
 demo: .venv/main
 	@mkdir -p results
@@ -33,6 +39,14 @@ demo: .venv/main
 test: .venv/dev .venv-metrics/main
 	@LEXIGRAFT_METRICS=required $(BIN)/python -m pytest -n $(CORES) --dist loadfile --no-loadscope-reorder -q $(TESTS)
 
+# Slurm's own services are not started: the tests start what they need, in folders of their own.
+test-cluster: .venv/dev
+	@PATH="$$PATH:/usr/sbin"; command -v slurmctld >/dev/null && command -v slurmd >/dev/null || { \
+	  echo "Installing Slurm"; sudo=$$(command -v sudo || true); \
+	  $$sudo apt-get -qq update && $$sudo env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive \
+	    apt-get -qq install --no-install-recommends slurmctld slurmd slurm-client munge; }
+	@LEXIGRAFT_CLUSTER=1 $(BIN)/python -m pytest -n $(CORES) --dist loadfile -q tests/cluster
+
 check: .venv/dev
 	@$(BIN)/ruff format --check lexigraft scripts tests workflow benchmarks
 	@$(BIN)/ruff check lexigraft scripts tests workflow benchmarks
@@ -40,6 +54,12 @@ check: .venv/dev
 	@$(BIN)/mypy
 
 metrics: .venv-metrics/main
+
+verify: .venv/main
+	@$(BIN)/python scripts/verify.py $(RESULTS) $(wildcard .cache/packages)
+
+status cost: .venv/main
+	@$(BIN)/python scripts/$@.py $(CONFIG)
 
 profiles:
 	@mkdir -p $(HOME)/.config/snakemake

@@ -5,28 +5,42 @@
 #   snakemake --profile profiles/slurm                  on a cluster (docs/slurm.md)
 #
 # A config says what to run, a profile how and where. Rules lie in workflow/rules, one file a stage.
+import os
 import shlex
 import sys
 from pathlib import Path
 
+from snakemake.dag import DAG
 from snakemake.exceptions import WorkflowError
+from snakemake.jobs import Job
+from snakemake.logging import logger
+from snakemake.scheduling.job_scheduler import JobScheduler
 
 sys.path.insert(0, workflow.basedir)
 from lexigraft.errors import UserError
+from workflow.at_work import hold
 from workflow.checks import check_local_files
+from workflow.clock import forgive_clocks
 from workflow.configuration import load_registries, resolve
+from workflow.disk import check_writable
 from workflow.cells import AXES, FIT, NAME
 from workflow.grid import Study
 from workflow.jobs import job
-from workflow.processes import launcher, training_gpus
-from workflow.scheduling import lift_default_rate_limit
+from workflow.large_plans import leave_jobs_unsaid, prepare_for_many_jobs
+from workflow.orphans import notice_of_orphans
+from workflow.processes import (
+    launcher,
+    training_gpus,
+    training_memory,
+    training_minutes,
+)
+from workflow.scheduling import go_on_after_failures, lift_default_rate_limit
 from workflow.teachers import (
     answered_entry,
     answered_languages,
     answered_samples,
     answering_cards,
     teacher_cards,
-    teacher_memory,
 )
 
 if not workflow.config_settings.configfiles:
@@ -40,15 +54,34 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
+forgive_clocks(DAG)
+prepare_for_many_jobs()
+leave_jobs_unsaid(Job, workflow.output_settings)
+
+# In a job of Slurm that holds several of ours, one that fails does not stop the others.
+if workflow.remote_exec:
+    go_on_after_failures(JobScheduler)
+
+
 # A plan (-n) may come before its data; a run may not.
 onstart:
     lift_default_rate_limit(workflow.scheduler)
+    if notice := notice_of_orphans(Path.cwd()):
+        logger.warning(notice)
     try:
+        check_writable(STUDY.results)
         check_local_files(STUDY.config)
     except UserError as error:
         raise WorkflowError(str(error)) from None
+    hold(STUDY)
 
 
+# Where a study's own places are, its jobs read in their environment (docs/sharing.md).
+os.environ.update(STUDY.environment())
+
+# What other studies may share through Snakemake's cache, if there is one (docs/sharing.md). Without
+# one Snakemake would warn at every start.
+SHARED = "SNAKEMAKE_OUTPUT_CACHE" in os.environ
 RESULTS = STUDY.results
 VOCABULARY = "{source}/{language}/{vocabulary}"
 CELL = f"{VOCABULARY}/{{initializer}}/{{strategy}}/seed-{{seed}}"
@@ -69,8 +102,10 @@ wildcard_constraints:
     checkpoint=r"\d+",
     task=NAME,
     metric=NAME,
+    benchmark=NAME,
     package=NAME,
     samples=NAME,
+    tokenizer=NAME,
     fit=FIT,
 
 
@@ -83,9 +118,12 @@ localrules:
     mix_corpora,
     prepare_samples,
     prepare_examples,
+    prepare_asked,
     mix_samples,
     take_vocabulary,
+    measure_tokenizer,
     prepare_metric,
+    prepare_benchmark,
     build_report,
 
 
@@ -95,6 +133,7 @@ include: "workflow/rules/vocabulary.smk"
 include: "workflow/rules/auxiliary.smk"
 include: "workflow/rules/initialization.smk"
 include: "workflow/rules/training.smk"
+include: "workflow/rules/benchmarks.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/metrics.smk"
 include: "workflow/rules/report.smk"

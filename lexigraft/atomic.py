@@ -2,12 +2,16 @@
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+# How temporary names begin. What a killed process left under them, the next one deletes.
+PARTIAL = ".partial-"
 
 
 @contextmanager
@@ -18,7 +22,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
+    prefix = f"{PARTIAL}{path.stem}-"
+    handle, name = tempfile.mkstemp(prefix=prefix, suffix=path.suffix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -36,15 +41,40 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     """Yield a temporary folder beside `path`, which takes the place of all of `path` on success."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    prefix = f"{PARTIAL}{path.name}-"
+    temporary = Path(tempfile.mkdtemp(prefix=prefix, dir=path.parent))
+    old = Path(tempfile.mkdtemp(prefix=prefix, dir=path.parent))
     try:
         yield temporary
         temporary.chmod(0o777 & ~_umask())
+        # Moved aside first: a kill while it is deleted must not leave a part of it in its place.
         if path.exists():
-            shutil.rmtree(path)
+            path.replace(old)
         temporary.replace(path)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        for folder in (temporary, old):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def clear_partial(folder: str | Path) -> None:
+    """Delete what killed processes left in and beside an output folder that this process holds.
+
+    Folders below it that have a job of their own are left alone.
+    """
+    folder = Path(folder)
+    beside = re.compile(re.escape(f"{PARTIAL}{folder.name}-") + r"[a-z0-9_]{8}")  # tempfile's names
+    left = [path for path in folder.parent.glob(f"{PARTIAL}*") if beside.fullmatch(path.name)]
+    for place, folders, files in os.walk(folder):
+        if Path(place) != folder and "job.json" in files:
+            folders.clear()
+            continue
+        left += [Path(place, name) for name in (*folders, *files) if name.startswith(PARTIAL)]
+        folders[:] = [name for name in folders if not name.startswith(PARTIAL)]
+    for path in left:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def write_json(path: str | Path, value: Any) -> None:

@@ -10,23 +10,40 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from lexigraft.atomic import write_json
+from lexigraft.atomic import clear_partial, write_json
+from lexigraft.disk_faults import disk_fault
 from lexigraft.errors import UserError
+from lexigraft.integrity import CARD, check_folder, check_inputs, read_card
+from lexigraft.prefix import with_prefix
+from lexigraft.provenance import write_card
+from lexigraft.usage import recorded
 
 Job = dict[str, Any]
 logger = logging.getLogger(__name__)
 
 
-def run(stage: Callable[[Job], None]) -> None:
+def run(stage: Callable[[Job], None], replaces: bool = False) -> None:
     """Run `stage` on the job named by the first command-line argument, and end the process.
 
     The argument is the path of a `job.json` or the JSON text itself. The job is written to
     `job.json` in its output folder, so that `python scripts/<rule>.py <folder>/job.json` repeats
-    one step by hand. A `UserError` ends as one line and exit status 1.
+    one step by hand, and what it took to `usage.jsonl`. A `UserError` ends as one line and exit
+    status 1, and so does a disk that takes no more.
 
-    Two processes never work on one output folder: the second waits. That happens when Snakemake
-    was killed, its job lives on, and Snakemake is started again. Those that `torchrun` started
-    together are one in this: the first of them holds the folder, and speaks for all.
+    Inputs are checked against their cards first (`lexigraft.integrity`). A stage that writes no
+    card gets one here, of the files that its job names as outputs.
+
+    Two processes never work on one output folder: the second waits, and if the first did the same
+    job, there is nothing left to do. That happens when Snakemake was killed, its job lives on, and
+    Snakemake is started again, or when two of them share their results. Processes that `torchrun`
+    started together are one in this: the first of them holds the folder, and speaks for all.
+
+    Parameters
+    ----------
+    stage
+        Does the work.
+    replaces
+        Whether it replaces its folder as a whole: until then, what is there stays.
     """
     first = os.environ.get("RANK", "0") == "0"
     logging.basicConfig(
@@ -35,17 +52,27 @@ def run(stage: Callable[[Job], None]) -> None:
         datefmt="%H:%M:%S",
     )
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    folder = Path()
     try:
         job = read(sys.argv[1:])
         folder = Path(job["outputs"]["folder"])
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone_in(folder) if first else nullcontext():
+        with _alone_in(folder) if first else nullcontext(False) as waited:
+            if waited and _is_made(job, folder):
+                logger.info("that process did this very job; nothing is left to do")
+                return
             if first:
-                write_json(folder / "job.json", job)
-            stage(job)
-    except UserError as error:
+                _begin(job, folder, replaces)
+            with recorded(folder) if first else nullcontext():
+                stage(job)
+                if first and not (folder / CARD).exists():
+                    write_card(folder, job, _named_outputs(job, folder))
+    except Exception as error:
+        said = str(error) if isinstance(error, UserError) else disk_fault(error, str(folder))
+        if said is None:
+            raise
         if first:
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {said}", file=sys.stderr)
         raise SystemExit(1) from None
 
 
@@ -65,7 +92,7 @@ def read(arguments: list[str]) -> Job:
     try:
         if not text.lstrip().startswith("{"):
             text = Path(text).read_text(encoding="utf-8")
-        job = json.loads(text)
+        job = json.loads(with_prefix(text))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise UserError(f"{arguments[0][:200]}: not a job description ({error})") from None
     missing = {"rule", "inputs", "outputs", "settings"} - set(job)
@@ -74,13 +101,45 @@ def read(arguments: list[str]) -> Job:
     return job
 
 
+def _begin(job: Job, folder: Path, replaces: bool) -> None:
+    """Check what the job reads, and take away what an earlier run left that is not whole."""
+    check_inputs(job["inputs"])
+    clear_partial(folder)
+    if not replaces:
+        # A card says that a folder is whole; while it is made anew, it is not.
+        (folder / CARD).unlink(missing_ok=True)
+    write_json(folder / "job.json", job)
+
+
+def _is_made(job: Job, folder: Path) -> bool:
+    """Whether the process that was waited for did this very job, and all of it."""
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        return False  # the other processes have begun
+    try:
+        check_folder(folder)
+        return read_card(folder).get("job") == job
+    except UserError:
+        return False
+
+
+def _named_outputs(job: Job, folder: Path) -> list[str]:
+    """The files that a job names as its outputs, as far as they were written."""
+    files = (path for name, path in job["outputs"].items() if name != "folder")
+    return [os.path.relpath(path, folder) for path in files if Path(path).is_file()]
+
+
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, which the kernel releases when the process ends, however it ends."""
+def _alone_in(folder: Path) -> Iterator[bool]:
+    """Hold the folder's lock, which the kernel releases when the process ends, however it ends.
+
+    Yields whether another process held it first.
+    """
+    waited = False
     with (folder / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             logger.info("another process works on %s; waiting until it ends", folder)
             fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+            waited = True
+        yield waited

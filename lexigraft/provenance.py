@@ -1,6 +1,7 @@
 """What made an output: settings, seeds, versions, checksums, in the `card.json` beside it."""
 
 import hashlib
+import json
 import platform
 from importlib import metadata
 from pathlib import Path
@@ -11,12 +12,15 @@ from lexigraft.atomic import write_json
 PACKAGES = (
     "lexigraft", "torch", "transformers", "tokenizers", "peft", "accelerate", "datasets",
     "sentencepiece", "fasttext-wheel", "numba", "numpy", "scipy", "sacrebleu", "seqeval",
-    "safetensors", "snakemake",
+    "safetensors", "snakemake", "ftfy", "myanmartools", "pyicu-wheels",
 )  # fmt: skip
+SEAL = "card_sha256"
 
 
 def write_card(folder: str | Path, job: dict[str, Any], files: list[str], **facts: Any) -> None:
     """Write `card.json` last in `folder`: its presence says that the output is whole.
+
+    Its own content is sealed by a checksum too (`card_sha256`), for later stages read facts of it.
 
     Parameters
     ----------
@@ -28,15 +32,23 @@ def write_card(folder: str | Path, job: dict[str, Any], files: list[str], **fact
         What the stage found out, by name: counts, fallbacks, statistics.
     """
     folder = Path(folder)
-    write_json(
-        folder / "card.json",
-        {
-            **facts,
-            "job": job,
-            "files": {name: describe_file(folder / name) for name in sorted(files)},
-            "versions": versions(),
-        },
-    )
+    card = {
+        **facts,
+        "job": job,
+        "files": {name: describe_file(folder / name) for name in sorted(files)},
+        "versions": versions(),
+    }
+    write_json(folder / "card.json", sealed(card))
+
+
+def sealed(card: dict[str, Any]) -> dict[str, Any]:
+    """A card with the checksum of its own content."""
+    return {**card, SEAL: _digest(card)}
+
+
+def is_intact(card: dict[str, Any]) -> bool:
+    """Whether a card says what was written; one without a seal is believed."""
+    return SEAL not in card or card[SEAL] == _digest({k: card[k] for k in card if k != SEAL})
 
 
 def describe_file(path: str | Path) -> dict[str, Any]:
@@ -59,3 +71,7 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
+
+
+def _digest(card: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(card).encode()).hexdigest()

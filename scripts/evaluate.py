@@ -1,23 +1,21 @@
 """Rule evaluate: one task on one cell, written to record.json."""
 
-import torch
-
 from lexigraft.atomic import write_json
-from lexigraft.evaluation.measurement import record
-from lexigraft.evaluation.registry import FINE_TUNED, task
-from lexigraft.hardware import device, precision
+from lexigraft.evaluation.harness.benchmark_state import lacking
+from lexigraft.evaluation.measurement import Measurement, record
+from lexigraft.evaluation.opening import opened
+from lexigraft.evaluation.registry import task
 from lexigraft.job import Job, run
-from lexigraft.training.store import load_cell
 
 
 def stage(job: Job) -> None:
-    kind = job["settings"]["kind"]
-    evaluate = task(kind)
-    # What is trained on keeps all of its digits.
-    dtype = torch.float32 if kind in FINE_TUNED else precision()
-    model, tokenizer = load_cell(job["inputs"]["cell"], dtype)
-    model.to(device())  # type: ignore[arg-type]  # its decorator hides `self` from mypy
-    measured = evaluate(model, tokenizer, job)
+    if why := lacking(job):
+        # No reason to stop a study, and none to open a model.
+        write_json(job["outputs"]["record"], {**record(job, Measurement({})), "not_scored": why})
+        return
+    evaluate = task(job["settings"]["kind"])
+    with opened(job) as (model, tokenizer):
+        measured = evaluate(model, tokenizer, job)
     write_json(job["outputs"]["record"], record(job, measured))
 
 

@@ -5,11 +5,12 @@ from pathlib import Path
 from lexigraft.atomic import write_json
 from lexigraft.corpus.lines import read_lines
 from lexigraft.job import Job, run
+from lexigraft.others import pack
 from lexigraft.provenance import write_card
 from lexigraft.source.model import load_tokenizer, open_source
 from lexigraft.vocabulary.description import describe_expansion, fertility
 from lexigraft.vocabulary.expand import expand_tokenizer
-from lexigraft.vocabulary.storage import save_tokenizer
+from lexigraft.vocabulary.storage import ALWAYS, save_tokenizer
 
 
 def stage(job: Job) -> None:
@@ -27,7 +28,7 @@ def stage(job: Job) -> None:
     write_card(
         folder,
         job,
-        [*files, "vocabulary.json"],
+        [*files, "vocabulary.json", pack(folder, set(files) - ALWAYS)],
         new_tokens=added,
         new_merges=description["new_merges"],
         reachable_share=1 - description["unreachable"] / added,

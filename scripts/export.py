@@ -21,4 +21,4 @@ if __name__ == "__main__":
         except UserError as error:
             raise SystemExit(f"error: {error}") from None
     else:
-        jobs.run(stage)
+        jobs.run(stage, replaces=True)

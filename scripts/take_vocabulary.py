@@ -6,12 +6,13 @@ from lexigraft.atomic import write_json
 from lexigraft.corpus.lines import read_lines
 from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.job import Job, run
+from lexigraft.others import pack
 from lexigraft.provenance import write_card
 from lexigraft.source.hub import resolve_tokenizer
 from lexigraft.source.model import load_tokenizer, open_source
 from lexigraft.vocabulary.description import describe_replacement, fertility
 from lexigraft.vocabulary.replace import take_tokenizer
-from lexigraft.vocabulary.storage import save_tokenizer
+from lexigraft.vocabulary.storage import ALWAYS, save_tokenizer
 
 
 def stage(job: Job) -> None:
@@ -27,7 +28,7 @@ def stage(job: Job) -> None:
     write_card(
         folder,
         job,
-        [*files, "vocabulary.json"],
+        [*files, "vocabulary.json", pack(folder, set(files) - ALWAYS)],
         commit=commit,
         new_tokens=len(new_ids),
         shared_tokens=description["shared"],

@@ -6,10 +6,11 @@ from lexigraft.atomic import write_json
 from lexigraft.corpus.lines import read_lines
 from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.job import Job, run
+from lexigraft.others import pack
 from lexigraft.provenance import write_card
 from lexigraft.source.model import load_tokenizer, open_source
 from lexigraft.vocabulary.description import describe_replacement, fertility
-from lexigraft.vocabulary.storage import save_tokenizer
+from lexigraft.vocabulary.storage import ALWAYS, save_tokenizer
 from lexigraft.vocabulary.train import train_family
 
 
@@ -25,7 +26,7 @@ def stage(job: Job) -> None:
     write_card(
         folder,
         job,
-        [*files, "vocabulary.json"],
+        [*files, "vocabulary.json", pack(folder, set(files) - ALWAYS)],
         new_tokens=len(new_ids),
         shared_tokens=description["shared"],
         train_fertility_before=fertility(source, lines),

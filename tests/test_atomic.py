@@ -1,10 +1,20 @@
 """Outputs appear whole or not at all."""
 
 import os
+import shutil
+import signal
+from pathlib import Path
 
 import pytest
 
-from lexigraft.atomic import replacing, replacing_folder, write_json, write_jsonl, write_lines
+from lexigraft.atomic import (
+    clear_partial,
+    replacing,
+    replacing_folder,
+    write_json,
+    write_jsonl,
+    write_lines,
+)
 
 
 def test_a_file_takes_the_place_of_the_old_one(tmp_path):
@@ -60,3 +70,66 @@ def test_a_number_that_is_no_number_is_refused(tmp_path):
     with pytest.raises(ValueError, match="JSON compliant"):
         write_json(tmp_path / "a.json", {"loss": float("nan")})
     assert list(tmp_path.iterdir()) == []
+
+
+def killed(write) -> None:
+    """Let a process of its own begin to write, and kill it in the middle."""
+    child = os.fork()
+    if child == 0:
+        write()
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def half_a_file(path: Path) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text("half")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def half_a_folder(path: Path) -> None:
+    with replacing_folder(path) as temporary:
+        (temporary / "new").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_process_leaves_the_old_file_and_what_it_began_is_deleted_next(tmp_path):
+    folder = tmp_path / "corpus"
+    (folder / "tasks").mkdir(parents=True)
+    for file in (folder / "a.txt", folder / "tasks/b.txt"):
+        file.write_text("old")
+        killed(lambda file=file: half_a_file(file))
+        assert file.read_text() == "old"
+    killed(lambda: half_a_folder(folder))
+    assert len([*tmp_path.rglob(".partial-*")]) == 4
+    clear_partial(folder)
+    assert sorted(path.name for path in tmp_path.rglob("*.*")) == ["a.txt", "b.txt"]
+
+
+def test_what_others_are_writing_is_left_alone(tmp_path):
+    """The folder of a job below this one's, and neighbours whose names begin like this one's."""
+    folder, below = tmp_path / "run-1", tmp_path / "run-1/checkpoint-1"
+    below.mkdir(parents=True)
+    (below / "job.json").touch()
+    killed(lambda: half_a_file(below / "record.json"))
+    killed(lambda: half_a_folder(tmp_path / "run-1-more"))
+    before = {*tmp_path.rglob("*")}
+    clear_partial(folder)
+    assert {*tmp_path.rglob("*")} == before
+
+
+def test_no_part_of_an_old_folder_is_ever_in_its_place(tmp_path, monkeypatch):
+    (tmp_path / "f").mkdir()
+    (tmp_path / "f/old").touch()
+    seen = []
+
+    def watched(path, **options):
+        seen.append([file.name for file in (tmp_path / "f").iterdir()])
+        remove(path, **options)
+
+    remove = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", watched)
+    with replacing_folder(tmp_path / "f") as temporary:
+        (temporary / "new").touch()
+    assert seen and all(names == ["new"] for names in seen)
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]

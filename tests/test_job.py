@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -11,12 +12,14 @@ import pytest
 
 from lexigraft import UserError
 from lexigraft.job import read
+from lexigraft.provenance import write_card
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 SCRIPT = """
 import sys, time
 from pathlib import Path
+from lexigraft.atomic import write_lines
 from lexigraft.errors import UserError
 from lexigraft.job import run
 
@@ -24,6 +27,9 @@ def stage(job):
     folder = Path(job["outputs"]["folder"])
     if job["settings"].get("fail"):
         raise UserError("config.x: wrong")
+    if job["settings"].get("write"):
+        write_lines(job["outputs"]["file"], ["x"] * job["settings"]["write"])
+        return
     with (folder / "order.txt").open("a") as file:
         file.write("begin\\n")
         file.flush()
@@ -39,13 +45,16 @@ def script(tmp_path):
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
 
-    def start(settings: dict) -> subprocess.Popen:
-        job = {"rule": "r", "inputs": {}, "outputs": {"folder": str(tmp_path / "out")}}
+    def start(settings: dict, inputs: dict | None = None, **options) -> subprocess.Popen:
+        out = tmp_path / "out"
+        outputs = {"folder": str(out), "file": str(out / "lines.txt")}
+        job = {"rule": "r", "inputs": inputs or {}, "outputs": outputs, "settings": settings}
         return subprocess.Popen(
-            [sys.executable, str(path), json.dumps({**job, "settings": settings})],
+            [sys.executable, str(path), json.dumps(job)],
             env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
             stderr=subprocess.PIPE,
             text=True,
+            **options,
         )
 
     return start
@@ -82,6 +91,17 @@ def test_two_processes_never_work_on_one_folder_at_a_time(script, tmp_path):
     assert "waiting" in said
 
 
+def test_a_job_that_another_process_did_meanwhile_is_done(script, tmp_path):
+    first = script({"seconds": 1.0})
+    while not (tmp_path / "out/order.txt").exists():
+        time.sleep(0.02)
+    second = script({"seconds": 1.0})
+    _, said = second.communicate()
+    assert (first.wait(timeout=30), second.returncode) == (0, 0)
+    assert (tmp_path / "out/order.txt").read_text().split() == ["begin", "end"]
+    assert "nothing is left to do" in said
+
+
 def test_a_killed_process_leaves_no_lock_behind(script, tmp_path):
     first = script({"seconds": 60})
     while not (tmp_path / "out/order.txt").exists():
@@ -89,3 +109,61 @@ def test_a_killed_process_leaves_no_lock_behind(script, tmp_path):
     first.kill()
     first.communicate()
     assert script({"seconds": 0}).wait(timeout=30) == 0
+
+
+def error_of(process: subprocess.Popen) -> str:
+    """The one line by which a script failed."""
+    _, said = process.communicate()
+    assert process.returncode == 1
+    assert "Traceback" not in said
+    (line,) = [line for line in said.splitlines() if line.startswith("error: ")]
+    return line
+
+
+def test_a_damaged_input_stops_a_job_before_anything_changes(script, tmp_path):
+    read = tmp_path / "corpus"
+    read.mkdir()
+    (read / "train.txt").write_text("whole")
+    write_card(read, {}, ["train.txt"])
+    assert script({"write": 1}, {"corpus": str(read)}).wait() == 0
+    before = {file: file.read_bytes() for file in (tmp_path / "out").glob("*.*")}
+    (read / "train.txt").write_text("other")
+    said = error_of(script({"write": 2}, {"corpus": str(read)}))
+    assert said.startswith(f"error: {read / 'train.txt'}: damaged")
+    left = {file: file.read_bytes() for file in before}
+    assert left == before
+
+
+def test_a_stage_without_a_card_gets_one_of_the_outputs_that_its_job_names(script, tmp_path):
+    assert script({"write": 2}).wait() == 0
+    card = json.loads((tmp_path / "out/card.json").read_text())
+    assert list(card["files"]) == ["lines.txt"]
+    assert card["files"]["lines.txt"]["bytes"] == 4
+    assert card["job"]["settings"] == {"write": 2}
+
+
+def test_no_card_says_that_a_folder_is_whole_while_it_is_made_anew(script, tmp_path):
+    assert script({"write": 1}).wait() == 0
+    error_of(script({"fail": True}))
+    assert not (tmp_path / "out/card.json").exists()
+
+
+def limited() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+
+
+def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing_half_written(script, tmp_path):
+    assert script({"write": 10}).wait() == 0
+    said = error_of(script({"write": 100_000}, preexec_fn=limited))
+    assert "the file would be larger than the limit" in said
+    assert said.endswith("what was finished stays")
+    assert (tmp_path / "out/lines.txt").read_text() == "x\n" * 10
+    assert not [*tmp_path.rglob(".partial-*")]
+    assert not (tmp_path / "out/card.json").exists()
+
+
+def test_a_bug_still_shows_its_traceback(script):
+    process = script({"write": "many"})
+    _, said = process.communicate()
+    assert process.returncode == 1
+    assert "Traceback" in said

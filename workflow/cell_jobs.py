@@ -43,8 +43,10 @@ def train(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
     """A cell, trained."""
     cell = cell_of(wildcards)
     samples, teacher = study.samples_files(cell), teacher_folder(study, cell.strategy)
+    entry = study.config["strategies"][cell.strategy].items()
     return {
-        "settings": study.config["strategies"][cell.strategy],
+        # What a job asks for changes nothing of what it makes.
+        "settings": {key: value for key, value in entry if key != "resources"},
         "inputs": {
             "source": study.source_folder(cell.source),
             "tokenizer": study.vocabulary_folder(cell.source, cell.language, cell.vocabulary),

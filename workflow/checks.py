@@ -8,16 +8,23 @@ from typing import Any
 
 from lexigraft.corpus.files import check_files
 from lexigraft.errors import UserError, unknown
-from lexigraft.evaluation.registry import kinds
+from lexigraft.evaluation.registry import GENERATED, kinds
 from lexigraft.initialization.registry import initializer, methods, needed_roles
 from lexigraft.training.settings import of_new_vocabulary, read_strategy
+from workflow.asked_tasks import check_asked_tasks, check_local_asked
 from workflow.auxiliary_checks import (
     check_auxiliary_files,
     check_dictionaries,
     check_helper_models,
     check_word_vector_files,
 )
+from workflow.benchmarks import check_benchmarks
 from workflow.encoder_tasks import check_encoder_tasks, check_local_examples
+from workflow.fragmentation_checks import (
+    check_fragmentation,
+    check_tokenizer_folders,
+    languages_measured,
+)
 from workflow.group_checks import check_group, members
 from workflow.sample_checks import check_local_samples, check_samples
 from workflow.teachers import check_teachers, teachers
@@ -45,6 +52,7 @@ def check_study(study: dict[str, Any]) -> None:
     for name in study["run_tasks"]:
         _require(name, list(study["tasks"]), "config.run_tasks")
         _require(study["tasks"][name]["kind"], kinds(), f"tasks.{name}.kind")
+        _check_engine(name, study["tasks"][name])
         _check_learned_metrics(study, name)
     for name in sorted(_used(study, "initializers") - {NO_INITIALIZER}):
         _check_initializer(name, study["initializers"][name], list(study["auxiliary"]))
@@ -52,7 +60,9 @@ def check_study(study: dict[str, Any]) -> None:
         _check_strategy(name, study["strategies"][name])
     _check_packages(study)
     check_tested(study)
-    for language in sorted(_used(study, "languages") | languages_named(study)):
+    check_fragmentation(study)
+    read = languages_named(study) | languages_measured(study)
+    for language in sorted(_used(study, "languages") | read):
         check_group(study, language)
         for member in members(study, language):
             _check_texts(member, study["languages"][member])
@@ -65,6 +75,8 @@ def check_study(study: dict[str, Any]) -> None:
             _check_texts_of_task(task, study["tasks"][task], tested, texts)
     check_teachers(study)
     check_encoder_tasks(study)
+    check_asked_tasks(study)
+    check_benchmarks(study)
     check_samples(study)
     check_plms(study)
     check_word_vector_files(study)
@@ -80,12 +92,15 @@ def check_local_files(study: dict[str, Any]) -> None:
     UserError
         Naming the key and the path of the first one that is missing.
     """
-    languages = sorted(_used(study, "languages") | languages_named(study))
+    read = languages_named(study) | languages_measured(study)
+    languages = sorted(_used(study, "languages") | read)
     for name in dict.fromkeys(name for group in languages for name in members(study, group)):
         check_files(study["languages"][name], f"languages.{name}")
     check_local_samples(study)
     check_local_examples(study)
+    check_local_asked(study)
     check_tokenizers(study)
+    check_tokenizer_folders(study)
     for name in sorted(_used(study, "sources") | teachers(study)):
         folder = study["sources"][name].get("folder")
         if folder is not None and not (Path(folder) / "config.json").is_file():
@@ -100,7 +115,7 @@ def prompted_as(task: dict[str, Any]) -> str | None:
     """The kind of task whose prompts a task uses; None if it uses none."""
     if task["kind"] == "speed":
         return task.get("prompts_from", "translation")
-    return task["kind"] if task["kind"] in SCORED_KINDS else None
+    return task["kind"] if task["kind"] in GENERATED else None
 
 
 def _check_cells(study: dict[str, Any], block: dict[str, Any], where: str) -> None:
@@ -160,7 +175,9 @@ def _check_texts(language: str, texts: dict[str, Any]) -> None:
 def _check_texts_of_task(
     task: str, settings: dict[str, Any], language: str, texts: dict[str, Any]
 ) -> None:
-    prompted = prompted_as(settings)
+    if settings["kind"] == "question_answering":
+        return  # of examples of its own, see `asked_tasks`
+    prompted, own = prompted_as(settings), "test" in settings.get("examples", {})
     if prompted not in (*SCORED_KINDS, None):
         raise UserError(
             f"tasks.{task}.prompts_from: '{prompted}' is not one of {', '.join(SCORED_KINDS)}"
@@ -170,12 +187,12 @@ def _check_texts_of_task(
             f"languages.{language}: a group, but task '{task}' tests one language; leave the task "
             f"out of run_tasks, or name a member in tasks.{task}.language"
         )
-    if settings["kind"] == "translation" and texts["parallel"] is None:
+    if settings["kind"] == "translation" and not own and texts["parallel"] is None:
         raise UserError(
             f"languages.{language}.parallel: missing, but task '{task}' translates; "
             "name a parallel text or leave the task out of run_tasks"
         )
-    if prompted == "summarization" and texts["summarization"] is None:
+    if prompted == "summarization" and not own and texts["summarization"] is None:
         raise UserError(
             f"languages.{language}.summarization: missing, but task '{task}' summarizes; "
             "name articles with summaries or leave the task out of run_tasks"
@@ -208,6 +225,18 @@ def _check_roles(name: str, entry: dict[str, Any], auxiliaries: list[str]) -> No
                 f"{where}: none in the role '{role}', which method '{entry['method']}' reads; name "
                 f"an entry of auxiliary.yaml: {{{', '.join(f'{need}: …' for need in needed)}}}"
             )
+
+
+def _check_engine(name: str, entry: dict[str, Any]) -> None:
+    if "engine" in entry and entry["kind"] not in GENERATED:
+        raise UserError(
+            f"tasks.{name}.engine: only tasks of kind {', '.join(GENERATED)} have a choice; leave "
+            f"it out of this one, which is of kind '{entry['kind']}'"
+        )
+    if entry.get("engine") == "vllm" and entry.get("beams", 1) > 1:
+        raise UserError(
+            f"tasks.{name}.beams: vLLM is greedy here; set beams to 1, or take engine out"
+        )
 
 
 def _check_learned_metrics(study: dict[str, Any], task: str) -> None:

@@ -3,22 +3,28 @@
 Plain Python and jsonschema only: the Snakefile is parsed again in every job.
 """
 
+import posixpath
+import re
+from collections.abc import Iterator
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.validators import extend
 
 from lexigraft.errors import UserError, suggestion
 from lexigraft.report.items import check_items, read_items
+from workflow.cells import NAME
 from workflow.checks import check_local_files, check_study
 
 ROOT = Path(__file__).resolve().parent.parent
 REGISTRIES = (
     "packages",
     "sources",
+    "tokenizers",
     "languages",
     "vocabularies",
     "auxiliary",
@@ -65,17 +71,26 @@ def resolve(
         Naming the first key that is wrong, what is wrong with it, and what would be right.
     """
     study = _checked(deepcopy(config), "study", "config")
+    for key in ("results", "packages_folder"):
+        study[key] = posixpath.join(study["prefix"] or "", study[key])
     for kind in REGISTRIES:
         entries = deepcopy(registries[kind])
         for name, settings in study.get(kind, {}).items():
             entries[name] = {**entries.get(name, {}), **settings}
+        for name in entries:
+            _check_name(name, kind)
         study[kind] = {
             name: _checked(settings, kind, f"{kind}.{name}") for name, settings in entries.items()
         }
     for entry in study["initializers"].values():
         entry["auxiliary"] = _by_role(entry["auxiliary"])
     check_study(study)
-    check_items(read_items(study["report"]["items"]), study["cells"], study["run_tasks"])
+    check_items(
+        read_items(study["report"]["items"]),
+        study["cells"],
+        study["run_tasks"],
+        study["fragmentation"],
+    )
     if require_files:
         check_local_files(study)
     return study
@@ -100,9 +115,27 @@ def _by_role(auxiliary: str | dict[str, str] | None) -> dict[str, str]:
     return {"target": auxiliary} if isinstance(auxiliary, str) else auxiliary
 
 
+def _check_name(name: Any, where: str) -> None:
+    """Names become folders and wildcards, whether a cell uses the entry or not."""
+    if not isinstance(name, str) or not re.fullmatch(NAME, name):
+        raise UserError(
+            f"{where}: {name!r} is no name; use letters, digits, '.', '_' and '-', the first of "
+            "them a letter or a digit"
+        )
+
+
+def _whole(_: Any, pattern: str, value: Any, __: Any) -> Iterator[ValidationError]:
+    """A pattern fits all of a text. Python's `$` would let a line feed follow."""
+    if isinstance(value, str) and not re.fullmatch(pattern, value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+_Validator = extend(Draft202012Validator, {"pattern": _whole})
+
+
 def _checked(value: Any, schema_name: str, where: str) -> Any:
     schema = _schema(schema_name)
-    errors = sorted(Draft202012Validator(schema).iter_errors(value), key=_depth)
+    errors = sorted(_Validator(schema).iter_errors(value), key=_depth)
     if errors:
         error = errors[0]
         key = "".join(

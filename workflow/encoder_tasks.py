@@ -8,7 +8,7 @@ from typing import Any
 
 from lexigraft.corpus.files import check_samples_files
 from lexigraft.errors import UserError
-from lexigraft.evaluation.registry import FINE_TUNED
+from lexigraft.evaluation.registry import FINE_TUNED, GENERATED
 from workflow.group_checks import members
 from workflow.tested import tested_language
 
@@ -71,7 +71,7 @@ def check_encoder_tasks(config: Mapping[str, Any]) -> None:
                     _check_task(config, source, task)
     for task in config["run_tasks"]:
         kind = config["tasks"][task]["kind"]
-        if "examples" in config["tasks"][task] and kind not in FINE_TUNED:
+        if "examples" in config["tasks"][task] and kind not in (*FINE_TUNED, *GENERATED):
             raise UserError(f"tasks.{task}.examples: kind '{kind}' learns from none; take them out")
     for task, language in _tested(config):
         known = _tested_codes(config["tasks"][task])

@@ -6,11 +6,15 @@ Plain Python: the Snakefile is parsed again in every job.
 from collections.abc import Mapping
 from typing import Any
 
+from lexigraft.evaluation.harness.benchmark_state import benchmark_state
 from lexigraft.evaluation.registry import task_file
+from workflow.asked_tasks import asked_codes, asked_parts
+from workflow.benchmarks import KIND, PREPARED, benchmark_settings, benchmarks_of
 from workflow.cells import AXES, cell_of
 from workflow.checks import NO_INITIALIZER
 from workflow.digests import digest
 from workflow.encoder_tasks import TRAIN, example_parts
+from workflow.fragmentation_checks import languages_measured
 from workflow.grid import Study
 from workflow.places import PROMPTS
 from workflow.teachers import teachers
@@ -18,6 +22,8 @@ from workflow.tested import languages_named, tested_language
 
 # It runs in another environment, so no import leads to it.
 SCORER = "lexigraft/evaluation/learned/scorer.py"
+# Where things lie is no matter of the report.
+PLACES = ("prefix", "hub_cache")
 
 
 def evaluate(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
@@ -27,10 +33,17 @@ def evaluate(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
     # Where texts come from, rules before this one know.
     entry = study.config["tasks"][task].items()
     settings = {key: value for key, value in entry if key not in ("language", "examples")}
+    if settings["kind"] == KIND:
+        settings = {key: value for key, value in settings.items() if key not in PREPARED}
+    benchmarks = benchmarks_of(study.config, task, cell.language)
     parts = example_parts(study.config, task, cell.language)
     examples = {
         "train": study.examples_folder(task, TRAIN),
         "tests": {name: study.examples_folder(task, part) for name, part in parts.items()},
+    }
+    asked = {
+        key: {name: study.examples_folder(task, part) for name, part in own.items()}
+        for key, own in asked_parts(study.config, task, cell.language).items()
     }
     language = tested_language(study.config, task, cell.language)
     return {
@@ -40,6 +53,12 @@ def evaluate(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
             "corpus": study.corpus_folder(language),
             "prompts": PROMPTS,
             **({"examples": examples} if parts else {}),
+            **({"asked": asked} if asked else {}),
+            **(
+                {"benchmarks": {key: study.benchmark_folder(b) for key, b in benchmarks.items()}}
+                if benchmarks
+                else {}
+            ),
         },
         "outputs": {
             "folder": folder,
@@ -49,6 +68,7 @@ def evaluate(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
         "cell": vars(cell),
         "language": study.config["languages"][language].get("code"),
         "language_name": study.config["languages"][language]["name"],
+        **({"tested": asked_codes(study.config, task, cell.language)} if asked else {}),
         "task": task,
         "run": run,
         # The same examples for every cell: what is drawn depends on the task and the run only.
@@ -71,6 +91,19 @@ def evaluate_checkpoint(study: Study, wildcards: Mapping[str, str]) -> dict[str,
             "predictions": f"{folder}/predictions.jsonl",
         },
         "checkpoint": int(wildcards["checkpoint"]),
+    }
+
+
+def prepare_benchmark(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
+    """What a task of lm-evaluation-harness reads, looked for."""
+    settings = benchmark_settings(study.config, wildcards["benchmark"])
+    folder = study.benchmark_folder(wildcards["benchmark"])
+    return {
+        "settings": settings,
+        "inputs": {},
+        "outputs": {"folder": folder},
+        "state": benchmark_state(settings["data"], folder),
+        "code": digest("scripts/prepare_benchmark.py"),
     }
 
 
@@ -128,6 +161,24 @@ def measure_fragmentation(study: Study, wildcards: Mapping[str, str]) -> dict[st
     }
 
 
+def measure_tokenizer(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
+    """How a tokenizer of the registry cuts a language's text."""
+    name, language = wildcards["tokenizer"], wildcards["language"]
+    entry, folder = study.config["tokenizers"][name], study.tokenizer_folder(name, language)
+    package = entry.get("package")
+    return {
+        "settings": entry,
+        "inputs": {
+            "corpus": study.corpus_folder(language),
+            **({"package": study.package_folder(package)} if package else {}),
+        },
+        "outputs": {"folder": folder, "file": f"{folder}/record.json"},
+        "tokenizer": name,
+        "language": language,
+        "code": digest("scripts/measure_tokenizer.py"),
+    }
+
+
 def measure_alignment(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
     """How well a fitted initializer aligns old tokens with new ones."""
     key, fit = [wildcards[axis] for axis in AXES[:4]], wildcards["fit"]
@@ -163,10 +214,11 @@ def build_report(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
 def _used_config(study: Study) -> dict[str, Any]:
     """The resolved config with the registry entries that this study uses, and no others."""
     used = {axis: {getattr(cell, axis) for cell in study.cells} for axis in AXES[:-1]}
-    tested = used["language"] | languages_named(study.config)
+    tested = used["language"] | languages_named(study.config) | languages_measured(study.config)
     keep = {
         "sources": used["source"] | teachers(study.config),
         "languages": tested.union(*map(study.members, tested)),
+        "tokenizers": set(study.config["fragmentation"]["tokenizers"]),
         "vocabularies": used["vocabulary"],
         "initializers": used["initializer"],
         "auxiliary": {
@@ -186,4 +238,5 @@ def _used_config(study: Study) -> dict[str, Any]:
         if key in keep
         else value
         for key, value in study.config.items()
+        if key not in PLACES
     }

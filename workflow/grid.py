@@ -60,6 +60,25 @@ class Study(RuleInputs):
             for metric in wanted["learned_metrics"]
         ]
 
+    def tokenizer_records(self) -> list[str]:
+        """Records of the tokenizers that are compared without a model, by language."""
+        wanted = self.config["fragmentation"]
+        return [
+            f"{self.tokenizer_folder(tokenizer, language)}/record.json"
+            for language in wanted["languages"]
+            for tokenizer in wanted["tokenizers"]
+        ]
+
+    def corpus_cards(self) -> list[str]:
+        """Cards of the texts of every language that cells or tokenizers read, of groups' members
+        too."""
+        languages = [cell.language for cell in self.cells]
+        every = dict.fromkeys([*languages, *self.config["fragmentation"]["languages"]])
+        single = dict.fromkeys(
+            name for language in every for name in (self.members(language) or [language])
+        )
+        return [f"{self.corpus_folder(language)}/card.json" for language in single]
+
     def report_inputs(self) -> dict[str, list[str]]:
         """Folders and records that the report reads, by stage, in the order of the grid."""
         vocabularies = list(
@@ -67,7 +86,6 @@ class Study(RuleInputs):
         )
         folders = (self.initialization_folder(cell) for cell in self.cells)
         fitted = list(dict.fromkeys(folder for folder in folders if folder))
-        asked = {item.kind for item in read_items(self.config["report"]["items"])}
         return {
             "records": self.records(),
             "learned": self.learned_records(),
@@ -75,10 +93,12 @@ class Study(RuleInputs):
             "fragmentation": [
                 f"{self.fragmentation_folder(*key)}/record.json" for key in vocabularies
             ],
+            "tokenizers": self.tokenizer_records(),
+            "corpora": self.corpus_cards(),
             "training": [self.training_folder(cell) for cell in self.cells],
             "initialization": fitted,
             "alignment": [f"{self.alignment_folder(folder)}/record.json" for folder in fitted]
-            if asked & set(ALIGNMENT)
+            if self.shows_alignment()
             else [],
             "vocabulary": [
                 self.vocabulary_folder(*key) for key in vocabularies if key[2] != SOURCE_VOCABULARY
@@ -90,8 +110,8 @@ class Study(RuleInputs):
         inputs = self.report_inputs()
         folders = [*inputs["training"], *inputs["initialization"], *inputs["vocabulary"]]
         cards = (f"{folder}/card.json" for folder in folders)
-        scored = [*inputs["learned"], *inputs["checkpoints"]]
-        return [*scored, *inputs["fragmentation"], *inputs["alignment"], *cards]
+        scored = [*inputs["learned"], *inputs["checkpoints"], *inputs["tokenizers"]]
+        return [*scored, *inputs["fragmentation"], *inputs["alignment"], *inputs["corpora"], *cards]
 
     def sentence_encoder(self) -> dict[str, str] | None:
         """The encoder that compares texts in meaning: `{"hub", "revision"}` or `{"folder"}`."""
@@ -105,15 +125,19 @@ class Study(RuleInputs):
         package = (self.config["alignment"]["encoder"] or {}).get("package")
         return [f"{self.package_folder(package)}/card.json"] if package else []
 
+    def shows_alignment(self) -> bool:
+        """Whether the report has an item for which fitted initializers are measured."""
+        return any(item.kind in ALIGNMENT for item in read_items(self.config["report"]["items"]))
+
     def report_fonts(self) -> list[str]:
         """What must be there before figures can show the scripts of the study."""
         fonts = self.config["report"]["fonts"]
         return [f"{self.package_folder(fonts['package'])}/card.json"] if fonts else []
 
-    def report_items(self, kind: str) -> list[Item]:
-        """The study's `tables` or `figures`."""
+    def report_items(self, group: str) -> list[Item]:
+        """The study's `pages`, `tables` or `figures`."""
         items = read_items(self.config["report"]["items"])
-        return [item for item in items if item.is_table == (kind == "tables")]
+        return [item for item in items if item.group == group]
 
     # ---- what a job asks for ------------------------------------------------------------------
 

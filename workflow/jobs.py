@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lexigraft.prefix import without_prefix
 from workflow import cell_jobs, evaluation_jobs, text_jobs, vocabulary_jobs
 from workflow.grid import Study
 
@@ -16,9 +17,15 @@ def job(study: Study, rule: str, wildcards: Mapping[str, str]) -> str:
 
     One string holds all that the output depends on and Snakemake cannot see: the settings of
     the stage and the digest of its code. As a parameter it is compared as a whole, which a
-    dict's or a list's values are not.
+    dict's or a list's values are not. Paths in it are below the study's prefix, if it has one.
     """
-    return json.dumps({"rule": rule, **_JOBS[rule](study, wildcards)}, ensure_ascii=False)
+    text = json.dumps(described(study, rule, wildcards), ensure_ascii=False)
+    return without_prefix(text, study.config["prefix"])
+
+
+def described(study: Study, rule: str, wildcards: Mapping[str, str]) -> dict[str, Any]:
+    """The job description of one rule and its wildcards, as its script reads it."""
+    return {"rule": rule, **_JOBS[rule](study, wildcards)}
 
 
 _JOBS: dict[str, Callable[[Study, Mapping[str, str]], dict[str, Any]]] = {
@@ -32,6 +39,7 @@ _JOBS: dict[str, Callable[[Study, Mapping[str, str]], dict[str, Any]]] = {
         text_jobs.mix_samples,
         text_jobs.answer_samples,
         text_jobs.prepare_examples,
+        text_jobs.prepare_asked,
         vocabulary_jobs.expand_vocabulary,
         vocabulary_jobs.train_vocabulary,
         vocabulary_jobs.take_vocabulary,
@@ -44,9 +52,11 @@ _JOBS: dict[str, Callable[[Study, Mapping[str, str]], dict[str, Any]]] = {
         cell_jobs.export_cell,
         evaluation_jobs.evaluate,
         evaluation_jobs.evaluate_checkpoint,
+        evaluation_jobs.prepare_benchmark,
         evaluation_jobs.prepare_metric,
         evaluation_jobs.score_predictions,
         evaluation_jobs.measure_fragmentation,
+        evaluation_jobs.measure_tokenizer,
         evaluation_jobs.measure_alignment,
         evaluation_jobs.build_report,
     )

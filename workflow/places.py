@@ -3,9 +3,11 @@
 Plain Python: the Snakefile is parsed again in every job.
 """
 
+from pathlib import Path
 from typing import Any
 
 from lexigraft.corpus.sample_file import SAMPLES
+from lexigraft.prefix import VARIABLE
 from lexigraft.training.settings import samples_of
 from workflow.cells import Cell, cells_of
 from workflow.checks import NO_INITIALIZER, SOURCE_VOCABULARY
@@ -27,6 +29,11 @@ class Places:
         self.name: str = config["study"]
         self.results: str = config["results"].rstrip("/")
         self.cells = list(dict.fromkeys(cells_of(config["cells"])))
+
+    def environment(self) -> dict[str, str]:
+        """Environment variables that say where the study's prefix and hub cache are."""
+        places = {VARIABLE: self.config["prefix"], "HF_HUB_CACHE": self.config["hub_cache"]}
+        return {name: str(Path(place).expanduser()) for name, place in places.items() if place}
 
     def package_folder(self, package: str) -> str:
         """Where a PyPI package is unpacked, version in the name."""
@@ -83,6 +90,10 @@ class Places:
         """Where one run of a task on a cell puts its record and predictions."""
         return f"{self.results}/evaluation/{cell.path}/{task}/run-{run}"
 
+    def benchmark_folder(self, benchmark: str) -> str:
+        """Where the data of a task of lm-evaluation-harness lies, by the harness's name."""
+        return f"{self.results}/benchmarks/{benchmark}"
+
     def metric_folder(self, metric: str) -> str:
         """Where a learned metric's card lies, which says where its checkpoint is."""
         return f"{self.results}/metrics/{metric}"
@@ -94,6 +105,10 @@ class Places:
     def fragmentation_folder(self, source: str, language: str, vocabulary: str) -> str:
         """Where the record of a tokenizer lies, which needs no model."""
         return f"{self.results}/evaluation/{source}/{language}/{vocabulary}/fragmentation"
+
+    def tokenizer_folder(self, tokenizer: str, language: str) -> str:
+        """Where the record lies of how a tokenizer of the registry cuts a language's text."""
+        return f"{self.results}/fragmentation/{tokenizer}/{language}"
 
     def alignment_folder(self, fitted: str) -> str:
         """Where the alignment record of a fitted initializer lies, by that initializer's folder."""

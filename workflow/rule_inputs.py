@@ -11,6 +11,8 @@ from lexigraft.auxiliary.files import word_vector_files
 from lexigraft.corpus.files import local_files, local_samples_files
 from lexigraft.initialization.registry import read_roles
 from lexigraft.source.hub import is_folder
+from workflow.asked_tasks import asked_parts, asked_settings
+from workflow.benchmarks import benchmarks_of
 from workflow.cells import AXES, cell_of
 from workflow.checks import NO_INITIALIZER, SOURCE_VOCABULARY
 from workflow.encoder_tasks import TRAIN, example_parts, example_settings
@@ -72,12 +74,24 @@ class RuleInputs(Places):
         settings = example_settings(self.config, wildcards["task"], wildcards["part"])
         return present(local_samples_files(settings))
 
+    def asked_inputs(self, wildcards: Mapping[str, str]) -> list[str]:
+        """The same of one part of what a task asks."""
+        settings = asked_settings(self.config, wildcards["task"], wildcards["part"])
+        return present(local_samples_files(settings))
+
     def examples_cards(self, wildcards: Mapping[str, str]) -> list[str]:
         """What says that the examples of a task are whole that a cell is to learn from and do."""
         task = wildcards["task"]
         parts = example_parts(self.config, task, wildcards["language"]).values()
         wanted = dict.fromkeys((TRAIN, *parts)) if parts else {}
+        asked = asked_parts(self.config, task, wildcards["language"]).values()
+        wanted |= dict.fromkeys(part for tests in asked for part in tests.values())
         return [f"{self.examples_folder(task, part)}/card.json" for part in wanted]
+
+    def benchmark_cards(self, wildcards: Mapping[str, str]) -> list[str]:
+        """What says that the benchmarks are prepared that a task asks of a cell."""
+        found = benchmarks_of(self.config, wildcards["task"], wildcards["language"])
+        return [f"{self.benchmark_folder(name)}/card.json" for name in found.values()]
 
     def vocabularies_of(self, kind: str) -> str:
         """Names of the vocabularies made in one way, as the pattern of a wildcard.
@@ -100,6 +114,14 @@ class RuleInputs(Places):
         place = self.tokenizer_of(wildcards["language"], wildcards["vocabulary"])["tokenizer"]
         assert place is not None
         return present([f"{Path(place).expanduser()}/tokenizer.json"]) if is_folder(place) else []
+
+    def measured_inputs(self, tokenizer: str) -> list[str]:
+        """The package, or the file in a local folder, that a tokenizer of the registry is in."""
+        entry = self.config["tokenizers"][tokenizer]
+        if "package" in entry:
+            return [f"{self.package_folder(entry['package'])}/card.json"]
+        folder = entry.get("folder")
+        return present([f"{Path(folder).expanduser()}/tokenizer.json"]) if folder else []
 
     def corpus_inputs(self, language: str) -> list[str]:
         """Packages and local files that a language's texts come from."""

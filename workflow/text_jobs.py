@@ -6,6 +6,7 @@ Plain Python: the Snakefile is parsed again in every job.
 from collections.abc import Mapping
 from typing import Any
 
+from workflow.asked_tasks import asked_settings
 from workflow.digests import digest
 from workflow.encoder_tasks import example_settings
 from workflow.grid import Study
@@ -128,4 +129,15 @@ def prepare_examples(study: Study, wildcards: Mapping[str, str]) -> dict[str, An
         "inputs": {},
         "outputs": {"folder": study.examples_folder(task, part)},
         "code": digest("scripts/prepare_examples.py"),
+    }
+
+
+def prepare_asked(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
+    """What a task asks in one language, or the examples that its prompts begin with."""
+    task, part = wildcards["task"], wildcards["part"]
+    return {
+        "settings": asked_settings(study.config, task, part),
+        "inputs": {},
+        "outputs": {"folder": study.examples_folder(task, part)},
+        "code": digest("scripts/prepare_asked.py"),
     }

@@ -2,9 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+
+from lexigraft.corpus.encoding_guards import guarded
 
 # What a program fills in later: {name}, {0}, {count, number}, %s, %1$d, %(name)s.
 _PLACEHOLDER = re.compile(r"\{\s*\w*\s*(?:,\s*[a-z][^{}]*)?\}|%(?:\d+\$|\(\w+\))?[sd](?!\w)")
@@ -18,9 +20,11 @@ class Counts:
     """What became of the lines read; `read` = `kept` + the lines dropped.
 
     Dropped: `blank`, `too_short`, `placeholder`, `duplicate` (where `remembered` is limited: those
-    of the first so many sentences). The lines of the other counts were repaired:
-    `windows_line_ends`, `byte_order_mark`, `control_characters` (lines that held some) and
-    `not_nfc` (lines that were not in the composed normal form).
+    of the first so many sentences). Lines that are always repaired: `windows_line_ends`,
+    `byte_order_mark`, `control_characters` (lines that held some) and `not_nfc` (lines that were
+    not in the composed normal form). Lines that are repaired where that is asked for, see
+    `encoding_guards.guarded`: `mojibake`, `zawgyi` and `csv_quotes`. Lines that nothing repairs:
+    `lost_characters`.
     """
 
     read: int = 0
@@ -33,6 +37,10 @@ class Counts:
     byte_order_mark: int = 0
     control_characters: int = 0
     not_nfc: int = 0
+    mojibake: int = 0
+    zawgyi: int = 0
+    csv_quotes: int = 0
+    lost_characters: int = 0
 
 
 def clean(lines: Iterable[str], minimum_characters: int = 1) -> tuple[list[str], Counts]:
@@ -60,17 +68,19 @@ def cleaned(
     counts: Counts,
     minimum_characters: int = 1,
     remembered: int | None = None,
+    repairs: Collection[str] = (),
 ) -> Iterator[str]:
     """`clean` for streams: yields the sentences and updates `counts` on the way.
 
     Of the first `remembered` distinct sentences, or of all of them, it holds a fingerprint of 16
-    bytes, not the sentence. A sentence beyond them may be yielded again.
+    bytes, not the sentence. A sentence beyond them may be yielded again. `repairs` are those of
+    `encoding_guards.REPAIRS` to carry out.
     """
     seen: set[bytes] = set()
     for text in lines:
         for line in text.removesuffix("\n").split("\n"):
             counts.read += 1
-            sentence = repair(line, counts)
+            sentence = repair(line, counts, repairs)
             key = fingerprint(sentence)
             if not sentence:
                 counts.blank += 1
@@ -88,7 +98,11 @@ def cleaned(
 
 
 def cleaned_pairs(
-    pairs: Iterable[tuple[str, str]], counts: Counts, *, paragraphs: bool = False
+    pairs: Iterable[tuple[str, str]],
+    counts: Counts,
+    *,
+    paragraphs: bool = False,
+    repairs: Collection[str] = (),
 ) -> Iterator[tuple[str, str]]:
     """Repair both sides of streamed pairs, each on one line; drop a pair if either side is debris.
 
@@ -99,11 +113,12 @@ def cleaned_pairs(
     seen: set[bytes] = set()
     for left, right in pairs:
         counts.read += 1
-        target = repair(right.strip("\n").replace("\n", " "), counts)
+        target = repair(right.strip("\n").replace("\n", " "), counts, repairs)
         if paragraphs:
-            source = "\n".join(filter(None, (repair(line, counts) for line in left.split("\n"))))
+            lines = (repair(line, counts, repairs) for line in left.split("\n"))
+            source = "\n".join(filter(None, lines))
         else:
-            source = repair(left.strip("\n").replace("\n", " "), counts)
+            source = repair(left.strip("\n").replace("\n", " "), counts, repairs)
         key = fingerprint(source, target)
         if not source or not target:
             counts.blank += 1
@@ -117,14 +132,19 @@ def cleaned_pairs(
             yield source, target
 
 
-def repair(line: str, counts: Counts) -> str:
-    """One line without debris, in normal form C; what had to be repaired is counted."""
+def repair(line: str, counts: Counts, repairs: Collection[str] = ()) -> str:
+    """One line without debris, in normal form C; what had to be repaired is counted.
+
+    `repairs` are those of `encoding_guards.REPAIRS` to carry out.
+    """
     if line.endswith("\r"):
         counts.windows_line_ends += 1
         line = line.removesuffix("\r")
     if _BYTE_ORDER_MARK in line:
         counts.byte_order_mark += 1
         line = line.replace(_BYTE_ORDER_MARK, "")
+    # Before control characters go: they are part of what a wrong encoding makes.
+    line = guarded(line, counts, repairs)
     if not line.isascii() or not line.isprintable():
         plain = line.translate(_DEBRIS)
         if plain != line.replace("\t", " "):

@@ -30,14 +30,14 @@ def check_files(settings: Mapping[str, Any], where: str) -> None:
     UserError
         Names the key and the path of the first file that is missing or empty.
     """
-    for part in _PARTS:
-        _check_paths(settings.get(part) or {}, f"{where}.{part}")
+    for part, text in _texts(settings):
+        _check_paths(text, f"{where}.{part}")
 
 
 def local_files(settings: Mapping[str, Any]) -> list[str]:
     """Every local file that a language's settings name, once."""
-    parts = (settings.get(part) or {} for part in _PARTS)
-    return list(dict.fromkeys(path for part in parts for _, path in _paths(part)))
+    texts = (text for _, text in _texts(settings))
+    return list(dict.fromkeys(path for text in texts for _, path in _paths(text)))
 
 
 def check_samples_files(settings: Mapping[str, Any], where: str) -> None:
@@ -48,6 +48,14 @@ def check_samples_files(settings: Mapping[str, Any], where: str) -> None:
 def local_samples_files(settings: Mapping[str, Any]) -> list[str]:
     """Every local file that one entry of a language's samples names."""
     return [path for _, path in _paths(settings.get("text") or {})]
+
+
+def _texts(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Key and settings of every text of a language."""
+    for part in _PARTS:
+        yield part, settings.get(part) or {}
+    for name, text in settings.get("contamination", {}).get("tests", {}).items():
+        yield f"contamination.tests.{name}", text
 
 
 def _check_paths(settings: Mapping[str, Any], where: str) -> None:

@@ -5,7 +5,8 @@ white space do not make a sentence new.
 """
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 # A test of at least so many letters may not stand inside a longer sentence either. Shorter ones
 # are everyday phrases, which long sentences hold by chance.
@@ -18,6 +19,12 @@ def letters(sentence: str) -> str:
     A sentence without any letter stands for itself.
     """
     return sentence.casefold().translate(_LETTERS) or sentence
+
+
+class Tests(Protocol):
+    """Tells whether a sentence gives a test away: `sentence in tests`."""
+
+    def __contains__(self, sentence: str, /) -> bool: ...
 
 
 class Overlap:
@@ -35,14 +42,16 @@ class Overlap:
                 self._beginnings.setdefault(test[:CONTAINED], []).append(test)
 
     def __contains__(self, sentence: str) -> bool:
-        text = letters(sentence)
+        return next(self.held(letters(sentence)), None) is not None
+
+    def held(self, text: str) -> Iterator[str]:
+        """The letters of each test that a sentence with these letters is or holds, some twice."""
         if text in self._tests:
-            return True
-        return any(
-            text.startswith(test, at)
-            for at in range(len(text) - CONTAINED + 1)
-            for test in self._beginnings.get(text[at : at + CONTAINED], ())
-        )
+            yield text
+        for at in range(len(text) - CONTAINED + 1):
+            for test in self._beginnings.get(text[at : at + CONTAINED], ()):
+                if text.startswith(test, at):
+                    yield test
 
 
 class _Letters(dict):

@@ -8,8 +8,10 @@ from typing import Any
 
 from lexigraft.atomic import write_jsonl, write_lines
 from lexigraft.corpus.cleaning import REMEMBERED, Counts, cleaned, cleaned_pairs
+from lexigraft.corpus.contamination import Contamination
 from lexigraft.corpus.files import check_files
 from lexigraft.corpus.loaders import read_articles, read_pairs, read_sentences
+from lexigraft.corpus.overlap import Tests
 from lexigraft.corpus.split import Sizes, Split, split_corpus
 from lexigraft.errors import UserError
 
@@ -31,7 +33,10 @@ def prepare_corpus(
     ----------
     settings
         The language's entry in the registry: `name`, `code`, `script`, `text`, `parallel`,
-        `english`, `summarization`, `minimum_characters` and the sizes of the parts.
+        `english`, `summarization`, `minimum_characters` and the sizes of the parts; `repair`, what
+        to repair beside what always is (`encoding_guards.REPAIRS`); `contamination`: `tests`, name
+        -> a text as `text` describes one, and `drop`, whether training text that holds something
+        of these is dropped, or only counted.
     folder
         Gets `train.txt`, `heldout.txt`, `english.txt` (one sentence a line),
         `tasks/translation.jsonl` (`id`, `source`, `target`) and `tasks/summarization.jsonl`
@@ -44,7 +49,8 @@ def prepare_corpus(
     Returns
     -------
     files, facts
-        The files written, and what the card says: what cleaning did, and the size of each file.
+        The files written, and what the card says: what cleaning did, what of test texts is in the
+        training text, and the size of each file.
 
     Raises
     ------
@@ -54,7 +60,7 @@ def prepare_corpus(
     folder = Path(folder)
     try:
         check_files(settings, settings["code"])
-        split, counts = _read_and_split(settings, seed, package)
+        split, counts, found = _read_and_split(settings, seed, package)
     except UserError as error:
         raise UserError(f"language {settings['name']}: {error}") from None
     parts = {"train": split.train, "heldout": split.heldout, "english": split.english}
@@ -73,10 +79,12 @@ def prepare_corpus(
     )
     facts = {
         "cleaning": {part: asdict(count) for part, count in counts.items()},
+        "contamination": found,
         "kept_out_of_training": {
             "like_translation_test": split.like_translation,
             "like_summarization_test": split.like_summarization,
             "like_heldout": split.like_heldout,
+            "like_other_tests": split.like_other_tests,
         },
         "sizes": {part: size_of(sentences) for part, sentences in parts.items()}
         | {
@@ -99,9 +107,10 @@ def size_of(sentences: list[str]) -> dict[str, int]:
 
 def _read_and_split(
     settings: Mapping[str, Any], seed: tuple[str | int, ...], package: str | Path | None
-) -> tuple[Split, dict[str, Counts]]:
+) -> tuple[Split, dict[str, Counts], dict[str, dict[str, Any]]]:
+    """The parts, what cleaning did to each text, and what of each set of tests is in `train`."""
     counts = {"text": Counts(), "english": Counts()}
-    minimum = settings["minimum_characters"]
+    minimum, repairs = settings["minimum_characters"], settings.get("repair", ())
     sizes = Sizes(
         train_sentences=settings["train_sentences"],
         heldout_sentences=settings["heldout_sentences"],
@@ -112,18 +121,40 @@ def _read_and_split(
     pairs: Iterable[tuple[str, str]] = ()
     if settings.get("parallel"):
         counts["parallel"] = Counts()
-        pairs = cleaned_pairs(read_pairs(settings["parallel"], package), counts["parallel"])
+        read = read_pairs(settings["parallel"], package)
+        pairs = cleaned_pairs(read, counts["parallel"], repairs=repairs)
     articles: Iterable[tuple[str, str]] = ()
     if settings.get("summarization"):
         counts["summarization"] = Counts()
         read = read_articles(settings["summarization"])
-        articles = cleaned_pairs(read, counts["summarization"], paragraphs=True)
+        articles = cleaned_pairs(read, counts["summarization"], paragraphs=True, repairs=repairs)
+    tests = _other_tests(settings, counts)
+    dropped: Tests = ()
+    if settings.get("contamination", {}).get("drop"):
+        dropped = Contamination(tests)
     # All of a text is held in memory only where all of it is trained on.
     remembered = None if sizes.train_sentences is None else REMEMBERED
-    text = read_sentences(settings["text"], package)
-    sentences = cleaned(_counted(text, settings["name"]), counts["text"], minimum, remembered)
-    english = cleaned(_english(settings, package), counts["english"], minimum, REMEMBERED)
-    return split_corpus(sentences, pairs, english, sizes, seed, articles), counts
+    text = _counted(read_sentences(settings["text"], package), settings["name"])
+    sentences = cleaned(text, counts["text"], minimum, remembered, repairs)
+    english = _english(settings, package)
+    english = cleaned(english, counts["english"], minimum, REMEMBERED, repairs)
+    split = split_corpus(sentences, pairs, english, sizes, seed, articles, dropped)
+    tests["translation"] = [target for _, target in split.translation]
+    tests["summarization"] = [summary for _, summary in split.summarization]
+    contamination = Contamination(tests)
+    for sentence in split.train:
+        contamination.look(sentence)
+    return split, counts, contamination.facts()
+
+
+def _other_tests(settings: Mapping[str, Any], counts: dict[str, Counts]) -> dict[str, list[str]]:
+    """Tests that training text is searched for beside the language's own, cleaned as it is."""
+    tests = {}
+    for name, text in settings.get("contamination", {}).get("tests", {}).items():
+        count = counts[f"tests.{name}"] = Counts()
+        read = read_sentences(text)
+        tests[name] = list(cleaned(read, count, repairs=settings.get("repair", ())))
+    return tests
 
 
 def _counted(lines: Iterable[str], name: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lexigraft.corpus.cleaning import fingerprint
-from lexigraft.corpus.overlap import Overlap, letters
+from lexigraft.corpus.overlap import Overlap, Tests, letters
 from lexigraft.corpus.sampling import Sample
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
@@ -45,6 +45,7 @@ class Split:
     like_translation: int
     like_summarization: int
     like_heldout: int
+    like_other_tests: int
 
 
 def split_corpus(
@@ -54,6 +55,7 @@ def split_corpus(
     sizes: Sizes,
     seed: Seed,
     articles: Iterable[Pair] = (),
+    other_tests: Tests = (),
 ) -> Split:
     """Draw the parts, at random and disjoint.
 
@@ -74,6 +76,8 @@ def split_corpus(
     articles
         (article, summary). Test pairs differ from each other on both sides. The articles may be
         trained on, their summaries not.
+    other_tests
+        Sentences that are in it are neither trained on nor held out.
 
     Returns
     -------
@@ -106,6 +110,8 @@ def split_corpus(
     like_translation = drawn - len(candidates)
     candidates = _without(candidates, Overlap(summary for _, summary in summarization))
     like_summarization = drawn - like_translation - len(candidates)
+    candidates = _without(candidates, other_tests)
+    like_other_tests = drawn - like_translation - like_summarization - len(candidates)
     train, heldout, like_heldout = _share_out(candidates, sizes, seed)
     check = Sample[str](sizes.english_sentences, (*seed, "english"))
     for sentence in english:
@@ -120,6 +126,7 @@ def split_corpus(
         like_translation=like_translation,
         like_summarization=like_summarization,
         like_heldout=like_heldout,
+        like_other_tests=like_other_tests,
     )
 
 
@@ -170,7 +177,7 @@ def _draw_distinct(candidates: list[str], size: int, draws: "numpy.random.Genera
     return list(drawn.values())
 
 
-def _without(sentences: list[str], tests: Overlap) -> list[str]:
+def _without(sentences: list[str], tests: Tests) -> list[str]:
     return [sentence for sentence in sentences if sentence not in tests]
 
 

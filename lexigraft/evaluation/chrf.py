@@ -18,8 +18,10 @@ class Chrf(NamedTuple):
     signature: str
 
 
-def chrf(predictions: "Sequence[str]", references: "Sequence[str]") -> Chrf:
-    """Score translations against one reference each: character order 6, word order 0, beta 2.
+def chrf(predictions: "Sequence[str]", references: "Sequence[str]", word_order: int = 0) -> Chrf:
+    """Score translations against one reference each: character order 6, beta 2.
+
+    `word_order` 0 is chrF; 2 is chrF++, in which words and pairs of words count too (Popović 2017).
 
     An empty prediction scores 0. The published evaluation of paper 000 averages the sentence
     scores; the corpus score is what other work reports, since it does not let a two-word sentence
@@ -34,7 +36,7 @@ def chrf(predictions: "Sequence[str]", references: "Sequence[str]") -> Chrf:
 
     if not references or len(predictions) != len(references):
         raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
-    metric = CHRF()
+    metric = CHRF(word_order=word_order)
     corpus = metric.corpus_score(list(predictions), [list(references)]).score
     signature = metric.get_signature().format()
     pairs = zip(predictions, references, strict=True)

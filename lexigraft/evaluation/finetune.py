@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import PrinterCallback, Trainer, TrainingArguments, set_seed
 
+from lexigraft.atomic import PARTIAL
 from lexigraft.errors import UserError
 from lexigraft.hardware import device, precision
 from lexigraft.randomness import seed_from
@@ -85,7 +86,7 @@ def fine_tuned(
         The loss is no finite number.
     """
     seed = seed_from(*job["seed"], "fine-tuning")
-    with tempfile.TemporaryDirectory(prefix=".tuning-", dir=job["outputs"]["folder"]) as folder:
+    with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=job["outputs"]["folder"]) as folder:
         model.save_pretrained(folder)
         set_seed(seed)
         tuned = head.from_pretrained(

@@ -67,8 +67,8 @@ def fragmentation(
     before, _ = _count(source, heldout, frozenset())
     after, after_new = _count(target, heldout, new)
     metrics: dict[str, float | int] = {
-        **_rates(after, heldout, words, ""),
-        **_rates(before, heldout, words, "source_"),
+        **rates(after, heldout, words),
+        **rates(before, heldout, words, "source_"),
         "new_tokens": len(new),
         "new_token_share_input": after_new / after,
     }
@@ -89,7 +89,8 @@ def fragmentation(
     return metrics
 
 
-def _rates(tokens: int, texts: Sequence[str], words: int, prefix: str) -> dict[str, float]:
+def rates(tokens: int, texts: Sequence[str], words: int, prefix: str = "") -> dict[str, float]:
+    """Tokens per word and per sentence, bytes and characters per token, names with a prefix."""
     return {
         f"{prefix}fertility": tokens / words,
         f"{prefix}tokens_per_sentence": tokens / len(texts),

@@ -1,5 +1,6 @@
 """Generated texts with what they are compared with, row by row: what generation tasks share."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +8,7 @@ from lexigraft.atomic import write_jsonl
 from lexigraft.evaluation.new_tokens import count_new, new_ids
 from lexigraft.provenance import sha256_of
 from lexigraft.training.generation import generate
+from lexigraft.training.vllm_model import VllmModel
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -15,7 +17,7 @@ Row = dict[str, Any]
 
 
 def predict(
-    model: "PreTrainedModel",
+    model: "PreTrainedModel | VllmModel",
     tokenizer: "PreTrainedTokenizerFast",
     job: dict[str, Any],
     examples: list[dict[str, str]],
@@ -23,13 +25,19 @@ def predict(
     *,
     max_new_tokens: int,
     batch_size: int,
+    stop: Sequence[str] = ("\n",),
+    beams: int = 1,
 ) -> list[Row]:
-    """Continue each prompt greedily up to a line feed; batched, and resumed after an interruption.
+    """Continue each prompt up to a stop string, greedily or by beams; resumed when interrupted.
 
     Parameters
     ----------
     examples
         `{"id", "source", "reference"}` of each prompt.
+    stop
+        Strings at which an output ends: by default at its first line feed.
+    beams
+        Candidates of a beam search; 1 is greedy.
 
     Returns
     -------
@@ -46,7 +54,9 @@ def predict(
         batch_size=batch_size,
         partial=_partial(job),
         identity=f"{sha256_of(Path(job['inputs']['cell']) / 'card.json')} {job.get('code')} "
-        f"{model.dtype}",
+        f"{model.dtype} {engine(model)}",
+        stop=stop,
+        beams=beams,
     )
     new = new_ids(job["inputs"]["cell"])
     rows = []
@@ -92,14 +102,20 @@ def token_metrics(rows: list[Row]) -> dict[str, float | int]:
     }
 
 
-def conditions(rows: list[Row], model: "PreTrainedModel") -> dict[str, Any]:
+def conditions(rows: list[Row], model: "PreTrainedModel | VllmModel") -> dict[str, Any]:
     """How the outputs came about, for a record's details."""
     return {
         "empty_outputs": sum(not row["output"] for row in rows),
         "unfinished_outputs": sum(not row["finished"] for row in rows),
         "precision": str(model.dtype).removeprefix("torch."),
         "device": model.device.type,
+        "engine": engine(model),
     }
+
+
+def engine(model: "PreTrainedModel | VllmModel") -> str:
+    """What generates: transformers, whose version every record names, or vLLM with its version."""
+    return model.name if isinstance(model, VllmModel) else "transformers"
 
 
 def _partial(job: dict[str, Any]) -> Path:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # Kinds that fine-tune a masked language model on examples; all others ask a causal one.
 FINE_TUNED = ("classification", "extractive_qa", "tagging")
+# Kinds whose outputs are texts that a model wrote: these any engine can write.
+GENERATED = ("question_answering", "summarization", "translation")
 
 _FOLDER = Path(__file__).resolve().parent / "tasks"
 

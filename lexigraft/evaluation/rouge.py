@@ -77,7 +77,7 @@ def rouge_tokenizer(name: str | None) -> ScriptTokenizer | PieceTokenizer:
     from transformers import AutoTokenizer
 
     try:
-        return PieceTokenizer(AutoTokenizer.from_pretrained(name), name)
+        return PieceTokenizer(AutoTokenizer.from_pretrained(name, trust_remote_code=False), name)
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(

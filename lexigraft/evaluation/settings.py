@@ -11,12 +11,16 @@ Settings = TypeVar("Settings")
 def read_settings(kind: type[Settings], job: dict[str, Any]) -> Settings:
     """An instance of the dataclass `kind` from the job's settings; what is absent gets its default.
 
+    The `engine` is no setting of a kind: see `opening`.
+
     Raises
     ------
     UserError
         A setting has a name that this kind of task does not know.
     """
-    given = {name: value for name, value in job["settings"].items() if name != "kind"}
+    given = {
+        name: value for name, value in job["settings"].items() if name not in ("kind", "engine")
+    }
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     unknown = sorted(set(given) - set(known))
     if unknown:

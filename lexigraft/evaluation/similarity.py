@@ -35,7 +35,9 @@ class SentenceEncoder:
         folder, self.revision = resolve(spec)
         self.name = spec.get("hub") or str(folder)
         try:
-            self._tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            self._tokenizer = AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
             model = AutoModel.from_pretrained(
                 folder, use_safetensors=True, local_files_only=True, trust_remote_code=False
             )

@@ -41,12 +41,13 @@ def article_prompts(
     *,
     max_prompt_tokens: int,
     max_new_tokens: int,
+    form: str = "summary",
 ) -> ArticlePrompts:
     """Prompts of at most `max_prompt_tokens`, special tokens included (paper 000, Appendix C.2).
 
     Where the model's context is shorter than that and `max_new_tokens` together, a prompt has as
     many tokens less: Llama 2 has 4,096 positions for both. A vocabulary that needs fewer tokens
-    sees more of an article.
+    sees more of an article. `form` is what is asked for, see `prompts.summarization_frame`.
 
     Raises
     ------
@@ -57,15 +58,15 @@ def article_prompts(
     limit = max_prompt_tokens
     if positions is not None:
         limit = min(limit, positions - max_new_tokens)
-    frame = summarization_frame(job["inputs"]["prompts"], job["language"])
+    frame = summarization_frame(job["inputs"]["prompts"], job["language"], form)
     prompts = [article.join(frame) for article in articles]
     lengths = [len(ids) for ids in tokenizer(prompts, verbose=False)["input_ids"]]
     try:
         fitting = [
-            article if length <= limit else _cut(tokenizer, article, frame, limit)
+            article if length <= limit else beginning(tokenizer, article, frame, limit)
             for article, length in zip(articles, lengths, strict=True)
         ]
-    except _NoRoomError:
+    except NoRoomError:
         raise UserError(
             f"config/tasks.yaml: task '{job['task']}': a prompt of {limit} tokens has no room for "
             f"an article (max_prompt_tokens {max_prompt_tokens}; the model holds {positions} "
@@ -79,16 +80,21 @@ def article_prompts(
     )
 
 
-class _NoRoomError(Exception):
+class NoRoomError(Exception):
     """Even without any article the prompt is too long."""
 
 
-def _cut(
+def beginning(
     tokenizer: "PreTrainedTokenizerFast", article: str, frame: tuple[str, str], limit: int
 ) -> str:
-    """The beginning of an article that fits, cut where a token begins.
+    """The beginning of an article that fits between the parts of a frame, cut where a token begins.
 
     Tokens change where the text is cut, so the rest is counted again, until it fits.
+
+    Raises
+    ------
+    NoRoomError
+        Nothing of it fits.
     """
     begin = len(frame[0])
     while True:
@@ -100,4 +106,4 @@ def _cut(
         places = [start for start, _ in encoded["offset_mapping"] if begin < start < end]
         article = article[: places[-excess] - begin].rstrip() if excess <= len(places) else ""
         if not article:
-            raise _NoRoomError
+            raise NoRoomError

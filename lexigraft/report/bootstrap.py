@@ -1,6 +1,7 @@
-"""Paired bootstrap: would a difference between two models hold on other test examples?"""
+"""Paired bootstrap: would a difference between two models hold on other examples and seeds?"""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,12 @@ if TYPE_CHECKING:
 # One model's sufficient statistics by (seed, run): [examples, statistics], a row per example of
 # the pool, zeros where the run did not draw it.
 System = Mapping[tuple[int, int], "np.ndarray"]
+# Its scores by (seed, run): [1 + resamples], on all examples first, then in each resample.
+Scores = Mapping[tuple[int, int], "np.ndarray"]
 # Summed statistics [..., statistics] -> scores [...].
 Score = Callable[["np.ndarray"], "np.ndarray"]
+
+_CHUNK = 5_000_000  # counts that are held at once: 40 MB
 
 
 @dataclass(frozen=True)
@@ -25,13 +30,22 @@ class Difference:
     low, high
         Ends of the 95 % interval: percentiles of the resampled differences.
     p
-        Two-sided: how often chance alone, in the choice of examples, gives a difference this large.
+        Two-sided: how often chance alone, in the choice of examples and of seeds, gives a
+        difference this large. Not corrected for being one of many comparisons.
     """
 
     value: float
     low: float
     high: float
     p: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How much a score differs between seeds: a standard deviation of so many `freedom`."""
+
+    deviation: float
+    freedom: int
 
 
 def resample(examples: int, resamples: int, rng: "np.random.Generator") -> "np.ndarray":
@@ -41,42 +55,103 @@ def resample(examples: int, resamples: int, rng: "np.random.Generator") -> "np.n
     """
     import numpy as np
 
-    share = np.full(examples, 1 / examples)
-    return rng.multinomial(examples, share, size=resamples).astype(np.float64)
+    drawn = rng.integers(examples, size=(resamples, examples))
+    # All resamples are counted at once: each has numbers of its own.
+    drawn += examples * np.arange(resamples)[:, None]
+    counts = np.bincount(drawn.ravel(), minlength=resamples * examples)
+    return counts.reshape(resamples, examples).astype(np.float64)
 
 
-def resampled_scores(system: System, counts: "np.ndarray", score: Score) -> "np.ndarray":
-    """A model's score in each resample: [resamples].
+def draws(examples: int, resamples: int, rng: "np.random.Generator") -> "Iterator[np.ndarray]":
+    """Counts of each example once, then those of all resamples, in as many parts as memory asks."""
+    import numpy as np
 
-    The score of a resample is made as the report's is: the statistics of the drawn examples are
-    summed within each seed and run, scored, and averaged over runs and then over seeds. A run of
-    which no example was drawn is left out of the average.
+    yield np.ones((1, examples))
+    size = max(1, _CHUNK // examples)
+    for begin in range(0, resamples, size):
+        yield resample(examples, min(size, resamples - begin), rng)
+
+
+def run_scores(
+    system: System, counts: "np.ndarray", score: Score
+) -> "dict[tuple[int, int], np.ndarray]":
+    """A model's score in each row of counts, by seed and run: the drawn examples' statistics are
+    summed, and scored.
+
+    A run of which no example was drawn has whatever the score makes of zeros.
+    """
+    return {key: score(counts @ statistics) for key, statistics in system.items()}
+
+
+def over_seeds(scores: Scores) -> "np.ndarray":
+    """Scores [n] as the report's are made: averaged over runs within each seed, then over seeds.
+
+    A score that is no number, of a run of which no example was drawn, is left out of the average.
     """
     import numpy as np
 
-    by_seed: dict[int, list[np.ndarray]] = {}
-    for (seed, _), statistics in system.items():
-        by_seed.setdefault(seed, []).append(score(counts @ statistics))
-    return np.mean([_mean_of_known(np.array(runs)) for runs in by_seed.values()], axis=0)
+    return np.mean(list(by_seed(scores).values()), axis=0)
 
 
-def observed(system: System, score: Score) -> float:
-    """A model's score on all its examples, each once."""
+def by_seed(scores: Scores) -> "dict[int, np.ndarray]":
+    """Scores [n] averaged over the runs of each seed."""
     import numpy as np
 
-    examples = len(next(iter(system.values())))
-    return float(resampled_scores(system, np.ones((1, examples)), score)[0])
+    found: dict[int, list[np.ndarray]] = {}
+    for (seed, _), values in scores.items():
+        found.setdefault(seed, []).append(values)
+    return {seed: _mean_of_known(np.array(runs)) for seed, runs in found.items()}
 
 
-def compare(first: System, second: System, counts: "np.ndarray", score: Score) -> Difference:
-    """Compare two models on the same examples.
+def seed_spread(models: Iterable[Sequence[float]]) -> Spread:
+    """The deviation over seeds, pooled over models as in analysis of variance.
+
+    Two or three seeds say little about their own spread; those of all models of a column together
+    say more, and speak for a model that was trained with one seed alone.
+
+    Parameters
+    ----------
+    models
+        The scores of each model's seeds.
+    """
+    squares, freedom = 0.0, 0
+    for known in models:
+        mean = sum(known) / len(known)
+        squares += sum((value - mean) ** 2 for value in known)
+        freedom += len(known) - 1
+    return Spread(math.sqrt(squares / freedom) if freedom else 0.0, freedom)
+
+
+def seed_noise(
+    spread: Spread, seeds: Iterable[int], resamples: int, rng: "np.random.Generator"
+) -> "np.ndarray":
+    """What other seeds would add to a difference of means, in each resample: [resamples].
+
+    A parametric bootstrap (Efron and Tibshirani 1993, §6.5): two seeds drawn with replacement have
+    but three means, with half the variance that they should have; so what seeds change is drawn
+    from Student's t, with the pooled deviation and as many degrees of freedom as that has.
+
+    Parameters
+    ----------
+    seeds
+        How many seeds each of the two means is over; nothing for a model that no seed changes.
+    """
+    import numpy as np
+
+    scale = spread.deviation * math.sqrt(sum(1 / count for count in seeds))
+    if not spread.freedom or not scale:
+        return np.zeros(resamples)
+    return scale * rng.standard_t(spread.freedom, size=resamples)
+
+
+def compare(first: Scores, second: Scores, noise: "np.ndarray | float" = 0.0) -> Difference:
+    """Compare two models on the same resamples of the same examples.
 
     The unit that is resampled is the test example, not the output. An example brings all outputs
     that were made for it, of every run that drew it and of every seed, of both models: runs share
     examples and seeds share all of them, so that outputs pooled as if they were independent would
-    make an interval too narrow. Runs that only one model has are left out. Seeds are averaged and
-    not resampled: the interval says what other examples would change, and nothing about training
-    with other seeds, which is what the standard deviations of the other tables say.
+    make an interval too narrow. Runs that only one model has are left out. What other seeds would
+    change is added by `noise` (see `seed_noise`).
 
     `p` is the share of resampled differences that lie at least as far from the difference itself
     as that lies from zero, counting itself once: that of no difference at all is 1.
@@ -84,25 +159,66 @@ def compare(first: System, second: System, counts: "np.ndarray", score: Score) -
     Parameters
     ----------
     first, second
-        Their rows name the same examples.
-    counts
-        What `resample` drew; one draw serves all comparisons on the same examples.
-    score
-        From summed statistics to a score.
+        On the same counts, in the same order.
+    noise
+        [resamples], added to the resampled differences.
     """
     import numpy as np
 
-    shared = {run for _, run in first} & {run for _, run in second}
-    first = {key: rows for key, rows in first.items() if key[1] in shared}
-    second = {key: rows for key, rows in second.items() if key[1] in shared}
-    value = observed(first, score) - observed(second, score)
-    drawn = resampled_scores(first, counts, score) - resampled_scores(second, counts, score)
+    first, second = shared_runs(first, second)
+    differences = over_seeds(first) - over_seeds(second)
+    value, drawn = float(differences[0]), differences[1:] + noise
     drawn = drawn[np.isfinite(drawn)]
     low, high = np.percentile(drawn, (2.5, 97.5))
     # Sums of the same numbers in another order differ in their last bits.
     extreme = np.abs(drawn - value) >= abs(value) - 1e-9
     p = (1 + np.count_nonzero(extreme)) / (1 + len(drawn))
-    return Difference(value, float(low), float(high), p)
+    return Difference(value, float(low), float(high), float(p))
+
+
+def shared_runs(first: Scores, second: Scores) -> tuple[Scores, Scores]:
+    """Both models without the runs that only one of them has."""
+    shared = {run for _, run in first} & {run for _, run in second}
+    both = (
+        {key: values for key, values in scores.items() if key[1] in shared}
+        for scores in (first, second)
+    )
+    return next(both), next(both)
+
+
+def effect_size(first: Scores, second: Scores) -> float:
+    """Cohen's d of paired examples: the mean of their differences over its standard deviation.
+
+    Unlike `p` it does not grow with the number of examples: 0.2 is called small, 0.5 medium, 0.8
+    large (Cohen 1988). Missing where all examples differ by the same.
+
+    Parameters
+    ----------
+    first, second
+        The score of each example by itself, by (seed, run): [examples], missing where the run did
+        not draw it. Those of an example are averaged over seeds and runs.
+    """
+    import numpy as np
+
+    first, second = shared_runs(first, second)
+    ours, theirs = (_mean_of_known(np.array(list(scores.values()))) for scores in (first, second))
+    differences = ours - theirs
+    differences = differences[np.isfinite(differences)]
+    if len(differences) < 2:
+        return math.nan
+    deviation = float(differences.std(ddof=1))
+    # As above: the last bits are no spread.
+    return float(differences.mean()) / deviation if deviation > 1e-9 else math.nan
+
+
+def corrected(values: list[float]) -> list[float]:
+    """Probabilities corrected for being many, in their order (Benjamini and Hochberg 1995).
+
+    Of all differences whose corrected p is below 0.05, one in twenty is expected to be chance.
+    """
+    from scipy.stats import false_discovery_control
+
+    return [float(p) for p in false_discovery_control(values)] if values else []
 
 
 def _mean_of_known(scores: "np.ndarray") -> "np.ndarray":

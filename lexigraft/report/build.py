@@ -1,5 +1,6 @@
 """Build the report of a study: read, compute, and write tables, figures, page and summary."""
 
+import html
 import logging
 import shutil
 from dataclasses import replace
@@ -8,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import replacing, write_json
 from lexigraft.report import style
+from lexigraft.report.advice import Advice, advice
+from lexigraft.report.advice_page import advice_html, advice_markdown
 from lexigraft.report.composition import compositions
 from lexigraft.report.figures import (
     alignment_loss,
@@ -20,21 +23,23 @@ from lexigraft.report.figures import (
     source_fragmentation,
     speed_quality,
     target_token_share,
+    tokens_per_sentence,
     vocabulary_size,
 )
 from lexigraft.report.findings import caveats, findings
 from lexigraft.report.fonts import Fonts, open_fonts
 from lexigraft.report.formats import write_table
 from lexigraft.report.headline import headline
-from lexigraft.report.items import Item, read_items
+from lexigraft.report.items import PAGES, Item, read_items
 from lexigraft.report.making import making
-from lexigraft.report.page import Content, Shown, render, table_document
+from lexigraft.report.page import Content, Shown, document, render, table_document
 from lexigraft.report.records import read_study
 from lexigraft.report.samples import samples
 from lexigraft.report.study import Study
 from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import (
     alignment,
+    contamination,
     fragmentation,
     initializers,
     perplexity,
@@ -42,13 +47,18 @@ from lexigraft.report.tables import (
     significance,
     speed,
     strategies,
+    texts,
+    tokenizers,
 )
 from lexigraft.report.tables.table import Table
+from lexigraft.report.texts import text_caveats
 
 if TYPE_CHECKING:
     import pandas
 
 logger = logging.getLogger(__name__)
+
+NO_ADVICE = "no cell with new tokens has a score of quality"
 
 # Of each kind of item: its module, and what is said where a study has nothing to show under it.
 TABLES = {
@@ -60,6 +70,9 @@ TABLES = {
     "fragmentation": (fragmentation, "no vocabulary was changed"),
     "initializers": (initializers, "no initializer's recipe was recorded"),
     "alignment": (alignment, "no alignment of a recipe was measured"),
+    "tokenizers": (tokenizers, "no tokenizer was compared without a model"),
+    "texts": (texts, "no text was prepared"),
+    "contamination": (contamination, "there are no tests to look for in the training text"),
 }
 FIGURES = {
     "bits_per_byte": (bits_per_byte, "no cell has bits per byte before and after training"),
@@ -76,6 +89,7 @@ FIGURES = {
         alignment_loss,
         "no vocabulary has two initializers with an alignment and a training log",
     ),
+    "tokens_per_sentence": (tokens_per_sentence, "no tokenizer was compared without a model"),
 }
 
 
@@ -93,7 +107,8 @@ def build_report(
         `records`, `fragmentation`: paths of records; `training`, `initialization`: folders;
         `languages`: name -> its registry entry; `fonts`: a folder of fonts or None.
     outputs
-        `folder`: gets `tables/`, `figures/`, `report.html` and `summary.json`.
+        `folder`: gets `tables/`, `figures/`, `report.html`, `summary.json`, and a `.md` and `.html`
+        of each page.
 
     Returns
     -------
@@ -110,22 +125,27 @@ def build_report(
     summary = summarize(study.scores)
     folder = Path(outputs["folder"])
     fonts = open_fonts(inputs.get("fonts"))
-    shown = [item for item in items if item.is_table]
-    drawn = [item for item in items if not item.is_table]
+    pages, shown, drawn = (
+        [item for item in items if item.group == group] for group in ("pages", "tables", "figures")
+    )
     tables, omitted = _write_tables(study, summary, folder / "tables", shown)
     figures, without = _write_figures(study, summary, folder / "figures", drawn, fonts)
     omitted |= without
+    doubts = [*caveats(study), *text_caveats(study)]
+    recommended = _write_pages(study, summary, folder, pages, doubts)
+    omitted |= {item.name: NO_ADVICE for item, found in recommended if not found}
     numbers = headline(study, summary)
     found = findings(study, numbers)
     content = Content(
         title=study.title,
         numbers=numbers,
         findings=found,
+        advice=[(item.label, advice_html(own)) for item, own in recommended if own],
         figures=figures,
         tables=tables,
         samples=samples(study, summary),
         making=making(study),
-        caveats=caveats(study),
+        caveats=doubts,
         omitted=omitted,
         languages={key: study.language(key) for key in study.order("language")},
         fonts={},
@@ -141,6 +161,7 @@ def build_report(
         "seeds": study.seeds,
         "languages": numbers,
         "findings": [f"{study.language(f.language)}: {f.text}" for f in found],
+        "recommendations": [one.numbers for _, own in recommended for one in own],
         "caveats": content.caveats,
         "new_tokens": _described(study, summary),
         "omitted": omitted,
@@ -150,6 +171,25 @@ def build_report(
     write_json(folder / "summary.json", result)
     logger.info("%s: %d tables, %d figures", folder / "report.html", len(tables), len(figures))
     return result
+
+
+def _write_pages(
+    study: Study, summary: "pandas.DataFrame", folder: Path, items: list[Item], doubts: list[str]
+) -> list[tuple[Item, list[Advice]]]:
+    """Write every page asked for; one with nothing in it says why."""
+    for earlier in (f"{name}{suffix}" for name in PAGES for suffix in (".md", ".html")):
+        (folder / earlier).unlink(missing_ok=True)
+    written = []
+    for item in items:
+        part = study.part(item)
+        found = advice(part, _summary(study, part, summary))
+        title = item.title or f"{item.label}: {study.title}"
+        page = document(title, f"<h1>{html.escape(title)}</h1>\n{advice_html(found)}", {})
+        for suffix, text in ((".md", advice_markdown(title, found, doubts)), (".html", page)):
+            with replacing(folder / f"{item.name}{suffix}") as path:
+                path.write_text(text, encoding="utf-8")
+        written.append((item, found))
+    return written
 
 
 def _write_tables(

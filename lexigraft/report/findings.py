@@ -1,14 +1,12 @@
 """The headline: what a study found, in plain sentences with units, computed from its numbers."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lexigraft.report.metrics import metric
+from lexigraft.report.names import listed
 from lexigraft.report.study import Study
 from lexigraft.report.tables.table import number
-
-if TYPE_CHECKING:
-    pass
 
 # Below this many training tokens a cell has seen less than a hundredth of the published setting
 # (30,000 sentences, two epochs: several million tokens).
@@ -45,6 +43,8 @@ def findings(study: Study, numbers: dict[str, Any]) -> list[Finding]:
 def caveats(study: Study) -> list[str]:
     """What a reader must not conclude, from what the cards say."""
     found = []
+    if study.scores.empty:
+        return study.notes
     seeds = len(study.seeds)
     if seeds < 2:
         found.append("One seed: no standard deviation can be given, and small differences may be "
@@ -137,22 +137,27 @@ def _score_sentence(score: dict[str, Any]) -> str:
         others.append(
             f"{_value(score, lapt, unit=False)} for LAPT (trained with its own vocabulary)"
         )
-    text += f", against {_listed(others)}" if others else ""
-    if second := _tied(score):
-        text += (
-            f"; {second['name']} ({_value(score, second, unit=False)}) is within one standard "
-            "deviation of it"
-        )
-    return text + "."
+    text += f", against {listed(others)}" if others else ""
+    return f"{text}{_rivals(score)}."
 
 
-def _tied(score: dict[str, Any]) -> dict[str, Any] | None:
-    """The second best, where it lies within the larger of the two standard deviations."""
+def _rivals(score: dict[str, Any]) -> str:
+    """Which others may be as good as the best: by a test, else by their standard deviations.
+
+    Without a test it is the second best alone, if it lies within the larger of the two.
+    """
     best, second = score["best"], score["second"]
-    if second is None or second is score["worst"] or None in (best["std"], second["std"]):
-        return None
-    near = abs(best["mean"] - second["mean"]) <= max(best["std"], second["std"])
-    return second if near else None
+    if second is None:
+        return ""
+    if score["not_worse"] is not None:
+        tied = score["not_worse"]
+        return f"; not shown to be worse: {listed(tied)}" if tied else "; all others are worse"
+    if second is score["worst"] or None in (best["std"], second["std"]):
+        return ""
+    if abs(best["mean"] - second["mean"]) > max(best["std"], second["std"]):
+        return ""
+    value = _value(score, second, unit=False)
+    return f"; {second['name']} ({value}) is within one standard deviation of it"
 
 
 def _speed_sentence(speed: dict[str, Any], several: bool) -> str:
@@ -163,7 +168,7 @@ def _speed_sentence(speed: dict[str, Any], several: bool) -> str:
         for name, ratio in speed["by_vocabulary"].items()
     ]
     where = f"{speed['task']}, batch" if several else "batch"
-    return f"{what} {_listed(parts)} ({where} {speed['batch']})."
+    return f"{what} {listed(parts)} ({where} {speed['batch']})."
 
 
 def _value(score: dict[str, Any], row: dict[str, Any], unit: bool = True) -> str:
@@ -172,7 +177,3 @@ def _value(score: dict[str, Any], row: dict[str, Any], unit: bool = True) -> str
     if row["std"] is not None:
         text += f" ± {number(row['std'], shown.decimals)}"
     return f"{text} {shown.title}" if unit else text
-
-
-def _listed(parts: list[str]) -> str:
-    return parts[0] if len(parts) < 2 else ", ".join(parts[:-1]) + " and " + parts[-1]

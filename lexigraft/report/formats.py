@@ -37,7 +37,7 @@ def markdown(table: Table) -> str:
     lines = [f"**{_pipe(table.title)}**", "", _line(heads)]
     lines.append("|" + "---|" * len(table.stub) + "---:|" * len(table.columns))
     lines += [_line([*row.stub, *map(_plain, row.cells)]) for row in table.rows]
-    return "\n".join([*lines, "", *(f"- {note}" for note in table.notes), ""])
+    return "\n".join([*lines, "", *(f"- {_starred(note)}" for note in table.notes), ""])
 
 
 def escape_latex(text: str) -> str:
@@ -119,7 +119,7 @@ def _breaks(above: Row, row: Row, table: Table) -> bool:
 
 
 def _plain(cell: Cell) -> str:
-    text = cell.text + (f" {cell.mark}" if cell.mark else "")
+    text = cell.text + (f" {marks}" if (marks := cell.mark + _starred(cell.stars)) else "")
     text += f" ± {cell.deviation}" if cell.deviation else ""
     text += f" ({cell.change})" if cell.change else ""
     return f"**{text}**" if cell.rank == 1 else text
@@ -129,8 +129,8 @@ def _latex_cell(cell: Cell, compact: bool) -> str:
     text = escape_latex(cell.text)
     if cell.rank:
         text = rf"\textbf{{{text}}}" if cell.rank == 1 else rf"\underline{{{text}}}"
-    if cell.mark:
-        text += rf"{{\tiny{escape_latex(cell.mark)}}}"
+    if marks := cell.mark + cell.stars:
+        text += rf"{{\tiny{escape_latex(marks)}}}"
     if cell.deviation:
         deviation = escape_latex(cell.deviation)
         text += rf"\textsubscript{{{deviation}}}" if compact else rf"{{\tiny$\pm${deviation}}}"
@@ -154,8 +154,8 @@ def _html_cell(cell: Cell) -> str:
         style = f' style="background:rgba({red},{green},{blue},{_DEEPEST * abs(cell.shade):.2f})"'
     name = {1: ' class="best"', 2: ' class="second"'}.get(cell.rank, "")
     text = f"<b>{html.escape(cell.text)}</b>"
-    if cell.mark:
-        text += f"<i>{html.escape(cell.mark)}</i>"
+    if marks := cell.mark + cell.stars:
+        text += f"<i>{html.escape(marks)}</i>"
     if cell.deviation:
         text += f" <small>± {html.escape(cell.deviation)}</small>"
     if cell.change:
@@ -165,6 +165,11 @@ def _html_cell(cell: Cell) -> str:
 
 def _line(cells: list[str]) -> str:
     return "| " + " | ".join(map(_pipe, cells)) + " |"
+
+
+def _starred(text: str) -> str:
+    """Stars that Markdown does not take for emphasis."""
+    return text.replace("*", r"\*")
 
 
 def _pipe(text: str) -> str:

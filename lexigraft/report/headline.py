@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import row_name
+from lexigraft.report.significance import LEVEL, differences
 from lexigraft.report.study import Study
 from lexigraft.report.tables.fragmentation import fragmentation
 from lexigraft.report.tables.models import Model, find, models
@@ -22,8 +23,9 @@ def headline(study: Study, summary: "pandas.DataFrame") -> dict[str, Any]:
     dict
         language -> `name`; `vocabularies`: per source and vocabulary the new tokens and tokens per
         sentence before and after; `scores`: per task the metric and each row's mean, deviation and
-        number of seeds, the best row with new tokens, Source and LAPT; `speed_up`: of each speed
-        task, by vocabulary.
+        number of seeds, the best row with new tokens, Source and LAPT, and `not_worse`: names of
+        the other rows with new tokens that are not shown to be worse than the best, None where one
+        of them was not tested; `speed_up`: of each speed task, by vocabulary.
     """
     found = {}
     chosen, columns = models(study), quality_columns(study, summary)
@@ -41,6 +43,7 @@ def headline(study: Study, summary: "pandas.DataFrame") -> dict[str, Any]:
             "scores": [score for score in scores if score["rows"]],
             "speed_up": _speed_ups(study, fast, language),
         }
+    _test_best(study, found)
     return found
 
 
@@ -104,6 +107,34 @@ def _score(
         "source": next((row for row in own if row["strategy"] == "none"), None),
         "lapt": next((row for row in own if row["strategy"] != "none"), None),
     }
+
+
+def _test_best(study: Study, found: dict[str, Any]) -> None:
+    """Compare the best row of each score with the others, corrected for all of the report's."""
+    rivals = []
+    for language, numbers in found.items():
+        for score in numbers["scores"]:
+            column = (language, score["task"], score["metric"])
+            new = [row for row in score["rows"] if row["initializer"] != "none"]
+            others = [row for row in new if row is not score["best"]]
+            rivals.append((score, others, column))
+    tests = {
+        (one.model, one.column): one
+        for one in differences(
+            study,
+            [(_model(row), _model(score["best"]), column)
+             for score, others, column in rivals for row in others],
+        )
+    }  # fmt: skip
+    for score, others, column in rivals:
+        own = [tests.get((_model(row), column)) for row in others]
+        names = [row["name"] for row, one in zip(others, own, strict=True)
+                 if one is not None and one.corrected >= LEVEL]  # fmt: skip
+        score["not_worse"] = None if None in own else names
+
+
+def _model(row: dict[str, Any]) -> Model:
+    return Model(row["source"], row["vocabulary"], row["initializer"], row["strategy"])
 
 
 def _row_name(study: Study, model: Model) -> str:

@@ -1,4 +1,4 @@
-"""What a report shows: its tables and figures, each perhaps of a part of the study only.
+"""What a report shows: pages, tables and figures, each perhaps of a part of the study only.
 
 Plain Python: the Snakefile is parsed again in every job.
 """
@@ -10,6 +10,7 @@ from typing import Any
 from lexigraft.errors import UserError, unknown
 
 # Kinds in reading order, with the options that each takes beside `name`, `title` and `where`.
+PAGES: dict[str, tuple[str, ...]] = {"recommendation": ()}
 TABLES: dict[str, tuple[str, ...]] = {
     "results": ("tasks", "metrics", "speed_up_of", "batch_size"),
     "strategies": ("tasks", "metrics"),
@@ -19,6 +20,9 @@ TABLES: dict[str, tuple[str, ...]] = {
     "fragmentation": (),
     "initializers": (),
     "alignment": (),
+    "tokenizers": ("tokenizers", "compared_with"),
+    "texts": (),
+    "contamination": (),
 }
 FIGURES: dict[str, tuple[str, ...]] = {
     "bits_per_byte": (),
@@ -32,20 +36,34 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "fertility": (),
     "new_tokens": (),
     "alignment_loss": (),
+    "tokens_per_sentence": ("metrics", "tokenizers"),
 }
 # The metrics that kinds which compute their own columns can show.
 _METRICS = {
-    "speed": ("tokens_per_second", "characters_per_second", "speed_up"),
+    "speed": (
+        "steps_per_sentence",
+        "tokens_per_second",
+        "characters_per_second",
+        "bytes_per_second",
+        "first_token_seconds",
+        "speed_up",
+    ),
     "perplexity": ("perplexity", "bits_per_byte_before", "bits_per_byte"),
     "loss_curves": ("loss", "bits_per_byte", "english_bits_per_byte"),
+    "tokens_per_sentence": (
+        "tokens_per_sentence",
+        "fertility",
+        "bytes_per_token",
+        "english_parity",
+    ),
 }
 # Kinds that read records of alignment, which are only made where one of these is asked for.
 ALIGNMENT = ("alignment", "alignment_loss")
-# What a study that names no items gets; the others need records of their own, several sizes or a
-# bootstrap over every prediction.
-DEFAULT = ("results", "strategies", "speed", "perplexity", "fragmentation", "initializers",
-           "bits_per_byte", "loss_curves", "speed_quality", "fertility", "new_tokens")  # fmt: skip
-_OPTIONS = ("tasks", "metrics", "batch_size", "speed_up_of", "over")
+# What a study that names no items gets; the others need records of their own, or several sizes.
+DEFAULT = ("recommendation", "results", "strategies", "speed", "perplexity", "fragmentation",
+           "initializers", "bits_per_byte", "loss_curves", "speed_quality", "fertility",
+           "new_tokens")  # fmt: skip
+_OPTIONS = ("tasks", "metrics", "batch_size", "speed_up_of", "over", "tokenizers", "compared_with")
 # Of each axis of the grid: what a config calls a list of its names.
 LISTS = {
     "source": "sources",
@@ -58,12 +76,12 @@ LISTS = {
 
 @dataclass(frozen=True)
 class Item:
-    """One table or figure.
+    """One page, table or figure.
 
     Attributes
     ----------
     kind
-        A key of `TABLES` or `FIGURES`.
+        A key of `PAGES`, `TABLES` or `FIGURES`.
     name
         What its files are called.
     title
@@ -79,6 +97,10 @@ class Item:
         The initializer whose speed-up is a last row of each source model.
     over
         What curves of training are drawn over: `steps` or `tokens`.
+    tokenizers
+        Those to show, in this order; none means all.
+    compared_with
+        The tokenizers that each has a column of changes from.
     """
 
     kind: str
@@ -90,11 +112,13 @@ class Item:
     batch_size: int | None = None
     speed_up_of: str | None = None
     over: str = "steps"
+    tokenizers: tuple[str, ...] = ()
+    compared_with: tuple[str, ...] = ()
 
     @property
-    def is_table(self) -> bool:
-        """Whether it is a table; else it is a figure."""
-        return self.kind in TABLES
+    def group(self) -> str:
+        """What it is one of: `pages`, `tables` or `figures`."""
+        return "pages" if self.kind in PAGES else "tables" if self.kind in TABLES else "figures"
 
     @property
     def label(self) -> str:
@@ -121,7 +145,10 @@ def read_items(given: Sequence[str | Mapping[str, Any]]) -> list[Item]:
 
 
 def check_items(
-    items: Sequence[Item], blocks: Sequence[Mapping[str, Any]], tasks: Collection[str]
+    items: Sequence[Item],
+    blocks: Sequence[Mapping[str, Any]],
+    tasks: Collection[str],
+    fragmentation: Mapping[str, Sequence[str]],
 ) -> None:
     """Check that items ask for what a study has.
 
@@ -131,22 +158,32 @@ def check_items(
         The study's `cells`: lists of names by what a config calls them.
     tasks
         The names of the tasks that it runs.
+    fragmentation
+        The `tokenizers` that it compares without a model, and in which `languages`.
 
     Raises
     ------
     UserError
-        An item names something that no cell of the study has, or a task that it does not run.
+        An item names something that no cell of the study has, or a task that it does not run, or
+        a tokenizer that it does not compare.
     """
     for number, item in enumerate(items):
         where = f"report.items[{number}]"
         for axis, names in item.where.items():
             known = dict.fromkeys(name for block in blocks for name in block[LISTS[axis]])
+            if axis == "language":
+                known |= dict.fromkeys(fragmentation["languages"])
             for name in names:
                 if name not in known:
                     raise unknown(f"{where}.where.{LISTS[axis]}", name, known, "of this study")
         for task in item.tasks:
             if task not in tasks:
                 raise unknown(f"{where}.tasks", task, tasks, "run by this study")
+        for option in ("tokenizers", "compared_with"):
+            for name in getattr(item, option):
+                if name not in fragmentation["tokenizers"]:
+                    compared = fragmentation["tokenizers"]
+                    raise unknown(f"{where}.{option}", name, compared, "compared by this study")
         initializers = [name for block in blocks for name in block["initializers"]]
         if item.speed_up_of is not None and item.speed_up_of not in initializers:
             raise unknown(f"{where}.speed_up_of", item.speed_up_of, initializers, "of this study")
@@ -154,9 +191,10 @@ def check_items(
 
 def _read(entry: Mapping[str, Any], where: str) -> Item:
     kind = entry["item"]
-    options = TABLES.get(kind, FIGURES.get(kind))
-    if options is None:
-        raise unknown(where, kind, [*TABLES, *FIGURES])
+    kinds = {**PAGES, **TABLES, **FIGURES}
+    if kind not in kinds:
+        raise unknown(where, kind, [*kinds])
+    options = kinds[kind]
     # A config whose defaults were filled in has every key.
     given = {name for name in _OPTIONS if entry.get(name)}
     if extra := sorted(given - set(options)):
@@ -175,4 +213,6 @@ def _read(entry: Mapping[str, Any], where: str) -> Item:
         batch_size=entry.get("batch_size"),
         speed_up_of=entry.get("speed_up_of"),
         over=entry.get("over") or "steps",
+        tokenizers=tuple(entry.get("tokenizers") or ()),
+        compared_with=tuple(entry.get("compared_with") or ()),
     )

@@ -34,6 +34,7 @@ _KNOWN = {
     "nats_per_token": Metric("nats per token", True, 3),
     # Repeating a language's frequent syllables scores up to about 10.
     "chrf": Metric("chrF", False, 1, noise=10.0),
+    "chrf_plus_plus": Metric("chrF++", False, 1, noise=10.0),
     # So do a few syllables or words that most texts of a language share.
     "rouge_l": Metric("ROUGE-L", False, 1, noise=10.0),
     "bleurt": Metric("BLEURT", False, 3),
@@ -50,13 +51,17 @@ _KNOWN = {
     "f1": Metric("F1", False, 1),
     "exact_match": Metric("exact match", False, 1),
     "accuracy": Metric("accuracy", False, 3),
+    "acc": Metric("accuracy, plain", False, 3),
+    "acc_norm": Metric("accuracy by length", False, 3),
     "english_f1": Metric("English F1", False, 1),
     "english_exact_match": Metric("English exact match", False, 1),
     "english_accuracy": Metric("English accuracy", False, 3),
     "fertility": Metric("tokens per word", True, 2),
     "tokens_per_sentence": Metric("tokens per sentence", True, 1),
+    "steps_per_sentence": Metric("decoding steps per sentence", True, 1),
     "bytes_per_token": Metric("bytes per token", False, 2),
     "characters_per_token": Metric("characters per token", False, 2),
+    "english_parity": Metric("tokens per token of English", True, 2),
 }
 
 # The score that stands for a kind of task; a kind that is not here is shown by its first metric.
@@ -64,8 +69,8 @@ _PRIMARY = {
     "perplexity": "bits_per_byte",
     "translation": "chrf",
     "summarization": "rouge_l",
-    "question-answering": "f1",
-    "multiple-choice": "accuracy",
+    "question_answering": "f1",
+    "multiple_choice": "accuracy",
     "classification": "accuracy",
     "tagging": "f1",
     "extractive_qa": "f1",
@@ -75,7 +80,7 @@ _PRIMARY = {
 _NO_QUALITY = ("speed", "greedy_agreement")
 
 _SPEED = re.compile(
-    r"(?P<unit>tokens|characters|bytes|same_text_characters)_per_second_batch_(?P<batch>\d+)"
+    r"(?P<unit>tokens|(same_text_)?(characters|bytes))_per_second_batch_(?P<batch>\d+)"
 )
 
 

@@ -16,6 +16,22 @@ _INITIALIZERS = {
     "wechsel": "WECHSEL",
 }
 _PROCEDURES = {"lora": "LoRA", "two-stage": "2-stage", "2x2ls": "2x2 LS"}
+_BENCHMARKS = {
+    "arc": "ARC",
+    "arc-easy": "ARC-E",
+    "belebele": "Belebele",
+    "boolq": "BoolQ",
+    "hellaswag": "HellaSwag",
+    "mmmlu": "MMMLU",
+    "openbookqa": "OpenBookQA",
+    "piqa": "PIQA",
+    "truthfulqa": "TruthfulQA",
+    "winogrande": "WinoGrande",
+    "xcopa": "XCOPA",
+    "xnli": "XNLI",
+    "xstorycloze": "XStoryCloze",
+    "xwinograd": "XWinograd",
+}
 # Kinds of tasks whose names are short enough to stand over every language.
 _TASKS = {"translation": "MT", "summarization": "SUM"}
 
@@ -60,7 +76,10 @@ def initializer_name(key: str) -> str:
 
 
 def task_name(task: str, kind: str) -> str:
-    """A task over a narrow column: `MT` for translation, `SUM` for summarization."""
+    """A task over a narrow column: `MT` for translation, `ARC-E 5-shot` for arc-easy-5-shot."""
+    benchmark, *shots = task.removesuffix("-shot").rsplit("-", 1)
+    if benchmark in _BENCHMARKS and task.endswith("-shot"):
+        return f"{_BENCHMARKS[benchmark]} {shots[0]}-shot"
     return _TASKS.get(kind, initializer_name(task))
 
 
@@ -69,6 +88,11 @@ def row_name(initializer: str, strategy: str) -> str:
     if initializer == "none":
         return "Source" if strategy == "none" else "LAPT"
     return initializer_name(initializer)
+
+
+def listed(names: list[str]) -> str:
+    """`a, b and c`."""
+    return names[0] if len(names) < 2 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def language_name(key: str, languages: dict[str, dict]) -> str:

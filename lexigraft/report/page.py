@@ -1,4 +1,4 @@
-"""One self-contained page: what was found, figures, tables, samples, and how it was made."""
+"""One self-contained page: what was found, advice, figures, tables, samples, how it was made."""
 
 import html
 import re
@@ -11,6 +11,8 @@ from lexigraft.report.samples import Sample, Samples
 from lexigraft.report.style import INK, MUTED, PAPER, RULE
 from lexigraft.report.stylesheet import STYLESHEET
 from lexigraft.report.tables.table import Table, number
+
+_LEAD = "Vocabulary expansion: what the new tokens and their first embeddings are worth."
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Content:
     title: str
     numbers: dict[str, Any]
     findings: list[Finding]
+    advice: list[tuple[str, str]]
     figures: list[Shown]
     tables: list[Table]
     samples: list[Samples]
@@ -52,10 +55,11 @@ def render(content: Content) -> str:
     """The page as HTML text: no scripts, nothing loaded from elsewhere."""
     parts = [
         f"<h1>{html.escape(content.title)}</h1>",
-        '<p class="lead">Vocabulary expansion: what the new tokens and their first embeddings are '
-        "worth. All numbers are computed from the records of this study.</p>",
+        f'<p class="lead">{_LEAD if content.numbers else ""} All numbers are computed from the '
+        "records of this study.</p>",
         _cards(content),
         _caveats(content),
+        *(f"<h2>{html.escape(title)}</h2>{body}" for title, body in content.advice),
     ]
     if content.figures:
         parts.append("<h2>Figures</h2>")

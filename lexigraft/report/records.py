@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     import pandas
 
 
+_RECORD = re.compile(
+    r"(?P<language>[^/]+)(/[^/]+){3}/seed-\d+/(?P<task>[^/]+)/run-\d+/record\.json$"
+)
+
+
 def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> Study:
     """Read the files of a report job.
 
@@ -28,7 +33,8 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> Study:
 
     notes: list[str] = []
     paths = _present(inputs.get("records", []), "evaluation records", notes)
-    if not paths:
+    compared = _present(inputs.get("tokenizers", []), "records of tokenizers alone", notes)
+    if not paths and not compared:
         raise UserError(f"study {settings['study']}: no evaluation records to report on")
     scores, predictions, versions, prompts_from = _read_records(paths)
     learned = _present(inputs.get("learned", []), "records of learned metrics", notes)
@@ -36,6 +42,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> Study:
         _present(inputs.get("checkpoints", []), "records of checkpoints", notes)
     )
     scores, predictions, not_scored = _with_learned(scores, predictions, learned)
+    not_scored = [*_without_data(paths), *not_scored]
     examples: dict[tuple, list[dict]] = {}
     phases: dict[str, list[dict]] = {}
     initialization: list[dict] = []
@@ -73,8 +80,14 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> Study:
             _present(inputs.get("alignment", []), "records of alignment", notes)
         ),
         checkpoints=checkpoints,
+        tokenizers=_read_tokenizers(compared, versions),
+        corpora={
+            path.parent.name: read_json(path)
+            for path in _present(inputs.get("corpora", []), "cards of texts", notes)
+        },
         predictions=predictions,
         not_scored=not_scored,
+        planned=_planned(inputs.get("records", [])),
         examples=examples,
         cards=cards,
         phases=phases,
@@ -121,7 +134,8 @@ def _read_records(
             prompts_from[record["task"]] = wanted or "translation"
         kept = path.parent / "predictions.jsonl"
         if kept.is_file():
-            predictions.append(Predictions(cell, record["task"], int(record["run"]), kept))
+            facts = (record["metrics"], record.get("details") or {})
+            predictions.append(Predictions(cell, record["task"], int(record["run"]), kept, *facts))
         for package, version in record.get("versions", {}).items():
             found = versions.setdefault(package, [])
             if version not in found:
@@ -155,6 +169,30 @@ def _with_learned(
     return scores, predictions, not_scored
 
 
+def _without_data(paths: list[Path]) -> list[NotScored]:
+    """Runs of tasks whose data was not at hand: of multiple choice, whose score is an accuracy."""
+    records = (read_json(path) for path in paths)
+    return [
+        NotScored(
+            record["cell"], record["task"], record["run"], record["task"], "accuracy",
+            record["not_scored"],
+        )
+        for record in records
+        if "not_scored" in record
+    ]  # fmt: skip
+
+
+def _planned(paths: "Iterable[str]") -> frozenset[tuple[str, str]]:
+    """The languages and tasks that a study measures, by where its records are to lie."""
+    found = set()
+    for path in map(str, paths):
+        match = _RECORD.search(path)
+        if match is None:
+            return frozenset()
+        found.add((match["language"], match["task"]))
+    return frozenset(found)
+
+
 def _read_checkpoints(paths: list[Path]) -> "pandas.DataFrame":
     """Scores of checkpoints, with the number of each."""
     import pandas
@@ -180,6 +218,24 @@ def _read_fragmentation(paths: list[Path]) -> "pandas.DataFrame":
             if isinstance(value, int | float) and not isinstance(value, bool)
         )
     return pandas.DataFrame(rows, columns=[*CELL[:3], "metric", "value"])
+
+
+def _read_tokenizers(paths: list[Path], versions: dict[str, list[str]]) -> "pandas.DataFrame":
+    """Numbers of tokenizers that were compared without a model; their versions join the others."""
+    import pandas
+
+    rows: list[dict] = []
+    for path in paths:
+        found = read_json(path)
+        key = {"tokenizer": found["tokenizer"], "language": found["language"]}
+        rows.extend(
+            key | {"metric": name, "value": float(value)}
+            for name, value in found["metrics"].items()
+        )
+        for package, version in found["versions"].items():
+            known = versions.setdefault(package, [])
+            known += [version] if version not in known else []
+    return pandas.DataFrame(rows, columns=["tokenizer", "language", "metric", "value"])
 
 
 def _read_alignment(paths: list[Path]) -> "pandas.DataFrame":

@@ -37,6 +37,8 @@ class Samples:
 # Examples of each language and task, and how many where there are many of those.
 _COUNT, _FEW = 4, 2
 _MANY = 6
+# Kinds of tasks whose predictions are no texts to read.
+_TEXTLESS = ("perplexity", "multiple_choice")
 _LONGEST = 300  # characters of what was asked: an article is recognized by its beginning
 
 
@@ -46,7 +48,8 @@ def samples(study: Study, summary: "pandas.DataFrame") -> list[Samples]:
     Even spacing over the ranks shows the range and does not pick the flattering ones.
     """
     found = []
-    written = {kept.task for kept in study.predictions}
+    tasks = dict.fromkeys(kept.task for kept in study.predictions)
+    written = {task for task in tasks if study.kind(task) not in _TEXTLESS}
     columns = [column for column in quality_columns(study, summary) if column[1] in written]
     count = _COUNT if len(columns) <= _MANY else _FEW
     for language, task, name in columns:
@@ -94,7 +97,7 @@ def _predictions(study: Study, task: str, wanted: dict[str, Any]) -> dict[str, d
     if not fitting:
         return {}
     first = min(fitting, key=lambda kept: (kept.cell["seed"], kept.run))
-    return {row["id"]: row for row in first.rows()}
+    return {row["id"]: row for row in first.rows() if row.get("test") != "english"}
 
 
 def _is(row: dict[str, Any], wanted: dict[str, Any]) -> bool:

@@ -17,12 +17,17 @@ SEEDED = [*CELL, "seed"]
 
 @dataclass(frozen=True)
 class Predictions:
-    """What one cell wrote in one run of a task, on disk: a large study's do not fit in memory."""
+    """What one cell wrote in one run of a task, on disk: a large study's do not fit in memory.
+
+    `metrics` and `details` are those of the run's record.
+    """
 
     cell: dict[str, Any]
     task: str
     run: int
     path: Path
+    metrics: dict[str, float]
+    details: dict[str, Any]
     learned: tuple[Path, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
@@ -37,9 +42,10 @@ class Predictions:
 
 @dataclass(frozen=True)
 class NotScored:
-    """A run of a task on a cell that a learned metric could not score, and why.
+    """A run of a task on a cell that could not be scored, and why.
 
-    `metric` is its name in config/metrics.yaml, `score` what the report calls its score.
+    By a learned metric: `metric` is its name in config/metrics.yaml. By a task whose data is not at
+    hand: `metric` is the task's own name. `score` is what the report calls the score.
     """
 
     cell: dict[str, Any]
@@ -70,6 +76,10 @@ class Study:
         One row per fitted initializer and metric of its alignment: `value`.
     checkpoints
         Rows like those of `scores`, of the checkpoints of cells before the last: `checkpoint`.
+    tokenizers
+        One row per tokenizer that was compared without a model, language and metric: `value`.
+    corpora
+        Language -> the card of its texts.
     predictions
         Of every generation task that kept its outputs.
     examples
@@ -77,13 +87,19 @@ class Study:
     cards
         The cards of trained cells, for versions and settings.
     not_scored
-        What learned metrics could not score.
+        What learned metrics could not score, and tasks without data.
+    planned
+        Languages of cells and the tasks that the study runs on them; empty where that is not known.
     prompts_from
         Speed task -> the kind of task whose prompts it generates from.
     notes
         What the reader must know about files that were missing or could not be read.
     asked
         The item that this part of the study was cut out for.
+    whole
+        The study that this is a part of, if it is one.
+    read
+        What was made of predictions so far: several tables ask for the same.
     """
 
     name: str
@@ -97,15 +113,20 @@ class Study:
     initialization: "pandas.DataFrame"
     alignment: "pandas.DataFrame"
     checkpoints: "pandas.DataFrame"
+    tokenizers: "pandas.DataFrame"
+    corpora: dict[str, dict[str, Any]] = field(default_factory=dict)
     predictions: list[Predictions] = field(default_factory=list)
     examples: dict[tuple, list[dict]] = field(default_factory=dict)
     cards: list[dict] = field(default_factory=list)
     phases: dict[str, list[dict]] = field(default_factory=dict)
     record_versions: dict[str, list[str]] = field(default_factory=dict)
     not_scored: list[NotScored] = field(default_factory=list)
+    planned: frozenset[tuple[str, str]] = frozenset()
     prompts_from: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     asked: Item = field(default_factory=lambda: Item("", ""))
+    whole: "Study | None" = None
+    read: dict[tuple, Any] = field(default_factory=dict)
 
     def order(self, axis: str) -> list[str]:
         """Values of one axis of the grid: those asked for, else as the study lists them."""
@@ -160,6 +181,7 @@ class Study:
         return replace(
             self,
             asked=item,
+            whole=self.whole or self,
             scores=self.scores[_within(self.scores, item)],
             fragmentation=self.fragmentation[_within(self.fragmentation, item)],
             training=self.training[_within(self.training, item)],

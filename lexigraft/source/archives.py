@@ -6,7 +6,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,12 +16,18 @@ from typing import IO
 
 from lexigraft.errors import UserError
 
+# A package of text and quantized weights unpacks to a few times its size; what claims to be more
+# than this is made to fill a disk.
+_FACTOR = 100
+_ALWAYS = 100 << 20  # bytes: so much is unpacked whatever the factor
+
 
 @dataclass(frozen=True)
 class Member:
-    """One file of an archive; `open` reads its content."""
+    """One file of an archive; `open` reads its content, never more than `size` bytes."""
 
     name: str
+    size: int
     is_link: bool
     open: Callable[[], IO[bytes] | None]
 
@@ -33,28 +39,17 @@ def opened(archive: str | Path) -> Iterator[list[Member]]:
     Raises
     ------
     UserError
-        The file is not such an archive, or is damaged.
+        The file is not such an archive, is damaged, or would unpack to far more than it is.
     """
     archive = Path(archive)
     try:
         if archive.suffix == ".whl":
             with zipfile.ZipFile(archive) as wheel:
-                yield [
-                    Member(
-                        info.filename,
-                        stat.S_ISLNK(info.external_attr >> 16),
-                        partial(wheel.open, info),
-                    )
-                    for info in wheel.infolist()
-                    if not info.is_dir()
-                ]
+                yield _bounded(archive, (_of_wheel(wheel, info) for info in wheel.infolist()))
         else:
             with tarfile.open(archive, "r:gz") as tarball:
-                yield [
-                    Member(entry.name, not entry.isfile(), partial(tarball.extractfile, entry))
-                    for entry in tarball.getmembers()
-                    if not entry.isdir()
-                ]
+                # One by one: to see what comes after a member, all of it must be decompressed.
+                yield _bounded(archive, (_of_tarball(tarball, entry) for entry in tarball))
     except (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"package {archive.name}: the file is damaged ({error})") from None
 
@@ -96,6 +91,35 @@ def read_text(files: Sequence[Member], pattern: str) -> str | None:
                 with content:
                     return content.read().decode("utf-8", "replace")
     return None
+
+
+def _of_wheel(wheel: zipfile.ZipFile, info: zipfile.ZipInfo) -> Member | None:
+    if info.is_dir():
+        return None
+    is_link = stat.S_ISLNK(info.external_attr >> 16)
+    return Member(info.filename, info.file_size, is_link, partial(wheel.open, info))
+
+
+def _of_tarball(tarball: tarfile.TarFile, entry: tarfile.TarInfo) -> Member | None:
+    if entry.isdir():
+        return None
+    return Member(entry.name, entry.size, not entry.isfile(), partial(tarball.extractfile, entry))
+
+
+def _bounded(archive: Path, members: Iterable[Member | None]) -> list[Member]:
+    """The members, unless together they are far larger than their archive."""
+    most, total = max(_ALWAYS, _FACTOR * archive.stat().st_size), 0
+    found = []
+    for member in members:
+        if member is not None:
+            found.append(member)
+            total += member.size
+            if total > most:
+                raise UserError(
+                    f"package {archive.name}: refused, it unpacks to more than {most >> 20} MB, "
+                    f"{_FACTOR} times its size"
+                )
+    return found
 
 
 def _safe_path(file: Member, archive: str) -> Path:

@@ -35,8 +35,10 @@ def gguf_to_folder(gguf_file: str | Path, out_folder: str | Path) -> None:
     _check_magic(gguf_file)
     where, name = gguf_file.parent, gguf_file.name
     try:
-        loaded = AutoModelForCausalLM.from_pretrained(where, gguf_file=name, dtype=torch.float32)
-        tokenizer = AutoTokenizer.from_pretrained(where, gguf_file=name)
+        loaded = AutoModelForCausalLM.from_pretrained(
+            where, gguf_file=name, dtype=torch.float32, trust_remote_code=False
+        )
+        tokenizer = AutoTokenizer.from_pretrained(where, gguf_file=name, trust_remote_code=False)
     except (ValueError, KeyError, NotImplementedError, OSError, struct.error) as error:
         reason = str(error).partition("\n")[0]
         raise UserError(
@@ -49,7 +51,7 @@ def gguf_to_folder(gguf_file: str | Path, out_folder: str | Path) -> None:
         del config.quantization_config
     config.eos_token_id = _first(config.eos_token_id, tokenizer.eos_token_id)
     config.pad_token_id = _first(config.pad_token_id, tokenizer.pad_token_id)
-    plain = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    plain = AutoModelForCausalLM.from_config(config, dtype=torch.float32, trust_remote_code=False)
     plain.load_state_dict(loaded.state_dict())
     plain.tie_weights()
     plain.save_pretrained(out_folder)

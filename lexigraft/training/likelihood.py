@@ -7,7 +7,7 @@ models with different vocabularies; perplexities per token do not.
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from lexigraft.source.positions import positions_of
 from lexigraft.training.boundaries import encode
@@ -22,12 +22,16 @@ WINDOW = 2048  # tokens that one forward pass sees of one text
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Total negative log-likelihood of texts, and what it may be divided by."""
+    """Total negative log-likelihood of texts, and what it may be divided by.
+
+    `texts` has that of each text, in their order.
+    """
 
     nats: float
     tokens: int
     bytes: int
     characters: int
+    texts: "tuple[Likelihood, ...]" = ()
 
     @property
     def bits_per_byte(self) -> float:
@@ -44,6 +48,27 @@ def perplexity_of(nats: float, tokens: int) -> float:
     """Per token; infinite where it would overflow."""
     mean = nats / tokens
     return math.exp(mean) if mean < 700 else math.inf
+
+
+def likelihood_of(texts: Sequence[str], nats: Sequence[float], tokens: Sequence[int]) -> Likelihood:
+    """The likelihood of texts from the nats and the scored tokens of each."""
+    return together(
+        [
+            Likelihood(nats=own, tokens=count, bytes=len(text.encode()), characters=len(text))
+            for text, own, count in zip(texts, nats, tokens, strict=True)
+        ]
+    )
+
+
+def together(each: Sequence[Likelihood]) -> Likelihood:
+    """The likelihood of several texts, or of several sets of them, together."""
+    return Likelihood(
+        nats=sum(one.nats for one in each),
+        tokens=sum(one.tokens for one in each),
+        bytes=sum(one.bytes for one in each),
+        characters=sum(one.characters for one in each),
+        texts=tuple(each),
+    )
 
 
 def score_texts(
@@ -76,20 +101,29 @@ def score_texts(
     import torch
 
     size = _context(model)
-    windows = [window for ids in encode(tokenizer, texts) for window in _windows(ids, size)]
+    windows = [
+        _Window(number, ids, known)
+        for number, text in enumerate(encode(tokenizer, texts))
+        for ids, known in _windows(text, size)
+    ]
+    nats, tokens = [0.0] * len(texts), [0] * len(texts)
     was_training = model.training
     model.eval()
-    nats = 0.0
     with torch.no_grad():
-        for batch in by_length(windows, lambda window: len(window[0]), batch_tokens):
-            nats += _score(model, batch)
+        for batch in by_length(windows, lambda window: len(window.ids), batch_tokens):
+            for window, own in zip(batch, _score(model, batch), strict=True):
+                nats[window.text] += own
+                tokens[window.text] += len(window.ids) - window.known
     model.train(was_training)
-    return Likelihood(
-        nats=nats,
-        tokens=sum(len(ids) - known for ids, known in windows),
-        bytes=sum(len(text.encode("utf-8")) for text in texts),
-        characters=sum(map(len, texts)),
-    )
+    return likelihood_of(texts, nats, tokens)
+
+
+class _Window(NamedTuple):
+    """Tokens of one text, of which the first `known` are context and not scored."""
+
+    text: int
+    ids: list[int]
+    known: int
 
 
 def _context(model: "PreTrainedModel") -> int:
@@ -98,7 +132,7 @@ def _context(model: "PreTrainedModel") -> int:
 
 
 def _windows(ids: list[int], size: int) -> Iterator[tuple[list[int], int]]:
-    """Windows of at most `size` tokens, and how many leading tokens of each are not scored."""
+    """A text's windows of at most `size` tokens, and how many leading ones are not scored."""
     done = 1  # the first token is context only
     while done < len(ids):
         begin = 0 if done == 1 else done - size // 2
@@ -127,20 +161,21 @@ def by_length(
         yield batch
 
 
-def _score(model: "PreTrainedModel", batch: list[tuple[list[int], int]]) -> float:
+def _score(model: "PreTrainedModel", batch: list[_Window]) -> list[float]:
+    """The nats of each window."""
     import torch
 
-    from lexigraft.training.chunked import read_out, summed_nats
+    from lexigraft.training.chunked import nats_each, read_out
     from lexigraft.training.data import IGNORED
 
-    shape = (len(batch), max(len(ids) for ids, _ in batch))
+    shape = (len(batch), max(len(window.ids) for window in batch))
     input_ids = torch.zeros(shape, dtype=torch.int64)
     mask = torch.zeros(shape, dtype=torch.int64)
     targets = torch.full(shape, IGNORED, dtype=torch.int64)
-    for row, (ids, known) in enumerate(batch):
+    for row, (_, ids, known) in enumerate(batch):
         input_ids[row, : len(ids)] = torch.tensor(ids)
         mask[row, : len(ids)] = 1
         targets[row, known - 1 : len(ids) - 1] = torch.tensor(ids[known:])
     input_ids, mask, targets = (t.to(model.device) for t in (input_ids, mask, targets))
     inputs = {"input_ids": input_ids, "attention_mask": mask, "use_cache": False}
-    return summed_nats(read_out(model, inputs), targets).item()
+    return nats_each(read_out(model, inputs), targets).cpu().double().sum(dim=1).tolist()

@@ -18,7 +18,7 @@ from lexigraft.training.objectives.interface import Objective
 from lexigraft.training.passes import deal, loader, rounds
 from lexigraft.training.schedule import Schedule, schedules
 from lexigraft.training.settings import Phase, Strategy
-from lexigraft.training.sharding import part, sharded_copy, take_over, whole
+from lexigraft.training.sharding import gathered, part, sharded_copy, take_over, whole
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -160,18 +160,18 @@ class PhaseTrainer(Trainer):
         if not self._takes_part():
             return
         folder = Path(output_dir or self.args.output_dir)
-        trained = [(n, p) for n, p in self.model.model.named_parameters() if p.requires_grad]
-        tensors = {name: whole(parameter).contiguous() for name, parameter in trained}
+        trained = {n: p for n, p in self.model.model.named_parameters() if p.requires_grad}
+        tensors = gathered(trained, keep=self.args.should_save)
         if self.args.should_save:
             folder.mkdir(parents=True, exist_ok=True)
-            save_file(tensors, folder / TRAINED)
+            save_file({n: tensor.contiguous() for n, tensor in tensors.items()}, folder / TRAINED)
 
     def _save_optimizer_and_scheduler(self, output_dir):
         if not self._takes_part():
             return
         state = self.optimizer.state_dict()
         state["state"] = {
-            index: {name: whole(value) for name, value in values.items()}
+            index: gathered(values, keep=self.args.should_save)
             for index, values in state["state"].items()
         }
         if self.args.should_save:

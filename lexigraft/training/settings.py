@@ -102,7 +102,8 @@ class Strategy:
 def read_strategy(settings: Mapping[str, Any]) -> Strategy:
     """Turn one entry of `config/strategies.yaml` into a `Strategy`.
 
-    `learning_rate` and `lora` are given for all phases, and a phase may override them.
+    `learning_rate` and `lora` are given for all phases, and a phase may override them. `resources`
+    is what a job asks a cluster for, and no setting of training.
 
     Raises
     ------
@@ -110,6 +111,7 @@ def read_strategy(settings: Mapping[str, Any]) -> Strategy:
         A key is unknown or missing, or a value is out of its range.
     """
     given = dict(mapping(settings, "strategy"))
+    given.pop("resources", None)
     phases = given.pop("phases", None)
     if not isinstance(phases, list | tuple):
         raise UserError("strategy: 'phases' must be a list; [] trains nothing")

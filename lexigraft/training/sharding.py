@@ -5,7 +5,7 @@ accelerate does so on GPUs only, and what does not run on CPUs would not be test
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -67,6 +67,19 @@ def whole(value: Any) -> Any:
         return value
     value = value.detach()
     return (value.full_tensor() if isinstance(value, DTensor) else value).cpu()
+
+
+def gathered(values: Mapping[str, Any], keep: bool) -> dict[str, Any]:
+    """Every value `whole`; nothing unless `keep`, so that one process alone holds what it stores.
+
+    All processes must call this with the same keys in the same order.
+    """
+    kept = {}
+    for name, value in values.items():
+        value = whole(value)  # takes part for the others too
+        if keep:
+            kept[name] = value
+    return kept
 
 
 def part(value: Any, like: torch.Tensor) -> Any:

@@ -11,7 +11,8 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.special_tokens import follow_special_tokens
 from lexigraft.initialization.tying import untie
-from lexigraft.provenance import sha256_of, write_card
+from lexigraft.integrity import check_folder, fault_of
+from lexigraft.provenance import write_card
 from lexigraft.source.model import load_config, load_model, load_tokenizer, open_source
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ def load_cell(
     folder = Path(folder)
     card = read_card(folder)
     _check_files(folder, card)
+    for name in ("source", "tokenizer"):
+        check_folder(reference(folder, card, name))
     source = open_source(reference(folder, card, "source")).folder
     tokenizer = open_tokenizer(reference(folder, card, "tokenizer"))
     model = load_model(source, dtype or stored_dtype(source))
@@ -237,14 +240,7 @@ def _save_adapter(adapter: "PeftModel", folder: Path) -> None:
 
 
 def _check_files(folder: Path, card: dict[str, Any]) -> None:
+    """Hash every file of a cell: its tensors are read as a whole anyway."""
     for name, described in card["files"].items():
-        file = folder / name
-        if not file.is_file():
-            raise UserError(f"{file}: missing; train the cell again")
-        size = file.stat().st_size
-        if size != described["bytes"]:
-            raise UserError(
-                f"{file}: has {size} bytes instead of {described['bytes']}; train the cell again"
-            )
-        if sha256_of(file) != described["sha256"]:
-            raise UserError(f"{file}: damaged, its SHA-256 is not the card's; train the cell again")
+        if fault := fault_of(folder / name, described):
+            raise UserError(f"{folder / name}: {fault}; train the cell again")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lexigraft.atomic import PARTIAL
 from lexigraft.errors import UserError
 from lexigraft.source.sentencepiece import sentencepiece_to_fast
 from lexigraft.vocabulary.sentencepiece_model import extended_model
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+ALWAYS = {"tokenizer.json", "tokenizer_config.json"}  # what every tokenizer is saved as
 _MODEL = "tokenizer.model"
 
 
@@ -55,7 +57,7 @@ def save_tokenizer(
 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".tokenizer-") as name:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=PARTIAL) as name:
         written = Path(name)
         tokenizer.save_pretrained(written)
         if source_folder is not None and (source_file := Path(source_folder) / _MODEL).is_file():
@@ -64,7 +66,7 @@ def save_tokenizer(
         elif model is not None:
             (written / _MODEL).write_bytes(model)
             _check_trained(tokenizer, written / _MODEL, samples)
-        reloaded = AutoTokenizer.from_pretrained(written)
+        reloaded = AutoTokenizer.from_pretrained(written, trust_remote_code=False)
         for text in samples:
             if reloaded.encode(text) != tokenizer.encode(text):
                 raise UserError(f"{folder}: read back, the tokenizer segments {text!r} differently")

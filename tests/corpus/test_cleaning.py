@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lexigraft.corpus.cleaning import Counts, clean, cleaned, cleaned_pairs
 
+LEFT = {"mojibake", "zawgyi", "csv_quotes", "lost_characters"}
 DROPPED = ("blank", "too_short", "placeholder", "duplicate")
 
 
@@ -107,7 +108,8 @@ def test_cleaning_twice_changes_nothing(lines):
     sentences, _ = clean(lines)
     again, counts = clean(sentences)
     assert again == sentences
-    assert counted(counts).keys() <= {"read", "kept"}
+    # What cleaning only counts unless it is asked to repair it is there again.
+    assert counted(counts).keys() - LEFT <= {"read", "kept"}
 
 
 @given(st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta"]), max_size=20))

@@ -77,6 +77,7 @@ def make_job(tmp_path):
             },
             "cell": {"source": "tiny", "language": "el-kolibri", "vocabulary": "source"},
             "language": "el",
+            "language_name": "Greek",
             "task": kind,
             "run": run,
             "seed": [0, "evaluation", "el-kolibri", kind, run],

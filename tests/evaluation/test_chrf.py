@@ -41,3 +41,12 @@ def test_the_signature_names_order_and_beta():
 def test_nothing_to_score_is_refused():
     with pytest.raises(ValueError, match="0 predictions"):
         chrf([], [])
+
+
+def test_words_and_pairs_of_words_count_in_chrf_plus_plus():
+    # Characters: all six of "ab cd" and its n-grams are right. Words: 2 of 2; pairs: 1 of 1.
+    assert chrf(["ab cd"], ["ab cd"], word_order=2).corpus == pytest.approx(100)
+    plain, words = (chrf(["cd ab"], ["ab cd"], word_order=order) for order in (0, 2))
+    assert words.corpus == sacrebleu.corpus_chrf(["cd ab"], [["ab cd"]], word_order=2).score
+    assert words.corpus != plain.corpus
+    assert "nw:2" in words.signature

@@ -3,7 +3,13 @@ from pathlib import Path
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.prompts import summarization_frame, translation_prompts
+from lexigraft.evaluation.prompts import (
+    into_english_prompts,
+    named_prompts,
+    question_frame,
+    summarization_frame,
+    translation_prompts,
+)
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "config" / "prompts"
 LANGUAGES = ["ar", "de", "el", "hi", "ja", "my", "si", "sw", "te", "th"]
@@ -62,3 +68,29 @@ def test_another_language_is_asked_in_english_for_a_summary_in_it():
     assert after == " Summary:"
     with pytest.raises(UserError, match="language 'xx' has neither"):
         summarization_frame(FOLDER, "xx")
+
+
+def test_translation_into_english_is_asked_for_in_english():
+    prompts = into_english_prompts(FOLDER, "Telugu", ["{source}", "నమస్తే"])
+    assert prompts == [
+        "Translate Telugu to English:\n{source} =",
+        "Translate Telugu to English:\nనమస్తే =",
+    ]
+
+
+def test_names_stand_before_sentence_and_answer():
+    assert named_prompts(FOLDER, "English", "Swahili", ["Good {day}"]) == [
+        "English: Good {day}\nSwahili:"
+    ]
+
+
+def test_a_headline_is_asked_for_in_english_of_every_language():
+    before, after = summarization_frame(FOLDER, "te", "title")
+    assert f"{before}x{after}" == (
+        "Write a headline for the following text in Telugu. Text: x Headline:"
+    )
+
+
+def test_a_question_has_the_labels_of_its_language_or_english_ones():
+    assert question_frame(FOLDER, "de") == ("Kontext: ", "\nFrage: ", "\nAntwort:")
+    assert question_frame(FOLDER, "mr") == ("Context: ", "\nQuestion: ", "\nAnswer:")

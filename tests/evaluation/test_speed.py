@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.tasks.speed import evaluate
+from lexigraft.evaluation.tasks import speed
+from lexigraft.evaluation.tasks.speed import Pass, evaluate
 
 
 @pytest.fixture
@@ -18,10 +19,13 @@ def measured(model, byte_tokenizer, job):
 
 
 def test_every_batch_size_has_its_metrics(measured):
-    units = ("tokens", "characters", "bytes", "steps", "same_text_characters")
-    names = {f"{unit}_per_second_batch_{size}" for unit in units for size in (1, 2)}
-    assert set(measured.metrics) == names | {"steps_per_sentence"}
-    assert all(measured.metrics[name] > 0 for name in names if "text" in name or "steps" in name)
+    units = ("tokens", "characters", "bytes", "steps", "same_text_characters", "same_text_bytes")
+    rates = {f"{unit}_per_second_batch_{size}" for unit in units for size in (1, 2)}
+    others = {
+        f"{name}_batch_{size}" for name in ("first_token_seconds", "spread") for size in (1, 2)
+    }
+    assert set(measured.metrics) == rates | others | {"steps_per_sentence"}
+    assert all(measured.metrics[name] > 0 for name in rates if "text" in name or "steps" in name)
 
 
 def test_rates_are_what_was_generated_over_the_same_seconds(measured):
@@ -40,6 +44,24 @@ def test_rates_are_what_was_generated_over_the_same_seconds(measured):
             assert rate == pytest.approx(count / seconds)
 
 
+def test_repeats_are_told_apart_by_median_and_spread(model, byte_tokenizer, job, monkeypatch):
+    """Three passes over four prompts, of 4, 8 and 5 seconds; a tenth of each reads the prompts."""
+    seconds = iter([1.0, 4.0, 8.0, 5.0])  # the first warms up
+
+    def timed(model, tokenizer, prompts, size, new_tokens):
+        took = next(seconds)
+        return Pass(took / 10, took * 9 / 10, ["ab"] * len(prompts))
+
+    monkeypatch.setattr(speed, "_timed", timed)
+    job["settings"]["batch_sizes"] = [2]
+    metrics = evaluate(model, byte_tokenizer(), job).metrics
+    assert metrics["tokens_per_second_batch_2"] == 4 * 5 / 5
+    assert metrics["characters_per_second_batch_2"] == 4 * 2 / 5
+    assert metrics["spread_batch_2"] == pytest.approx((8 - 4) / 5)
+    assert metrics["first_token_seconds_batch_2"] == pytest.approx(0.5 / 2)
+    assert metrics["steps_per_second_batch_2"] == pytest.approx(2 * 4 / 4.5)
+
+
 def test_the_same_text_costs_its_decoding_steps(measured, job):
     corpus = Path(job["inputs"]["corpus"])
     lines = (corpus / "heldout.txt").read_text("utf-8").splitlines()
@@ -50,6 +72,8 @@ def test_the_same_text_costs_its_decoding_steps(measured, job):
         expected = characters / (tokens / size * step)
         rate = measured.metrics[f"same_text_characters_per_second_batch_{size}"]
         assert rate == pytest.approx(expected)
+        in_bytes = measured.metrics[f"same_text_bytes_per_second_batch_{size}"]
+        assert in_bytes / rate == pytest.approx(tokens / characters)  # a token is a byte here
 
 
 def test_a_vocabulary_with_fewer_steps_for_the_text_wins_at_equal_speed(
@@ -94,7 +118,6 @@ def test_the_conditions_are_recorded(measured):
     timing = details["batch_2"]
     assert len(timing["seconds"]) == len(timing["seconds_reading_prompts"]) == 3
     assert timing["steps"] == 2 * 4
-    assert timing["spread"] >= 0
     json.dumps(details, allow_nan=False)
 
 

@@ -86,6 +86,7 @@ def test_a_model_with_few_positions_gets_shorter_prompts(model, byte_tokenizer, 
 def test_new_tokens_are_counted(model, byte_tokenizer, job, writing):
     vocabulary = Path(job["inputs"]["cell"]).parent / "tokenizer" / "vocabulary.json"
     tokenizer = byte_tokenizer(("Î", "½"))  # ν, the one new token
+    model.resize_token_embeddings(len(tokenizer))
     vocabulary.write_text(json.dumps({"new_tokens": [{"id": 257}]}))
     writing("νο", tokenizer)
     metrics = evaluate(model, tokenizer, job).metrics
@@ -138,6 +139,7 @@ def test_pieces_of_a_tokenizer_can_be_compared_instead(model, byte_tokenizer, ma
     ("settings", "message"),
     [
         ({"select": "longest"}, "select 'longest' is neither random nor shortest"),
+        ({"form": "poem"}, "form 'poem' is neither summary nor title"),
         ({"rouge_tokenizer": "no/such/folder/here"}, "rouge_tokenizer: 'no/such/folder/here'"),
         ({"max_prompt_tokens": 5}, "no room for an article"),
     ],
@@ -154,3 +156,34 @@ def test_a_corpus_without_articles_is_named(model, byte_tokenizer, job):
     (Path(job["inputs"]["corpus"]) / "tasks" / "summarization.jsonl").write_text("")
     with pytest.raises(UserError, match=r"summarization\.jsonl: no articles"):
         evaluate(model, byte_tokenizer(), job)
+
+
+def test_a_title_is_asked_for_in_english(model, byte_tokenizer, make_job):
+    job = make_job("summarization", form="title", max_new_tokens=2)
+    details = evaluate(model, byte_tokenizer(), job).details
+    assert details["around_article"] == (
+        "Write a headline for the following text in Greek. Text: ", " Headline:"
+    )  # fmt: skip
+
+
+def test_examples_stand_before_every_article_that_leaves_them_room(model, byte_tokenizer, make_job):
+    job = make_job("summarization", shots=1, max_new_tokens=2, max_prompt_tokens=385)
+    details = evaluate(model, byte_tokenizer(), job).details
+    rows = predictions(job)
+    [example] = details["examples"]
+    before, after = details["around_article"]
+    assert example["text"].startswith(before)
+    assert example["id"] not in {row["id"] for row in rows}
+    assert len(rows) == 3
+    for row in rows:
+        prompt = f"{example['text'] if row['shots'] else ''}{before}{row['source']}{after}"
+        assert row["prompt_tokens"] == len(prompt.encode()) <= 385
+    assert {row["id"]: row["shots"] for row in rows} == {"a0": 0, "a2": 1, "a3": 1}
+
+
+def test_articles_of_the_task_s_own_are_summarized(model, byte_tokenizer, job, tmp_path):
+    row = {"id": "0001", "source": "Χιόνισε.", "reference": "χιόνι"}
+    (tmp_path / "asked.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
+    job["inputs"]["asked"] = {"tests": {"el-kolibri": str(tmp_path)}}
+    evaluate(model, byte_tokenizer(), job)
+    assert [found["source"] for found in predictions(job)] == ["Χιόνισε."]

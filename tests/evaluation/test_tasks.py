@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,24 @@ DIFFERENT = {
     "speed-summarization": {"prompts_from": "summarization"},
     "translation-alma": {"prompt": "alma"},
     "translation-alma-into-english": {"prompt": "alma", "into_english": True},
+    "translation-into-english": {"into_english": True},
+    "translation-ntrex-into-english": {"into_english": True},
+    "translation-5-shot": (
+        five := {"prompt": "names", "samples": None, "max_new_tokens": 256, "beams": 5}
+    ),
+    "translation-5-shot-into-english": five | {"into_english": True},
+    "translation-4-shot": {"prompt": "names", "samples": None},
+    "translation-4-shot-into-english": {"prompt": "names", "samples": None, "into_english": True},
     "summarization-as-published": {"select": "shortest", "rouge_tokenizer": "google/mt5-base"},
+    "titles-4-shot": {"form": "title"},
+    "mlqa": {"shots": 3},
+    "mlqa-english-text": {"shots": 3, "answers_in": "en"},
+    "mlqa-english-question": {"shots": 3},
+    "xquad": {"shots": 3, "normalization": "squad"},
+    "indicqa": {"shots": 3, "normalization": "squad"},
+    "questions-4-shot": {"normalization": "squad"},
+    "squad-answers": {"shots": 3, "normalization": "squad"},
+    "arc-0-shot": {"metric": "acc_norm"},
 }
 
 
@@ -32,11 +50,13 @@ def test_every_kind_has_its_file_and_a_function():
 def test_the_registered_tasks_have_all_settings_of_their_kind_and_say_where_they_differ(name):
     from importlib import import_module
 
-    # Where examples come from is no setting of a kind.
-    given = TASKS[name].items()
-    settings = {key: value for key, value in given if key not in ("kind", "examples")}
+    # Where examples come from is no setting of a kind; how many are shown is in a name.
+    given, sources = TASKS[name].items(), ("kind", "examples", "harness", "data")
+    settings = {key: value for key, value in given if key not in sources}
+    shown = re.search(r"-(\d)-shot", name)
+    named = {"shots": int(shown[1])} if shown else {}
     module = import_module(f"lexigraft.evaluation.tasks.{TASKS[name]['kind']}")
-    assert settings == vars(module.Settings()) | DIFFERENT.get(name, {})
+    assert settings == vars(module.Settings()) | named | DIFFERENT.get(name, {})
 
 
 def test_an_unknown_kind_names_the_known_ones():

@@ -126,7 +126,76 @@ def test_cells_are_asked_as_alma_trains_them_in_both_directions(model, byte_toke
     assert (asked[True]["source"], asked[True]["reference"]) == ("ναι", "yes")
 
 
-@pytest.mark.parametrize("settings", [{"prompt": "chat"}, {"into_english": True}])
-def test_a_prompt_that_is_not_there_is_refused(model, byte_tokenizer, make_job, settings):
-    with pytest.raises(UserError, match="it must be instruction or alma"):
-        evaluate(model, byte_tokenizer(), make_job("translation", **settings))
+def test_a_prompt_that_is_not_there_is_refused(model, byte_tokenizer, make_job):
+    with pytest.raises(UserError, match="it must be instruction, names or alma"):
+        evaluate(model, byte_tokenizer(), make_job("translation", prompt="chat"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "prompt"),
+    [
+        ({"into_english": True}, "Translate Greek to English:\nναι ="),
+        ({"prompt": "names"}, "English: yes\nGreek:"),
+        ({"prompt": "names", "into_english": True}, "Greek: ναι\nEnglish:"),
+    ],
+)
+def test_every_prompt_asks_in_both_directions(model, byte_tokenizer, make_job, settings, prompt):
+    job = make_job("translation", max_new_tokens=2, **settings)
+    evaluate(model, byte_tokenizer(), job)
+    row = predictions(job)[2]
+    assert (row["prompt"], row["id"]) == (prompt, "s2")
+    assert {row["source"], row["reference"]} == {"yes", "ναι"}
+
+
+def test_words_are_scored_too_with_their_signatures(model, byte_tokenizer, job):
+    measured = evaluate(model, byte_tokenizer(), job)
+    rows = predictions(job)
+    outputs, references = [r["output"] for r in rows], [r["reference"] for r in rows]
+    words = sacrebleu.corpus_chrf(outputs, [references], word_order=2)
+    assert measured.metrics["chrf_plus_plus"] == words.score
+    assert measured.metrics["bleu"] == sacrebleu.corpus_bleu(outputs, [references]).score
+    assert "nw:2" in measured.details["chrf_plus_plus_signature"]
+    assert "nw:0" in measured.details["signature"]
+    assert "tok:13a" in measured.details["bleu_signature"]
+
+
+def test_words_are_those_of_the_language_that_is_written(model, byte_tokenizer, make_job):
+    for settings, tokens in (({}, "tok:char"), ({"into_english": True}, "tok:13a")):
+        job = make_job("translation", prompt="names", max_new_tokens=2, **settings)
+        details = evaluate(model, byte_tokenizer(), job | {"language": "my"}).details
+        assert tokens in details["bleu_signature"]
+
+
+def test_examples_stand_before_every_sentence_and_are_not_tested(model, byte_tokenizer, make_job):
+    job = make_job("translation", prompt="names", shots=2, max_new_tokens=2)
+    details = evaluate(model, byte_tokenizer(), job).details
+    rows = predictions(job)
+    pairs = {"s0": ("one", "ένα"), "s1": ("good morning world", "καλημέρα κόσμε"),
+             "s2": ("yes", "ναι"), "s3": ("a b", "γ")}  # fmt: skip
+    examples = details["examples"]
+    assert {one["id"] for one in examples} | {row["id"] for row in rows} == set(pairs)
+    assert len(rows) == len(examples) == 2
+    for one in examples:
+        english, greek = pairs[one["id"]]
+        assert one["text"] == f"English: {english}\nGreek: {greek}\n\n"
+    before = "".join(one["text"] for one in examples)
+    for row in rows:
+        assert row["prompt"] == f"English: {row['source']}\nGreek:"
+        assert row["prompt_tokens"] == len((before + row["prompt"]).encode())
+
+
+def test_a_set_of_the_task_s_own_is_translated(model, byte_tokenizer, make_job, tmp_path):
+    for name, pairs in (("tests", [("three", "τρία")]), ("shots", [("six", "έξι")])):
+        rows = [{"id": "0001", "source": en, "target": el} for en, el in pairs]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "asked.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in rows), "utf-8"
+        )
+    job = make_job("translation", prompt="names", into_english=True, shots=1, max_new_tokens=2)
+    job["inputs"]["asked"] = {
+        name: {"el-kolibri": str(tmp_path / name)} for name in ("tests", "shots")
+    }
+    details = evaluate(model, byte_tokenizer(), job).details
+    [row] = predictions(job)
+    assert (row["source"], row["reference"]) == ("τρία", "three")
+    assert details["examples"] == [{"id": "0001", "text": "Greek: έξι\nEnglish: six\n\n"}]

@@ -38,6 +38,19 @@ def test_every_token_is_predicted_once_from_its_window(window, batch_tokens, mod
     assert score.perplexity == pytest.approx(math.exp(nats / tokens), rel=1e-4)
 
 
+@pytest.mark.parametrize("window", [2, 7, 16])
+def test_each_text_has_the_nats_of_its_own_tokens(window, model, byte_tokenizer):
+    tokenizer = byte_tokenizer()
+    score = score_windows(model, tokenizer, TEXTS, window=window, batch_tokens=50)
+    before = 0.0
+    for number, own in enumerate(score.texts, 1):
+        # A text's own tokens are what it adds to those of the texts before it.
+        nats, _ = brute_force(model, tokenizer, TEXTS[:number], window)
+        assert own.nats == pytest.approx(nats - before, rel=1e-4)
+        assert own.tokens == own.bytes == len(TEXTS[number - 1].encode())
+        before = nats
+
+
 def test_one_text_in_one_window_is_the_text_by_itself(model, byte_tokenizer):
     tokenizer = byte_tokenizer()
     alone = score_texts(model, tokenizer, TEXTS[:1])

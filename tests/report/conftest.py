@@ -44,7 +44,8 @@ class MadeStudy:
         self.folder = folder
         self.inputs = {
             "records": [], "fragmentation": [], "training": [], "initialization": [],
-            "alignment": [], "checkpoints": [], "languages": LANGUAGES, "fonts": None,
+            "alignment": [], "checkpoints": [], "tokenizers": [], "corpora": [],
+            "languages": LANGUAGES, "fonts": None,
         }  # fmt: skip
         self.settings = {
             "study": "made", "title": "A made study", "items": [],
@@ -172,16 +173,43 @@ class MadeStudy:
         write(place / "record.json", {**axes, "fit": fit, "metrics": metrics})
         self.inputs["alignment"].append(str(place / "record.json"))
 
+    def tokenizer(self, name, language, length, parity=None):
+        """The record of a tokenizer without a model; without `parity` there are no translations."""
+        metrics = {
+            "tokens_per_sentence": length, "fertility": length / 8, "bytes_per_token": 2.0,
+            "unknown_tokens": 0.0, "size": 32000, "unused_tokens": 0.9, "unreachable_tokens": 0.01,
+        }  # fmt: skip
+        if parity:
+            metrics |= {"english_parity": parity, "english_tokens_per_sentence": length / parity}
+        place = self.folder / "fragmentation" / name / language / "record.json"
+        axes = {"tokenizer": name, "language": language}
+        write(place, {**axes, "metrics": metrics, "versions": {"tokenizers": "0.23.3"}})
+        self.inputs["tokenizers"].append(str(place))
+
+    def corpus(self, language, contamination, repair=(), **damage):
+        """The card of a language's texts; `damage` is of its parallel text, by count."""
+        counts = dict.fromkeys(("blank", "not_nfc", "mojibake", "zawgyi", "csv_quotes"), 0)
+        counts |= {"read": 1200, "kept": 1100, "duplicate": 100, "byte_order_mark": 1}
+        place = self.folder / "corpus" / language / "card.json"
+        write(place, {
+            "cleaning": {"text": counts, "parallel": counts | damage},
+            "contamination": contamination,
+            "kept_out_of_training": {"like_translation_test": 2, "like_heldout": 1},
+            "job": {"settings": {"repair": list(repair)}},
+        })  # fmt: skip
+        self.inputs["corpora"].append(str(place))
+
     def measured(self, cell, bits, chrf, speed_up, tasks=("perplexity", "translation", "speed")):
         """Records of all tasks of one cell."""
         language, new = cell[1], cell[3] != "none"
         draw = random.Random(repr(cell))
         if "perplexity" in tasks:
+            english = 1.01 + 0.02 * draw.random()
             self.record(cell, "perplexity", "perplexity", {
                 "bits_per_byte": bits, "perplexity": 2 ** (bits * (6 if new else 1.2)),
-                "nats_per_token": bits, "english_bits_per_byte": 1.01 + 0.02 * draw.random(),
+                "nats_per_token": bits, "english_bits_per_byte": english,
                 "english_perplexity": 21.0, "tokens": 7100, "bytes": 25000,
-            })  # fmt: skip
+            }, predictions=sentences(cell, heldout=bits, english=english))  # fmt: skip
         if "translation" in tasks:
             rows = [
                 {"id": f"{i}", "prompt": f"Translate: {text} =",
@@ -209,6 +237,17 @@ class MadeStudy:
         return " ".join(draw.choice(WORDS[language]) for _ in range(5))
 
 
+def sentences(cell, **levels):
+    """Sentences of each test whose bits per byte are about its level, and together just that."""
+    draw, rows = random.Random(f"{cell} sentences"), []
+    for test, level in levels.items():
+        noise = [draw.gauss(0, 0.02) for _ in range(20)]
+        rows += [{"id": f"{test}-{at}", "test": test, "tokens": 355, "bytes": 1250,
+                  "nats": level * (1 + own - sum(noise) / 20) * 1250 * math.log(2)}
+                 for at, own in enumerate(noise)]  # fmt: skip
+    return rows
+
+
 def write(path, value):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
@@ -219,6 +258,10 @@ def full_study(folder: Path) -> MadeStudy:
     made = MadeStudy(folder)
     for place, language in enumerate(LANGUAGES):
         made.vocabulary(language, before=253.0 - 120 * place, after=71.0 - 18 * place)
+        for name, length in (("small", 253.0), ("large", 90.0)):
+            made.tokenizer(name, language, length - 60 * place, parity=length / 20)
+        tests = {"texts": 100, "found": place, "mostly_found": 0, "training_sentences": place}
+        made.corpus(language, {"translation": tests}, zawgyi=3 * place)
         cell = ("tiny", language, "source", "none", "none", 0)
         made.measured(cell, 1.62 + 0.3 * place, 4.1, 1.0)
         for seed in (0, 1):
@@ -273,11 +316,12 @@ def made_study(tmp_path):
 def built(tmp_path_factory, noto):
     """The report of the full study: `(folder, summary, study)`, built once."""
     from lexigraft.report.build import FIGURES, TABLES, build_report
+    from lexigraft.report.items import PAGES
 
     folder = tmp_path_factory.mktemp("full")
     made = full_study(folder)
     made.inputs["fonts"] = str(noto)
-    made.settings["items"] = [*TABLES, *FIGURES]
+    made.settings["items"] = [*PAGES, *TABLES, *FIGURES]
     out = folder / "report"
     result = build_report(made.settings, made.inputs, {"folder": str(out)})
     return out, result, made

@@ -2,6 +2,8 @@
 
 import random
 
+from sacrebleu import corpus_chrf
+
 from tests.report.conftest import MadeStudy, write
 
 LANGUAGES = {"ar": "Arabic", "my": "Burmese", "de": "German", "el": "Greek", "hi": "Hindi",
@@ -100,13 +102,17 @@ def _measured(made, cell, runs, samples):
     for run in range(runs):
         rows = [_output(random.Random(f"{language} {run} {i}"), draw, worth, run * samples + i)
                 for i in range(samples)] if keeps else None  # fmt: skip
-        made.record(cell, "translation", "translation", {"chrf": 12 * worth + draw.random(),
-                    **share}, run, rows)  # fmt: skip
+        chrf, rouge = 12 * worth + draw.random(), 24 * worth + draw.random()
+        if rows:
+            pairs = [[row[key] for row in rows] for key in ("output", "reference")]
+            chrf = corpus_chrf(pairs[0], [pairs[1]]).score
+            rouge = sum(row["rouge_l"] for row in rows) / samples
+        made.record(cell, "translation", "translation", {"chrf": chrf, **share}, run, rows)
         made.record(
             cell,
             "summarization",
             "summarization",
-            {"rouge_l": 24 * worth + draw.random(), **share},
+            {"rouge_l": rouge, **share},
             run,
             rows,
         )

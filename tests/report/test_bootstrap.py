@@ -8,8 +8,19 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import CHRF
 
-from lexigraft.report.bootstrap import compare, observed, resample, resampled_scores
-from lexigraft.report.example_scores import chrf_score, chrf_statistics, mean_score
+from lexigraft.report import bootstrap
+from lexigraft.report.bootstrap import (
+    Spread,
+    corrected,
+    draws,
+    effect_size,
+    over_seeds,
+    resample,
+    run_scores,
+    seed_noise,
+    seed_spread,
+)
+from lexigraft.report.statistics import chrf_score, chrf_statistics, mean_score
 
 WORDS = ["లక్ష్మి", "తెలుగు", "γλώσσα", "a", "of the", "ไทย", "x y z", ""]
 
@@ -27,23 +38,18 @@ def generator():
     return np.random.default_rng(0)
 
 
-def test_statistics_are_those_of_sacrebleu():
-    outputs, references = texts(1, 200), texts(2, 200)
-    ours = [chrf_statistics(*pair) for pair in zip(outputs, references, strict=True)]
-    assert ours == CHRF()._extract_corpus_statistics(outputs, [references])
+def scores(system, counts, score):
+    """On all examples, then in each resample."""
+    return run_scores(system, np.vstack([np.ones(counts.shape[1]), counts]), score)
 
 
-def test_chrf_is_that_of_sacrebleu_for_a_corpus_and_for_each_sentence():
-    outputs, references = texts(3, 100), texts(4, 100)
-    rows = np.array([chrf_statistics(*pair) for pair in zip(outputs, references, strict=True)])
-    metric = CHRF()
-    assert chrf_score(rows.sum(0)) == pytest.approx(
-        metric.corpus_score(outputs, [references]).score
-    )
-    sentences = [
-        metric.sentence_score(a, [b]).score for a, b in zip(outputs, references, strict=True)
-    ]
-    assert chrf_score(rows) == pytest.approx(sentences)
+def compare(first, second, counts, score, noise=0.0):
+    return bootstrap.compare(*(scores(one, counts, score) for one in (first, second)), noise)
+
+
+def observed(system, score):
+    counts = np.ones((1, len(next(iter(system.values())))))
+    return float(over_seeds(run_scores(system, counts, score))[0])
 
 
 def test_a_resample_draws_as_many_examples_as_there_are():
@@ -74,7 +80,8 @@ def test_scores_of_resamples_are_those_of_sacrebleus_bootstrap():
     drawn = np.random.default_rng(12345).choice(30, size=(20, 30), replace=True)
     theirs = [metric._compute_score_from_stats(statistics[row].sum(0)).score for row in drawn]
     counts = np.array([np.bincount(row, minlength=30) for row in drawn], dtype=float)
-    assert resampled_scores({(0, 0): statistics}, counts, chrf_score) == pytest.approx(theirs)
+    ours = over_seeds(run_scores({(0, 0): statistics}, counts, chrf_score))
+    assert ours == pytest.approx(theirs)
 
 
 @pytest.mark.parametrize(("kept", "differs"), [(0.9, True), (0.0, False)])
@@ -145,10 +152,94 @@ def test_seeds_are_averaged_after_runs():
 def test_a_run_of_which_nothing_was_drawn_is_left_out_of_a_resample():
     system = {(0, 0): np.array([[4.0, 1], [0, 0]]), (0, 1): np.array([[0.0, 0], [8, 1]])}
     counts = np.array([[1.0, 1], [2, 0], [0, 2]])
-    assert resampled_scores(system, counts, mean_score).tolist() == [6, 4, 8]
+    assert over_seeds(run_scores(system, counts, mean_score)).tolist() == [6, 4, 8]
 
 
 def test_a_run_that_only_one_model_has_does_not_count():
     first = {(0, 0): means(1, 2, 3), (0, 1): means(90, 90, 90)}
     second = {(0, 0): means(1, 2, 3)}
     assert compare(first, second, resample(3, 50, generator()), mean_score).value == 0
+
+
+def test_resamples_in_parts_are_all_of_them(monkeypatch):
+    monkeypatch.setattr(bootstrap, "_CHUNK", 50)
+    parts = list(draws(9, 23, generator()))
+    assert [len(part) for part in parts] == [1, 5, 5, 5, 5, 3]
+    assert (parts[0] == 1).all()
+    assert (np.vstack(parts).sum(axis=1) == 9).all()
+
+
+def test_the_spread_over_seeds_is_pooled_over_models():
+    # By hand: squared distances from 2 are 1 and 1, from 30 are 100, 0 and 100; one seed has none.
+    found = seed_spread([[1, 3], [20, 30, 40], [7]])
+    assert (found.freedom, found.deviation) == (3, pytest.approx((202 / 3) ** 0.5))
+    assert seed_spread([[7], [8]]) == Spread(0.0, 0)
+
+
+def test_the_noise_of_seeds_is_students_t():
+    from scipy.stats import kstest, t
+
+    drawn = seed_noise(Spread(3.0, 4), [2, 3], 20_000, generator())
+    scale = 3 * (1 / 2 + 1 / 3) ** 0.5
+    assert kstest(drawn / scale, t(4).cdf).pvalue > 0.01
+    assert not seed_noise(Spread(0.0, 0), [1, 1], 5, generator()).any()
+
+
+def test_models_that_differ_by_their_seeds_alone_are_seldom_told_apart():
+    """Twelve models, two seeds each, of one kind: what another seed changes is larger than what
+    other examples would."""
+    draw, told, pairs = generator(), 0, 0
+    for _ in range(25):
+        systems = [{(seed, 0): means(*draw.normal(draw.normal(0, 1), 0.5, 40)) for seed in (0, 1)}
+                   for _ in range(12)]  # fmt: skip
+        counts = resample(40, 200, draw)
+        found = [scores(system, counts, mean_score) for system in systems]
+        spread = seed_spread([float(own[0]) for own in one.values()] for one in found)
+        for first, second in itertools.pairwise(found):
+            noise = seed_noise(spread, [2, 2], 200, draw)
+            told += bootstrap.compare(first, second, noise).p < 0.05
+            pairs += 1
+    assert told / pairs < 0.09
+    without = sum(
+        bootstrap.compare(*pair).p < 0.05 for pair in itertools.pairwise(found)
+    )  # examples alone take every one of these models for better or worse
+    assert without > 6
+
+
+def test_a_real_difference_between_seeds_is_found():
+    draw = generator()
+    better, worse = ({(seed, 0): means(*draw.normal(mean + 0.1 * seed, 1, 200)) for seed in (0, 1)}
+                     for mean in (3, 0))  # fmt: skip
+    counts = resample(200, 1000, draw)
+    pair = [scores(one, counts, mean_score) for one in (better, worse)]
+    noise = seed_noise(Spread(0.1, 6), [2, 2], 1000, draw)
+    found = bootstrap.compare(*pair, noise)
+    assert found.p < 0.01
+    assert found.low < found.value < found.high
+
+
+def test_an_effect_size_is_the_mean_difference_over_its_deviation():
+    first, second = {(0, 0): np.array([5.0, 1, 8, 3])}, {(0, 0): np.array([3.0, 2, 4, 3])}
+    # Differences 2, -1, 4, 0: mean 5/4, squared distances from it 9/16 + 81/16 + 121/16 + 25/16.
+    assert effect_size(first, second) == pytest.approx(1.25 / (236 / 16 / 3) ** 0.5)
+    assert effect_size(second, first) == -effect_size(first, second)
+
+
+def test_an_effect_size_needs_a_spread():
+    same = {(0, 0): np.array([1.0, 2, 3])}
+    assert np.isnan(effect_size(same, same))
+    assert np.isnan(effect_size({(0, 0): same[0, 0] + 1}, same))
+
+
+def test_an_effect_size_is_of_examples_over_all_runs_that_drew_them():
+    missing = np.nan
+    first = {(0, 0): np.array([1.0, 4.0, missing]), (0, 1): np.array([3.0, missing, missing])}
+    second = {(0, 0): np.array([0.0, 0.0, missing]), (0, 1): np.array([0.0, missing, missing])}
+    # Of the first example 2, of the second 4, of the third nothing.
+    assert effect_size(first, second) == pytest.approx(3 / 2**0.5)
+
+
+def test_corrected_probabilities_are_worked_out_by_hand():
+    # Benjamini and Hochberg: the i-th smallest times n / i, and no larger than a later one's.
+    assert corrected([0.04, 0.01, 0.03, 0.5]) == pytest.approx([0.16 / 3, 0.04, 0.16 / 3, 0.5])
+    assert corrected([]) == []

@@ -8,7 +8,7 @@ import yaml
 
 from lexigraft.errors import UserError
 from lexigraft.report import build
-from lexigraft.report.items import DEFAULT, FIGURES, TABLES, Item, check_items, read_items
+from lexigraft.report.items import DEFAULT, FIGURES, PAGES, TABLES, Item, check_items, read_items
 from lexigraft.report.records import read_study
 from lexigraft.report.tables.models import Model, models
 from workflow.grid import Study
@@ -16,13 +16,14 @@ from workflow.grid import Study
 REPOSITORY = Path(__file__).resolve().parents[2]
 BLOCK = {"sources": ["m"], "languages": ["te", "el"], "vocabularies": ["source", "big"],
          "initializers": ["none", "align"], "strategies": ["none", "full"]}  # fmt: skip
+FRAGMENTATION = {"tokenizers": ["small", "large"], "languages": ["te", "my"]}
 
 
 def test_every_kind_has_a_module_and_a_caption():
     assert list(build.TABLES) == list(TABLES)
     assert list(build.FIGURES) == list(FIGURES)
     captions = {path.stem for path in (REPOSITORY / "workflow/report").glob("*.rst")}
-    assert captions == {*TABLES, *FIGURES, "report", "workflow"}
+    assert captions == {*PAGES, *TABLES, *FIGURES, "report", "workflow"}
 
 
 def test_the_schemas_default_is_the_reports():
@@ -73,12 +74,13 @@ def test_what_cannot_be_is_the_users_error(items, message):
 def test_a_name_that_the_study_does_not_have_is_the_users_error(item, message):
     items = read_items([{"item": "results", **item}])
     with pytest.raises(UserError, match=re.escape(f"report.items[0]{message}")):
-        check_items(items, [BLOCK], {"translation": {}})
+        check_items(items, [BLOCK], {"translation": {}}, FRAGMENTATION)
 
 
 def test_the_grid_knows_the_files_of_every_item():
-    items = ["results", {"item": "results", "name": "table-5"}, "fertility"]
+    items = ["recommendation", "results", {"item": "results", "name": "table-5"}, "fertility"]
     study = Study({"study": "s", "results": "r", "cells": [], "report": {"items": items}})
+    assert [item.name for item in study.report_items("pages")] == ["recommendation"]
     assert [item.name for item in study.report_items("tables")] == ["results", "table-5"]
     assert [item.name for item in study.report_items("figures")] == ["fertility"]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.report.formats import as_html, escape_latex, latex, markdown
+from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
 from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import (
@@ -130,6 +131,33 @@ def test_speed_up_is_that_of_characters_on_the_same_text(made_study):
     assert (tokens.text, characters.text, speed_up.text) == ("18.0", "20.0", "2.50×")
 
 
+def test_every_column_of_speed_can_be_asked_for(made_study):
+    made_study.settings["reference"] = {"strategy": FULL}
+    cell = ("m", "te-made", "big", "align", FULL, 0)
+    for made, better in ((SOURCE, 1), (cell, 2)):
+        metrics = {"steps_per_sentence": 90.0 / better, "spread_batch_1": 0.04 / better}
+        for batch in (1, 16):
+            metrics |= {
+                f"tokens_per_second_batch_{batch}": 20.0 * batch,
+                f"same_text_characters_per_second_batch_{batch}": 8.0 * batch * better,
+                f"same_text_bytes_per_second_batch_{batch}": 24.0 * batch * better,
+                f"bytes_per_second_batch_{batch}": 3.0,
+                f"first_token_seconds_batch_{batch}": 0.25 * batch / better,
+            }
+        made_study.record(made, "speed", "speed", metrics)
+    columns = ["steps_per_sentence", "bytes_per_second", "first_token_seconds", "speed_up"]
+    (asked,) = read_items([{"item": "speed", "metrics": columns}])
+    study = read_study(made_study.settings, made_study.inputs).part(asked)
+    table = speed.build(study, summarize(study.scores))
+    assert [label for _, label in table.columns] == [
+        "steps/sentence", "bytes/s", "first token, s", "speed-up",
+        "bytes/s", "first token, s", "speed-up",
+    ]  # fmt: skip
+    texts = [cell.text for cell in cells(table)["Align"]]
+    assert texts == ["45.0", "48.0", "0.125", "2.00×", "768.0", "2.000", "2.00×"]
+    assert any("3 % apart as a rule, 4 % at most" in note for note in table.notes)
+
+
 def test_speed_falls_back_to_the_characters_that_were_written(made_study):
     made_study.settings["reference"] = {"strategy": FULL}
     cell = ("m", "te-made", "big", "align", FULL, 0)
@@ -237,6 +265,18 @@ def test_latex_rows_have_as_many_cells_as_columns():
     assert r"a\_b" in body
     assert r"\cellcolor[HTML]{" in body
     assert text.count("{") == text.count("}")
+
+
+def test_stars_are_stars_in_every_format():
+    import pandas
+
+    cell = Cell("1.0", mark="▲", stars="**", rank=1)
+    table = Table("t", "T", ("model",), (("", "a"),), (Row(("x",), (cell,)),), pandas.DataFrame(),
+                  ("* p < 0.05",))  # fmt: skip
+    assert r"| x | **1.0 ▲\*\*** |" in markdown(table)
+    assert r"- \* p < 0.05" in markdown(table)
+    assert "<b>1.0</b><i>▲**</i>" in as_html(table)
+    assert r"{\tiny$\bigtriangleup$**}" in latex(table)
 
 
 def test_markdown_cells_cannot_break_the_row():

@@ -1,7 +1,9 @@
 """Unpacking chosen members of wheels and npm packages, and refusing what leads outside."""
 
+import gzip
 import io
 import stat
+import struct
 import tarfile
 import zipfile
 
@@ -15,7 +17,7 @@ OUTSIDE = ["../outside", "/etc/outside", "toy/../../outside", "C:/x", "a\\b"]
 
 def write_zip(folder, members):
     file = folder / "toy.whl"
-    with zipfile.ZipFile(file, "w") as archive:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
     return file
@@ -26,8 +28,9 @@ def write_tar(folder, members, kind=tarfile.REGTYPE):
     with tarfile.open(file, "w:gz") as archive:
         for name, content in members.items():
             info = tarfile.TarInfo(name)
-            info.type, info.linkname = kind, content
-            info.size = len(content) if kind == tarfile.REGTYPE else 0
+            is_file = kind == tarfile.REGTYPE
+            info.type, info.linkname = kind, "" if is_file else content
+            info.size = len(content) if is_file else 0
             archive.addfile(info, io.BytesIO(content.encode()))
     return file
 
@@ -87,6 +90,42 @@ def test_a_tarball_cut_short_is_named(tmp_path):
     archive.write_bytes(archive.read_bytes()[:-50])
     with pytest.raises(UserError, match="damaged"):
         unpack(archive, ["toy/*"], tmp_path / "out")
+
+
+ZEROS = "0" * (60 << 20)  # two of them are more than any small archive may hold
+
+
+@WRITERS
+def test_an_archive_that_would_fill_the_disk_is_refused_before_it_does(write, tmp_path):
+    archive = write(tmp_path, {"toy/a": ZEROS, "toy/b": ZEROS})
+    assert archive.stat().st_size < 1 << 20
+    with pytest.raises(UserError, match=r"refused, it unpacks to more than 100 MB"):
+        unpack(archive, ["*"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_that_compresses_well_is_no_such_archive(tmp_path):
+    unpack(write_zip(tmp_path, {"toy/a": ZEROS}), ["*"], tmp_path / "out")
+    assert (tmp_path / "out/toy/a").stat().st_size == len(ZEROS)
+
+
+def test_a_tarball_that_announces_more_than_it_holds_is_refused_unread(tmp_path):
+    header = tarfile.TarInfo("toy/a")
+    header.size = 1 << 40
+    (tmp_path / "toy.tgz").write_bytes(gzip.compress(header.tobuf()))
+    with pytest.raises(UserError, match="refused, it unpacks to more"):
+        unpack(tmp_path / "toy.tgz", ["*"], tmp_path / "out")
+
+
+def test_a_wheel_that_lies_about_its_sizes_unpacks_to_no_more_than_it_says(tmp_path):
+    archive = write_zip(tmp_path, {"toy/a": ZEROS})
+    true, told = struct.pack("<I", len(ZEROS)), struct.pack("<I", 1000)
+    content = archive.read_bytes()
+    assert content.count(true) >= 2  # stands before the data and in the directory at the end
+    archive.write_bytes(content.replace(true, told))
+    with pytest.raises(UserError, match="damaged"):
+        unpack(archive, ["*"], tmp_path / "out")
+    assert (tmp_path / "out/toy/a").stat().st_size <= 1000
 
 
 @WRITERS

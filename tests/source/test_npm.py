@@ -143,3 +143,10 @@ def test_the_licence_is_found_in_older_packages(content, licence, tmp_path):
     file = tmp_path / "toy-1.0.0.tgz"
     file.write_bytes(tarball({"package/package.json": content}))
     assert tarball_licence(file) == licence
+
+
+def test_a_login_in_the_address_is_refused_and_not_repeated(no_npmrc, monkeypatch):
+    monkeypatch.setenv("npm_config_registry", "https://me:secret@registry.example/npm")
+    with pytest.raises(UserError, match="has a login in it") as told:
+        registry_of("toy")
+    assert "secret" not in str(told.value)

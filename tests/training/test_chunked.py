@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from lexigraft.training import chunked
-from lexigraft.training.chunked import read_out, summed_nats
+from lexigraft.training.chunked import nats_each, read_out, summed_nats
 from lexigraft.training.data import IGNORED, targets_ahead
 
 
@@ -52,6 +52,19 @@ def assert_same(model, inputs, tolerance=1e-5):
 def test_loss_and_gradients_are_those_of_all_logits_at_once(family, padded):
     model, _ = family
     assert_same(model, padded())
+
+
+def test_nats_of_each_position_are_those_of_all_logits_at_once(family, padded):
+    model, _ = family
+    inputs = padded()
+    targets = targets_of(inputs)
+    with torch.no_grad():
+        logits = model(**inputs).logits.float().flatten(0, 1)
+    expected = cross_entropy(logits, targets.flatten(), reduction="none").view_as(targets)
+    found = nats_each(read_out(model, inputs), targets)
+    assert found.shape == targets.shape and not found.requires_grad
+    assert torch.allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert (found[targets == IGNORED] == 0).all()
 
 
 def test_logits_of_chosen_states_are_the_model_s_own(family, padded):

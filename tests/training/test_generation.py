@@ -7,8 +7,8 @@ from lexigraft.training.generation import (
     continue_greedily,
     end_tokens,
     generate,
-    newline_tokens,
 )
+from lexigraft.training.stop_strings import StopStrings
 
 PROMPTS = {
     "long": "one two three four five six seven =",
@@ -96,12 +96,13 @@ def test_outputs_come_in_the_order_of_the_prompts(run):
 
 def test_newline_tokens_are_found_inside_longer_tokens(byte_tokenizer):
     tokenizer = byte_tokenizer((".", "Ċ"), (".Ċ", "a"), ("b", "c"))
-    texts = {tokenizer.decode([token]) for token in newline_tokens(tokenizer)}
+    texts = {tokenizer.decode([token]) for token in StopStrings(tokenizer, ["\n"]).tokens}
     assert texts == {"\n", ".\n", ".\na"}
 
 
 def test_byte_fallback_newline_is_found(mistral_tokenizer):
-    assert mistral_tokenizer.convert_tokens_to_ids("<0x0A>") in newline_tokens(mistral_tokenizer)
+    newline = mistral_tokenizer.convert_tokens_to_ids("<0x0A>")
+    assert newline in StopStrings(mistral_tokenizer, ["\n"]).tokens
 
 
 def test_all_end_tokens_of_tokenizer_and_model_end_a_text(model, byte_tokenizer):
@@ -160,6 +161,80 @@ def test_a_bare_newline_and_the_end_token_are_no_part_of_the_output(
     ]
 
 
+def test_a_text_ends_exactly_before_a_stop_string_that_lies_across_tokens(
+    model, byte_tokenizer, monkeypatch, tmp_path
+):
+    tokenizer = byte_tokenizer(("o", "Ċ"), ("Q", ":"))
+    n, o, q, a = (tokenizer.convert_tokens_to_ids(token) for token in ("n", "oĊ", "Q:", "a"))
+    scripted(model, monkeypatch, [[n, o, q, a, a]])
+    [output] = generate(
+        model,
+        tokenizer,
+        {"x": "p"},
+        max_new_tokens=5,
+        batch_size=1,
+        partial=tmp_path / "partial.jsonl",
+        identity="",
+        stop=["\nQ:", "\n\n"],
+    ).values()
+    assert output == Generated("no", [n, o], 3, finished=True)
+
+
+def test_a_line_feed_may_be_part_of_a_text(run):
+    lines = run(stop=[], max_new_tokens=40)
+    first = run(max_new_tokens=40)
+    for name, output in lines.items():
+        assert output.text.split("\n")[0].strip() == first[name].text
+
+
+def free_texts(run, tmp_path) -> dict[str, str]:
+    """What the model writes where nothing but the limit ends a text."""
+    outputs = run(stop=[], max_new_tokens=40, partial=tmp_path / "free.jsonl")
+    return {name: output.text for name, output in outputs.items()}
+
+
+def test_generation_ends_with_the_token_that_completes_the_string(
+    model, run, byte_tokenizer, monkeypatch, tmp_path
+):
+    ids = byte_tokenizer()(PROMPTS["long"])["input_ids"]
+    written = naive_greedy(model, ids, 40)
+    # Three tokens, a byte each, that follow one another nowhere before.
+    at = next(
+        at
+        for at in range(5, 37)
+        if (text := byte_tokenizer().decode(written[at : at + 3])).isascii()
+    )
+    widths, inner = [], model.generate
+
+    def watched(ids, **options):
+        rows = inner(ids, **options)
+        widths.append(rows.shape[1] - ids.shape[1])
+        return rows
+
+    monkeypatch.setattr(model, "generate", watched)
+    [output] = run(prompts={"long": PROMPTS["long"]}, stop=[text], max_new_tokens=40).values()
+    whole = byte_tokenizer().decode(written)
+    assert output.text == whole.partition(text)[0].strip()
+    assert output.finished
+    assert widths == [output.steps]
+    assert output.steps <= at + 3
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_stop_strings_cut_each_row_of_a_batch_by_itself(run, tmp_path, batch_size):
+    free = free_texts(run, tmp_path)
+    pairs = {text[at : at + 2] for text in free.values() for at in range(4, len(text) - 1)}
+    stop = sorted(pair for pair in pairs if pair.isascii() and pair.isprintable())[:3]
+    outputs = run(stop=stop, max_new_tokens=40, batch_size=batch_size)
+    ended = 0
+    for name, text in free.items():
+        places = [text.find(one) for one in stop if one in text]
+        expected = text[: min(places)].strip() if places else text
+        ended += bool(places)
+        assert outputs[name].text == expected
+    assert ended
+
+
 def test_generation_stops_when_every_row_has_ended(model, byte_tokenizer):
     [free] = continue_greedily(model, [[5, 6]], padding=0, stop_tokens=[], max_new_tokens=9)
     stop = int(free[0])
@@ -216,7 +291,12 @@ def test_a_line_cut_off_by_an_interruption_is_generated_again(model, run, monkey
 
 @pytest.mark.parametrize(
     "change",
-    [{"identity": "another cell"}, {"max_new_tokens": 11}, {"prompts": {**PROMPTS, "tiny": "a"}}],
+    [
+        {"identity": "another cell"},
+        {"max_new_tokens": 11},
+        {"prompts": {**PROMPTS, "tiny": "a"}},
+        {"stop": ["\n\n"]},
+    ],
 )
 def test_outputs_of_other_work_are_not_reused(model, run, monkeypatch, change):
     run()

@@ -72,6 +72,19 @@ def test_bits_per_byte_and_perplexity_follow_from_the_totals(model, without_bos)
     assert score.perplexity == pytest.approx(math.exp(score.nats / score.tokens))
 
 
+@pytest.mark.parametrize("batch_tokens", [1, 10_000])
+def test_each_text_has_its_own_likelihood(model, without_bos, batch_tokens):
+    model.config.max_position_embeddings = 8  # so that the longest is read in several windows
+    score = score_texts(model, without_bos, TEXTS, batch_tokens=batch_tokens)
+    for text, own in zip(TEXTS, score.texts, strict=True):
+        (alone,) = score_texts(model, without_bos, [text]).texts
+        assert own.nats == pytest.approx(alone.nats, rel=1e-5)
+        assert (own.tokens, own.bytes, own.characters) == (
+            len(without_bos(text)["input_ids"]), len(text.encode()), len(text)
+        )  # fmt: skip
+    assert score.nats == pytest.approx(sum(own.nats for own in score.texts))
+
+
 def test_a_model_in_training_mode_is_scored_without_dropout_and_goes_on_training(
     model, without_bos
 ):

@@ -101,6 +101,15 @@ def test_translation_needs_a_parallel_text(config, registries):
     assert "languages.greek.parallel: missing" in refused(config, registries)
 
 
+def test_only_tasks_that_generate_texts_choose_an_engine(config, registries):
+    config["tasks"] = {"translation": {"engine": "vllm"}}
+    assert resolve(config, registries)["tasks"]["translation"]["engine"] == "vllm"
+    config["tasks"] = {"perplexity": {"engine": "vllm"}}
+    assert "tasks.perplexity.engine: only tasks of kind" in refused(config, registries)
+    config["tasks"] = {"translation": {"engine": "tgi"}}
+    assert "tasks.translation.engine: 'tgi' is not one of" in refused(config, registries)
+
+
 def test_the_default_study_is_valid(registries):
     from workflow.configuration import ROOT, read_yaml
 

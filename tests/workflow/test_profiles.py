@@ -2,6 +2,12 @@
 
 import re
 import subprocess
+from pathlib import Path
+
+import yaml
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROFILE = yaml.safe_load((REPOSITORY / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
 
 
 def snakemake(checkout, *arguments: str) -> str:
@@ -28,6 +34,47 @@ def test_the_slurm_profile_plans_the_default_study(checkout):
     assert counts["prepare_source"] == "1"
     # None of them is learned: no job waits for a GPU that it has no use for.
     assert counts["initialize"] == "12" and "learn_initialization" not in counts
+
+
+def rules() -> dict[str, str]:
+    """Name -> text of every rule; one that is made of another begins with the other's text."""
+    found: dict[str, str] = {}
+    for file in sorted((REPOSITORY / "workflow/rules").glob("*.smk")):
+        for text in re.split(r"^(?=rule |use rule )", file.read_text(encoding="utf-8"), flags=re.M):
+            if made := re.match(r"use rule (\w+) as (\w+) with:", text):
+                inherited = "" if "resources:" in text else found[made[1]]
+                found[made[2]] = inherited + text
+            elif begun := re.match(r"rule (\w+):", text):
+                found[begun[1]] = text
+    return found
+
+
+def test_jobs_with_a_gpu_and_no_others_go_to_the_partition_with_gpus():
+    on_gpus = {name for name, text in rules().items() if re.search(r"\bgpu=", text)}
+    assert {"train", "evaluate", "evaluate_checkpoint", "learn_initialization"} <= on_gpus
+    assert set(PROFILE["set-resources"]) == on_gpus
+    assert len({id(settings) for settings in PROFILE["set-resources"].values()}) == 1
+
+
+def test_members_of_a_group_with_a_gpu_take_turns_on_it():
+    """Each takes all the cores that a group has."""
+    for rule in PROFILE["groups"].keys() & PROFILE["set-resources"].keys():
+        assert PROFILE["set-threads"][rule] == PROFILE["cores"]
+
+
+def test_no_training_waits_for_a_group():
+    """A member that fails holds up whatever reads from its group."""
+    texts = rules()
+    readers = {
+        rule: {name for name, text in texts.items() if f"rules.{rule}.output" in text}
+        for rule in PROFILE["groups"]
+    }
+    assert set().union(*readers.values()) <= {"score_predictions"}
+
+
+def test_groups_are_of_rules_and_labels_that_exist():
+    assert PROFILE["groups"].keys() <= rules().keys()
+    assert PROFILE["group-components"].keys() == set(PROFILE["groups"].values())
 
 
 def test_lint_finds_nothing_but_the_one_pinned_environment(checkout):

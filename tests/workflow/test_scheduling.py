@@ -1,4 +1,4 @@
-"""The repair of Snakemake's scheduler, on the limiter that Snakemake really makes."""
+"""The repairs of Snakemake's scheduler, the first on the limiter that Snakemake really makes."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,7 @@ from snakemake.cli import get_argument_parser
 from snakemake.scheduling.job_scheduler import JobRateLimiter
 from snakemake.settings.types import MaxJobsPerTimespan
 
-from workflow.scheduling import lift_default_rate_limit
+from workflow.scheduling import go_on_after_failures, lift_default_rate_limit
 
 
 def scheduler(limit):
@@ -31,3 +31,12 @@ def test_without_a_limit_nothing_is_done():
     made = SimpleNamespace(job_rate_limiter=None)
     lift_default_rate_limit(made)
     assert made.job_rate_limiter is None
+
+
+def test_a_scheduler_goes_on_after_failures_whatever_it_was_told():
+    class Scheduler:
+        def __init__(self):
+            self.keepgoing = False
+
+    go_on_after_failures(Scheduler)
+    assert Scheduler().keepgoing

@@ -1,51 +1,85 @@
-"""What re-runs after a change, and what must not: dry runs of the real Snakefile."""
+"""What re-runs after each kind of change, and what must not: dry runs of the real Snakefile."""
 
 import os
 import shutil
+from collections.abc import Callable
 
 import pytest
 
 from lexigraft.report.items import DEFAULT
-from tests.workflow.conftest import Checkout, copy_project
+from tests.workflow.conftest import REPOSITORY, Checkout, copy_project
 
 TELUGU = "telugu expand-50"
 TASKS = ("perplexity", "translation", "speed")
+REPORT = {"report"}
 
 
-def trained(cell: str) -> set[str]:
-    """Messages of a cell's training and of its tasks."""
-    return {f"Training {cell}", *(f"Evaluating {task} of {cell}" for task in TASKS)}
+def evaluated(*cells: str, tasks: tuple[str, ...] = TASKS) -> set[str]:
+    """Messages of the tasks of cells."""
+    return {f"Evaluating {task} of {cell}" for cell in cells for task in tasks}
 
 
-ALIGN = trained(f"{TELUGU} align short seed 0")
-MULTIVARIATE = trained(f"{TELUGU} multivariate short seed 0")
-GREEK = trained("greek expand-50 align short seed 0")
-BASELINE = {f"Evaluating {task} of telugu source none none seed 0" for task in TASKS} | {
-    "Training telugu source none none seed 0"
-}
+def trained(*cells: str) -> set[str]:
+    """Messages of the training of cells and of their tasks."""
+    return {f"Training {cell}" for cell in cells} | evaluated(*cells)
 
 
-def initializing(language: str, name: str, fit: str = "all-seeds") -> str:
+def initialized(language: str, name: str, fit: str = "all-seeds") -> str:
     return f"Initializing {language} expand-50 by {name} ({fit})"
+
+
+def cut(*languages: str, vocabulary: str = "expand-50", source: str = "tiny") -> set[str]:
+    return {f"Measuring how {vocabulary} of {source} cuts {name}" for name in languages}
+
+
+def built(*languages: str) -> set[str]:
+    """Messages of the making of vocabularies, and of what measures them."""
+    messages = {f"Building vocabulary expand-50 of tiny for {name}" for name in languages}
+    return messages | cut(*languages)
+
+
+ALIGN = f"{TELUGU} align short seed 0"
+MULTIVARIATE = f"{TELUGU} multivariate short seed 0"
+GREEK = "greek expand-50 align short seed 0"
+BASELINE = "telugu source none none seed 0"
+REMOTE = "greek source none none seed 0"  # of the model on the hub
+ADAPTED = (ALIGN, MULTIVARIATE, GREEK)
+CELLS = (*ADAPTED, BASELINE, REMOTE)
+FITTED = {
+    initialized("telugu", "align"),
+    initialized("telugu", "multivariate", "seed-0"),
+    initialized("greek", "align"),
+}
+PREPARED = {f"Preparing the source model {name}" for name in ("tiny", "remote")} | {
+    f"Preparing the texts of {name}" for name in ("telugu", "greek")
+}
+EVERYTHING = (
+    PREPARED | built("telugu", "greek") | cut("telugu", vocabulary="source")
+    | cut("greek", vocabulary="source", source="remote") | FITTED | trained(*CELLS) | REPORT
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, miniature) -> Checkout:
     """A study whose outputs are all there and up to date."""
     copy = copy_project(tmp_path_factory.mktemp("finished") / "project")
+    shutil.copytree(REPOSITORY / "envs", copy.folder / "envs")
     copy.config = miniature
     # The corpus files belong to this study alone, since a test edits them.
     own = copy.folder / "texts"
     own.mkdir()
 
-    def with_own_texts(config: dict) -> None:
+    def complete(config: dict) -> None:
         for name, language in config["languages"].items():
             for file in (language["text"]["paths"][0], language["parallel"]["path"]):
                 shutil.copy2(file, own)
             language["text"]["paths"] = [f"texts/{name}.txt"]
             language["parallel"]["path"] = f"texts/{name}.tsv"
+        config["sources"]["remote"] = {"hub": "org/remote", "revision": "v1"}
+        baseline = {**config["cells"][0], "sources": ["remote"], "languages": ["greek"]}
+        config["cells"].append(baseline)
 
-    copy.change(with_own_texts)
+    copy.change(complete)
     copy.pretend_finished()
     return copy
 
@@ -57,112 +91,163 @@ def study(finished, tmp_path) -> Checkout:
     return Checkout(tmp_path / "project")
 
 
-def test_nothing_runs_in_a_copy_whose_files_are_all_new_to_the_clock(study):
+def config(change: Callable[[dict], object]) -> Callable[[Checkout], None]:
+    """A change of the study's config."""
+    return lambda study: study.change(change)
+
+
+def code(file: str) -> Callable[[Checkout], None]:
+    """A change of a module that does something."""
+
+    def add(study: Checkout) -> None:
+        path = study.folder / file
+        path.write_text(path.read_text() + "\n\nADDED = 1\n")
+
+    return add
+
+
+def text(file: str, old: str, new: str) -> Callable[[Checkout], None]:
+    """A change of a file's text."""
+    return lambda study: study.edit(file, old, new)
+
+
+def touch_everything(study: Checkout) -> None:
+    """As in a fresh copy, whose files are all new to the clock."""
     for part in ("Snakefile", "workflow", "config", "lexigraft", "scripts"):
         for path in [study.folder / part, *(study.folder / part).rglob("*")]:
             os.utime(path)
-    assert study.planned() == set()
 
 
-def test_a_strategys_setting_reruns_its_cells_and_what_reads_them(study):
-    def change(config):
-        config["strategies"]["short"]["learning_rate"] = 3e-4
-
-    study.change(change)
-    assert study.planned() == ALIGN | MULTIVARIATE | GREEK | {"report"}
-
-
-def test_an_initializers_option_reruns_that_initializer_and_what_follows(study):
-    def change(config):
-        config["initializers"] = {"multivariate": {"options": {"covariance_scale": 0.5}}}
-
-    study.change(change)
-    expected = MULTIVARIATE | {initializing("telugu", "multivariate", "seed-0"), "report"}
-    assert study.planned() == expected
-
-
-def test_the_code_of_one_initializer_reruns_that_initializer_and_what_follows(study):
-    path = study.folder / "lexigraft/initialization/methods/align.py"
-    path.write_text(path.read_text() + "\n\nADDED = 1\n")
-    expected = {initializing("telugu", "align"), initializing("greek", "align"), "report"}
-    assert study.planned() == ALIGN | GREEK | expected
-
-
-def test_a_docstring_a_comment_and_an_unused_registry_entry_rerun_nothing(study):
+def say_otherwise(study: Checkout) -> None:
+    """Docstrings and comments, of methods, of what every stage uses, of rules and of configs."""
     study.edit("lexigraft/initialization/methods/align.py", '"""', '"""Said otherwise. ')
     study.edit("lexigraft/provenance.py", '"""', '# A comment.\n"""Said otherwise. ')
-    study.edit("config/vocabularies.yaml", "expand-1k:", "expand-2k:")
-    assert study.planned() == set()
+    study.edit("scripts/train.py", '"""', '"""Said otherwise. ')
+    study.edit("workflow/rules/training.smk", "rule train:", "# A comment.\nrule train:")
+    study.edit("config/strategies.yaml", "strategies:", "# A comment.\nstrategies:")
 
 
-def test_more_gpus_train_no_cell_again(study):
-    def change(config):
-        config["sources"]["tiny"]["resources"] = {"training_gpus": 4, "training_sharded": True}
-
-    study.change(change)
-    assert study.planned() == {"report"}  # which lists the sources' settings
+def new_language(config: dict) -> None:
+    config["languages"]["modern"] = config["languages"]["greek"]
+    config["cells"].append({**config["cells"][2], "languages": ["modern"]})
 
 
-def test_code_that_every_stage_uses_reruns_every_stage(study):
-    study.edit("lexigraft/provenance.py", "def write_card(", "ADDED = 1\n\n\ndef write_card(")
-    planned = study.planned()
-    assert planned >= ALIGN | MULTIVARIATE | GREEK | BASELINE
-    assert "Preparing the source model tiny" in planned
+SEED_1 = [f"{TELUGU} {name} short seed 1" for name in ("align", "multivariate")]
+MODERN = "modern expand-50 align short seed 0"
+CHANGES = {
+    "nothing": (lambda study: None, set()),
+    "a copy, all of it new to the clock": (touch_everything, set()),
+    "docstrings and comments": (say_otherwise, set()),
+    "a schema's explanation": (
+        text("workflow/schemas/strategies.schema.yaml", "$schema:", "# A comment.\n$schema:"),
+        set(),
+    ),
+    "a schema's default": (
+        text("workflow/schemas/strategies.schema.yaml", "default: 0.0001", "default: 0.0002"),
+        trained(*CELLS) | REPORT,
+    ),
+    "a dependency's pin": (text("envs/main.txt", "transformers==", "transformers==0"), set()),
+    "an entry of a registry that no cell uses": (
+        text("config/vocabularies.yaml", "expand-1k:", "expand-2k:"),
+        set(),
+    ),
+    "a strategy's setting": (
+        config(lambda c: c["strategies"]["short"].update(learning_rate=3e-4)),
+        trained(*ADAPTED) | REPORT,
+    ),
+    "an initializer's option": (
+        config(
+            lambda c: c.update(
+                initializers={"multivariate": {"options": {"covariance_scale": 0.5}}}
+            )
+        ),
+        trained(MULTIVARIATE) | {initialized("telugu", "multivariate", "seed-0")} | REPORT,
+    ),
+    "an initializer's code": (
+        code("lexigraft/initialization/methods/align.py"),
+        trained(ALIGN, GREEK)
+        | {initialized("telugu", "align"), initialized("greek", "align")}
+        | REPORT,
+    ),
+    "a helper's code that vocabularies are made with": (
+        code("lexigraft/vocabulary/expand.py"),
+        built("telugu", "greek") | FITTED | trained(*ADAPTED) | REPORT,
+    ),
+    "a helper's code that cells are trained with": (
+        code("lexigraft/training/schedule.py"),
+        trained(*CELLS) | REPORT,
+    ),
+    "a helper's code that every stage uses": (code("lexigraft/provenance.py"), EVERYTHING),
+    "a task's setting": (
+        config(lambda c: c["tasks"]["translation"].update(samples=3)),
+        evaluated(*CELLS, tasks=("translation",)) | REPORT,
+    ),
+    "a task's code": (
+        code("lexigraft/evaluation/tasks/translation.py"),
+        evaluated(*CELLS, tasks=("translation",)) | REPORT,
+    ),
+    "a file of prompts": (
+        text("config/prompts/names.yaml", "names:\n", "names:\n  xx: Other\n"),
+        evaluated(*CELLS, tasks=("translation", "speed")) | REPORT,
+    ),
+    "a corpus file": (
+        text("texts/greek.txt", "\n", "\nΜια πρόταση ακόμη, που δεν ήταν εκεί.\n"),
+        {"Preparing the texts of greek", initialized("greek", "align")}
+        | built("greek")
+        | cut("greek", vocabulary="source", source="remote")
+        | trained(GREEK, REMOTE)
+        | REPORT,
+    ),
+    "a source's revision": (
+        config(lambda c: c["sources"]["remote"].update(revision="v2")),
+        {"Preparing the source model remote"}
+        | cut("greek", vocabulary="source", source="remote")
+        | trained(REMOTE)
+        | REPORT,
+    ),
+    # The report lists the settings of sources and of strategies.
+    "a strategy's time and memory": (
+        config(lambda c: c["strategies"]["short"].update(resources={"time": 2, "memory": 3})),
+        REPORT,
+    ),
+    "more GPUs": (
+        config(
+            lambda c: c["sources"]["tiny"].update(
+                resources={"training_gpus": 4, "training_sharded": True}
+            )
+        ),
+        REPORT,
+    ),
+    "the report's code": (code("lexigraft/report/build.py"), REPORT),
+    "a table less": (
+        config(lambda c: c["report"].update(items=["results", "perplexity"])),
+        REPORT,
+    ),
+    "a table more": (
+        config(lambda c: c["report"].update(items=[*DEFAULT, "significance"])),
+        REPORT,
+    ),
+    "a language more": (
+        config(new_language),
+        {"Preparing the texts of modern", initialized("modern", "align")}
+        | built("modern")
+        | trained(MODERN)
+        | REPORT,
+    ),
+    # Only what draws is fitted for each seed.
+    "a seed more": (
+        config(lambda c: c["cells"][1].update(seeds=[0, 1])),
+        trained(*SEED_1) | {initialized("telugu", "multivariate", "seed-1")} | REPORT,
+    ),
+    "a cell less": (
+        config(lambda c: c["cells"][1].update(initializers=["align"])),
+        REPORT,
+    ),
+}
 
 
-@pytest.mark.parametrize("items", [["results", "perplexity"], [*DEFAULT, "significance"]])
-def test_a_table_less_or_more_reruns_the_report_alone(study, items):
-    study.change(lambda config: config["report"].update(items=items))
-    assert study.planned() == {"report"}
-
-
-def test_the_reports_code_reruns_the_report_alone(study):
-    path = study.folder / "lexigraft/report/build.py"
-    path.write_text(path.read_text() + "\n\nADDED = 1\n")
-    assert study.planned() == {"report"}
-
-
-def test_one_task_reruns_alone_when_its_code_changes(study):
-    path = study.folder / "lexigraft/evaluation/tasks/translation.py"
-    path.write_text(path.read_text() + "\n\nADDED = 1\n")
-    planned = study.planned()
-    assert all(job == "report" or job.startswith("Evaluating translation") for job in planned)
-    assert len(planned) == 5
-
-
-def test_a_corpus_file_reruns_its_language_and_no_other(study):
-    path = study.folder / "texts/greek.txt"
-    path.write_text(path.read_text() + "Μια πρόταση ακόμη, που δεν ήταν εκεί.\n")
-    planned = study.planned()
-    assert GREEK | {"Preparing the texts of greek", initializing("greek", "align")} <= planned
-    assert not any("telugu" in job for job in planned)
-
-
-def test_a_new_language_runs_its_own_jobs_and_the_report(study):
-    def change(config):
-        config["languages"]["modern"] = config["languages"]["greek"]
-        config["cells"].append({**config["cells"][2], "languages": ["modern"]})
-
-    study.change(change)
-    planned = study.planned()
-    assert "Preparing the texts of modern" in planned
-    assert all(job == "report" or " modern" in job for job in planned)
-
-
-def test_a_new_seed_trains_again_but_fits_only_what_draws(study):
-    def change(config):
-        config["cells"][1]["seeds"] = [0, 1]
-
-    study.change(change)
-    cells = (f"{TELUGU} {name} short seed 1" for name in ("align", "multivariate"))
-    expected = set().union(*(trained(cell) for cell in cells))
-    drawn = initializing("telugu", "multivariate", "seed-1")
-    assert study.planned() == expected | {drawn, "report"}
-
-
-def test_a_cell_that_is_left_out_reruns_the_report_alone(study):
-    def change(config):
-        config["cells"][1]["initializers"] = ["align"]
-
-    study.change(change)
-    assert study.planned() == {"report"}
+@pytest.mark.parametrize("name", CHANGES)
+def test_exactly_what_depends_on_a_change_runs_again(study, name):
+    change, expected = CHANGES[name]
+    change(study)
+    assert study.planned() == expected

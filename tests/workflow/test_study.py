@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -73,20 +74,62 @@ def test_every_record_holds_finite_numbers_and_where_they_come_from(finished):
         assert {"cell", "task", "seed", "settings", "versions"} <= set(record)
 
 
-def test_every_stage_leaves_a_card_with_checksums(finished):
-    stages = {
-        path.relative_to(finished[0].folder / "results").parts[0] for path in _cards(finished)
+def test_every_file_that_a_stage_leaves_has_its_checksum_in_a_card(finished):
+    results = finished[0].folder / "results"
+    listed = {
+        (path.parent / name).resolve()
+        for path in results.rglob("card.json")
+        for name in json.loads(path.read_text())["files"]
     }
-    assert stages == {"source", "corpus", "vocabulary", "initialization", "training"}
-    for path in _cards(finished):
-        card = json.loads(path.read_text())
-        assert card["versions"]["torch"]
-        for name, described in card["files"].items():
-            assert (path.parent / name).stat().st_size == described["bytes"]
+    # What jobs leave beside their outputs, and what is made from the results as they are.
+    own = {"card.json", "job.json", "usage.jsonl", ".lock"}
+    stages = [folder for folder in results.iterdir() if folder.name not in ("logs", "status")]
+    left = {path for stage in stages for path in stage.rglob("*") if path.is_file()}
+    assert {path.resolve() for path in left if path.name not in own} == listed
+    assert {path.relative_to(results).parts[0] for path in listed} == {
+        "source", "corpus", "vocabulary", "initialization", "training", "evaluation", "report",
+    }  # fmt: skip
+    for path in results.rglob("card.json"):
+        assert json.loads(path.read_text())["versions"]["torch"]
 
 
-def _cards(finished) -> list[Path]:
-    return list((finished[0].folder / "results").rglob("card.json"))
+def verified(checkout: Checkout) -> subprocess.CompletedProcess[str]:
+    command = [checkout.python, "scripts/verify.py", "results"]
+    return subprocess.run(
+        command, cwd=checkout.folder, env=checkout.environment(), capture_output=True, text=True
+    )
+
+
+def test_a_damaged_file_is_found_stops_who_reads_it_and_costs_what_was_lost(finished):
+    checkout, _ = finished
+    assert verified(checkout).returncode == 0, verified(checkout).stdout
+    cell = "tiny/telugu/expand-50/align/short/seed-0"
+    file = checkout.folder / "results/training" / cell / "changed.safetensors"
+    record = checkout.folder / "results/evaluation" / cell / "perplexity/run-0/record.json"
+    whole, measured = file.read_bytes(), record.read_bytes()
+    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    found = verified(checkout)
+    assert found.returncode == 1
+    assert re.findall(r"^(.*): damaged, ", found.stdout, re.MULTILINE) == [
+        f"results/training/{cell}/changed.safetensors"
+    ]
+    record.unlink()  # so that somebody reads the cell
+    target = str(record.relative_to(checkout.folder))
+    stopped = checkout.snakemake("--", target)
+    assert stopped.returncode != 0
+    lines = set(re.findall(r"^\s*error: (.+)$", stopped.stdout + stopped.stderr, re.MULTILINE))
+    assert len(lines) == 1
+    assert lines.pop().startswith(f"results/training/{cell}/changed.safetensors: damaged, ")
+    file.write_bytes(whole)
+    assert checkout.planned("--", target) == {f"Evaluating perplexity of {named(cell)}"}
+    assert checkout.snakemake("--", target).returncode == 0
+    assert record.read_bytes() == measured
+
+
+def named(cell: str) -> str:
+    """A cell as messages name it."""
+    _, *names, seed = cell.split("/")
+    return f"{' '.join(names)} seed {seed.removeprefix('seed-')}"
 
 
 def test_new_tokens_shorten_the_text_and_leave_english_alone(finished):

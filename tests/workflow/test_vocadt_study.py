@@ -127,6 +127,8 @@ def test_snakemake_plans_it_before_any_data_is_there(tmp_path):
     assert counts["mix_corpora"] == 4 and counts["prepare_corpus"] == 11
     # ALMA reads pairs of every language alone and of every group.
     assert counts["prepare_samples"] == 10 and counts["mix_samples"] == 3
+    # Examples of each language, for either direction.
+    assert counts["prepare_asked"] == 20
 
 
 def test_the_miniature_has_every_initializer_but_zett_and_every_strategy_and_item(study, mini):

@@ -16,6 +16,7 @@ rule train_fasttext:
         AUXILIARY_LOG,
     wildcard_constraints:
         auxiliary=STUDY.auxiliaries_of("fasttext"),
+    cache: SHARED
     priority: 85
     resources:
         # With character n-grams 2.4 GB for these alone.
@@ -26,7 +27,7 @@ rule train_fasttext:
     message:
         "Training {wildcards.auxiliary} on {wildcards.language} {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        "python scripts/train_fasttext.py {params.job:q} > {log} 2>&1"
+        "python scripts/train_fasttext.py {params.job:q} > {log:q} 2>&1"
 
 
 rule train_glove:
@@ -40,6 +41,7 @@ rule train_glove:
         AUXILIARY_LOG,
     wildcard_constraints:
         auxiliary=STUDY.auxiliaries_of("glove"),
+    cache: SHARED
     priority: 85
     threads: 4
     resources:
@@ -52,7 +54,7 @@ rule train_glove:
     message:
         "Training {wildcards.auxiliary} on {wildcards.language} {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        "python scripts/train_glove.py {params.job:q} > {log} 2>&1"
+        "python scripts/train_glove.py {params.job:q} > {log:q} 2>&1"
 
 
 rule read_word_vectors:
@@ -66,6 +68,7 @@ rule read_word_vectors:
         AUXILIARY_LOG,
     wildcard_constraints:
         auxiliary=STUDY.auxiliaries_of("word-vectors"),
+    cache: SHARED
     priority: 85
     resources:
         mem_mb=lambda wildcards, attempt: STUDY.word_vectors_memory(wildcards, attempt),
@@ -75,7 +78,7 @@ rule read_word_vectors:
     message:
         "Reading {wildcards.auxiliary} of {wildcards.language} for {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        "python scripts/read_word_vectors.py {params.job:q} > {log} 2>&1"
+        "python scripts/read_word_vectors.py {params.job:q} > {log:q} 2>&1"
 
 
 rule read_plm:
@@ -88,6 +91,7 @@ rule read_plm:
         AUXILIARY_LOG,
     wildcard_constraints:
         auxiliary=STUDY.auxiliaries_of("plm"),
+    cache: SHARED
     priority: 85
     resources:
         # Of the model only its input matrix is read.
@@ -98,4 +102,4 @@ rule read_plm:
     message:
         "Reading {wildcards.auxiliary} of {wildcards.language} for {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        "python scripts/read_plm.py {params.job:q} > {log} 2>&1"
+        "python scripts/read_plm.py {params.job:q} > {log:q} 2>&1"

@@ -13,13 +13,14 @@ rule prepare_corpus:
         card=f"{RESULTS}/corpus/{{language}}/card.json",
     log:
         f"{RESULTS}/logs/corpus/{{language}}.log",
+    cache: SHARED
     priority: 100
     params:
         job=lambda wildcards: job(STUDY, "prepare_corpus", wildcards),
     message:
         "Preparing the texts of {wildcards.language}"
     shell:
-        "python scripts/prepare_corpus.py {params.job:q} > {log} 2>&1"
+        "python scripts/prepare_corpus.py {params.job:q} > {log:q} 2>&1"
 
 
 rule mix_corpora:
@@ -42,7 +43,7 @@ rule mix_corpora:
     message:
         "Mixing the texts of {wildcards.language}"
     shell:
-        "python scripts/mix_corpora.py {params.job:q} > {log} 2>&1"
+        "python scripts/mix_corpora.py {params.job:q} > {log:q} 2>&1"
 
 
 # The names of groups also look like languages.
@@ -64,7 +65,7 @@ rule prepare_samples:
     message:
         "Preparing the samples {wildcards.samples} of {wildcards.language}"
     shell:
-        "python scripts/prepare_samples.py {params.job:q} > {log} 2>&1"
+        "python scripts/prepare_samples.py {params.job:q} > {log:q} 2>&1"
 
 
 rule mix_samples:
@@ -83,7 +84,7 @@ rule mix_samples:
     message:
         "Mixing the samples {wildcards.samples} of {wildcards.language}"
     shell:
-        "python scripts/mix_samples.py {params.job:q} > {log} 2>&1"
+        "python scripts/mix_samples.py {params.job:q} > {log:q} 2>&1"
 
 
 rule answer_samples:
@@ -111,7 +112,7 @@ rule answer_samples:
     message:
         "Answering the samples {wildcards.samples} of {wildcards.language}"
     shell:
-        "python scripts/answer_samples.py {params.job:q} > {log} 2>&1"
+        "python scripts/answer_samples.py {params.job:q} > {log:q} 2>&1"
 
 
 ruleorder: mix_samples > answer_samples > prepare_samples
@@ -133,4 +134,24 @@ rule prepare_examples:
     message:
         "Preparing the examples of {wildcards.task} ({wildcards.part})"
     shell:
-        "python scripts/prepare_examples.py {params.job:q} > {log} 2>&1"
+        "python scripts/prepare_examples.py {params.job:q} > {log:q} 2>&1"
+
+
+# Folders beside those of examples to learn from: what is asked, and what prompts begin with.
+rule prepare_asked:
+    input:
+        lambda wildcards: STUDY.asked_inputs(wildcards),
+    output:
+        asked=f"{RESULTS}/examples/{{task}}/{{part}}/asked.jsonl",
+        card=f"{RESULTS}/examples/{{task}}/{{part}}/card.json",
+    log:
+        f"{RESULTS}/logs/examples/{{task}}/{{part}}.log",
+    wildcard_constraints:
+        part="(test|shots)-[a-z]{2,3}",
+    priority: 100
+    params:
+        job=lambda wildcards: job(STUDY, "prepare_asked", wildcards),
+    message:
+        "Preparing what {wildcards.task} asks ({wildcards.part})"
+    shell:
+        "python scripts/prepare_asked.py {params.job:q} > {log:q} 2>&1"

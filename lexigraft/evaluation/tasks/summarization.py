@@ -1,11 +1,13 @@
-"""Zero-shot summarization in the target language, scored by ROUGE-L."""
+"""Summarization in the target language, scored by ROUGE-L."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
+from lexigraft.evaluation.few_shot import examples_and_tests, own_rows, with_examples
 from lexigraft.evaluation.measurement import Measurement
 from lexigraft.evaluation.predictions import conditions, keep, predict, token_metrics
+from lexigraft.evaluation.prompts import summarization_frame
 from lexigraft.evaluation.rouge import rouge_l, rouge_tokenizer
 from lexigraft.evaluation.settings import read_settings
 from lexigraft.evaluation.texts import draw, summarization_pairs
@@ -35,6 +37,10 @@ class Settings:
     rouge_tokenizer
         Whose tokens ROUGE-L compares: a hub name or a folder (the paper: google/mt5-base), or none
         for `rouge.ScriptTokenizer`, which needs no download.
+    form
+        What is asked for: a `summary`, or a `title`, as paper 004 tests XL-Sum.
+    shots
+        Examples before each article, see `few_shot.examples_and_tests`.
     """
 
     samples: int | None = 500
@@ -43,63 +49,77 @@ class Settings:
     max_new_tokens: int = 128
     batch_size: int = 8
     rouge_tokenizer: str | None = None
+    form: str = "summary"
+    shots: int = 0
 
 
 def evaluate(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
 ) -> Measurement:
-    """Summarize a sample of the corpus's articles and score it.
+    """Summarize a sample of articles and score it.
 
-    The prompt is the target-language template of paper 000 (Table 8), with the article cut to fit
-    (see `truncation.article_prompts`); greedy decoding, cut at the first line feed. `rouge_l` is
-    the mean over articles of the F-measure on the scale 0 to 100; an empty summary scores 0.
+    They are the task's own or those of the corpus. The prompt is the target-language template of
+    paper 000 (Table 8), with the article cut to fit (see `truncation.article_prompts`) and as many
+    examples before it as still fit; greedy decoding, cut at the first line feed. `rouge_l` is the
+    mean over articles of the F-measure on the scale 0 to 100; an empty summary scores 0.
     `new_token_share_output` and `new_token_share_input` are as in translation.
 
     Writes `outputs["predictions"]`: one JSON object per article, which has the article as it stood
-    in the prompt. `details` says how many articles were cut, and to how many tokens.
+    in the prompt. `details` says how many articles were cut, and to how many tokens, what stands
+    around an article in every prompt, and which examples stand before it.
 
     Raises
     ------
     UserError
-        The corpus has no articles, a prompt has no room for one, or a setting cannot be.
+        There are no articles, a prompt has no room for one, or a setting cannot be.
     """
     settings = read_settings(Settings, job)
+    _check(settings, job["task"])
     scorer = rouge_tokenizer(settings.rouge_tokenizer)
     corpus = job["inputs"]["corpus"]
-    every = summarization_pairs(corpus)
-    pairs = _select(every, settings, job)
-    if not pairs:
+    every = own_rows(job, "tests") or summarization_pairs(corpus)
+    if not every:
         raise UserError(
             f"{corpus}/tasks/summarization.jsonl: no articles; give the language a summarization "
             "source in config/languages.yaml or take summarization out of the study"
         )
-    prompts = article_prompts(
+    examples, tests = examples_and_tests(
+        job, every, own_rows(job, "shots"), settings.shots, ("source", "reference")
+    )
+    pairs = _select(tests, settings, job)
+    asks = article_prompts(
         model,
         tokenizer,
         job,
         [pair["source"] for pair in pairs],
         max_prompt_tokens=settings.max_prompt_tokens,
         max_new_tokens=settings.max_new_tokens,
+        form=settings.form,
     )
+    frame = summarization_frame(job["inputs"]["prompts"], job["language"], settings.form)
+    answered = [(pair["source"].join(frame), pair["reference"]) for pair in examples]
+    prompts = with_examples(tokenizer, asks.texts, answered, asks.limit)
     rows = predict(
         model,
         tokenizer,
         job,
-        [pair | {"source": text} for pair, text in zip(pairs, prompts.articles, strict=True)],
+        [pair | {"source": text} for pair, text in zip(pairs, asks.articles, strict=True)],
         prompts.texts,
         max_new_tokens=settings.max_new_tokens,
         batch_size=settings.batch_size,
     )
     outputs, references = ([row[key] for row in rows] for key in ("output", "reference"))
     scores = rouge_l(outputs, references, scorer)
-    for row, score in zip(rows, scores, strict=True):
-        row["rouge_l"] = score
+    for row, before, score in zip(rows, prompts.before, scores, strict=True):
+        row |= {"shots": before, "rouge_l": score}
     keep(rows, job)
     details = {
         "signature": f"ROUGE-L F1 of rouge-score, tokens: {scorer.name}",
         "drawn_from": len(every),
-        "cut_articles": prompts.cut,
-        "prompt_limit": prompts.limit,
+        "cut_articles": asks.cut,
+        "prompt_limit": asks.limit,
+        "around_article": frame,
+        **prompts.details([pair["id"] for pair in examples]),
     }
     return Measurement(
         {"rouge_l": sum(scores) / len(scores), **token_metrics(rows)},
@@ -112,9 +132,12 @@ def _select(
 ) -> list[dict[str, str]]:
     if settings.select == "random":
         return draw(pairs, settings.samples, job, "articles")
-    if settings.select == "shortest":
-        return sorted(pairs, key=lambda pair: len(pair["source"]))[: settings.samples]
-    raise UserError(
-        f"config/tasks.yaml: task '{job['task']}': select '{settings.select}' is neither random "
-        "nor shortest"
-    )
+    return sorted(pairs, key=lambda pair: len(pair["source"]))[: settings.samples]
+
+
+def _check(settings: Settings, task: str) -> None:
+    where = f"config/tasks.yaml: task '{task}'"
+    if settings.select not in ("random", "shortest"):
+        raise UserError(f"{where}: select '{settings.select}' is neither random nor shortest")
+    if settings.form not in ("summary", "title"):
+        raise UserError(f"{where}: form '{settings.form}' is neither summary nor title")

@@ -10,7 +10,7 @@ from lexigraft.corpus.examples import Example
 from lexigraft.evaluation.finetune import Feature, FineTuning, fine_tuned, longest
 from lexigraft.evaluation.measurement import Measurement
 from lexigraft.evaluation.settings import read_settings
-from lexigraft.evaluation.transfer import named, read_parts, targets
+from lexigraft.evaluation.transfer import named, read_parts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -35,7 +35,7 @@ def evaluate(
     entities, type and both ends right, from 0 to 100, by seqeval as in CoNLL-2003; `english_f1` of
     English text.
 
-    Writes `outputs["predictions"]`: one JSON object per test sentence that is not English.
+    Writes `outputs["predictions"]`: one JSON object per test sentence; `test` is the language.
     """
     from transformers import AutoModelForTokenClassification, DataCollatorForTokenClassification
 
@@ -69,16 +69,16 @@ def evaluate(
                 for (_, places), number in zip(encoded, logits.argmax(-1), strict=True)
             ]
             scores[name] = {"f1": entity_f1([example["tags"] for example in examples], found)}
-            if name in targets(parts.tests):
-                rows += [
-                    {
-                        "id": f"{name}-{example['id']}",
-                        "source": " ".join(example["words"]),
-                        "output": " ".join(tags),
-                        "reference": " ".join(example["tags"]),
-                    }
-                    for example, tags in zip(examples, found, strict=True)
-                ]
+            rows += [
+                {
+                    "id": f"{name}-{example['id']}",
+                    "test": name,
+                    "source": " ".join(example["words"]),
+                    "output": " ".join(tags),
+                    "reference": " ".join(example["tags"]),
+                }
+                for example, tags in zip(examples, found, strict=True)
+            ]
     write_jsonl(job["outputs"]["predictions"], rows)
     return Measurement(named(scores), parts.counts())
 

@@ -1,27 +1,46 @@
-"""Zero-shot translation between English and the target language, scored by chrF."""
+"""Translation between English and the target language, scored by chrF, chrF++ and BLEU."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.corpus.alma import ENGLISH, translation_prompt
 from lexigraft.errors import UserError
+from lexigraft.evaluation.bleu import bleu
 from lexigraft.evaluation.chrf import chrf
+from lexigraft.evaluation.few_shot import examples_and_tests, own_rows, room, with_examples
 from lexigraft.evaluation.measurement import Measurement
 from lexigraft.evaluation.predictions import conditions, keep, predict, token_metrics
-from lexigraft.evaluation.prompts import translation_prompts
+from lexigraft.evaluation.prompts import into_english_prompts, named_prompts, translation_prompts
 from lexigraft.evaluation.settings import read_settings
 from lexigraft.evaluation.texts import draw, translation_pairs
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+    from lexigraft.evaluation.few_shot import Row
+
 
 @dataclass(frozen=True)
 class Settings:
     """Defaults of paper 000 (§5 and its published evaluation scripts); it uses batches of one.
 
-    `prompt` is `instruction`, that of paper 000, or `alma`, which strategies train on; `alma` may
-    also ask for a translation `into_english`.
+    Attributes
+    ----------
+    samples
+        Pairs of a run; none: all of them.
+    max_new_tokens
+        Tokens generated at most.
+    batch_size
+        Sentences generated together.
+    prompt
+        `instruction`, that of paper 000; `names`, that of paper 001 with examples; or `alma`, which
+        strategies train on.
+    into_english
+        Translate from the target language into English.
+    shots
+        Examples before each sentence, see `few_shot.examples_and_tests`.
+    beams
+        Candidates of a beam search, as in paper 001's code; 1 is greedy.
     """
 
     samples: int | None = 500
@@ -29,72 +48,117 @@ class Settings:
     batch_size: int = 8
     prompt: str = "instruction"
     into_english: bool = False
+    shots: int = 0
+    beams: int = 1
 
 
 def evaluate(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
 ) -> Measurement:
-    """Translate a sample of the corpus's parallel sentences and score it.
+    """Translate a sample of parallel sentences and score it.
 
-    The prompt is the target-language instruction of paper 000 (Table 8), the sentence and " =", or
-    that of `corpus.alma`; greedy decoding, cut at the first line feed. An empty translation scores
-    0. `chrf` pools the counts of all sentences; `chrf_sentence_mean` is the mean over sentences
-    that the paper's code reports.
+    They are the task's own or those of the corpus. An output ends at its first line feed, and an
+    empty one scores 0. `chrf`, `chrf_plus_plus` and `bleu` pool the counts of all sentences;
+    `chrf_sentence_mean` is the mean over sentences that paper 000's code reports.
 
     `new_token_share_output` and `new_token_share_input` are the shares of tokens that the source
     vocabulary does not have, in the translations and in the prompts (paper 000, Appendix E).
 
-    Writes `outputs["predictions"]`: one JSON object per sentence.
+    Writes `outputs["predictions"]`: one JSON object per sentence; its `prompt` stands behind the
+    last `shots` of the examples that `details` lists.
 
     Raises
     ------
     UserError
-        The corpus has no parallel sentences, a prompt is too long for the model, or there is no
-        prompt as the settings ask for it.
+        There are no parallel sentences, a prompt is too long for the model even without examples,
+        or there is no prompt as the settings ask for it.
     """
     settings = read_settings(Settings, job)
-    inputs = job["inputs"]
-    every = translation_pairs(inputs["corpus"])
-    pairs = draw(every, settings.samples, job, "pairs")
-    if not pairs:
+    every = own_rows(job, "tests") or translation_pairs(job["inputs"]["corpus"])
+    if not every:
         raise UserError(
-            f"{inputs['corpus']}/tasks/translation.jsonl: no parallel sentences; give the language "
-            "a parallel source in config/languages.yaml or take translation out of the study"
+            f"{job['inputs']['corpus']}/tasks/translation.jsonl: no parallel sentences; give the "
+            "language a parallel source in config/languages.yaml or take translation out of the "
+            "study"
         )
-    if settings.into_english:
-        pairs = [{**pair, "source": pair["target"], "target": pair["source"]} for pair in pairs]
-    prompts = _prompts(settings, job, [pair["source"] for pair in pairs])
+    examples, tests = examples_and_tests(
+        job, every, own_rows(job, "shots"), settings.shots, ("source", "target")
+    )
+    examples, pairs = (
+        [_directed(pair, settings) for pair in rows]
+        for rows in (examples, draw(tests, settings.samples, job, "pairs"))
+    )
+    asks, of_examples = (
+        _prompts(settings, job, [pair["source"] for pair in rows]) for rows in (pairs, examples)
+    )
+    prompts = with_examples(
+        tokenizer,
+        asks,
+        [(ask, pair["reference"]) for ask, pair in zip(of_examples, examples, strict=True)],
+        room(model, settings.max_new_tokens),
+    )
     rows = predict(
         model,
         tokenizer,
         job,
-        [{**pair, "reference": pair["target"]} for pair in pairs],
-        prompts,
+        pairs,
+        prompts.texts,
         max_new_tokens=settings.max_new_tokens,
         batch_size=settings.batch_size,
+        beams=settings.beams,
     )
-    scores = chrf([row["output"] for row in rows], [row["reference"] for row in rows])
-    for row, prompt, score in zip(rows, prompts, scores.sentences, strict=True):
-        row |= {"prompt": prompt, "chrf": score}
+    metrics, signatures, sentences = _scores(
+        rows, "en" if settings.into_english else job["language"]
+    )
+    for row, ask, before, score in zip(rows, asks, prompts.before, sentences, strict=True):
+        row |= {"prompt": ask, "shots": before, "chrf": score}
     keep(rows, job)
+    details = {**signatures, "drawn_from": len(every)}
+    details |= prompts.details([pair["id"] for pair in examples])
+    return Measurement(metrics | token_metrics(rows), details | conditions(rows, model))
+
+
+def _directed(pair: "Row", settings: Settings) -> "Row":
+    """A pair with what is asked for as its reference."""
+    source, target = pair["source"], pair["target"]
+    if settings.into_english:
+        source, target = target, source
+    return {"id": pair["id"], "source": source, "reference": target}
+
+
+def _scores(
+    rows: list["Row"], language: str | None
+) -> tuple[dict[str, float | int], dict[str, str], list[float]]:
+    """Metrics; how they were computed, by sacrebleu's signatures; and each sentence's chrF."""
+    outputs, references = ([row[key] for row in rows] for key in ("output", "reference"))
+    plain, words = chrf(outputs, references), chrf(outputs, references, word_order=2)
+    by_words = bleu(outputs, references, language)
     metrics = {
-        "chrf": scores.corpus,
-        "chrf_sentence_mean": sum(scores.sentences) / len(rows),
-        **token_metrics(rows),
+        "chrf": plain.corpus,
+        "chrf_sentence_mean": sum(plain.sentences) / len(rows),
+        "chrf_plus_plus": words.corpus,
+        "bleu": by_words.corpus,
     }
-    details = {"signature": scores.signature, "drawn_from": len(every)}
-    return Measurement(metrics, details | conditions(rows, model))
+    signatures = {
+        "signature": plain.signature,
+        "chrf_plus_plus_signature": words.signature,
+        "bleu_signature": by_words.signature,
+    }
+    return metrics, signatures, plain.sentences
 
 
 def _prompts(settings: Settings, job: dict[str, Any], sentences: list[str]) -> list[str]:
+    folder, name = job["inputs"]["prompts"], job["language_name"]
+    source, target = (name, ENGLISH) if settings.into_english else (ENGLISH, name)
     if settings.prompt == "alma":
-        source, target = ENGLISH, job["language_name"]
-        if settings.into_english:
-            source, target = target, source
         return [translation_prompt(source, target, sentence) for sentence in sentences]
-    if settings.prompt != "instruction" or settings.into_english:
-        raise UserError(
-            f"config/tasks.yaml: task '{job['task']}': prompt is '{settings.prompt}'; it must be "
-            "instruction or alma, and alma where into_english is true"
-        )
-    return translation_prompts(job["inputs"]["prompts"], job["language"], sentences)
+    if settings.prompt == "names":
+        return named_prompts(folder, source, target, sentences)
+    if settings.prompt == "instruction":
+        if settings.into_english:
+            return into_english_prompts(folder, name, sentences)
+        return translation_prompts(folder, job["language"], sentences)
+    raise UserError(
+        f"config/tasks.yaml: task '{job['task']}': prompt is '{settings.prompt}'; it must be "
+        "instruction, names or alma"
+    )

@@ -26,6 +26,11 @@ class Model:
         """Whether its vocabulary is the source model's."""
         return self.initializer == "none"
 
+    @property
+    def is_source(self) -> bool:
+        """Whether it is the source model as it is."""
+        return self.baseline and self.strategy == "none"
+
     def keys(self) -> dict[str, str]:
         """The axes by name."""
         return {

@@ -1,9 +1,10 @@
-"""What is said under a table: over how many seeds it is, what is missing and what not scored."""
+"""What is said under a table: over how many seeds it is, how it was tested, what is missing."""
 
 from typing import TYPE_CHECKING
 
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import row_name
+from lexigraft.report.significance import RESAMPLES, Compared
 from lexigraft.report.study import Study
 from lexigraft.report.tables.models import Model
 from lexigraft.report.tables.table import MISSING, Row
@@ -79,6 +80,31 @@ def not_scored_notes(study: Study, shown: "Iterable[tuple[str, str]]") -> list[s
         f"{title} not scored ({count} run{'s' if count > 1 else ''}): {why}"
         for (title, why), count in reasons.items()
     ]
+
+
+def bootstrap_notes(compared: list[Compared], what: str) -> list[str]:
+    """What a table says of the stars in it.
+
+    Parameters
+    ----------
+    what
+        What was compared, such as `differences to Source`.
+    """
+    if not compared:
+        return []
+    several = f"{len(compared)} {what}" if len(compared) > 1 else what
+    notes = [
+        f"* p < 0.05, ** p < 0.01: paired bootstrap over test examples and seeds, {RESAMPLES:,} "
+        f"resamples, p corrected for being one of {several} in this table (Benjamini-Hochberg)."
+    ]
+    alone = [one for one in compared if not one.seeds and one.model.strategy != "none"]
+    if alone:
+        which = "In this table" if len(alone) == len(compared) else f"In {len(alone)} of them"
+        notes.append(
+            f"{which} no model has several seeds: the test is about other examples alone, and not "
+            "about training with other seeds."
+        )
+    return notes
 
 
 def missing_note(rows: list[Row], columns: tuple[tuple[str, str], ...]) -> list[str]:

@@ -6,6 +6,7 @@ from lexigraft.report.before_after import before_after
 from lexigraft.report.metrics import metric
 from lexigraft.report.study import Study
 from lexigraft.report.summarize import CELL
+from lexigraft.report.tables.changes import changes_over_source
 from lexigraft.report.tables.models import Model, find, models, stub, stub_names
 from lexigraft.report.tables.notes import lapt_note, missing_note, seed_notes
 from lexigraft.report.tables.table import Cell, Row, Table, is_compact, number, ranked, score_cell
@@ -50,18 +51,25 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
         if not (member and column == "bits_per_byte_before")
     ]
     compact = is_compact(len(columns), len(stub_names(study)))
-    changes = before_after(study, summary)
+    starts = before_after(study, summary)
+    places = {
+        (language, member): (language, tasks.get(language, ""), _named(column, member))
+        for language, member, column in columns
+        if column == "bits_per_byte"
+    }
+    changes = changes_over_source(study, chosen, list(places.values()))
     rows = []
     for model in chosen:
         cells: list[Cell] = []
         for language, member, column in columns:
             if column == "bits_per_byte_before":
-                cells.append(_before(changes, model, language))
+                cells.append(_before(starts, model, language))
                 continue
             keys = {"language": language, "task": tasks.get(language, "")}
-            found = find(summary, model, **keys, metric=f"{column}_{member}" if member else column)
+            found = find(summary, model, **keys, metric=_named(column, member))
             if column == "bits_per_byte":
-                cells.append(score_cell(found, metric(column), compact=compact))
+                cell = score_cell(found, metric(column), compact=compact)
+                cells.append(changes.starred(cell, model, places[language, member]))
                 continue
             cell = score_cell(found, metric(column), change=False)
             # A dagger marks rows over the source vocabulary, whose perplexities are another scale.
@@ -75,19 +83,25 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
         else ("", study.language(member or language))
         for language, member, column in columns
     )
-    data = _data(summary, changes)
+    data = changes.beside(_data(summary, starts))
     notes = [
         *seed_notes(study, chosen, perplexities),
         *lapt_note(study, chosen),
         *([_PER_TOKEN] if "perplexity" in shown else []),
+        *changes.notes(),
         *missing_note(rows, heads),
     ]
-    if "bits_per_byte_before" in shown and (changes["measured_on"] == "log").any():
+    if "bits_per_byte_before" in shown and (starts["measured_on"] == "log").any():
         notes.insert(1, "Before: on the held-out sentences watched during training, a part of the "
                      "text of the other columns.")  # fmt: skip
     title = _TITLES[shown[0]] if len(shown) == 1 else "Perplexity and bits per byte"
     return Table("perplexity", title, stub_names(study), heads, tuple(rows), data, tuple(notes),
                  compact)  # fmt: skip
+
+
+def _named(column: str, member: str) -> str:
+    """What a record calls a column of a group, or of one of its members."""
+    return f"{column}_{member}" if member else column
 
 
 def _members(summary: "pandas.DataFrame", language: str) -> list[str]:

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 from lexigraft.report.metrics import metric, primary_metric
 from lexigraft.report.names import initializer_name, task_name
+from lexigraft.report.significance import Column
 from lexigraft.report.study import Study
+from lexigraft.report.tables.changes import changes_over_source
 from lexigraft.report.tables.models import Model, find, models, stub, stub_names
 from lexigraft.report.tables.notes import lapt_note, missing_note, not_scored_notes, seed_notes
 from lexigraft.report.tables.speed import SPEED_UP_NOTE, speed_up_cell, speed_ups, speeds
@@ -12,8 +14,6 @@ from lexigraft.report.tables.table import Row, Table, is_compact, ranked, score_
 
 if TYPE_CHECKING:
     import pandas
-
-Column = tuple[str, str, str]  # language, task, metric
 
 
 def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
@@ -34,24 +34,33 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
 def quality_columns(study: Study, summary: "pandas.DataFrame") -> list[Column]:
     """`(language, task, metric)` of every task that measures quality, languages first.
 
-    What an item asks for is a column even where no record has it.
+    What an item asks for is a column even where no record has it, if the study is to run it on the
+    language; and so is what could not be scored.
     """
     found = []
     asked = study.asked
+    lost = {(one.cell["language"], one.task): one.score for one in study.not_scored
+            if one.metric == one.task}  # fmt: skip
     for language in study.order("language"):
         own = summary.loc[summary["language"] == language, "task"].drop_duplicates()
         if own.empty:
             own = summary["task"].drop_duplicates()
-        for task in asked.tasks or map(str, own):
+        of_language = [task for where, task in lost if where == language]
+        for task in asked.tasks or dict.fromkeys([*map(str, own), *of_language]):
+            if asked.tasks and study.planned and (language, task) not in study.planned:
+                continue
             in_language = summary["language"].eq(language) | bool(asked.tasks)
             group = summary[in_language & (summary["task"] == task)]
             names = list(dict.fromkeys(group["metric"]))
+            score = lost.get((language, task))
             if asked.metrics:
-                everywhere = set(summary["metric"])
-                found += [(language, task, name) for name in asked.metrics
-                          if name in names or (asked.tasks and name not in everywhere)]  # fmt: skip
+                nowhere = set(asked.metrics) - set(summary["metric"]) if asked.tasks else set()
+                shown = {*names, score, *nowhere}
+                found += [(language, task, name) for name in asked.metrics if name in shown]
             elif len(group) and (name := primary_metric(str(group["kind"].iloc[0]), names)):
                 found.append((language, task, name))
+            elif score:
+                found.append((language, task, score))
     return found
 
 
@@ -69,12 +78,13 @@ def results_table(
     headers = headers or stub_names(study)
     stubs = stubs or [stub(model, headers) for model in chosen]
     compact = is_compact(len(columns), len(headers))
+    changes = changes_over_source(study, chosen, columns)
     rows = []
     for model, left in zip(chosen, stubs, strict=True):
         scores = [find(summary, model, language=l_, task=t, metric=m) for l_, t, m in columns]
         cells = tuple(
-            score_cell(score, metric(m), compact=compact)
-            for score, (_, _, m) in zip(scores, columns, strict=True)
+            changes.starred(score_cell(score, metric(column[2]), compact=compact), model, column)
+            for score, column in zip(scores, columns, strict=True)
         )
         rows.append(Row(left, cells, model.baseline, model.source))
     rows = ranked(rows, [metric(m).lower_is_better for _, _, m in columns])
@@ -82,12 +92,14 @@ def results_table(
     data = summary.merge(_frame(chosen), on=["source", "vocabulary", "initializer", "strategy"])
     shown = {(task, m) for _, task, m in columns}
     data = data[[pair in shown for pair in zip(data["task"], data["metric"], strict=True)]]
+    data = changes.beside(data)
     third = "▲ blue: better" if compact else "Third number: change over Source. Blue: better"
     notes = [
         *seed_notes(study, chosen, data),
         *lapt_note(study, chosen),
         f"{third} than Source; {'▼ ' if compact else ''}red: worse; full colour at a "
         "change of 50 %. Bold: best, underlined: second, among the rows with new tokens.",
+        *changes.notes(),
         *(columns_note(study, columns) if compact else []),
         *not_scored_notes(study, shown),
         *missing_note(rows, heads),

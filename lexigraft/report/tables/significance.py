@@ -3,27 +3,32 @@
 from typing import TYPE_CHECKING
 
 from lexigraft.report.metrics import Metric, metric
-from lexigraft.report.significance import RESAMPLES, Compared, differences
+from lexigraft.report.significance import Compared, differences, effect_text, p_text
 from lexigraft.report.study import Study
 from lexigraft.report.tables.models import Model, models, stub, stub_names
-from lexigraft.report.tables.notes import missing_note, not_scored_notes
+from lexigraft.report.tables.notes import bootstrap_notes, missing_note, not_scored_notes
 from lexigraft.report.tables.results import column_heads, columns_note, quality_columns
 from lexigraft.report.tables.table import FULL_SHADE, Cell, Row, Table, is_compact, number
 
 if TYPE_CHECKING:
     import pandas
 
-_LEVELS = ((0.01, "**"), (0.05, "*"))
 _BASELINES = ("Source", "LAPT")
 
 
 def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
-    """Rows: all models against Source, then against LAPT; the difference, interval and stars."""
+    """Rows: all models against Source, then against LAPT.
+
+    In a cell: the difference with its stars, its 95 % interval, p and effect size.
+    """
     chosen = models(study)
     with_outputs = {kept.task for kept in study.predictions}
     columns = [column for column in quality_columns(study, summary) if column[1] in with_outputs]
     pairs = [(name, *pair) for name in _BASELINES for pair in _pairs(chosen, name)]
-    compared = differences(study, [pair[1:] for pair in pairs], columns)
+    compared = differences(
+        study,
+        [(model, baseline, column) for column in columns for _, model, baseline in pairs],
+    )
     if not compared:
         return None
     headers = ("To", *stub_names(study))
@@ -37,15 +42,14 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
         )
         rows.append(Row((name, *stub(model, headers[1:])), cells, model.baseline))
     heads = column_heads(study, columns, compact)
-    by_chance = max(1, round(len(compared) / 20))
+    below = "In the CSV file: 95 % intervals, p and effect sizes d"
+    if not compact:
+        below = "Below a difference: its 95 % interval, corrected p, and effect size d"
     notes = [
-        f"Paired bootstrap over test examples, {RESAMPLES:,} resamples: * p < 0.05, ** p < 0.01, "
-        f"not corrected for being {len(compared)} comparisons, of which about "
-        f"{by_chance} would have a star if nothing differed. Coloured with a star only. Blue: "
-        "better; red: worse; full colour at a change of 50 %.",
-        "Runs and seeds are averaged; an example is drawn with all that was written for it. The "
-        "test is about other examples, not about training with other seeds. "
-        + ("Intervals: in the CSV file." if compact else "In brackets: 95 % interval."),
+        *bootstrap_notes(compared, "differences"),
+        "Coloured with a star only. Blue: better; red: worse; full colour at a change of 50 %. "
+        f"{below} (Cohen's, over examples: 0.2 is small, 0.8 large).",
+        "Runs and seeds are averaged; an example is drawn with all that was written for it.",
         *(columns_note(study, columns) if compact else []),
         *not_scored_notes(study, {(task, name) for _, task, name in columns}),
         *missing_note(rows, heads),
@@ -75,19 +79,18 @@ def _cell(one: Compared | None, shown: Metric, compact: bool) -> Cell:
     if one is None:
         return Cell()
     found = one.found
-    stars = next((stars for level, stars in _LEVELS if found.p < level), "")
     shade = 0.0
-    if stars:
+    if one.stars:
         better = -found.value if shown.lower_is_better else found.value
         share = better / abs(one.level) if one.level else better
         shade = max(-1.0, min(1.0, share / FULL_SHADE))
-    ends = (number(end, shown.decimals, sign=True) for end in (found.low, found.high))
+    low, high = (number(end, shown.decimals, sign=True) for end in (found.low, found.high))
     return Cell(
         number(found.value, shown.decimals, sign=True),
-        change="" if compact else f"[{' to '.join(ends)}]",
+        change="" if compact else f"{low} to {high}; {p_text(one.corrected)}; {effect_text(one)}",
         shade=shade,
         value=found.value,
-        mark=stars,
+        stars=one.stars,
     )
 
 
@@ -101,8 +104,6 @@ def _data(compared: list[Compared]) -> "pandas.DataFrame":
             one.model.keys()
             | {"language": language, "task": task, "metric": name}
             | {f"baseline_{axis}": value for axis, value in one.baseline.keys().items()}
-            | {"baseline_score": one.level, "difference": one.found.value}
-            | {"low": one.found.low, "high": one.found.high, "p": one.found.p}
-            | {"examples": one.examples, "outputs": one.outputs, "resamples": RESAMPLES}
+            | one.numbers()
         )
     return pandas.DataFrame(rows)

@@ -1,9 +1,9 @@
-"""How fast each model writes: tokens and characters per second (Table 3 of paper 000)."""
+"""How fast each model writes: tokens, characters and bytes per second (Table 3 of paper 000)."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lexigraft.report.metrics import Metric, speed_of
+from lexigraft.report.metrics import Metric, metric, speed_of
 from lexigraft.report.names import task_name
 from lexigraft.report.study import Study
 from lexigraft.report.tables.models import Model, find, models, stub, stub_names
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 SAME_TEXT = "same_text_characters"
 RATE = Metric("per second", False, 1)
-COLUMNS = ("tokens_per_second", "characters_per_second", "speed_up")
+SECONDS = Metric("seconds", True, 3)
+STEPS = "steps_per_sentence"
+COLUMNS = (STEPS, "tokens_per_second", "characters_per_second", "speed_up")
+_HEADS = {STEPS: "steps/sentence", "first_token_seconds": "first token, s"}
 SPEED_UP_NOTE = (
     "Speed-up: characters per second over Source on the same text, batch of the smallest size "
     "measured unless another is named."
@@ -35,7 +38,8 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
     """Per language, speed task and batch size: tokens/s, characters/s and speed-up over Source.
 
     Tokens per second say how fast the model steps; a longer token makes each step worth more, so
-    the speed-up is that of characters per second, on the same text. An item that asks for
+    the speed-up is that of characters per second, on the same text. Why it is so, the decoding
+    steps per sentence say, where they were measured. An item that asks for
     `speed_up` alone gets one column per language and task (the shape of Table 3), of one batch
     size, with the tokens per second beside each speed-up.
     """
@@ -49,7 +53,8 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
                   .all(axis=1).any()]  # fmt: skip
     if measured.empty or not chosen:
         return None
-    shown = asked.metrics or COLUMNS
+    counted = (summary["metric"] == STEPS).any()
+    shown = asked.metrics or tuple(what for what in COLUMNS if what != STEPS or counted)
     narrow = shown == ("speed_up",)
     if asked.batch_size is not None or narrow:
         batch = measured["batch"].min() if asked.batch_size is None else asked.batch_size
@@ -65,7 +70,8 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
             keys = {"language": language, "task": task}
             found = find(summary, model, **keys, metric=name)
             if what != "speed_up":
-                cells.append(score_cell(found, RATE, change=False, compact=compact))
+                shown_as = {STEPS: metric(STEPS), "first_token_seconds": SECONDS}.get(what, RATE)
+                cells.append(score_cell(found, shown_as, change=False, compact=compact))
                 continue
             cell = speed_up_cell(found, compact)
             size = name.rsplit("_", 1)[-1]
@@ -74,9 +80,10 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
                 cell = replace(cell, change=number(tokens["mean"], 1))
             cells.append(cell)
         rows.append(Row(stub(model, stub_names(study)), tuple(cells), model.baseline, model.source))
-    lower = [None if what == "tokens_per_second" else False for *_, what in lookups]
+    lower = [None if what == "tokens_per_second" else what in _HEADS for *_, what in lookups]
     rows = ranked(rows, lower)
     notes = [*seed_notes(study, chosen, measured), _what_speed(measured)]
+    notes += _spread_note(summary, set(measured["task"]))
     if narrow:
         sizes = ", ".join(str(size) for size in sorted(measured["batch"].unique()))
         notes.append(f"Batch {sizes}. Below the speed-up: tokens per second.")
@@ -167,13 +174,42 @@ def _columns(
                            if (p["task"], p["batch"]) == (task, batch) and p["unit"] != "tokens")  # fmt: skip # noqa: E501
             name = task_name(str(task), study.prompts_from.get(str(task), ""))
             for what in shown:
-                unit = "tokens" if what == "tokens_per_second" else written
                 group = [study.language(language), *([name] if several else []), f"batch {batch}"]
-                label = what.replace("_per_second", "/s").replace("_", "-")
+                if what == STEPS:  # whatever the batch
+                    group.pop()
+                    if (language, str(task), STEPS, STEPS) in lookups:
+                        continue
+                label = _HEADS.get(what, what.replace("_per_second", "/s").replace("_", "-"))
                 heads.append((study.language(language), name) if narrow
                              else (", ".join(group), label))  # fmt: skip
-                lookups.append((language, str(task), f"{unit}_per_second_batch_{batch}", what))
+                lookups.append((language, str(task), _recorded(what, written, batch), what))
     return heads, lookups
+
+
+def _recorded(what: str, written: str, batch: int) -> str:
+    """What a column's numbers are called in records; `written`: the unit that speed-ups are of."""
+    if what == STEPS:
+        return STEPS
+    if what == "first_token_seconds":
+        return f"{what}_batch_{batch}"
+    units = {
+        "tokens_per_second": "tokens",
+        "bytes_per_second": written.replace("characters", "bytes"),
+    }
+    return f"{units.get(what, written)}_per_second_batch_{batch}"
+
+
+def _spread_note(summary: "pandas.DataFrame", tasks: set[str]) -> list[str]:
+    """How far apart the repeats of a measurement are, at most and as a rule."""
+    spreads = summary["metric"].str.startswith("spread_batch_") & summary["task"].isin(tasks)
+    found = summary.loc[spreads, "mean"]
+    if found.empty:
+        return []
+    return [
+        "Each number is a median over repeats. The longest and the shortest of them are "
+        f"{number(100 * found.median(), 0)} % apart as a rule, {number(100 * found.max(), 0)} % "
+        "at most."
+    ]
 
 
 def _what_speed(measured: "pandas.DataFrame") -> str:

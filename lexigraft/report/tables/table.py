@@ -38,6 +38,8 @@ class Cell:
         The number itself.
     mark
         What the colour says, for who does not see it: `▲` better, `▼` worse.
+    stars
+        Whether the change would hold on other examples and seeds: `*` or `**`.
     """
 
     text: str = MISSING
@@ -47,6 +49,7 @@ class Cell:
     rank: int = 0
     value: float | None = None
     mark: str = ""
+    stars: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,216 @@
+"""What generation gains by batches, by reading a shared prefix once, and by stopping early.
+
+python benchmarks/generation.py [--config FOLDER] [--prompts N] [--threads N] [NAME …]
+
+The model is that of a folder with a config.json (by default SmolLM2-135M's shape), with random
+weights and tokens; prompts are 200 tokens that all have in common and 20 to 60 of their own, as
+with a few examples. Each part runs in a process of its own:
+
+batches     the loop that a user would write, one `model.generate` per prompt, against `generate`
+prefix      `generate` with the prefix read for every batch, against reading it once
+short       the same with a prefix of only as many tokens as are worthwhile
+watch       seconds per step of looking for stop strings in 16 rows
+same-text   the time of a text by the speed task's account, steps times the time of a step, against
+            the time of a model that is forced to write that very text
+"""
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from string import ascii_letters
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from measuring import in_its_own_process
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from training import SMOLLM2
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    LlamaConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    PreTrainedTokenizerFast,
+)
+
+from lexigraft.hardware import device, precision
+from lexigraft.training import generation, shared_prefix
+from lexigraft.training.generation import generate
+from lexigraft.training.stop_strings import StopStrings
+
+NEW_TOKENS = 24
+BATCH = 8
+SHARED = 200
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print both times of each part, in seconds, and their ratio."""
+    print(f"{'':12}{'before':>10}{'after':>10}{'ratio':>8}")
+    for name in arguments.names or PARTS:
+        given = ("--work", name, str(arguments.config or ""), str(arguments.prompts))
+        took = in_its_own_process(__file__, *given, threads=arguments.threads)
+        if "error" in took:
+            print(f"{name:12}{took['error']}", flush=True)
+            continue
+        before, after = took["before"], took["after"]
+        print(f"{name:12}{before:10.3f}{after:10.3f}{before / after:8.2f}", flush=True)
+
+
+def work(name: str, config: str, prompts: int) -> None:
+    """Measure one part in this process, and print it."""
+    torch.manual_seed(0)
+    settings = AutoConfig.from_pretrained(config) if config else LlamaConfig(**SMOLLM2)
+    model = AutoModelForCausalLM.from_config(settings, dtype=precision()).to(device()).eval()
+    model.generation_config.eos_token_id = None
+    print(json.dumps(PARTS[name](model, byte_tokens(), prompts)))
+
+
+def batches(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
+    """One prompt at a time, as transformers' pages show it, against batches."""
+
+    def plain() -> None:
+        for prompt in texts(prompts).values():
+            ids = torch.tensor([tokenizer(prompt)["input_ids"]], device=model.device)
+            model.generate(ids, do_sample=False, max_new_tokens=NEW_TOKENS, pad_token_id=0)
+
+    return {"before": seconds(plain), "after": seconds(lambda: ours(model, tokenizer, prompts))}
+
+
+def prefix(model: Any, tokenizer: Any, prompts: int, shared: int = SHARED) -> dict[str, float]:
+    """The prefix in every batch, against once for all."""
+    after = seconds(lambda: ours(model, tokenizer, prompts, shared))
+    generation.shared_prefix = lambda *_: None
+    return {"before": seconds(lambda: ours(model, tokenizer, prompts, shared)), "after": after}
+
+
+def short(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
+    """The shortest prefix that is read ahead."""
+    return prefix(model, tokenizer, prompts, shared_prefix.WORTHWHILE)
+
+
+def watch(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
+    """A step of the model, against that of looking at its tokens."""
+    stops = StopStrings(tokenizer, ["\n\n", "Question:"]).watch(16)
+    rows = torch.randint(1, 256, (16, 1), device=model.device)
+    steps = 200
+
+    def look() -> None:
+        for _ in range(steps):
+            stops._tails = [b"ab"] * 16
+            stops(rows, None)
+
+    def step() -> None:
+        with torch.inference_mode():
+            model(input_ids=rows)
+
+    step()
+    return {"before": seconds(step), "after": seconds(look) / steps}
+
+
+def same_text(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
+    """A text forced on the model, against its steps times the time of a free step."""
+    asked = tokenizer(list(texts(1).values()), return_tensors="pt").to(model.device)
+    text = torch.randint(1, 256, (160,)).tolist()
+
+    def write(steps: int, processor: LogitsProcessor | None = None) -> float:
+        forced = LogitsProcessorList([processor] if processor else [])
+        options = {"do_sample": False, "max_new_tokens": steps, "pad_token_id": 0}
+        return seconds(lambda: model.generate(**asked, **options, logits_processor=forced))
+
+    write(2)
+    first = write(1)
+    free = write(33) - first
+    written = write(len(text), Forced(text, asked["input_ids"].shape[1])) - first
+    return {"before": written, "after": free / 32 * (len(text) - 1)}
+
+
+class Forced(LogitsProcessor):
+    """Lets the model write a text, whatever it would rather write."""
+
+    def __init__(self, text: list[int], begin: int):
+        self.text, self.begin = text, begin
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Only the next token of the text is possible."""
+        wanted = self.text[input_ids.shape[1] - self.begin]
+        only = torch.full_like(scores, -torch.inf)
+        only[:, wanted] = 0
+        return only
+
+
+def ours(model: Any, tokenizer: Any, prompts: int, shared: int = SHARED) -> None:
+    """Generate as tasks do."""
+    with TemporaryDirectory() as folder:
+        generate(
+            model,
+            tokenizer,
+            texts(prompts, shared),
+            max_new_tokens=NEW_TOKENS,
+            batch_size=BATCH,
+            partial=Path(folder) / "partial.jsonl",
+            identity="",
+            stop=[],
+        )
+
+
+def texts(prompts: int, shared: int = SHARED) -> dict[str, str]:
+    """Prompts of random letters, a token each, that begin with the same ones."""
+    draw = random.Random(0)
+    before = "".join(draw.choices(ascii_letters, k=shared))
+    return {
+        str(at): before + "".join(draw.choices(ascii_letters, k=draw.randint(20, 60)))
+        for at in range(prompts)
+    }
+
+
+def byte_tokens() -> PreTrainedTokenizerFast:
+    """A token for each byte."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    backend = Tokenizer(models.BPE({letter: at for at, letter in enumerate(alphabet)}, []))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=backend)
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """How long it takes, of three times the shortest: of a CPU its own time, others may use it."""
+    took, clock = [], time.perf_counter if torch.cuda.is_available() else time.process_time
+    for _ in range(3):
+        begin = clock()
+        run()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        took.append(clock() - begin)
+    return min(took)
+
+
+PARTS: dict[str, Callable[[Any, Any, int], dict[str, float]]] = {
+    "batches": batches,
+    "prefix": prefix,
+    "short": short,
+    "watch": watch,
+    "same-text": same_text,
+}
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--config", type=Path, help="a folder with a config.json")
+    parser.add_argument("--prompts", type=int, default=16)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("names", nargs="*", choices=[*PARTS, []])
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    import sys
+
+    if sys.argv[1:2] == ["--work"]:
+        name, config, prompts = sys.argv[2:]
+        work(name, config, int(prompts))
+    else:
+        main(_arguments())

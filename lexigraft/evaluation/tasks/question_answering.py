@@ -1,0 +1,189 @@
+"""Questions about a text that a causal model answers in words of its own: exact match and F1."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lexigraft.errors import UserError
+from lexigraft.evaluation import answers, mlqa
+from lexigraft.evaluation.few_shot import Prompts, examples_and_tests, own_rows, room, with_examples
+from lexigraft.evaluation.measurement import Measurement
+from lexigraft.evaluation.predictions import conditions, keep, predict, token_metrics
+from lexigraft.evaluation.prompts import question_frame
+from lexigraft.evaluation.settings import read_settings
+from lexigraft.evaluation.texts import draw
+from lexigraft.evaluation.transfer import named
+from lexigraft.evaluation.truncation import NoRoomError, beginning
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from lexigraft.evaluation.few_shot import Row
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How questions are asked.
+
+    Attributes
+    ----------
+    samples
+        Questions of a run in each language; none: all of them.
+    shots
+        Examples before each question, see `few_shot.examples_and_tests`.
+    max_prompt_tokens
+        Tokens of a prompt at most; first examples are left out, then the context loses its end.
+    max_new_tokens
+        Tokens generated at most.
+    batch_size
+        Questions answered together.
+    normalization
+        Under which answers are equal: `mlqa`, see `mlqa`, or `squad`, see `answers`.
+    answers_in
+        ISO 639 code of contexts and answers where it is not the question's, for `mlqa`.
+    """
+
+    samples: int | None = None
+    shots: int = 0
+    max_prompt_tokens: int = 4096
+    max_new_tokens: int = 32
+    batch_size: int = 8
+    normalization: str = "mlqa"
+    answers_in: str | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The questions of one language with their prompts; `cut` contexts lost their ends."""
+
+    rows: list["Row"]
+    prompts: Prompts
+    cut: int
+    details: dict[str, Any]
+
+
+def evaluate(
+    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
+) -> Measurement:
+    """Ask the questions of each language that the cell is adapted for, and English ones.
+
+    Papers 002 (§4.3, three examples) and 004 (§4.6, four). Labels of the prompt are in the
+    language of the test; greedy decoding, cut at the first line feed. `f1` and `exact_match` are
+    means over questions, from 0 to 100, then over languages; see `transfer.named` for the others.
+
+    Writes `outputs["predictions"]`: one JSON object per question. `test` names its language, and
+    its `prompt` stands behind the last `shots` of that language's examples in `details`.
+
+    Raises
+    ------
+    UserError
+        There are too few questions, a prompt has no room for a context, or a setting cannot be.
+    """
+    settings = read_settings(Settings, job)
+    if settings.normalization not in ("mlqa", "squad"):
+        raise UserError(
+            f"config/tasks.yaml: task '{job['task']}': normalization '{settings.normalization}' is "
+            "neither mlqa nor squad"
+        )
+    codes: dict[str, str] = job["tested"]
+    asked = {
+        name: _ask(model, tokenizer, job, settings, name, code) for name, code in codes.items()
+    }
+    rows = predict(
+        model,
+        tokenizer,
+        job,
+        [row for one in asked.values() for row in one.rows],
+        [text for one in asked.values() for text in one.prompts.texts],
+        max_new_tokens=settings.max_new_tokens,
+        batch_size=settings.batch_size,
+    )
+    scores, outputs = {}, iter(rows)
+    for name, one in asked.items():
+        language = settings.answers_in or codes[name]
+        scored = [
+            _scored(next(outputs), *parts, name, settings.normalization, language)
+            for parts in zip(one.rows, one.prompts.asks, one.prompts.before, strict=True)
+        ]
+        scores[name] = {
+            metric: sum(row[metric] for row in scored) / len(scored)
+            for metric in ("f1", "exact_match")
+        }
+    keep(rows, job)
+    details = {
+        "cut_contexts": sum(one.cut for one in asked.values()),
+        "tests": {name: one.details for name, one in asked.items()},
+    }
+    return Measurement(named(scores) | token_metrics(rows), details | conditions(rows, model))
+
+
+def _ask(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerFast",
+    job: dict[str, Any],
+    settings: Settings,
+    name: str,
+    code: str,
+) -> Asked:
+    """Questions and prompts of one language."""
+    every = own_rows(job, "tests", name) or []
+    examples, tests = examples_and_tests(
+        job, every, own_rows(job, "shots", name), settings.shots, ("question", "context"), name
+    )
+    tests = draw(tests, settings.samples, job, f"questions {name}")
+    before, between, after = question_frame(job["inputs"]["prompts"], code)
+
+    def frame(row: "Row") -> tuple[str, str]:
+        return before, f"{between}{row['question']}{after}"
+
+    limit = room(model, settings.max_new_tokens, settings.max_prompt_tokens)
+    assert limit is not None
+    asks = [row["context"].join(frame(row)) for row in tests]
+    lengths = [len(ids) for ids in tokenizer(asks, verbose=False)["input_ids"]]
+    long = [at for at, length in enumerate(lengths) if length > limit]
+    for at in long:
+        context = tests[at]["context"]
+        try:
+            fitting = beginning(tokenizer, context, frame(tests[at]), limit)
+        except NoRoomError:
+            raise UserError(
+                f"config/tasks.yaml: task '{job['task']}': a prompt of {limit} tokens has no room "
+                f"for question {tests[at]['id']} ({name}); raise max_prompt_tokens, lower "
+                "max_new_tokens, or leave the task out: the model may hold no more"
+            ) from None
+        asks[at] = fitting.join(frame(tests[at]))
+    answered = [(row["context"].join(frame(row)), row["answers"][0]) for row in examples]
+    prompts = with_examples(tokenizer, asks, answered, limit)
+    rows = [
+        {
+            "id": f"{name}-{row['id']}",
+            "source": row["question"],
+            "reference": row["answers"][0],
+            "answers": row["answers"],
+        }
+        for row in tests
+    ]
+    details = {"drawn_from": len(every), "questions": len(rows)}
+    return Asked(
+        rows, prompts, len(long), details | prompts.details([row["id"] for row in examples])
+    )
+
+
+def _scored(
+    row: "Row", asked: "Row", ask: str, before: int, name: str, normalization: str, language: str
+) -> "Row":
+    """A prediction, completed in place."""
+    output, references = row["output"], asked["answers"]
+    if normalization == "mlqa":
+        f1 = mlqa.f1(output, references, language)
+        exact = mlqa.exact_match(output, references, language)
+    else:
+        f1, exact = answers.f1(output, references), answers.exact_match(output, references)
+    row |= {
+        "test": name,
+        "prompt": ask,
+        "shots": before,
+        "answers": references,
+        "f1": f1,
+        "exact_match": exact,
+    }
+    return row

@@ -1,0 +1,95 @@
+"""What a job took: time, memory and GPUs, a line for each attempt in the `usage.jsonl` it leaves.
+
+Status and cost read these lines. They lie with the results, so they outlive Snakemake's records and
+move with the folder; a job that was killed leaves none.
+"""
+
+import json
+import logging
+import os
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+USAGE = "usage.jsonl"
+DONE = "done"
+FAILED = "failed"
+_IMPORTED = time.monotonic()
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def recorded(folder: str | Path) -> Iterator[None]:
+    """Append a line to `usage.jsonl` in `folder` when the work is over, however it ended.
+
+    It holds `started` (UTC), `ended` (`done` or `failed`), `seconds` since the process began,
+    `peak_memory_mb`, `gpus` and, of jobs that used one, `device` and `gpu_memory_mb`. A line that
+    cannot be written is left out: the work itself is done.
+    """
+    ended = FAILED
+    try:
+        yield
+        ended = DONE
+    finally:
+        try:
+            with (Path(folder) / USAGE).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(_taken(ended)) + "\n")
+        except OSError as error:
+            logger.warning("what the job took is not noted: %s", error)
+
+
+def read_usage(folder: str | Path) -> list[dict[str, Any]]:
+    """The lines of a folder's `usage.jsonl`, the oldest first; broken ones are left out."""
+    try:
+        text = (Path(folder) / USAGE).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    lines = []
+    for line in text.splitlines():
+        try:
+            lines.append(json.loads(line))
+        except ValueError:
+            continue
+    return [line for line in lines if isinstance(line, dict) and "seconds" in line]
+
+
+def _taken(ended: str) -> dict[str, Any]:
+    seconds = _age()
+    started = datetime.fromtimestamp(time.time() - seconds, UTC)
+    # Kilobytes on Linux, bytes on macOS.
+    scale = 1 << 20 if sys.platform == "darwin" else 1 << 10
+    return {
+        "started": started.isoformat(timespec="seconds"),
+        "ended": ended,
+        "seconds": round(seconds, 1),
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // scale,
+        **_gpus(),
+    }
+
+
+def _gpus() -> dict[str, Any]:
+    """The GPUs that this process and those started with it used; asks nothing of an idle one."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return {"gpus": 0}
+    return {
+        "gpus": int(os.environ.get("WORLD_SIZE", "1")),
+        "device": torch.cuda.get_device_name(),
+        "gpu_memory_mb": torch.cuda.max_memory_allocated() >> 20,
+    }
+
+
+def _age() -> float:
+    """Seconds since this process began: a clock that jumps does not matter, imports count."""
+    try:
+        # After the name, which may hold spaces, the start is field 20: clock ticks since boot.
+        stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        began = int(stat[19]) / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - began
+    except (OSError, AttributeError, IndexError, ValueError):  # not on Linux
+        return time.monotonic() - _IMPORTED

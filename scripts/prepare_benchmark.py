@@ -1,0 +1,20 @@
+"""Rule prepare_benchmark: what a task of lm-evaluation-harness reads, or what of it lacks."""
+
+from pathlib import Path
+
+from lexigraft.atomic import write_json
+from lexigraft.evaluation.harness.benchmark_state import STATE, kept_state
+from lexigraft.evaluation.harness.prepare import prepare_benchmark
+from lexigraft.job import Job, run
+from lexigraft.provenance import write_card
+
+
+def stage(job: Job) -> None:
+    folder, settings = Path(job["outputs"]["folder"]), job["settings"]
+    files, facts = prepare_benchmark(settings["task"], settings["folder"], settings["data"], folder)
+    write_json(folder / STATE, kept_state(job["state"], settings["data"], facts["used"]))
+    write_card(folder, job, files, **facts)
+
+
+if __name__ == "__main__":
+    run(stage)

@@ -1,0 +1,38 @@
+"""How far a study is: python scripts/status.py [STUDY_FILE], from the repository.
+
+While Snakemake runs, or afterwards. It only reads, but for the page that it writes of the same.
+"""
+
+import sys
+from datetime import datetime
+from pathlib import Path
+
+# The grid knows where a study's files lie; it belongs to the workflow, not to the package.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from lexigraft.atomic import replacing
+from lexigraft.errors import UserError
+from workflow.configuration import load_registries, read_yaml, resolve
+from workflow.grid import Study
+from workflow.status import as_text, status
+from workflow.status_page import page
+
+
+def main(config: str = "config/config.yaml") -> None:
+    study = Study(resolve(read_yaml(Path(config)), load_registries(), require_files=False))
+    shown = status(study)
+    print(as_text(shown))
+    file = Path(study.results) / "status" / f"{study.name}.html"
+    try:
+        with replacing(file) as temporary:
+            temporary.write_text(page(shown, datetime.now()), encoding="utf-8")
+        print(f"\nAs a page: {file}")
+    except OSError as error:
+        print(f"\n{file} cannot be written ({error.strerror})")
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:2])
+    except UserError as error:
+        sys.exit(f"error: {error}")

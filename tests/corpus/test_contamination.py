@@ -1,0 +1,162 @@
+"""Tests in training text, against plain searches."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lexigraft.corpus.contamination import PIECE, Contamination
+from lexigraft.corpus.files import check_files, local_files
+from lexigraft.corpus.overlap import CONTAINED, letters
+from lexigraft.corpus.prepare import prepare_corpus
+from lexigraft.errors import UserError
+
+# 120 letters in which no run of ten comes twice.
+LONG = "".join(f"{first}{second}xy" for first in "abcdef" for second in "ghijk")
+
+
+def facts(sets, sentences):
+    contamination = Contamination(sets)
+    for sentence in sentences:
+        contamination.look(sentence)
+    return contamination.facts()
+
+
+def test_whole_tests_are_found_by_set():
+    sets = {
+        "one": ["A small blue house.", "Yes!", "Never there at all"],
+        "two": ["a small blue house", " "],
+    }
+    sentences = ["He saw a SMALL, blue house and left", "yes", "Yes, this is so"]
+    found = facts(sets, sentences)
+    assert found["one"] == {
+        "texts": 3, "found": 2, "mostly_found": 0, "training_sentences": 2,
+    }  # fmt: skip
+    assert found["two"] == {
+        "texts": 1, "found": 1, "mostly_found": 0, "training_sentences": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("held", "mostly"), [(120, True), (100, True), (99, False), (60, False)])
+def test_seven_tenths_of_its_runs_make_a_test_mostly_found(held, mostly):
+    # Runs of 50 letters begin at 0, 10, … 70: eight. Six are enough, and the sixth ends at 100.
+    found = facts({"test": [LONG]}, [f"So: {LONG[:held]}"])["test"]
+    assert found["mostly_found"] == mostly
+    assert found["found"] == (held == 120)
+
+
+words = st.sampled_from(["ఇల్లు", "తోట", "Σπίτι", "house", "garden", "AB", "1", "?"])
+sentence = st.lists(words, min_size=1, max_size=30).map(" ".join)
+
+
+@given(st.lists(sentence, max_size=5), st.lists(sentence, max_size=5))
+def test_what_is_found_is_what_plain_searches_find(tests, sentences):
+    keys, texts = {letters(test) for test in tests}, [letters(text) for text in sentences]
+
+    def holds(text, key):
+        return key == text or (len(key) >= CONTAINED and key in text)
+
+    def known(key):
+        runs = [key[at : at + PIECE] for at in range(0, len(key) - PIECE + 1, 10)]
+        hits = sum(any(run in text for text in texts) for run in runs)
+        return bool(runs) and hits >= 0.7 * len(runs)
+
+    assert facts({"test": tests}, sentences)["test"] == {
+        "texts": len(keys),
+        "found": sum(any(holds(text, key) for text in texts) for key in keys),
+        "mostly_found": sum(map(known, keys)),
+        "training_sentences": sum(any(holds(text, key) for key in keys) for text in texts),
+    }
+
+
+@given(st.lists(sentence, max_size=5), sentence)
+def test_a_sentence_is_in_it_if_it_holds_a_test_or_a_run_of_one(tests, text):
+    key, own = letters(text), [letters(test) for test in tests]
+    runs = [test[at : at + PIECE] for test in own for at in range(0, len(test) - PIECE + 1, 10)]
+    expected = any(test == key or (len(test) >= CONTAINED and test in key) for test in own) or any(
+        run in key for run in runs
+    )
+    assert (text in Contamination({"test": tests})) == expected
+
+
+@pytest.fixture
+def settings(tmp_path, telugu, english):
+    """A language of real text whose benchmark holds five of its own sentences, in other letters."""
+    files = {
+        "te.txt": telugu[:200],
+        "en.txt": english[:50],
+        "benchmark.txt": [f"«{line}» 1" for line in telugu[:5]] + ["ఇది ఎక్కడా లేని వాక్యం, నిజంగా"],
+    }
+    for name, lines in files.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return {
+        "name": "Telugu", "code": "te", "script": "Telu", "parallel": None,
+        "text": {"loader": "text", "paths": [str(tmp_path / "te.txt")]},
+        "english": {"loader": "text", "paths": [str(tmp_path / "en.txt")]},
+        "train_sentences": None, "heldout_sentences": 5, "english_sentences": 5,
+        "translation_pairs": 4, "summarization_pairs": None, "minimum_characters": 1,
+        "contamination": {
+            "tests": {"bench": {"loader": "text", "paths": [str(tmp_path / "benchmark.txt")]}},
+            "drop": False,
+        },
+    }  # fmt: skip
+
+
+def prepared(settings, folder):
+    _, card = prepare_corpus(settings, folder, ("0", "corpus", "te"))
+    train = (folder / "train.txt").read_text(encoding="utf-8").splitlines()
+    return card, {letters(line) for line in train}
+
+
+def test_a_benchmark_in_the_training_text_is_counted_and_stays(settings, tmp_path, telugu):
+    card, train = prepared(settings, tmp_path / "out")
+    known = {letters(line) for line in telugu[:5]} & train
+    assert len(known) >= 3  # the others were drawn to be held out
+    assert card["contamination"]["bench"]["texts"] == 6
+    assert card["contamination"]["bench"]["found"] >= len(known)
+    assert card["kept_out_of_training"]["like_other_tests"] == 0
+    assert card["cleaning"]["tests.bench"]["kept"] == 6
+
+
+def test_a_benchmark_is_dropped_where_that_is_asked_for(settings, tmp_path, telugu):
+    settings["contamination"]["drop"] = True
+    card, train = prepared(settings, tmp_path / "out")
+    assert not {letters(line) for line in telugu[:5]} & train
+    heldout = (tmp_path / "out" / "heldout.txt").read_text(encoding="utf-8").splitlines()
+    assert not {letters(line) for line in telugu[:5]} & {letters(line) for line in heldout}
+    assert card["contamination"]["bench"]["found"] == 0
+    assert card["kept_out_of_training"]["like_other_tests"] >= 5
+
+
+def test_the_languages_own_tests_are_searched_for_too(settings, tmp_path, parallel_telugu):
+    pairs = "".join(f"{source}\t{target}\n" for source, target in parallel_telugu[:100])
+    (tmp_path / "pairs.tsv").write_text(pairs, encoding="utf-8")
+    settings |= {"parallel": {"loader": "tsv", "path": str(tmp_path / "pairs.tsv")}}
+    card, _ = prepared(settings, tmp_path / "out")
+    assert card["contamination"]["translation"]["texts"] == 4
+    assert card["contamination"]["translation"]["found"] == 0
+    assert card["kept_out_of_training"]["like_translation_test"] >= 4
+
+
+def test_a_benchmark_in_another_encoding_is_compared_after_its_repair(settings, tmp_path):
+    sentence = 'మొదటి వాక్యం, "రెండవ వాక్యం" మరియు మూడవ వాక్యం'
+    quoted = '"' + sentence.replace('"', '""') + '"'
+    with (tmp_path / "te.txt").open("a", encoding="utf-8") as file:
+        file.write(f"{sentence}\n")
+    (tmp_path / "benchmark.txt").write_text(f"{quoted}\n", encoding="utf-8")
+    settings["repair"] = ["quotes"]
+    card, _ = prepared(settings, tmp_path / "out")
+    assert card["cleaning"]["tests.bench"]["csv_quotes"] == 1
+
+
+def test_the_files_of_tests_are_looked_for_before_any_job(settings, tmp_path):
+    assert str(tmp_path / "benchmark.txt") in local_files(settings)
+    (tmp_path / "benchmark.txt").unlink()
+    with pytest.raises(UserError, match=r"languages\.te\.contamination\.tests\.bench\.paths"):
+        check_files(settings, "languages.te")
+
+
+def test_what_is_found_is_plain_data(settings, tmp_path):
+    card, _ = prepared(settings, tmp_path / "out")
+    assert json.loads(json.dumps(card["contamination"])) == card["contamination"]

@@ -1,0 +1,123 @@
+"""Text in the wrong encoding: counted, undone only where that is asked for, else left alone."""
+
+import csv
+import io
+from dataclasses import asdict
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from lexigraft.corpus.cleaning import Counts, clean, cleaned, cleaned_pairs, repair
+from lexigraft.corpus.encoding_guards import REPAIRS, without_csv_quotes
+from lexigraft.corpus.zawgyi import is_zawgyi
+
+# As lines of FLORES-200 are in German: with commas, so that a CSV writer put them in quotes.
+QUOTED = '"Auf die Frage, was er denke, sagte er: ""Das weiß ich nicht."""'
+PLAIN = 'Auf die Frage, was er denke, sagte er: "Das weiß ich nicht."'
+
+
+def found(line, *repairs):
+    """The line as it comes out, and what was counted."""
+    counts = Counts()
+    out = repair(line, counts, repairs)
+    return out, {name: number for name, number in asdict(counts).items() if number}
+
+
+@pytest.mark.parametrize(
+    ("line", "right", "count", "name"),
+    [
+        (QUOTED, PLAIN, "csv_quotes", "quotes"),
+        ("ေက်းဇူးတင္ပါတယ္", "ကျေးဇူးတင်ပါတယ်", "zawgyi", "zawgyi"),
+        ("MÃ¼nchen ist schÃ¶n", "München ist schön", "mojibake", "mojibake"),
+        ("It â€œworksâ€\x9d, he said", "It “works”, he said", "mojibake", "mojibake"),
+        ("à°¤à±\x86à°²à±\x81à°—à±\x81", "తెలుగు", "mojibake", "mojibake"),
+    ],
+)
+def test_a_wrong_encoding_is_counted_and_undone_where_asked(line, right, count, name):
+    _, counted = found(line)
+    assert counted[count] == 1
+    others = [repair for repair in REPAIRS if repair != name]
+    assert found(line, *others)[0] != right
+    assert found(line, name)[0] == right
+
+
+def test_nothing_is_undone_that_was_not_asked_for():
+    for line in (QUOTED, "ေက်းဇူးတင္ပါတယ္", "MÃ¼nchen ist schÃ¶n"):
+        assert found(line)[0] == line
+
+
+def test_characters_that_a_decoder_lost_are_counted_and_stay():
+    line = "Gr\ufffd\ufffde"
+    assert found(line, *REPAIRS) == (line, {"lost_characters": 1})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Spaß“, sagte er, „und Fuß“",  # ß and a closing quote are a valid pair of bytes
+        "«À la carte» — voilà, dit-il",
+        "ÀÉÎÕÜ",
+        "Россия и СССР, РФ и США",
+        "Ελληνικά: «ναι»",
+        "Ação, coração e pão",
+        "naïve café, Ærøskøbing",
+    ],
+)
+def test_innocent_text_is_not_taken_for_a_wrong_encoding(line):
+    assert found(line, *REPAIRS) == (line, {})
+
+
+def test_real_text_of_four_scripts_comes_out_as_it_went_in(telugu, greek, burmese, english):
+    # Somebody typed a few of the Burmese messages in Zawgyi.
+    unicode = [line for line in burmese if not is_zawgyi(line)]
+    assert len(burmese) - len(unicode) <= 4
+    for line in [*telugu, *greek, *unicode, *english]:
+        assert found(line, *REPAIRS) == (line, {})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"He said yes."',
+        '"Operation "Sea Lion""',  # a quotation in a quotation, as Russian text has it
+        'He said ""yes"" to it',
+        '"One," he said, "two"',
+        '""',
+        '"',
+        "",
+    ],
+)
+def test_quotation_marks_that_are_no_csv_stay(line):
+    assert without_csv_quotes(line) == line
+
+
+@given(st.text(st.sampled_from('ab", '), min_size=1, max_size=20))
+def test_what_a_csv_writer_quoted_is_what_its_reader_reads(text):
+    assume('"' in text and text.strip() == text)
+    written = io.StringIO()
+    csv.writer(written, lineterminator="").writerow([text])
+    assert without_csv_quotes(written.getvalue()) == text
+
+
+def test_a_stream_is_repaired_before_duplicates_are_told():
+    counts = Counts()
+    kept = list(cleaned([QUOTED, PLAIN], counts, repairs=("quotes",)))
+    assert kept == [PLAIN]
+    assert (counts.csv_quotes, counts.duplicate) == (1, 1)
+    assert clean([QUOTED, PLAIN])[0] == [QUOTED, PLAIN]
+
+
+def test_both_sides_of_a_pair_and_every_line_of_an_article_are_repaired():
+    counts = Counts()
+    (pair,) = cleaned_pairs(
+        [(f"{QUOTED}\nMÃ¼nchen", QUOTED)], counts, paragraphs=True, repairs=REPAIRS
+    )
+    assert pair == (f"{PLAIN}\nMünchen", PLAIN)
+    assert (counts.csv_quotes, counts.mojibake) == (2, 1)
+
+
+def test_a_byte_order_mark_before_a_csv_field_is_no_hindrance():
+    out, counted = found(f"\ufeff{QUOTED}\r", "quotes")
+    assert out == PLAIN
+    assert counted == {"byte_order_mark": 1, "windows_line_ends": 1, "csv_quotes": 1}

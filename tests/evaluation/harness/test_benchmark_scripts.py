@@ -1,0 +1,83 @@
+"""What the rules run: a benchmark is prepared, and a stored cell is scored without an export."""
+
+import json
+from pathlib import Path
+from runpy import run_path
+
+import pytest
+import torch
+
+from lexigraft.evaluation.registry import task
+from lexigraft.provenance import sha256_of
+from lexigraft.source.model import load_model, load_tokenizer
+from lexigraft.training.store import save_cell
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+
+
+@pytest.fixture
+def choice(make_job, hub, tmp_path):
+    """A job of XNLI in German and English whose benchmarks the script prepares, from `data`."""
+
+    def build(data=str(hub)):
+        job = make_job("multiple_choice")
+        job["inputs"]["benchmarks"] = {}
+        for test, name in (("german", "xnli_de"), ("english", "xnli_en")):
+            folder = tmp_path / "benchmarks" / name
+            folder.mkdir(parents=True)
+            settings = {"task": name, "folder": "xnli", "data": data}
+            prepare = {
+                "rule": "prepare_benchmark", "settings": settings, "inputs": {},
+                "outputs": {"folder": str(folder)}, "state": "before",
+            }  # fmt: skip
+            run_path(str(SCRIPTS / "prepare_benchmark.py"))["stage"](prepare)
+            job["inputs"]["benchmarks"][test] = str(folder)
+        Path(job["outputs"]["folder"]).mkdir(parents=True)
+        return job
+
+    return build
+
+
+def test_the_card_of_a_benchmark_has_the_checksums_of_what_was_kept(choice):
+    folder = Path(choice()["inputs"]["benchmarks"]["german"])
+    card = json.loads((folder / "card.json").read_text())
+    assert {name for name in card["files"] if name.endswith(".arrow")} == {
+        f"data/00/{split}/data-00000-of-00001.arrow" for split in ("train", "validation")
+    }
+    for name, described in card["files"].items():
+        assert described["sha256"] == sha256_of(folder / name)
+    kept = json.loads((folder / "state.json").read_text())
+    assert kept["state"] == "before" and kept["used"] == card["used"]
+
+
+def test_a_cell_is_scored_from_its_source_and_its_changed_tensors(
+    choice, smollm2_folder_tiny, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("LEXIGRAFT_PRECISION", "float32")
+    job, source = choice(), tmp_path / "source"
+    source.mkdir()
+    described = {"kind": "folder", "path": str(smollm2_folder_tiny), "revision": None}
+    (source / "source.json").write_text(json.dumps(described))
+    model = load_model(smollm2_folder_tiny, "float32")
+    with torch.no_grad():
+        model.get_input_embeddings().weight.mul_(20)
+    inputs = {"source": str(source), "tokenizer": str(source), "initialization": None}
+    cell = {"rule": "train", "inputs": inputs, "outputs": {}, "settings": {}}
+    save_cell(job["inputs"]["cell"], model, ["model.embed_tokens.weight"], job=cell)
+    run_path(str(SCRIPTS / "evaluate.py"))["stage"](job)
+    rows = Path(job["outputs"]["predictions"]).read_text("utf-8")
+    record = json.loads(Path(job["outputs"]["record"]).read_text("utf-8"))
+    expected = task("multiple_choice")(model, load_tokenizer(smollm2_folder_tiny), job)
+    assert record["metrics"] == expected.metrics and record["details"] == expected.details
+    assert rows == Path(job["outputs"]["predictions"]).read_text("utf-8")
+    assert record["settings"] == {"kind": "multiple_choice"}
+
+
+def test_without_data_the_record_says_so_and_no_model_is_opened(choice, tmp_path):
+    job = choice(data=str(tmp_path / "nothing"))
+    job["inputs"]["cell"] = "no such cell"
+    run_path(str(SCRIPTS / "evaluate.py"))["stage"](job)
+    record = json.loads(Path(job["outputs"]["record"]).read_text("utf-8"))
+    assert record["metrics"] == {} and record["kind"] == "multiple_choice"
+    assert record["not_scored"].startswith("facebook/xnli (de) cannot be read: ")
+    assert "; facebook/xnli (en) cannot be read: " in record["not_scored"]

@@ -1,0 +1,165 @@
+"""Scores of real tasks of the harness on local rows, held against the harness called by hand."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+# Task, its folder in the harness, and examples before each question.
+TASKS = [("xnli_de", "xnli", 0), ("arc_de", "okapi/arc_multilingual", 1), ("xcopa_sw", "xcopa", 2),
+         ("xcopa", "xcopa", 0), ("xwinograd_jp", "xwinograd", 0)]  # fmt: skip
+SEED = 7
+
+
+def everything(task, count):
+    return None
+
+
+@pytest.fixture
+def scored(answering, prepared, tmp_path):
+    """`scored(task, folder, shots)`: what the cell's model scores."""
+    from lexigraft.evaluation.harness.cell_model import CellModel
+    from lexigraft.evaluation.harness.scoring import score
+
+    def run(task, folder, shots, draw=everything, by_length=False):
+        model = CellModel(*answering, batch_size=3, folder=tmp_path, identity="a cell")
+        data = prepared(task, folder) / "data"
+        return score(
+            model, task, folder, data, shots=shots, by_length=by_length, seed=SEED, draw=draw
+        )
+
+    return run
+
+
+@pytest.fixture
+def by_hand(answering, hub, tmp_path, monkeypatch):
+    """`by_hand(task, folder, shots)`: the harness's own answer, its own way to the rows."""
+    import datasets
+    import lm_eval
+    from lm_eval.models.huggingface import HFLM
+    from lm_eval.tasks import TaskManager
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.chdir(hub)
+    monkeypatch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)
+
+    def run(task, folder, shots):
+        place = Path(lm_eval.tasks.__file__).parent / folder
+        return lm_eval.simple_evaluate(
+            model=HFLM(pretrained=answering[0], tokenizer=answering[1], batch_size=2),
+            tasks=[task],
+            num_fewshot=shots,
+            task_manager=TaskManager(include_path=place, include_defaults=False),
+            bootstrap_iters=0,
+            fewshot_random_seed=SEED,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize(("task", "folder", "shots"), TASKS)
+def test_a_cell_scores_what_the_harness_gives_it_by_hand(task, folder, shots, scored, by_hand):
+    expected, found = by_hand(task, folder, shots), scored(task, folder, shots)
+    result = expected["results"][task]
+    assert found.metrics["acc"] == pytest.approx(result["acc,none"], abs=0)
+    assert found.metrics.get("acc_norm") == result.get("acc_norm,none")
+    samples = [sample for name in expected["samples"] for sample in expected["samples"][name]]
+    assert len(found.rows) == len(samples) > 0
+    for row, sample in zip(found.rows, samples, strict=True):
+        theirs = [value for value, _ in sample["filtered_resps"]]
+        assert row["loglikelihoods"] == pytest.approx(theirs, rel=1e-5)
+        texts = [context + ending for context, ending in sample["arguments"]]
+        assert [row["prompt"] + choice for choice in row["choices"]] == texts
+        assert row["acc"] == sample["acc"]
+    assert found.facts["versions"] == {
+        name: expected["versions"][name] for name in expected["samples"]
+    }
+    assert set(found.facts["shots"].values()) == {shots}
+
+
+def test_a_likelihood_is_that_of_the_answer_after_the_question(answering, scored):
+    model, tokenizer = answering
+    row = scored("arc_de", "okapi/arc_multilingual", 0).rows[0]
+    assert row["prompt"] == "Question: Was ist heiß?\nAnswer:"
+    assert row["choices"] == [" Eis", " die Sonne am Mittag", " Wasser", " ein Ei"]
+    assert row["reference"] == " die Sonne am Mittag"
+    before = tokenizer(row["prompt"])["input_ids"]
+    for choice, likelihood in zip(row["choices"], row["loglikelihoods"], strict=True):
+        ids = tokenizer(row["prompt"] + choice)["input_ids"]
+        with torch.no_grad():
+            scores = model(torch.tensor([ids])).logits[0].log_softmax(-1)
+        nats = sum(scores[at - 1, ids[at]].item() for at in range(len(before), len(ids)))
+        assert likelihood == pytest.approx(nats, rel=1e-5)
+
+
+def test_the_choice_that_is_shown_is_the_one_that_counts(scored):
+    plain, relative = (
+        scored("arc_de", "okapi/arc_multilingual", 0, by_length=by_length).rows
+        for by_length in (False, True)
+    )
+    for rows, metric in ((plain, "acc"), (relative, "acc_norm")):
+        assert [row["output"] == row["reference"] for row in rows] == [row[metric] for row in rows]
+    # The harness divides by the answer's characters, the space before it aside.
+    row = relative[0]
+    likelihoods = zip(row["loglikelihoods"], row["choices"], strict=True)
+    shares = [value / len(choice.strip()) for value, choice in likelihoods]
+    assert row["output"] == row["choices"][shares.index(max(shares))]
+    assert [row["output"] for row in plain] != [row["output"] for row in relative]
+
+
+def test_what_is_tested_is_no_example_of_itself(scored):
+    # Three sentences and no others to take examples from: before each stand the two others.
+    rows = scored("xwinograd_jp", "xwinograd", 2).rows
+    ends = ["is small.", "had helped.", "was tired."]
+    for at, row in enumerate(rows):
+        for number, end in enumerate(ends):
+            assert row["prompt"].count(end) == (number != at)
+
+
+def test_a_sample_is_of_the_examples_that_were_drawn(scored):
+    rows = scored("arc_de", "okapi/arc_multilingual", 0).rows
+    found = scored("arc_de", "okapi/arc_multilingual", 0, draw=lambda task, count: [0, count - 1])
+    assert found.rows == [rows[0], rows[2]]
+    assert (found.facts["examples"], found.facts["scored"]) == (3, 2)
+    assert found.metrics["acc"] == sum(row["acc"] for row in found.rows) / 2
+
+
+def test_an_interrupted_run_goes_on_with_the_next_chunk(answering, prepared, tmp_path, monkeypatch):
+    from lexigraft.evaluation.harness import cell_model
+    from lexigraft.evaluation.harness.scoring import score
+
+    monkeypatch.setattr(cell_model, "_CHUNK", 4)
+    asked, stop_at = [], [2]
+    inner = cell_model.HFLM.loglikelihood
+
+    def counted(self, requests, disable_tqdm=False):
+        if len(asked) + 1 == stop_at[0]:
+            raise KeyboardInterrupt
+        asked.append(len(requests))
+        return inner(self, requests, disable_tqdm)
+
+    monkeypatch.setattr(cell_model.HFLM, "loglikelihood", counted)
+
+    def run(folder, identity="a cell"):
+        model = cell_model.CellModel(*answering, batch_size=3, folder=folder, identity=identity)
+        data = prepared("arc_de", "okapi/arc_multilingual") / "data"
+        found = score(model, "arc_de", "okapi/arc_multilingual", data, shots=0, by_length=False,
+                      seed=SEED, draw=everything)  # fmt: skip
+        return model, found
+
+    folder, other = tmp_path / "cell", tmp_path / "other"
+    folder.mkdir()
+    other.mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        run(folder)
+    assert asked == [4]
+    stop_at[0] = 0
+    _, resumed = run(folder)
+    assert asked == [4, 4, 4]  # twelve answers, of which the first four were kept
+    assert resumed == run(other)[1]
+    # Another model's are not taken for its own.
+    asked.clear()
+    model, _ = run(folder, "another")
+    assert asked == [4, 4, 4]
+    model.forget()
+    assert list(folder.iterdir()) == []

@@ -1,0 +1,98 @@
+"""Multiple choice as a task of a study: what its record and its predictions hold."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lexigraft.errors import UserError
+from lexigraft.evaluation.registry import task
+
+
+@pytest.fixture
+def choose(answering, prepared, make_job):
+    """`choose(tests, **settings)`: the measurement, and what was written."""
+
+    def run(tests, **settings):
+        job = make_job("multiple_choice", **settings)
+        job["inputs"]["benchmarks"] = {
+            test: str(prepared(name, folder)) for test, (name, folder) in tests.items()
+        }
+        folder = Path(job["outputs"]["folder"])
+        folder.mkdir(parents=True, exist_ok=True)
+        return task("multiple_choice")(*answering, job), folder
+
+    return run
+
+
+def rows_of(file):
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+
+XNLI = {"german": ("xnli_de", "xnli"), "english": ("xnli_en", "xnli")}
+XCOPA = {"swahili": ("xcopa_sw", "xcopa"), "estonian": ("xcopa_et", "xcopa")}
+
+
+def test_accuracy_is_of_the_cells_language_and_english_has_its_own(choose):
+    measured, folder = choose(XNLI)
+    every = rows_of(folder / "predictions.jsonl")
+    own, english = ([row for row in every if row["test"] == name] for name in XNLI)
+    assert (len(own), len(english)) == (4, 2)
+    for rows, metric in ((own, "accuracy"), (english, "english_accuracy")):
+        assert measured.metrics[metric] == sum(row["accuracy"] for row in rows) / len(rows)
+        for row in rows:
+            assert row["accuracy"] == (row["output"] == row["reference"])
+    assert own[0]["id"] == "german-xnli_de-0"
+    assert own[0]["reference"] == " Es regnet, richtig? Ja, Es ist nass"
+    assert set(measured.metrics) == {"accuracy", "english_accuracy"}
+    # Nothing to resume from is left.
+    assert {file.name for file in folder.iterdir()} == {"predictions.jsonl"}
+
+
+def test_each_language_of_a_group_counts_the_same(choose):
+    measured, folder = choose(XCOPA, shots=1)
+    rows = rows_of(folder / "predictions.jsonl")
+    means = {
+        name: sum(row["accuracy"] for row in rows if row["test"] == name) / 2 for name in XCOPA
+    }
+    assert measured.metrics["accuracy"] == sum(means.values()) / 2
+    assert {
+        f"accuracy_{name}": mean for name, mean in means.items()
+    }.items() <= measured.metrics.items()
+    # The example before it is of the validation set.
+    assert all(row["prompt"].startswith("Alifika") for row in rows)
+
+
+def test_the_metric_that_counts_is_the_tasks_and_the_others_stay(choose):
+    tests = {"german": ("arc_de", "okapi/arc_multilingual")}
+    plain, _ = choose(tests)
+    relative, folder = choose(tests, metric="acc_norm")
+    assert plain.metrics["acc_norm"] == relative.metrics["accuracy"]
+    assert plain.metrics["accuracy"] == relative.metrics["acc"]
+    assert set(relative.metrics) == {"accuracy", "acc"}
+    assert all(row["accuracy"] == row["acc_norm"] for row in rows_of(folder / "predictions.jsonl"))
+    assert relative.details["signature"].startswith("acc_norm of lm-evaluation-harness 0.4.")
+
+
+def test_the_record_says_what_was_asked_and_how(choose):
+    details = choose(XNLI, shots=2)[0].details
+    assert details["signature"].endswith(", 2-shot")
+    assert details["tests"]["german"] == {
+        "versions": {"xnli_de": 1.0}, "shots": {"xnli_de": 2}, "examples": 4, "scored": 4,
+    }  # fmt: skip
+    assert isinstance(details["shots_seed"], int)
+    json.dumps(details)
+
+
+def test_a_sample_is_the_same_for_every_cell_of_a_run(choose):
+    measured, folder = choose(XNLI, samples=3)
+    ids = [row["id"] for row in rows_of(folder / "predictions.jsonl")]
+    assert [name.split("-")[0] for name in ids] == ["german"] * 3 + ["english"] * 2
+    assert measured.details["tests"]["english"]["scored"] == 2
+    choose(XNLI, samples=3, shots=1)
+    assert [row["id"] for row in rows_of(folder / "predictions.jsonl")] == ids
+
+
+def test_a_metric_that_the_task_does_not_have_is_told(choose):
+    with pytest.raises(UserError, match="metric 'acc_norm' is none of acc, which"):
+        choose(XNLI, metric="acc_norm")

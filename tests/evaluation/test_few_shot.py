@@ -1,0 +1,112 @@
+"""Examples before a question: drawn once a run, never tested, left out where they do not fit."""
+
+import json
+
+import pytest
+
+from lexigraft.errors import UserError
+from lexigraft.evaluation.few_shot import examples_and_tests, own_rows, room, with_examples
+
+ROWS = [{"id": f"r{at}", "source": f"word {'x' * at}", "target": f"λέξη {'ψ' * at}"}
+        for at in range(1, 21)]  # fmt: skip
+TEXTS = ("source", "target")
+
+
+def drawn(job, *, tests=ROWS, pool=None, shots=3):
+    return examples_and_tests(job, tests, pool, shots, TEXTS)
+
+
+def test_without_shots_everything_is_a_test(make_job):
+    assert drawn(make_job("translation"), shots=0) == ([], ROWS)
+
+
+def test_examples_that_come_from_the_tests_are_not_tested(make_job):
+    examples, left = drawn(make_job("translation"))
+    assert len(examples) == 3
+    assert sorted([*examples, *left], key=ROWS.index) == ROWS
+
+
+def test_a_test_that_is_like_an_example_is_left_out(make_job):
+    tests = [*ROWS, {"id": "alike", "source": "Another", "target": "ΛΈΞΗ, ψψ!"}]
+    for run in range(8):
+        job = make_job("translation", run=run)
+        examples, left = drawn(job, tests=tests, pool=ROWS, shots=10)
+        names = {row["id"] for row in left}
+        assert names.isdisjoint(row["id"] for row in examples)
+        assert ("alike" in names) == all(row["id"] != "r2" for row in examples)
+
+
+def test_a_pool_of_its_own_leaves_all_tests(make_job):
+    pool = [{"id": f"p{at}", "source": f"pool {'y' * at}", "target": "ω" * at} for at in (1, 2, 3)]
+    examples, left = drawn(make_job("translation"), pool=pool, shots=2)
+    assert {row["id"] for row in examples} < {"p1", "p2", "p3"}
+    assert left == ROWS
+
+
+def test_all_cells_of_a_run_have_the_same_examples_and_runs_have_others(make_job):
+    found = []
+    for run, vocabulary in ((0, "source"), (0, "expand-100"), (1, "source"), (2, "source")):
+        job = make_job("translation", run=run)
+        job["cell"]["vocabulary"] = vocabulary
+        found.append([row["id"] for row in drawn(job)[0]])
+    assert found[0] == found[1]
+    assert len({tuple(ids) for ids in found}) == 3
+
+
+@pytest.mark.parametrize(
+    ("shots", "message"),
+    [
+        (21, "shots is 21, but there are 20 examples"),
+        (-1, "shots is -1"),
+        (20, "nothing is left of 20 to test; lower it"),
+    ],
+)
+def test_too_many_shots_are_told(make_job, shots, message):
+    with pytest.raises(UserError, match=message):
+        drawn(make_job("translation"), shots=shots)
+
+
+def test_a_tasks_own_rows_are_read_by_language(make_job, tmp_path):
+    (tmp_path / "asked.jsonl").write_text(json.dumps(ROWS[0]) + "\n", "utf-8")
+    job = make_job("translation")
+    assert own_rows(job, "tests") is None
+    job["inputs"]["asked"] = {"tests": {"greek": str(tmp_path)}}
+    assert own_rows(job, "tests") == own_rows(job, "tests", "greek") == ROWS[:1]
+    assert own_rows(job, "shots") is None
+
+
+def test_a_prompt_is_the_examples_with_their_answers_and_the_question(byte_tokenizer):
+    answered = [("one =", "ένα"), ("two =", " δύο\n ή  περισσότερα ")]
+    prompts = with_examples(byte_tokenizer(), ["three =", "four ="], answered, None)
+    before = "one = ένα\n\ntwo = δύο ή περισσότερα\n\n"
+    assert prompts.texts == [before + "three =", before + "four ="]
+    assert (prompts.asks, prompts.before) == (["three =", "four ="], [2, 2])
+
+
+def test_the_first_examples_give_way_to_a_long_question(byte_tokenizer):
+    answered = [("a" * 10, "b"), ("c" * 10, "d")]  # of 14 bytes each, with what is between
+    asks = ["q" * 2, "q" * 3, "q" * 16, "q" * 17, "q" * 40]
+    prompts = with_examples(byte_tokenizer(), asks, answered, 30)  # a token is a byte
+    assert prompts.before == [2, 1, 1, 0, 0]
+    assert prompts.texts[1] == "c" * 10 + " d\n\n" + "qqq"
+    assert prompts.texts[4] == "q" * 40
+    details = prompts.details(["e1", "e2"])
+    assert details["examples"][1] == {"id": "e2", "text": "c" * 10 + " d\n\n"}
+    assert (details["prompts_with_fewer_shots"], details["shots_per_prompt"]) == (4, 4 / 5)
+    whole = [
+        "".join(one["text"] for one in details["examples"][2 - before :]) + ask
+        for ask, before in zip(prompts.asks, prompts.before, strict=True)
+    ]
+    assert whole == prompts.texts
+
+
+def test_without_examples_a_record_says_nothing_of_them(byte_tokenizer):
+    prompts = with_examples(byte_tokenizer(), ["one ="], [], 3)
+    assert (prompts.texts, prompts.before, prompts.details([])) == (["one ="], [0], {})
+
+
+def test_a_prompt_has_room_beside_the_answer(model):
+    model.config.max_position_embeddings = 100
+    assert room(model, 30) == 70
+    assert room(model, 30, 50) == 50
+    assert room(model, 30, 90) == 70

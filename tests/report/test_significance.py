@@ -1,0 +1,320 @@
+"""Which differences tables mark: on examples and seeds that are made up to differ or not to."""
+
+import json
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lexigraft.report.example_scores import example_scores
+from lexigraft.report.findings import findings
+from lexigraft.report.headline import headline
+from lexigraft.report.items import read_items
+from lexigraft.report.records import read_study
+from lexigraft.report.significance import RESAMPLES, differences
+from lexigraft.report.summarize import summarize
+from lexigraft.report.tables import results, significance
+from lexigraft.report.tables.models import Model
+
+SOURCE = ("m", "te-made", "source", "none", "none", 0)
+LAPT = ("m", "te-made", "source", "none", "full", 0)
+COLUMN = ("te-made", "sum", "rouge_l")
+
+
+def cell(initializer, seed=0):
+    return ("m", "te-made", "big", initializer, "full", seed)
+
+
+def model(initializer):
+    return Model("m", "big", initializer, "full")
+
+
+@pytest.fixture
+def made(made_study):
+    """`write(cell, mean, spread=…)`: a run of a hundred summaries that score about `mean`."""
+    made_study.settings["reference"] = {"strategy": "full"}
+
+    def write(cell, mean, spread=2.0, examples=100, run=0, recorded=None, task="sum"):
+        common = random.Random(f"examples {run}")
+        draw = random.Random(repr((cell, run)))
+        rows = [{"id": f"{run}-{at}", "rouge_l": mean + common.gauss(0, 5) + draw.gauss(0, spread)}
+                for at in range(examples)]  # fmt: skip
+        level = sum(row["rouge_l"] for row in rows) / examples
+        metrics = {"rouge_l": level if recorded is None else recorded}
+        made_study.record(cell, task, "summarization", metrics, run, rows)
+        return level
+
+    made_study.write = write
+    return made_study
+
+
+def open_study(made):
+    return read_study(made.settings, made.inputs)
+
+
+def compared(made, *names):
+    source = Model("m", "source", "none", "none")
+    return differences(open_study(made), [(model(name), source, COLUMN) for name in names])
+
+
+def table(made, module=results, item="results"):
+    (asked,) = read_items([item])
+    study = open_study(made).part(asked)
+    return module.build(study, summarize(study.scores))
+
+
+def cells(table):
+    return {row.stub[-1]: row.cells[0] for row in table.rows}
+
+
+def test_a_difference_that_all_examples_share_has_stars_and_a_small_one_has_none(made):
+    made.write(SOURCE, 30)
+    made.write(cell("align"), 34)
+    made.write(cell("mean"), 30)
+    found = table(made)
+    assert cells(found)["Align"].stars == "**"
+    assert cells(found)["Mean"].stars == cells(found)["Source"].stars == ""
+    assert cells(found)["Align"].change.startswith("+")
+
+
+def test_the_csv_has_interval_p_and_effect_size_beside_the_change(made):
+    source, align = made.write(SOURCE, 30), made.write(cell("align"), 34)
+    rows = table(made).data.set_index("initializer")
+    found = rows.loc["align"]
+    assert found["change_low"] < found["change"] == pytest.approx(align - source)
+    assert found["change"] < found["change_high"]
+    assert found["p"] == found["p_corrected"] == pytest.approx(1 / (RESAMPLES + 1))
+    # Each example differs by 4 ± √(2² + 2²).
+    assert found["effect_size"] == pytest.approx(4 / 8**0.5, abs=0.25)
+    assert rows["p"].isna().sum() == 1  # Source is compared with nothing
+
+
+def test_p_is_corrected_for_all_comparisons_of_a_table(made):
+    made.write(SOURCE, 30)
+    for name, mean in (("align", 34), ("mean", 30.5), ("merge", 30), ("random", 30)):
+        made.write(cell(name), mean)
+    found = compared(made, "align", "mean", "merge", "random")
+    ps = sorted(one.found.p for one in found)
+    # Benjamini and Hochberg, written as in their paper.
+    expected = [min(4 / rank * p for rank, p in enumerate(ps, 1) if rank > at)
+                for at in range(4)]  # fmt: skip
+    assert sorted(one.corrected for one in found) == pytest.approx(
+        [min(value, 1) for value in expected]
+    )
+
+
+def test_a_comparison_is_the_same_in_every_table(made):
+    made.write(SOURCE, 30)
+    made.write(cell("align"), 30.6)
+    made.write(cell("mean"), 30.2)
+    (alone,) = compared(made, "align")
+    beside = {one.model: one for one in compared(made, "mean", "align")}
+    assert beside[model("align")].found == alone.found
+
+
+def test_what_differs_between_seeds_takes_the_stars_from_one_of_them(made):
+    made.write(SOURCE, 30)
+    for seed, mean in enumerate((26, 38)):
+        made.write(cell("align", seed), mean)
+    (one,) = compared(made, "align")
+    assert one.found.value == pytest.approx(2, abs=1)
+    assert (one.stars, one.seeds) == ("", 1)
+    # The same scores as runs of one seed, where other examples are all that could change.
+    Path(made.inputs["records"].pop()).unlink()
+    Path(made.inputs["records"].pop()).unlink()
+    made.write(cell("align"), 32)
+    (one,) = compared(made, "align")
+    assert (one.stars, one.seeds) == ("**", 0)
+
+
+def test_one_seed_borrows_the_spread_of_models_with_several(made):
+    made.write(SOURCE, 30)
+    made.write(cell("align"), 33)
+    (alone,) = compared(made, "align")
+    assert alone.seeds == 0
+    for name in ("mean", "merge", "random"):
+        for seed, shift in enumerate((-4, 0, 4)):
+            made.write(cell(name, seed), 31 + shift)
+    beside = compared(made, "align", "mean", "merge", "random")[0]
+    assert (alone.seeds, beside.seeds) == (0, 6)
+    assert alone.found.p < 0.001 and beside.found.p > 0.1
+    assert beside.found.high - beside.found.low > 3 * (alone.found.high - alone.found.low)
+
+
+def test_a_part_of_a_study_knows_the_spread_of_all_of_it(made):
+    made.write(SOURCE, 30)
+    made.write(cell("align"), 33)
+    for seed, mean in enumerate((27, 31, 35)):
+        made.write(cell("mean", seed), mean)
+    study = open_study(made)
+    (item,) = read_items([{"item": "results", "where": {"initializers": ["align"]}}])
+    wanted = [(model("align"), Model("m", "source", "none", "none"), COLUMN)]
+    (one,), (other,) = differences(study, wanted), differences(study.part(item), wanted)
+    assert one == other
+    assert one.seeds == 2
+
+
+def test_runs_of_one_seed_are_no_spread_over_seeds(made):
+    for run, mean in enumerate((28, 36)):
+        made.write(SOURCE, 30, run=run)
+        made.write(cell("align"), mean, run=run)
+    (one,) = compared(made, "align")
+    assert one.seeds == 0
+
+
+def test_the_notes_say_what_was_tested(made):
+    made.write(SOURCE, 30)
+    made.write(cell("align"), 34)
+    made.write(cell("mean"), 34)
+    notes = " ".join(table(made).notes)
+    assert f"{RESAMPLES:,} resamples" in notes
+    assert "one of 2 changes over Source in this table (Benjamini-Hochberg)" in notes
+    assert "no model has several seeds: the test is about other examples alone" in notes
+    made.write(cell("mean", 1), 34)
+    assert "no model has several seeds" not in " ".join(table(made).notes)
+
+
+def test_a_score_that_its_examples_do_not_make_is_not_tested(made):
+    made.write(SOURCE, 30)
+    made.write(cell("align"), 34, recorded=33.0)
+    found = table(made)
+    assert cells(found)["Align"].stars == ""
+    assert any(note.startswith("Changes not tested") and "sum (ROUGE-L)" in note
+               for note in found.notes)  # fmt: skip
+
+
+def test_scores_without_any_outputs_are_not_tested(made_study):
+    made_study.settings["reference"] = {"strategy": "full"}
+    for one, score in ((SOURCE, 1.0), (cell("align"), 9.0)):
+        made_study.record(one, "sum", "summarization", {"rouge_l": score})
+    found = table(made_study)
+    assert cells(found)["Align"].stars == ""
+    assert "p" not in found.data
+    assert any(note.startswith("Changes not tested") for note in found.notes)
+
+
+def test_runs_have_examples_of_their_own(made):
+    for run in (0, 1):
+        made.write(SOURCE, 30, run=run)
+        made.write(cell("align"), 34, run=run)
+    made.write(cell("align"), 90, run=2)  # which Source does not have
+    (one,) = compared(made, "align")
+    assert (one.examples, one.outputs) == (200, 200)
+    assert one.found.value == pytest.approx(4, abs=1)
+
+
+def test_the_table_of_differences_has_them_with_p_and_effect(made):
+    made.write(SOURCE, 30)
+    made.write(LAPT, 33)
+    made.write(cell("align"), 34)
+    found = table(made, significance, "significance")
+    rows = {(row.stub[0], row.stub[-1]): row.cells[0] for row in found.rows}
+    assert [*rows] == [("Source", "LAPT"), ("Source", "Align"), ("LAPT", "Align")]
+    assert rows["Source", "Align"].stars == "**"
+    assert " to " in rows["Source", "Align"].change
+    assert "p < 0.001; d = +1." in rows["Source", "Align"].change
+    assert {"p", "p_corrected", "effect_size", "seed_freedom"} <= set(found.data.columns)
+
+
+def rows_by_test():
+    scores = {"te": [1, 0], "el": [1, 1, 1, 0], "english": [0, 0, 1]}
+    return [{"id": f"{test}-{at}", "test": test, "accuracy": float(value)}
+            for test, values in scores.items() for at, value in enumerate(values)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("metric", "score", "examples"),
+    [
+        ("accuracy", (1 / 2 + 3 / 4) / 2, 6),
+        ("accuracy_el", 3 / 4, 4),
+        ("english_accuracy", 1 / 3, 3),
+    ],
+)
+def test_a_task_of_several_tests_is_their_mean_and_each_has_its_own(metric, score, examples):
+    found = example_scores(rows_by_test(), "classification", metric, {})
+    assert len(found.ids) == examples
+    assert found.score(found.statistics.sum(axis=0)) == pytest.approx(score)
+    assert found.alone.tolist() == [
+        row["accuracy"] for row in rows_by_test() if row["id"] in found.ids
+    ]
+
+
+def test_of_perplexity_all_sentences_of_a_group_count_together():
+    rows = [
+        {"id": f"{test}-0", "test": test, "nats": nats, "tokens": 1, "bytes": size}
+        for test, nats, size in (("te", 3.0, 2), ("el", 5.0, 6), ("english", 100.0, 1))
+    ]
+    wanted = {"bits_per_byte": 1.0, "bits_per_byte_te": 1.5, "english_bits_per_byte": 100.0}
+    for metric, expected in wanted.items():
+        found = example_scores(rows, "perplexity", metric, {})
+        bits = found.score(found.statistics.sum(axis=0)) * np.log(2)
+        assert bits == pytest.approx(expected)
+
+
+def test_a_cell_whose_own_language_is_english_has_that_test():
+    rows = [row for row in rows_by_test() if row["test"] == "english"]
+    assert len(example_scores(rows, "classification", "accuracy", {}).ids) == 3
+    assert example_scores(rows, "classification", "accuracy_te", {}) is None
+    assert example_scores([], "classification", "accuracy", {}) is None
+
+
+def test_bleu_is_cut_as_its_signature_says():
+    row = {"id": "0", "output": "ab, cd", "reference": "ab , cd"}
+    signature = "nrefs:1|case:mixed|eff:no|tok:{}|smooth:exp|version:2.6.0"
+    found = {
+        tok: example_scores([row], "translation", "bleu", {"bleu_signature": signature.format(tok)})
+        for tok in ("13a", "none")
+    }
+    assert found["13a"].statistics[0, :4].tolist() == [3, 3, 3, 3]
+    assert found["none"].statistics[0, :4].tolist() == [2, 3, 1, 2]
+    assert example_scores([row], "translation", "bleu", {}) is None
+
+
+def test_a_learned_metric_is_tested_by_its_scores(made):
+    for one, mean in ((SOURCE, 30), (cell("align"), 30)):
+        made.write(one, mean)
+        record = Path(made.inputs["records"][-1])
+        draw = random.Random(repr(one))
+        scores = [0.5 + (one != SOURCE) * 0.2 + draw.gauss(0, 0.1) for _ in range(100)]
+        file = record.parent / "learned" / "comet.json"
+        file.parent.mkdir()
+        base = json.loads(record.read_text())
+        file.write_text(json.dumps({**base, "learned_metric": "comet",
+                                    "metrics": {"comet": sum(scores) / 100}, "scores": scores,
+                                    "ids": [f"0-{at}" for at in range(100)]}))  # fmt: skip
+        made.inputs.setdefault("learned", []).append(str(file))
+    study = open_study(made)
+    pair = (model("align"), Model("m", "source", "none", "none"))
+    comet, rouge = differences(study, [(*pair, ("te-made", "sum", name))
+                                       for name in ("comet", "rouge_l")])  # fmt: skip
+    assert comet.stars == "**" and comet.found.value == pytest.approx(0.2, abs=0.05)
+    assert rouge.stars == ""
+
+
+def sentence(made):
+    study = open_study(made)
+    (text,) = [one.text for one in findings(study, headline(study, summarize(study.scores)))]
+    return text
+
+
+def test_the_headline_names_who_is_not_shown_to_be_worse_than_the_best(made):
+    for name, mean in (("align", 34), ("mean", 34.05), ("random", 30)):
+        made.write(cell(name), mean)
+    assert re.search(r"best initializer (Align|Mean): .*; not shown to be worse: (Align|Mean)\.",
+                     sentence(made))  # fmt: skip
+
+
+def test_the_headline_says_where_the_best_is_the_best(made):
+    for name, mean in (("align", 34), ("mean", 32), ("random", 30)):
+        made.write(cell(name), mean)
+    assert sentence(made).endswith("; all others are worse.")
+
+
+def test_without_outputs_the_headline_goes_by_standard_deviations(made_study):
+    made_study.settings["reference"] = {"strategy": "full"}
+    for name, mean in (("align", 34.0), ("mean", 33.9), ("random", 30.0)):
+        for seed in (0, 1):
+            made_study.record(cell(name, seed), "sum", "summarization", {"rouge_l": mean + seed})
+    assert "Mean (34.4 ± 0.7) is within one standard deviation of it" in sentence(made_study)

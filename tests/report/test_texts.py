@@ -1,0 +1,73 @@
+"""What is wrong with the texts of a study: two tables, and sentences that a reader must see."""
+
+import pytest
+
+from lexigraft.report.records import read_study
+from lexigraft.report.summarize import summarize
+from lexigraft.report.tables import contamination, texts
+from lexigraft.report.texts import text_caveats
+
+CELL = ("m", "te-made", "source", "none", "none", 0)
+NOTHING = {"texts": 500, "found": 0, "mostly_found": 0, "training_sentences": 0}
+
+
+@pytest.fixture
+def made(made_study):
+    """Telugu with quotes left as they are and a known benchmark; Greek with quotes repaired."""
+    made_study.record(CELL, "t", "translation", {"chrf": 1.0})
+    known = {"bench": NOTHING | {"found": 9, "mostly_found": 12}}
+    made_study.corpus("te-made", known, csv_quotes=11)
+    unknown = {"bench": NOTHING, "summarization": NOTHING | {"texts": 0}}
+    made_study.corpus("el-made", unknown, repair=["quotes"], csv_quotes=11)
+    return made_study
+
+
+def study_of(made):
+    return read_study(made.settings, made.inputs)
+
+
+def build(module, made):
+    study = study_of(made)
+    return module.build(study, summarize(study.scores))
+
+
+def test_columns_are_of_damage_that_some_text_has(made):
+    found = build(texts, made)
+    assert [head for _, head in found.columns] == [
+        "read", "kept", "repeated", "byte order mark", "with quotes doubled as in CSV files",
+    ]  # fmt: skip
+    rows = {row.stub: [cell.text for cell in row.cells] for row in found.rows}
+    assert rows["Telugu", "parallel"] == ["1,200", "1,100", "100", "1", "11"]
+    assert rows["Greek", "text"][-1] == "0"
+    assert "Greek (quotes)" in found.notes[0]
+    assert "Telugu" not in found.notes[0]
+
+
+def test_what_was_not_repaired_is_said_with_its_remedy(made):
+    caveats = text_caveats(study_of(made))
+    quotes = [text for text in caveats if "quotes" in text]
+    assert len(quotes) == 1
+    assert quotes[0].startswith("Telugu, parallel: 11 of 1,200 lines are")
+    assert "`repair: [quotes]`" in quotes[0]
+
+
+def test_known_tests_are_said(made):
+    (known,) = (text for text in text_caveats(study_of(made)) if "bench" in text)
+    assert known.startswith("Telugu: of 500 texts of bench, 9 are in the training text and 12")
+
+
+def test_sets_of_tests_have_a_row_where_they_have_texts(made):
+    found = build(contamination, made)
+    rows = {row.stub: [cell.text for cell in row.cells] for row in found.rows}
+    assert rows == {
+        ("Telugu", "bench"): ["500", "9", "12", "0"],
+        ("Greek", "bench"): ["500", "0", "0", "0"],
+    }
+    assert "Telugu 3, Greek 3" in found.notes[1]
+
+
+def test_a_study_without_cards_of_texts_shows_neither(made_study):
+    made_study.record(CELL, "t", "translation", {"chrf": 1.0})
+    assert build(texts, made_study) is None
+    assert build(contamination, made_study) is None
+    assert text_caveats(study_of(made_study)) == []

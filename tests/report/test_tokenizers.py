@@ -1,0 +1,120 @@
+"""Tokenizers side by side: the table, the figure, and a study that has nothing else."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from lexigraft.report.build import build_report
+from lexigraft.report.figures import tokens_per_sentence
+from lexigraft.report.fonts import Fonts
+from lexigraft.report.items import DEFAULT, Item
+from lexigraft.report.records import read_study
+from lexigraft.report.style import Look
+from lexigraft.report.summarize import summarize
+from lexigraft.report.tables import tokenizers
+from tests.report.conftest import write
+
+
+@pytest.fixture
+def compared(made_study):
+    """Two tokenizers in Telugu, one in Greek, which has no translations."""
+    made_study.tokenizer("small", "te-made", 200.0, parity=10.0)
+    made_study.tokenizer("large", "te-made", 50.0, parity=2.0)
+    made_study.tokenizer("small", "el-made", 80.0)
+    return made_study
+
+
+def table(made, **asked):
+    study = read_study(made.settings, made.inputs).part(Item("tokenizers", "tokenizers", **asked))
+    return tokenizers.build(study, summarize(study.scores))
+
+
+def texts(found):
+    return {row.stub: [cell.text for cell in row.cells] for row in found.rows}
+
+
+def test_a_row_per_language_and_tokenizer(compared):
+    found = table(compared)
+    assert [head for _, head in found.columns] == [
+        "tokens per sentence", "tokens per word", "bytes per token", "tokens per token of English",
+        "tokens", "never used", "unreachable",
+    ]  # fmt: skip
+    assert texts(found)["Telugu", "small"] == [
+        "200.0", "25.00", "2.00", "10.00", "32,000", "90.0 %", "1.0 %",
+    ]  # fmt: skip
+    assert texts(found)["Greek", "large"] == ["–"] * 7
+
+
+def test_changes_from_another_tokenizer_by_hand(compared):
+    found = table(compared, compared_with=("small",))
+    assert found.columns[-1] == ("change of length from", "small")
+    changes = {stub: cells[-1] for stub, cells in texts(found).items()}
+    assert changes["Telugu", "large"] == "−75.0 %"
+    assert changes["Telugu", "small"] == "0.0 %"
+    assert changes["Greek", "large"] == "–"
+
+
+def test_an_item_chooses_tokenizers_and_languages_and_their_order(compared):
+    found = table(compared, tokenizers=("large", "small"), where={"language": ("te-made",)})
+    assert list(texts(found)) == [("Telugu", "large"), ("Telugu", "small")]
+
+
+def test_a_language_without_translations_is_named(compared):
+    assert any("held-out sentences" in note and "Greek" in note for note in table(compared).notes)
+    found = table(compared, where={"language": ("te-made",)})
+    assert not any("held-out" in note for note in found.notes)
+
+
+def test_unknown_tokens_have_a_column_where_there_are_any(compared):
+    path = Path(compared.inputs["tokenizers"][0])
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record["metrics"]["unknown_tokens"] = 0.25
+    write(path, record)
+    found = table(compared)
+    at = [head for _, head in found.columns].index("unknown")
+    assert texts(found)["Telugu", "small"][at] == "25.0 %"
+
+
+@pytest.mark.parametrize(
+    ("metric", "label", "points"),
+    [
+        ((), "tokens per sentence", [[200.0, 80.0], [50.0]]),
+        (("english_parity",), "tokens per token of English", [[10.0], [2.0]]),
+    ],
+)
+def test_the_figure_has_a_marker_per_tokenizer(compared, metric, label, points):
+    study = read_study(compared.settings, compared.inputs)
+    study = study.part(Item("tokens_per_sentence", "f", metrics=metric))
+    figure = tokens_per_sentence.draw(study, summarize(study.scores), Look((), Fonts()))
+    (axis,) = figure.axes
+    drawn = [line for line in axis.lines if not line.get_label().startswith("_")]
+    assert [line.get_label() for line in drawn] == ["small", "large"]
+    assert [list(map(float, line.get_xdata())) for line in drawn] == points
+    assert axis.get_xlabel() == label
+    assert [tick.get_text() for tick in axis.get_yticklabels()] == ["Telugu", "Greek"]
+
+
+def test_a_study_of_tokenizers_alone_has_a_report(compared):
+    compared.settings["items"] = [
+        "tokenizers", "tokens_per_sentence", {"item": "tokenizers", "name": "telugu",
+        "where": {"languages": ["te-made"]}},
+    ]  # fmt: skip
+    out = compared.folder / "report"
+    summary = build_report(compared.settings, compared.inputs, {"folder": str(out)})
+    assert summary["omitted"] == {}
+    assert summary["caveats"] == summary["findings"] == []
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "Vocabulary expansion" not in page
+    assert "0.23.3" in page
+    with (out / "tables" / "tokenizers.csv").open(encoding="utf-8") as file:
+        assert len(list(csv.reader(file))) > 3
+    assert (out / "figures" / "tokens_per_sentence.png").stat().st_size > 0
+
+
+def test_items_of_cells_are_empty_in_a_study_of_tokenizers_alone(compared):
+    out = compared.folder / "report"
+    summary = build_report(compared.settings, compared.inputs, {"folder": str(out)})
+    assert set(DEFAULT) <= set(summary["omitted"])
+    assert "no cell has a task" in (out / "tables/results.md").read_text(encoding="utf-8")

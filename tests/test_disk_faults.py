@@ -1,0 +1,128 @@
+"""Whatever library writes, a disk that takes no more is one line."""
+
+import errno
+import os
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lexigraft.disk_faults import disk_fault
+
+
+def by_python(file: Path) -> None:
+    file.write_text("x" * 100_000)
+
+
+def by_numpy(file: Path) -> None:
+    np.savez(file, allow_pickle=False, rows=np.zeros(100_000))
+
+
+def by_safetensors(file: Path) -> None:
+    from safetensors.numpy import save_file
+
+    save_file({"rows": np.zeros(100_000)}, file)
+
+
+def by_torch(file: Path) -> None:
+    import torch
+
+    torch.save({"rows": torch.zeros(100_000)}, file)
+
+
+def by_tokenizers(file: Path) -> None:
+    from tokenizers import Tokenizer, models
+
+    tokens = {f"token{number}": number for number in range(10_000)}
+    Tokenizer(models.WordLevel(tokens, unk_token="token0")).save(str(file))
+
+
+def by_matplotlib(file: Path) -> None:
+    from matplotlib.figure import Figure
+
+    Figure(dpi=300).savefig(file, format="svg")
+
+
+def by_pandas(file: Path) -> None:
+    import pandas
+
+    pandas.DataFrame({"rows": range(100_000)}).to_csv(file)
+
+
+def by_pyarrow(file: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"rows": range(100_000)}), file)
+
+
+WRITERS = [
+    by_python, by_numpy, by_safetensors, by_torch, by_tokenizers, by_matplotlib, by_pandas,
+    by_pyarrow,
+]  # fmt: skip
+
+
+def said_when_full(write: Callable[[Path], None], file: Path) -> str:
+    """What the user is told when a process that may write 1,000 bytes a file writes more."""
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        said = "no error at all"
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+            write(file)
+        except Exception as error:
+            said = disk_fault(error, "results/x") or f"a bug: {error!r}"
+        finally:
+            os.write(writing, said.encode())
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        said = pipe.read()
+    os.wait()
+    return said
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_disk_that_takes_no_more_is_one_line_whoever_writes(write, tmp_path):
+    write(tmp_path / "before.bin")  # imports all that it needs, and works
+    said = said_when_full(write, tmp_path / "file.bin")
+    assert said.endswith("and run again; what was finished stays"), said
+    assert "\n" not in said
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="Linux has it")
+def test_the_kernels_own_full_disk_is_named():
+    with pytest.raises(OSError) as error:
+        Path("/dev/full").write_text("x")
+    said = disk_fault(error.value, "results/x")
+    assert said == (
+        "results/x: no space is left on the disk; make room and run again; what was finished stays"
+    )
+
+
+def test_an_error_that_followed_from_it_is_one_too():
+    reason = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(RuntimeError) as error:
+        raise RuntimeError("the checkpoint was not saved") from reason
+    assert disk_fault(error.value, "results/x") is not None
+
+
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [(errno.EROFS, "read-only"), (errno.EACCES, "permission denied"), (errno.EDQUOT, "quota")],
+)
+def test_the_file_is_named_where_it_is_known(number, word):
+    named = OSError(number, os.strerror(number), "results/a.txt")
+    said = disk_fault(named, "results/x")
+    assert said is not None and said.startswith("results/a.txt: ") and word in said
+    unnamed = disk_fault(OSError(number, os.strerror(number)), "results/x")
+    assert unnamed is not None and unnamed.startswith("results/x: ")
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("x"), FileNotFoundError(2, "no file", "a"), KeyError()]
+)
+def test_any_other_error_is_a_bug(error):
+    assert disk_fault(error, "results/x") is None

@@ -1,0 +1,158 @@
+"""A stage reads nothing that is not what an earlier stage wrote."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from lexigraft import UserError, integrity
+from lexigraft.integrity import check_folder, check_inputs
+from lexigraft.provenance import describe_file, write_card
+
+JOB = {"rule": "r", "inputs": {}, "outputs": {}, "settings": {}}
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """The output of a job: two files and their card."""
+    made = tmp_path / "results" / "corpus"
+    (made / "tasks").mkdir(parents=True)
+    (made / "train.txt").write_text("ένα\nδύο\n", encoding="utf-8")
+    (made / "tasks/pairs.jsonl").write_text('{"id": 1}\n')
+    write_card(made, JOB, ["train.txt", "tasks/pairs.jsonl"], loss=0.25)
+    return made
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def flip(file: Path) -> None:
+    """Another bit at the same size, and the clock as if nothing had happened."""
+    times = file.stat()
+    content = bytearray(file.read_bytes())
+    content[0] ^= 1
+    file.write_bytes(content)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def replace_by_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def refused(inputs) -> str:
+    with pytest.raises(UserError) as error:
+        check_inputs(inputs)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_what_is_whole_passes(folder):
+    check_inputs({"corpus": str(folder), "more": [str(folder / "train.txt")]})
+
+
+def test_what_no_card_tells_of_passes(folder, tmp_path):
+    (tmp_path / "own.txt").write_text("x")
+    (folder / "notes.txt").write_text("x")
+    check_inputs(
+        {
+            "prompts": str(tmp_path),
+            "text": str(tmp_path / "own.txt"),
+            "beside": str(folder / "notes.txt"),
+            "encoder": {"hub": "org/name", "revision": None},
+            "gone": str(tmp_path / "gone"),
+            "python": ".venv/bin/python",
+        }
+    )
+
+
+@pytest.mark.parametrize("name", ["train.txt", "tasks/pairs.jsonl"])
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (cut, "bytes instead of"),
+        (flip, "damaged, its SHA-256 is not the card's"),
+        (Path.unlink, "missing"),
+        (replace_by_folder, "not a file"),
+    ],
+)
+def test_a_damaged_file_of_a_folder_is_named_with_what_to_do(folder, name, damage, said):
+    damage(folder / name)
+    message = refused({"deep": [{"corpus": str(folder)}]})
+    assert message.startswith(f"{folder / name}: ")
+    assert said in message
+    assert message.endswith(f"; restore it, or delete {folder} and run again, which makes it anew")
+
+
+def test_of_a_file_its_neighbours_are_not_looked_at(folder):
+    flip(folder / "tasks/pairs.jsonl")
+    check_inputs(str(folder / "train.txt"))
+    flip(folder / "train.txt")
+    assert "train.txt: damaged" in refused(str(folder / "train.txt"))
+
+
+def test_a_file_may_have_its_card_in_the_folder_of_its_name(tmp_path):
+    record = tmp_path / "comet.v2.json"
+    record.write_text("{}")
+    (tmp_path / "comet.v2").mkdir()
+    write_card(tmp_path / "comet.v2", JOB, ["../comet.v2.json"])
+    check_inputs(str(record))
+    record.write_text("[]")
+    assert f"{record}: damaged" in refused(str(record))
+
+
+def test_a_card_that_was_cut_off_is_named(folder):
+    cut(folder / "card.json")
+    cut(folder / "card.json")
+    assert f"{folder / 'card.json'}: damaged" in refused(str(folder))
+
+
+def test_a_number_of_a_card_that_was_changed_is_noticed(folder):
+    """Reports are made of such numbers."""
+    card = (folder / "card.json").read_text()
+    (folder / "card.json").write_text(card.replace('"loss": 0.25', '"loss": 0.24'))
+    assert "card.json: damaged" in refused(str(folder))
+
+
+def test_a_card_says_the_same_however_it_is_laid_out(folder):
+    card = json.loads((folder / "card.json").read_text())
+    (folder / "card.json").write_text(json.dumps(card))
+    check_folder(folder)
+
+
+def test_a_card_without_a_seal_is_believed(folder):
+    card = json.loads((folder / "card.json").read_text())
+    del card["card_sha256"]
+    (folder / "card.json").write_text(json.dumps(card | {"loss": 0.1}))
+    check_folder(folder)
+
+
+def test_a_large_file_is_hashed_only_if_it_is_newer_than_its_card(folder, monkeypatch):
+    monkeypatch.setattr(integrity, "SMALL", 3)
+    file, card = folder / "train.txt", folder / "card.json"
+    flip(file)
+    check_folder(folder)  # left to those that read it as a whole, and to `make verify`
+    os.utime(file, ns=(0, card.stat().st_mtime_ns + 1))
+    assert "train.txt: damaged" in refused(str(folder))
+
+
+def test_a_large_file_that_was_copied_anew_passes(folder, monkeypatch):
+    monkeypatch.setattr(integrity, "SMALL", 3)
+    os.utime(folder / "train.txt", ns=(0, (folder / "card.json").stat().st_mtime_ns + 1))
+    check_folder(folder)
+
+
+@pytest.mark.parametrize("damage", [cut, flip, Path.unlink])
+def test_a_source_model_that_stays_where_it_is_counts_too(tmp_path, damage):
+    model, source = tmp_path / "cache" / "snapshot", tmp_path / "results" / "source" / "tiny"
+    model.mkdir(parents=True)
+    source.mkdir(parents=True)
+    (model / "config.json").write_text("{}")
+    (source / "source.json").write_text(json.dumps({"path": str(model)}))
+    described = {"config.json": describe_file(model / "config.json")}
+    write_card(source, JOB, ["source.json"], model_files=described)
+    check_inputs(str(source))
+    damage(model / "config.json")
+    assert refused(str(source)).startswith(f"{model / 'config.json'}: ")

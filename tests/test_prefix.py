@@ -1,0 +1,36 @@
+"""Jobs say the same wherever results lie."""
+
+import json
+
+from lexigraft.prefix import VARIABLE, with_prefix, without_prefix
+
+
+def text(job):
+    return json.dumps(job, ensure_ascii=False)
+
+
+def test_only_paths_below_the_prefix_lose_it_and_get_it_back(monkeypatch):
+    job = {
+        "folder": "/scratch/a/results/x",
+        "list": ["/scratch/a/results/y", "/scratch/ab/z", "data/scratch/a/z"],
+        "prefix": "/scratch/a",
+    }
+    short = without_prefix(text(job), "/scratch/a")
+    assert json.loads(short) == {
+        "folder": "$LEXIGRAFT_PREFIX/results/x",
+        "list": ["$LEXIGRAFT_PREFIX/results/y", "/scratch/ab/z", "data/scratch/a/z"],
+        "prefix": "/scratch/a",
+    }
+    monkeypatch.setenv(VARIABLE, "/scratch/a")
+    assert json.loads(with_prefix(short)) == job
+
+
+def test_two_prefixes_give_one_text():
+    one, two = ({"folder": f"{prefix}/results/x"} for prefix in ("/a", "/b/c"))
+    assert without_prefix(text(one), "/a") == without_prefix(text(two), "/b/c")
+
+
+def test_without_a_prefix_nothing_changes_and_nothing_is_asked_of_the_environment(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    job = text({"folder": "results/x"})
+    assert without_prefix(job, None) == job == with_prefix(job)

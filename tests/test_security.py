@@ -1,0 +1,233 @@
+"""What comes from outside is data: nothing of it is run, and nothing secret leaves."""
+
+import ast
+import http.server
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lexigraft import UserError
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+CODE = sorted(
+    file
+    for room in ("lexigraft", "scripts", "workflow")
+    for file in (REPOSITORY / room).rglob("*.py")
+)
+UNPICKLING = {"pickle", "cPickle", "_pickle", "dill", "joblib", "cloudpickle", "shelve", "marshal"}
+AUTO = {"from_pretrained", "from_config"}
+TOKEN = "hf_" + "SecretOfTheUser" * 2
+
+
+def unsafe(code: str) -> list[str]:
+    """Calls and imports in a module that could run what a file or a config holds."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found += [f"import {name}" for name in names if name.split(".")[0] in UNPICKLING]
+        elif isinstance(node, ast.Call) and not _is_safe(node):
+            found.append(ast.unparse(node))
+    return found
+
+
+def _is_safe(call: ast.Call) -> bool:
+    name = ast.unparse(call.func)
+    options = {option.arg: ast.unparse(option.value) for option in call.keywords}
+    of, _, called = name.rpartition(".")
+    if "shell" in options and of == "subprocess":
+        return False
+    if name in ("eval", "exec", "os.system", "os.popen", "subprocess.getoutput"):
+        return False
+    if name == "torch.load":
+        return options.get("weights_only") == "True"
+    if name in ("np.load", "numpy.load"):
+        return options.get("allow_pickle") == "False"
+    if name == "yaml.load":
+        return "SafeLoader" in ast.unparse(call.args[1])
+    if called in ("extractall", "unpack_archive") or name.endswith("jinja2.Environment"):
+        return False
+    if called in AUTO and of.rpartition(".")[2].startswith("Auto"):
+        return options.get("trust_remote_code") == "False"
+    return options.get("trust_remote_code", "False") == "False"
+
+
+def test_no_code_runs_what_it_reads():
+    found = {file: unsafe(file.read_text(encoding="utf-8")) for file in CODE}
+    assert {file: calls for file, calls in found.items() if calls} == {}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import pickle",
+        "from joblib import load",
+        "torch.load(file)",
+        "np.load(file)",
+        "numpy.load(file, allow_pickle=True)",
+        "yaml.load(text, yaml.Loader)",
+        "subprocess.run(command, shell=True)",
+        "os.system(command)",
+        "eval(text)",
+        "archive.extractall(folder)",
+        "AutoTokenizer.from_pretrained(folder)",
+        "transformers.AutoModel.from_config(config)",
+        "load_model(folder, trust_remote_code=True)",
+        "jinja2.Environment()",
+    ],
+)
+def test_the_search_finds_what_it_looks_for(code):
+    assert unsafe(code) != []
+
+
+class Attack:
+    """Unpickled, it makes a folder."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+@pytest.fixture
+def attack(tmp_path):
+    """A pickle; it has worked if `tmp_path / "pwned"` is there afterwards."""
+    content = pickle.dumps(Attack(tmp_path / "pwned"))
+    yield content
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_the_attack_would_work(tmp_path):
+    pickle.loads(pickle.dumps(Attack(tmp_path / "pwned")))  # noqa: S301 (that is the point)
+    assert (tmp_path / "pwned").exists()
+
+
+def read_source(folder: Path) -> None:
+    from lexigraft.source.prepare import prepare_source
+
+    prepare_source({"folder": str(folder)}, folder.parent / "source")
+
+
+def read_plm(folder: Path) -> None:
+    from lexigraft.source.model import read_input_matrix
+
+    read_input_matrix(folder)
+
+
+def read_encoder(folder: Path) -> None:
+    from lexigraft.evaluation.similarity import SentenceEncoder
+
+    SentenceEncoder({"folder": str(folder)})
+
+
+READERS = pytest.mark.parametrize("read", [read_source, read_plm, read_encoder])
+
+
+@pytest.fixture
+def model(tmp_path, roberta_folder) -> Path:
+    """A model whose files a test may spoil."""
+    import shutil
+
+    return shutil.copytree(roberta_folder, tmp_path / "model")
+
+
+@READERS
+def test_pickled_weights_are_not_read(read, model, attack):
+    (model / "model.safetensors").unlink()
+    (model / "pytorch_model.bin").write_bytes(attack)
+    with pytest.raises(UserError):
+        read(model)
+
+
+@READERS
+def test_code_of_a_model_is_not_run(read, model, tmp_path):
+    code = f"import os\nos.mkdir({str(tmp_path / 'pwned')!r})\nclass Config: pass\nModel = Config\n"
+    (model / "code.py").write_text(code)
+    config = json.loads((model / "config.json").read_text())
+    config["auto_map"] = {"AutoConfig": "code.Config", "AutoModel": "code.Model"}
+    (model / "config.json").write_text(json.dumps(config | {"model_type": "of-its-own"}))
+    with pytest.raises(UserError):
+        read(model)
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("name", ["recipe.npz", "recipes.npz"])
+def test_a_pickle_in_a_recipe_is_not_read(name, tmp_path):
+    from lexigraft.initialization.storage import load_initialization
+
+    held = np.array([Attack(tmp_path / "pwned")], dtype=object)
+    np.savez(
+        tmp_path / name, allow_pickle=True, **dict.fromkeys(("indices", "data", "shape"), held)
+    )
+    with pytest.raises(UserError, match="cut off or damaged"):
+        load_initialization(tmp_path)
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.fixture
+def hub():
+    """A hub that refuses everybody, its address, and what it was asked with."""
+    asked: list[str] = []
+
+    class Refusing(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.headers.get("Authorization", ""))
+            self.send_response(403)
+            self.send_header("X-Error-Message", "not for you")
+            self.end_headers()
+
+        do_HEAD = do_GET
+
+        def log_message(self, *arguments):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_token_of_the_hub_is_in_no_log_and_no_file(hub, tmp_path):
+    address, asked = hub
+    out = tmp_path / "results/source/private"
+    job = {
+        "rule": "prepare_source",
+        "settings": {"hub": "org/private"},
+        "inputs": {},
+        "outputs": {"folder": str(out)},
+    }
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(REPOSITORY),
+        "HF_TOKEN": TOKEN,
+        "HF_ENDPOINT": address,
+        "HF_HOME": str(tmp_path / "cache"),
+        "HF_HUB_OFFLINE": "0",
+        "HF_DEBUG": "1",  # the hub's own library then logs its requests
+        "NO_PROXY": "127.0.0.1",
+    }
+    result = subprocess.run(
+        [sys.executable, str(REPOSITORY / "scripts/prepare_source.py"), json.dumps(job)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"Bearer {TOKEN}" in asked  # it was at hand
+    assert result.returncode == 1
+    said = result.stdout + result.stderr
+    assert "error: source hub org/private: " in said
+    assert TOKEN not in said
+    written = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert out / "job.json" in written
+    assert all(TOKEN.encode() not in file.read_bytes() for file in written)

@@ -1,0 +1,76 @@
+"""What a job took is noted beside its outputs, however it ended."""
+
+import os
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from lexigraft.usage import read_usage, recorded
+
+
+def test_each_attempt_leaves_a_line_that_says_how_it_ended(tmp_path):
+    with pytest.raises(ValueError, match="no"), recorded(tmp_path):
+        raise ValueError("no")
+    with recorded(tmp_path):
+        pass
+    assert [line["ended"] for line in read_usage(tmp_path)] == ["failed", "done"]
+
+
+def test_seconds_count_from_the_start_of_the_process_imports_included(tmp_path):
+    code = (
+        "import time; time.sleep(0.5)\n"
+        "from lexigraft.usage import recorded\n"
+        f"with recorded({str(tmp_path)!r}): time.sleep(0.1)"
+    )
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    took = time.monotonic() - began
+    assert 0.6 <= read_usage(tmp_path)[0]["seconds"] <= took + 0.1
+
+
+def test_a_broken_line_is_left_out_and_a_folder_without_any_has_none(tmp_path):
+    with recorded(tmp_path):
+        pass
+    file = tmp_path / "usage.jsonl"
+    file.write_text('{"started": "20' + "\n" + file.read_text() + "[1]\n")
+    assert len(read_usage(tmp_path)) == 1
+    assert read_usage(tmp_path / "nowhere") == []
+
+
+def test_work_that_is_done_stays_done_where_nothing_can_be_noted(tmp_path):
+    (tmp_path / "usage.jsonl").mkdir()
+    with recorded(tmp_path):
+        (tmp_path / "output").touch()
+    assert (tmp_path / "output").exists()
+
+
+@pytest.mark.parametrize(("processes", "expected"), [(None, 1), ("4", 4)])
+def test_gpus_are_counted_by_the_processes_that_share_the_job(
+    tmp_path, monkeypatch, processes, expected
+):
+    cuda = SimpleNamespace(
+        is_initialized=lambda: True,
+        get_device_name=lambda: "NVIDIA Made-Up",
+        max_memory_allocated=lambda: 3 << 20,
+    )
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    if processes:
+        monkeypatch.setitem(os.environ, "WORLD_SIZE", processes)
+    with recorded(tmp_path):
+        pass
+    line = read_usage(tmp_path)[0]
+    assert (line["gpus"], line["device"], line["gpu_memory_mb"]) == (expected, "NVIDIA Made-Up", 3)
+
+
+def test_a_job_that_used_no_gpu_has_none(tmp_path, monkeypatch):
+    cuda = SimpleNamespace(is_initialized=lambda: False)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    with recorded(tmp_path):
+        pass
+    line = read_usage(tmp_path)[0]
+    assert line["gpus"] == 0
+    assert "device" not in line

@@ -1,0 +1,103 @@
+"""`make verify` reads every file that a card tells of, and names what is not as it was."""
+
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lexigraft import UserError
+from lexigraft.provenance import write_card
+from lexigraft.verification import verify
+from tests.test_integrity import JOB, cut, flip
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def results(tmp_path) -> Path:
+    """Three outputs of two files each."""
+    for name in ("corpus/te", "vocabulary/tiny/te", "training/tiny/te/seed-0"):
+        folder = tmp_path / "results" / name
+        folder.mkdir(parents=True)
+        (folder / "job.json").write_text("{}")
+        (folder / "a.bin").write_bytes(name.encode() * 1000)
+        (folder / "b.txt").write_text(name)
+        write_card(folder, JOB, ["a.bin", "b.txt"])
+    return tmp_path / "results"
+
+
+def test_what_is_whole_is_counted(results):
+    found = verify(results, threads=2)
+    assert (found.folders, found.files, found.faults, found.unfinished) == (3, 6, [], [])
+    assert found.bytes == sum(file.stat().st_size for file in results.rglob("[ab].*"))
+
+
+def test_the_checksums_are_those_of_sha256sum(results):
+    card = (results / "corpus/te/card.json").read_text()
+    said = subprocess.run(
+        ["sha256sum", "a.bin", "b.txt"],
+        cwd=results / "corpus/te", capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert all(line.split()[0] in card for line in said.stdout.splitlines())
+
+
+def test_each_damaged_file_is_named_and_no_other(results):
+    damaged = {
+        results / "corpus/te/a.bin": flip,
+        results / "vocabulary/tiny/te/b.txt": Path.unlink,
+        results / "training/tiny/te/seed-0/card.json": lambda file: (cut(file), cut(file)),
+    }
+    for file, damage in damaged.items():
+        damage(file)
+    faults = verify(results).faults
+    assert {fault.file for fault in faults} == damaged.keys()
+    assert all(fault.file.parent == fault.folder for fault in faults)
+
+
+def test_progress_reaches_the_bytes_that_there_are(results):
+    read = []
+    assert verify(results, advance=read.append).bytes == sum(read)
+
+
+def test_what_an_earlier_run_began_is_unfinished_unless_somebody_works_on_it(results):
+    begun = results / "evaluation/tiny/te"
+    begun.mkdir(parents=True)
+    (begun / "job.json").write_text("{}")
+    assert verify(results).unfinished == [begun]
+    with (begun / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert verify(results).unfinished == []
+    assert verify(results).unfinished == [begun]
+
+
+def test_a_card_may_name_no_device(results):
+    """Whoever sends results could have it read for ever."""
+    folder = results / "corpus/te"
+    (folder / "a.bin").unlink()
+    (folder / "a.bin").symlink_to("/dev/zero")
+    assert [fault.what for fault in verify(folder).faults] == ["not a file"]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(UserError, match="gone: there is no such folder"):
+        verify(tmp_path / "gone")
+
+
+def script(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(REPOSITORY / "scripts/verify.py"), *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_script_ends_well_or_names_what_to_delete(results):
+    whole = script(str(results))
+    assert (whole.returncode, whole.stderr) == (0, "")
+    assert whole.stdout.startswith("6 files in 3 folders, ")
+    cut(results / "corpus/te/a.bin")
+    lines = (broken := script(str(results))).stdout.splitlines()
+    assert broken.returncode == 1
+    assert lines[0] == f"{results}/corpus/te/a.bin: has 8999 bytes instead of 9000"
+    assert lines[-1] == f"  {results}/corpus/te"

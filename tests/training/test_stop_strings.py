@@ -1,0 +1,101 @@
+import random
+
+import pytest
+import torch
+
+from lexigraft.errors import UserError
+from lexigraft.training.stop_strings import Stop, StopStrings
+
+
+@pytest.fixture
+def tokenizer(byte_tokenizer):
+    """Bytes, and tokens that begin and end in the midst of words."""
+    return byte_tokenizer(("o", "p"), ("Ċ", "Q"), ("x", "ĊQ"), ("Î", "±"))
+
+
+def ids(tokenizer, *tokens: str) -> list[int]:
+    return [tokenizer.convert_tokens_to_ids(token) for token in tokens]
+
+
+def test_a_string_is_found_across_the_borders_of_tokens(tokenizer):
+    stops = StopStrings(tokenizer, ["stop"])
+    assert stops.find(ids(tokenizer, "a", "s", "t", "op", "b")) == Stop(3, 1, b"")
+
+
+def test_what_stands_before_the_string_in_its_first_token_is_kept_apart(tokenizer):
+    stops = StopStrings(tokenizer, ["\nQ:"])
+    assert stops.find(ids(tokenizer, "a", "xĊQ", ":", "b")) == Stop(2, 1, b"x")
+
+
+def test_a_string_inside_one_token_makes_that_token_a_stop(tokenizer):
+    stops = StopStrings(tokenizer, ["\n"])
+    assert stops.tokens == set(ids(tokenizer, "Ċ", "ĊQ", "xĊQ"))
+    assert stops.find(ids(tokenizer, "a", "xĊQ")) == Stop(1, 1, b"x")
+
+
+def test_letters_of_several_bytes_are_found_byte_by_byte(tokenizer):
+    bytes_of_danda = [tokenizer.convert_tokens_to_ids(token) for token in ("à", "¥", "¤")]
+    assert StopStrings(tokenizer, ["।"]).find([5, *bytes_of_danda]) == Stop(3, 1, b"")
+
+
+def test_byte_fallback_tokens_count_as_their_bytes(mistral_tokenizer):
+    stops = StopStrings(mistral_tokenizer, ["\n\n"])
+    pieces = ["▁no", "<0x0A>", "<0x0A>"]
+    found = [mistral_tokenizer.convert_tokens_to_ids(piece) for piece in pieces]
+    assert stops.find(found) == Stop(2, 1, b"")
+
+
+def test_the_string_that_is_complete_first_ends_the_text(tokenizer):
+    stops = StopStrings(tokenizer, ["bcd", "c"])
+    assert stops.find(ids(tokenizer, "a", "b", "c", "d")) == Stop(2, 2, b"")
+
+
+def test_of_strings_that_one_token_completes_the_earliest_begins(tokenizer):
+    stops = StopStrings(tokenizer, ["p", "top"])
+    assert stops.find(ids(tokenizer, "s", "t", "op")) == Stop(2, 1, b"")
+
+
+def test_a_part_of_a_string_stops_nothing(tokenizer):
+    assert StopStrings(tokenizer, ["stop"]).find(ids(tokenizer, "s", "t", "o", "s", "t")) is None
+
+
+def test_without_strings_nothing_stops(tokenizer):
+    stops = StopStrings(tokenizer, [])
+    assert (stops.tokens, stops.cross_tokens, stops.find([1, 2])) == (set(), False, None)
+
+
+def test_an_empty_string_is_refused(tokenizer):
+    with pytest.raises(UserError, match="an empty string"):
+        StopStrings(tokenizer, ["\n", ""])
+
+
+def first_by_searching(texts: list[bytes], stops: list[bytes]) -> int | None:
+    """The naive way: search all of the text anew after each token."""
+    for place in range(len(texts)):
+        if any(stop in b"".join(texts[: place + 1]) for stop in stops):
+            return place
+    return None
+
+
+def test_a_watch_sees_what_searching_the_whole_text_sees(tokenizer):
+    draw = random.Random(0)
+    letters = ids(tokenizer, "a", "b", "op", "o", "p", "Ċ", "ĊQ", "xĊQ")
+    texts = {token: tokenizer.decode([token]).encode() for token in letters}
+    for _ in range(200):
+        strings = ["".join(draw.choices("abopxQ\n", k=draw.randint(1, 4))) for _ in range(2)]
+        stops = StopStrings(tokenizer, strings)
+        rows = [draw.choices(letters, k=12) for _ in range(3)]
+        expected = [
+            first_by_searching([texts[token] for token in row], [s.encode() for s in strings])
+            for row in rows
+        ]
+        found = [stops.find(row) for row in rows]
+        assert [stop and stop.last for stop in found] == expected
+        watch = stops.watch(3)
+        for step in range(12):
+            seen = watch(torch.tensor(rows)[:, : step + 1], None).tolist()
+            assert seen == [place is not None and place <= step for place in expected]
+
+
+def test_ids_beyond_the_tokenizer_stand_for_nothing(tokenizer):
+    assert StopStrings(tokenizer, ["ab"]).find([*ids(tokenizer, "a"), 9999, 5]) is None

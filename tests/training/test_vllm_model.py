@@ -1,0 +1,101 @@
+import sys
+
+import pytest
+import torch
+
+from lexigraft.errors import UserError
+from lexigraft.training import vllm_model
+from lexigraft.training.generation import generate
+from lexigraft.training.vllm_model import VllmModel
+from tests.fake_vllm import LLM, install
+
+PROMPTS = {"a": "one two =", "b": "yes =", "c": "good morning, world =", "d": "="}
+
+
+@pytest.fixture
+def vllm(monkeypatch):
+    """The module, as it is imported."""
+    return install(monkeypatch)
+
+
+@pytest.fixture
+def folder(varied_llama, byte_tokenizer, tmp_path):
+    varied_llama.save_pretrained(tmp_path / "model")
+    byte_tokenizer().save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def written(model, tokenizer, partial, **options):
+    given = {"max_new_tokens": 20, "batch_size": 2, "identity": "", **options}
+    return generate(model, tokenizer, PROMPTS, partial=partial, **given)
+
+
+@pytest.mark.parametrize("stop", [["\n"], ["\n", "aa"], []])
+def test_the_same_texts_as_by_transformers(
+    vllm, folder, varied_llama, byte_tokenizer, tmp_path, stop
+):
+    tokenizer = byte_tokenizer()
+    expected = written(varied_llama, tokenizer, tmp_path / "a.jsonl", stop=stop)
+    model = VllmModel(folder, torch.float32)
+    assert written(model, tokenizer, tmp_path / "b.jsonl", stop=stop) == expected
+    assert any(output.text for output in expected.values())
+
+
+def test_a_stop_string_that_the_model_writes_ends_the_text(
+    vllm, folder, varied_llama, byte_tokenizer, tmp_path
+):
+    free = written(varied_llama, byte_tokenizer(), tmp_path / "free.jsonl", stop=[])
+    pairs = [out.text[at : at + 2] for out in free.values() for at in range(3, len(out.text) - 1)]
+    stop = [next(pair for pair in pairs if pair.isascii())]
+    expected = written(varied_llama, byte_tokenizer(), tmp_path / "a.jsonl", stop=stop)
+    model = VllmModel(folder, torch.float32)
+    assert written(model, byte_tokenizer(), tmp_path / "b.jsonl", stop=stop) == expected
+    assert expected != free
+
+
+def test_vllm_gets_many_prompts_at_once_and_memory_for_the_longest(
+    vllm, folder, byte_tokenizer, tmp_path
+):
+    written(VllmModel(folder, torch.float32), byte_tokenizer(), tmp_path / "partial.jsonl")
+    (engine,) = LLM.made
+    assert engine.asked == [4]
+    longest = max(len(prompt.encode()) for prompt in PROMPTS.values())
+    assert engine.options == {"dtype": "float32", "max_model_len": longest + 20, "seed": 0}
+
+
+def test_what_is_finished_is_not_generated_again(
+    vllm, folder, byte_tokenizer, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("lexigraft.training.generation.HANDED_OVER", 3)
+    partial, model = tmp_path / "partial.jsonl", VllmModel(folder, torch.float32)
+    whole = written(model, byte_tokenizer(), partial)
+    assert LLM.made[0].asked == [3, 1]
+    partial.write_bytes(partial.read_bytes()[:-7])
+    assert written(model, byte_tokenizer(), partial) == whole
+    assert LLM.made[0].asked == [3, 1, 1]
+
+
+def test_a_prompt_beyond_the_context_is_refused_before_vllm_starts(
+    vllm, folder, byte_tokenizer, tmp_path
+):
+    with pytest.raises(UserError, match="context of 512"):
+        generate(
+            VllmModel(folder, torch.float32),
+            byte_tokenizer(),
+            {"big": "x" * 600},
+            max_new_tokens=1,
+            batch_size=1,
+            partial=tmp_path / "partial.jsonl",
+            identity="",
+        )
+    assert LLM.made == []
+
+
+def test_it_is_said_where_vllm_is_missing(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    with pytest.raises(UserError, match=r"vLLM cannot be used here .* docs/generation\.md"):
+        VllmModel(folder, torch.float32)
+
+
+def test_the_name_says_which_version(vllm):
+    assert vllm_model.engine_name() == "vllm 0.30.0"

@@ -1,0 +1,104 @@
+"""Tokens that no text is cut into, against every text of a small alphabet and against real text."""
+
+from itertools import product
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lexigraft.vocabulary.reachability import unreachable
+
+# Bytes that UTF-8 does not use.
+NEVER = {0xC0, 0xC1, *range(0xF5, 0x100)}
+
+
+def names(tokenizer):
+    return {tokenizer.convert_ids_to_tokens(number) for number in unreachable(tokenizer)}
+
+
+def own_names(tokenizer):
+    """Of several letters: the bytes that no text holds are left out."""
+    return {name for name in names(tokenizer) if len(name) > 1}
+
+
+def test_a_token_whose_parts_never_meet_is_unreachable(byte_tokenizer):
+    # "ab" is made first, so "bc" never stands beside an "a".
+    tokenizer = byte_tokenizer(("a", "b"), ("b", "c"), ("a", "bc"))
+    assert tokenizer("abc")["input_ids"] == tokenizer.convert_tokens_to_ids(["ab", "c"])
+    assert own_names(tokenizer) == {"abc"}
+
+
+@st.composite
+def merges(draw):
+    """Up to five merges of a, b, c and what was made of them before, in any order of birth."""
+    made, found = ["a", "b", "c"], []
+    for _ in range(draw(st.integers(1, 5))):
+        pair = (draw(st.sampled_from(made)), draw(st.sampled_from(made)))
+        if "".join(pair) not in made and len("".join(pair)) <= 4:
+            found.append(pair)
+            made.append("".join(pair))
+    return found
+
+
+@given(merges())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_unreachable_is_what_no_text_of_six_letters_is_cut_into(byte_tokenizer, pairs):
+    tokenizer = byte_tokenizer(*pairs)
+    texts = ["".join(letters) for size in range(1, 7) for letters in product("abc", repeat=size)]
+    used = {token for ids in tokenizer(texts)["input_ids"] for token in ids}
+    made = {left + right for left, right in pairs}
+    assert own_names(tokenizer) == made - set(tokenizer.convert_ids_to_tokens(sorted(used)))
+
+
+def test_bytes_that_no_text_holds_are_unreachable(byte_tokenizer):
+    from lexigraft.vocabulary.token_bytes import token_bytes
+
+    tokenizer = byte_tokenizer(("a", "b"))
+    found = {token_bytes(tokenizer)[number] for number in unreachable(tokenizer)}
+    assert found == {bytes([byte]) for byte in NEVER}
+
+
+def test_a_token_that_the_pre_tokenizer_cuts_is_unreachable(byte_tokenizer):
+    from tokenizers import pre_tokenizers
+
+    tokenizer = byte_tokenizer(("1", "2"), ("a", "b"))
+    assert own_names(tokenizer) == set()
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), tokenizer.backend_tokenizer.pre_tokenizer]
+    )
+    assert own_names(tokenizer) == {"12"}
+
+
+def test_a_token_that_the_normalizer_changes_is_unreachable(byte_tokenizer):
+    from tokenizers import normalizers
+
+    tokenizer = byte_tokenizer(("A", "B"), ("a", "b"))
+    tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()
+    assert "AB" in names(tokenizer)
+    assert "ab" not in names(tokenizer)
+
+
+def test_a_prefix_space_makes_no_token_unreachable(byte_tokenizer):
+    from tokenizers import pre_tokenizers
+
+    tokenizer = byte_tokenizer(("a", "b"), ("Ġ", "ab"))
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    assert own_names(tokenizer) == set()
+
+
+@pytest.mark.parametrize("name", ["smollm2_cut", "mistral_tokenizer", "bert_tokenizer"])
+def test_no_token_of_real_text_is_unreachable(name, lines, request):
+    tokenizer = request.getfixturevalue(name)
+    encoded = tokenizer(lines, add_special_tokens=False)["input_ids"]
+    assert not {token for ids in encoded for token in ids} & unreachable(tokenizer)
+
+
+def test_fallback_bytes_are_needed_only_for_what_is_no_token(mistral_tokenizer):
+    found = names(mistral_tokenizer)
+    assert {"<0x41>", "<0xC0>", "<0xFF>"} <= found  # "A" is a token; the others are no UTF-8
+    assert not {"<0xE0>", "<0x80>", "<0x0A>"} & found  # a line feed is none
+    assert not {"<s>", "</s>", "<unk>"} & found
+
+
+def test_pieces_of_wordpiece_are_all_reachable(bert_tokenizer):
+    assert unreachable(bert_tokenizer) == set()

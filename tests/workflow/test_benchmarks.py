@@ -1,0 +1,254 @@
+"""Multiple choice in a study: which of the harness's tasks test a cell, and when again."""
+
+import json
+from contextlib import chdir
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+
+from lexigraft.errors import UserError
+from lexigraft.evaluation.harness.benchmark_state import STATE, kept_state
+from tests.workflow.conftest import REPOSITORY, copy_project, open_study
+from workflow.benchmarks import benchmark_settings, benchmarks_of
+from workflow.configuration import load_registries, resolve
+from workflow.grid import Study
+from workflow.jobs import job
+
+XNLI = {"languages": ["el", "en"], "folder": "xnli", "task": "xnli_{code}"}
+CELL = {
+    "source": "tiny", "language": "telugu", "vocabulary": "source", "initializer": "none",
+    "strategy": "none", "seed": "0", "run": "0",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def registries():
+    return load_registries()
+
+
+@pytest.fixture
+def config(miniature):
+    """One cell of Telugu, asked in it by a task of ours; and a group with Greek."""
+    config = deepcopy(miniature)
+    config["cells"] = [
+        {"sources": ["tiny"], "languages": ["telugu"], "vocabularies": ["source"],
+         "initializers": ["none"], "strategies": ["none"]}
+    ]  # fmt: skip
+    config["languages"]["both"] = {"name": "Both", "group": {"members": ["telugu", "greek"]}}
+    config["tasks"]["choose"] = {
+        "kind": "multiple_choice",
+        "harness": [
+            {"languages": {"te": "tel_Telu"}, "folder": "belebele", "task": "belebele_{code}"},
+            XNLI,
+        ],
+        "shots": 3,
+    }
+    config["run_tasks"] = {"choose": {}}
+    return config
+
+
+def described(config, registries, rule, **wildcards):
+    study = Study(resolve(config, registries, require_files=False))
+    return json.loads(job(study, rule, wildcards))
+
+
+def refused(config, registries):
+    with pytest.raises(UserError) as error:
+        resolve(config, registries, require_files=False)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_cell_is_asked_in_its_language_and_in_english(config, registries):
+    given = described(config, registries, "evaluate", **CELL, task="choose")
+    assert given["inputs"]["benchmarks"] == {
+        "telugu": "results/benchmarks/belebele_tel_Telu", "english": "results/benchmarks/xnli_en",
+    }  # fmt: skip
+    # Where its data comes from is no matter of the task itself.
+    assert given["settings"] == {"kind": "multiple_choice", "shots": 3}
+    study = Study(resolve(config, registries, require_files=False))
+    assert study.benchmark_cards({**CELL, "task": "choose"}) == [
+        "results/benchmarks/belebele_tel_Telu/card.json", "results/benchmarks/xnli_en/card.json",
+    ]  # fmt: skip
+    assert study.benchmark_cards({**CELL, "task": "translation"}) == []
+
+
+def test_a_group_is_asked_in_the_languages_that_the_harness_has(config, registries):
+    config["cells"][0]["languages"] = ["both"]
+    config["tasks"]["choose"]["harness"].pop(0)
+    found = benchmarks_of(resolve(config, registries, require_files=False), "choose", "both")
+    assert found == {"greek": "xnli_el", "english": "xnli_en"}
+
+
+def test_what_prepares_a_benchmark_is_told_where_it_is_defined_and_where_data_is(
+    config, registries, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    config["tasks"]["choose"]["data"] = "data/hub"
+    given = described(config, registries, "prepare_benchmark", benchmark="belebele_tel_Telu")
+    assert given["settings"] == {
+        "task": "belebele_tel_Telu", "folder": "belebele", "data": "data/hub",
+    }  # fmt: skip
+    assert given["outputs"]["folder"] == "results/benchmarks/belebele_tel_Telu"
+    assert given["state"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c["tasks"]["choose"]["harness"].pop(0),
+         "tasks.choose.harness: no task of the language of 'telugu'; leave it out of config.run_"),
+        (lambda c: c["tasks"]["choose"].pop("harness"),
+         "tasks.choose: 'harness' is a required property"),
+        (lambda c: c["tasks"]["choose"]["harness"][0].update(folder="../tasks"),
+         "tasks.choose.harness[0].folder: '../tasks' does not match"),
+        (lambda c: c["tasks"]["choose"]["harness"][0].update(task="a/b"),
+         "tasks.choose.harness[0].task: 'a/b' does not match"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(config, registries, change, message):
+    change(config)
+    assert message in refused(config, registries)
+
+
+def test_one_benchmark_has_one_place_for_its_data(config, registries):
+    config["tasks"]["again"] = {**config["tasks"]["choose"], "shots": 0}
+    config["run_tasks"]["again"] = {}
+    resolve(config, registries, require_files=False)
+    config["tasks"]["again"]["data"] = "data/other"
+    assert "has another folder or other data than in task 'choose'" in refused(config, registries)
+
+
+def test_a_task_without_data_is_scored_once_the_data_is_there(miniature, tmp_path):
+    config = deepcopy(miniature)
+    config["cells"] = config["cells"][:1]
+    config["run_tasks"] = {"choose": {}}
+    config["tasks"]["choose"] = {
+        "kind": "multiple_choice", "data": "data/hub",
+        "harness": [{**XNLI, "languages": ["te"]}],
+    }  # fmt: skip
+    copy = copy_project(tmp_path / "project")
+    copy.config = config
+    folder = copy.folder / "results/benchmarks/xnli_te"
+    folder.mkdir(parents=True)
+    with chdir(copy.folder):
+        study = Study(resolve(deepcopy(config), load_registries()))
+        given = json.loads(job(study, "prepare_benchmark", {"benchmark": "xnli_te"}))
+        # As the script leaves it that found nothing.
+        (folder / STATE).write_text(json.dumps(kept_state(given["state"], "data/hub", None)))
+    copy.pretend_finished()
+    assert copy.planned() == set()
+    (copy.folder / "data/hub/facebook/xnli").mkdir(parents=True)
+    assert copy.planned() == {
+        "Preparing the benchmark xnli_te",
+        "Evaluating choose of telugu source none none seed 0",
+        "report",
+    }
+
+
+def test_the_harness_has_every_task_that_the_registry_names(registries):
+    import lm_eval.tasks
+    from lm_eval.tasks import TaskManager
+
+    root, wanted = Path(lm_eval.tasks.__file__).parent, {}
+    for name, entry in registries["tasks"].items():
+        for code in (code for one in entry.get("harness", ()) for code in one["languages"]):
+            config = {"run_tasks": {name: {}}, "tasks": {name: entry},
+                      "languages": {code: {"code": code}}}  # fmt: skip
+            for benchmark in benchmarks_of(config, name, code).values():
+                settings = benchmark_settings(config, benchmark)
+                wanted.setdefault(settings["folder"], set()).add(benchmark)
+    assert len(wanted) > 20
+    for folder, tasks in wanted.items():
+        manager = TaskManager(include_path=root / folder, include_defaults=False)
+        assert tasks <= set(manager.all_tasks), folder
+
+
+# ---- the studies of the papers ------------------------------------------------------------------
+
+
+def asked(study, task):
+    """The languages of cells that a study runs a task on."""
+    return {path.split("/")[3] for path in study.records() if f"/{task}/" in path}
+
+
+def shots_and_metric(study, task):
+    entry = study.config["tasks"][task]
+    return entry["shots"], entry["metric"]
+
+
+def test_paper_001_has_its_four_tasks_on_the_languages_of_its_table_1():
+    study = open_study("vocadt")
+    members = {
+        name: [member.removeprefix("madlad-") for member in study.members(name)] or [name[7:]]
+        for name in study.config["languages"]
+        if name.startswith("madlad-")
+    }
+    has = {
+        "xnli-0-shot": {"sw", "el", "ru", "bg"}, "xcopa-0-shot": {"sw", "id", "et", "ht"},
+        "belebele-5-shot": {"sw", "id", "et", "ht", "ko", "el", "ru", "bg", "uk", "kk"},
+        "mmmlu-5-shot": {"id", "ru", "uk"},
+    }  # fmt: skip
+    used = {cell.language for cell in study.cells}
+    for task, codes in has.items():
+        expected = {name for name in used if codes & set(members[name])}
+        assert asked(study, task) == expected
+        for name in expected:
+            tests = benchmarks_of(study.config, task, name)
+            assert {test.removeprefix("madlad-") for test in tests} - {"english"} == codes & set(
+                members[name]
+            )
+        assert shots_and_metric(study, task) == (int(task.split("-")[-2]), "acc")
+
+
+def test_paper_002_has_knowledge_without_examples_and_belebele_after_three():
+    study = open_study("salt")
+    for task, metric in (("arc", "acc_norm"), ("hellaswag", "acc"), ("truthfulqa", "acc")):
+        assert shots_and_metric(study, f"{task}-0-shot") == (0, metric)
+        assert asked(study, f"{task}-0-shot") == {"de-wiki", "ar-wiki", "vi-wiki"}
+    assert shots_and_metric(study, "belebele-3-shot") == (3, "acc")
+    tests = benchmarks_of(study.config, "arc-0-shot", "vi-wiki")
+    assert tests == {"vi-wiki": "arc_vi", "english": "arc_challenge"}
+
+
+def test_paper_003_has_six_english_tasks_and_four_of_other_languages_with_0_and_5_examples():
+    study = open_study("unifyvocab")
+    english = ("arc-easy", "boolq", "hellaswag", "openbookqa", "piqa", "winogrande")
+    others = {"xnli": "ar de en th ur vi zh", "xcopa": "en ta th vi",
+              "xstorycloze": "ar en te zh", "xwinograd": "en ja zh"}  # fmt: skip
+    for shots in (0, 5):
+        for name in english:
+            task = f"{name}-{shots}-shot"
+            assert shots_and_metric(study, task) == (shots, "acc")
+            assert asked(study, task) == {"unifyvocab-mix", "slimpajama"}
+            assert list(benchmarks_of(study.config, task, "unifyvocab-mix")) == ["english"]
+        for name, codes in others.items():
+            task = f"{name}-{shots}-shot"
+            assert shots_and_metric(study, task) == (shots, "acc")
+            assert asked(study, task) == {f"culturax-{code}" for code in codes.split()}
+
+
+def test_paper_004_asks_xnli_after_four_examples_at_every_checkpoint():
+    study = open_study("cw2v")
+    assert shots_and_metric(study, "xnli-4-shot") == (4, "acc")
+    tests = benchmarks_of(study.config, "xnli-4-shot", "cw2v-mix")
+    assert set(tests) == {"cw2v-hi", "cw2v-ru", "cw2v-de", "english"}
+    inside = [path for path in study.checkpoint_records() if "/xnli-4-shot/" in path]
+    assert len(inside) == 10 * 4  # ten trained cells, four checkpoints before the last
+
+
+@pytest.mark.parametrize("name", ["vocadt-mini", "salt-mini", "unifyvocab-mini", "cw2v-mini"])
+def test_the_miniatures_bring_the_rows_that_they_ask(name):
+    study = open_study(name)
+    pairs = {(path.split("/")[3], path.split("/")[8]) for path in study.records()}
+    asked = {
+        (benchmark, study.config["tasks"][task]["data"])
+        for language, task in pairs
+        for benchmark in benchmarks_of(study.config, task, language).values()
+    }
+    assert len(asked) > 1
+    for benchmark, data in asked:
+        code = benchmark.removeprefix("hellaswag").removeprefix("_")
+        rows = f"alexandrainst/m_hellaswag/{code}" if code else "Rowan/hellaswag/validation"
+        assert (REPOSITORY / data / f"{rows}.jsonl").is_file()

@@ -1,0 +1,103 @@
+"""What a study will take: hand-worked sums, and Snakemake's own count of jobs."""
+
+import re
+import subprocess
+
+import pytest
+
+from workflow.cell_size import changed_parameters
+from workflow.costs import Planned, as_text, costs
+from workflow.estimates import Finished, kin_of
+
+CELL = {
+    "source": "tiny",
+    "language": "telugu",
+    "vocabulary": "expand-50",
+    "initializer": "align",
+    "strategy": "short",
+    "seed": "0",
+}
+
+
+@pytest.fixture
+def study(miniature, tmp_path):
+    from workflow.configuration import load_registries, resolve
+    from workflow.grid import Study
+
+    config = miniature | {"results": str(tmp_path / "results")}
+    return Study(resolve(config, load_registries(), require_files=False))
+
+
+def test_finished_kin_count_with_their_mean_and_others_with_their_limit(study):
+    known = Finished()
+    usage = {"seconds": 1800, "gpus": 2, "device": "Made-Up"}
+    known.add(kin_of(study.config, "train", CELL), usage, megabytes=500)
+    planned = [
+        Planned("train", CELL | {"seed": "1"}, 2, 600),
+        Planned("train", CELL | {"seed": "2"}, 2, 600),
+        Planned("evaluate", CELL | {"task": "speed", "run": "0"}, 1, 90),
+        Planned("prepare_corpus", {"language": "telugu"}, 0, None),
+    ]
+    found = costs(study, planned, known)
+    trained, tested = found["train"], found["evaluate"]
+    assert (trained.jobs, trained.measured) == (2, 2)
+    assert (trained.job_hours, trained.gpu_hours, trained.gigabytes) == (1.0, 2.0, 1.0)
+    assert (trained.most_job_hours, trained.most_gpu_hours) == (0, 0)
+    assert (tested.gpu_hours, tested.most_gpu_hours, tested.most_job_hours) == (0, 1.5, 1.5)
+    text = as_text("made-up", found)
+    assert re.search(r"^all +4 +2 +≤ 3.5 +≤ 2.5 +1.0$", text, re.MULTILINE)
+    assert "2 jobs: 2.0 GPU-hours, 1.0 job-hours" in text
+    assert "on Made-Up" in text
+
+
+def test_of_a_source_that_is_not_prepared_the_disk_is_not_made_up(study):
+    found = costs(study, [Planned("train", CELL, 1, 60)], Finished())
+    assert found["train"].unsized == 1
+    assert re.search(r"^train .* \?$", as_text("made-up", found), re.MULTILINE)
+
+
+CARD = {"parameters": 1000, "layers": 4, "hidden_size": 10, "rows": 30, "tied": False}
+# Two matrices of 30 x 10 are 600 parameters; 400 in four layers are 100 a layer.
+
+
+@pytest.mark.parametrize(
+    ("trainable", "rows", "expected"),
+    [
+        ([[]], None, 0),
+        ([["lora"]], None, 0),
+        ([["lora"]], 40, 800),  # both matrices are new, trained or not
+        ([["embeddings", "head"]], None, 600),
+        ([["embeddings", "head", {"layers": [0, 1, -2, -1]}]], 40, 800 + 400),
+        ([["embeddings"], [{"layers": [0]}], [{"layers": [0, -1]}]], 40, 800 + 200),
+        ([["all"]], None, 1000),
+        ([["embeddings"], ["all"]], 40, 1200),
+    ],
+)
+def test_a_cell_stores_what_its_phases_train(trainable, rows, expected):
+    strategy = {"phases": [{"trainable": parts} for parts in trainable]}
+    assert changed_parameters(CARD, strategy, rows) == expected
+
+
+def test_tied_matrices_are_stored_once():
+    card = CARD | {"tied": True, "parameters": 700}
+    strategy = {"phases": [{"trainable": ["embeddings"]}]}
+    assert changed_parameters(card, strategy, 40) == 400
+
+
+def test_the_jobs_are_those_that_snakemake_would_run(checkout):
+    counted = checkout.snakemake("--dry-run", "--quiet", "rules")
+    assert counted.returncode == 0, counted.stderr
+    expected = dict(re.findall(r"^(\w+) +(\d+)$", counted.stdout + counted.stderr, re.MULTILINE))
+    result = subprocess.run(
+        [checkout.python, "scripts/cost.py", "study.yaml"],
+        cwd=checkout.folder,
+        env=checkout.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    found = dict(re.findall(r"^(\w+) +(\d+) ", result.stdout, re.MULTILINE))
+    assert found.pop("all") == str(int(expected.pop("total")) - int(expected.pop("all")))
+    assert found == expected
+    assert not (checkout.folder / "results").exists()

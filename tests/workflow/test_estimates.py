@@ -1,0 +1,103 @@
+"""What jobs will take, by hand-worked finished ones."""
+
+import json
+
+import pytest
+
+from workflow.disk import sizes
+from workflow.estimates import Finished, finished_in, kin_of
+
+CONFIG = {
+    "results": "results",
+    "strategies": {
+        "short": {"phases": [{}], "epochs": 1, "sentences": 100},
+        "long": {"phases": [{}], "epochs": 2, "sentences": 300},
+        "whole": {"phases": [{}], "epochs": 1, "sentences": None},
+        "none": {"phases": [], "epochs": 1, "sentences": None},
+    },
+    "languages": {"te": {"train_sentences": 1000}, "el": {"train_sentences": None}},
+}
+
+
+def cell(**changed):
+    named = {"source": "small", "language": "te", "vocabulary": "expand", "initializer": "mean"}
+    return {**named, "strategy": "short", "seed": "0", **changed}
+
+
+def known(*finished, rule="train"):
+    """Finished jobs, each as (wildcards, seconds); one GPU and 10 MB each."""
+    found = Finished()
+    for wildcards, seconds in finished:
+        usage = {"seconds": seconds, "gpus": 1, "device": "Made-Up"}
+        found.add(kin_of(CONFIG, rule, wildcards), usage, megabytes=10)
+    return found
+
+
+def like(found, rule="train", **changed):
+    return found.like(kin_of(CONFIG, rule, cell(**changed)))
+
+
+def test_the_nearest_kin_count_and_no_others():
+    found = known((cell(), 60), (cell(seed="1"), 80), (cell(initializer="align"), 400))
+    assert like(found, seed="2").seconds == 70  # same cell but for the seed
+    assert like(found, initializer="merge").seconds == 180  # any initializer: (60 + 80 + 400) / 3
+    assert like(found, initializer="merge").jobs == 3
+
+
+def test_a_larger_model_is_not_told_by_a_smaller_one():
+    assert like(known((cell(), 60)), source="large") is None
+
+
+def test_of_another_strategy_time_grows_with_the_sentences_read():
+    found = known((cell(), 60))  # 100 sentences once: 0.6 seconds each
+    assert like(found, strategy="long").seconds == pytest.approx(360)  # 600
+    assert like(found, strategy="whole").seconds == pytest.approx(600)  # the corpus: 1000
+    assert like(found, strategy="long").gpu_seconds == pytest.approx(360)
+    assert like(found, strategy="long").megabytes == 10  # what is stored does not grow
+
+
+def test_what_is_not_trained_tells_nothing_of_what_is():
+    assert like(known((cell(strategy="none"), 5))) is None
+    assert like(known((cell(), 60)), strategy="none") is None
+
+
+def test_a_task_is_compared_on_the_same_model_only():
+    finished = (cell(task="speed", run="0"), 30)
+    found = known(finished, rule="evaluate")
+    assert like(found, "evaluate_checkpoint", task="speed", language="el").seconds == 30
+    assert like(found, "evaluate", task="speed", source="large") is None
+    assert like(found, "evaluate", task="translation") is None
+
+
+def test_a_strategy_that_the_config_lacks_has_no_kin():
+    assert kin_of(CONFIG, "train", cell(strategy="of-another-study")) is None
+
+
+def test_finished_jobs_are_found_below_the_results_by_where_they_lie(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def job(folder, *lines, content=b""):
+        place = tmp_path / "results" / folder
+        place.mkdir(parents=True)
+        (place / "job.json").write_text("{}")
+        (place / "usage.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        (place / "output").write_bytes(content)
+
+    failed, done = {"seconds": 7, "ended": "failed"}, {"seconds": 60, "ended": "done", "gpus": 2}
+    trained = "training/small/te/expand/mean/short/seed-0"
+    job(trained, failed, done, content=bytes(5_000_000))
+    (tmp_path / "results" / trained / "checkpoint-1").mkdir()
+    (tmp_path / "results" / trained / "checkpoint-1/changed").write_bytes(bytes(1_000_000))
+    job("training/small/te/expand/mean/short/seed-1", failed)
+    run = "evaluation/small/te/expand/mean/short/seed-0/speed/run-0"
+    job(run, {"seconds": 30, "ended": "done"})
+    job(f"{run}/learned/comet", {"seconds": 300, "ended": "done"})
+    job("vocabulary/small/te/expand", {"seconds": 12, "ended": "done"})
+    found = finished_in(CONFIG, sizes("results"))
+    training = like(found)
+    assert (training.jobs, training.seconds, training.gpu_seconds) == (1, 60, 120)
+    assert training.megabytes == pytest.approx(6, abs=0.01)
+    assert like(found, "evaluate", task="speed").seconds == 30
+    assert like(found, "score_predictions", task="speed", metric="comet").seconds == 300
+    assert like(found, "take_vocabulary", language="el").seconds == 12
+    assert like(found, "initialize", fit="all-seeds") is None

@@ -1,0 +1,113 @@
+"""Tokenizers by languages without any model: the papers' study, its miniature, and a real run."""
+
+import csv
+import json
+
+import pytest
+
+from lexigraft import UserError
+from lexigraft.report.items import read_items
+from tests.workflow.conftest import copy_project, open_study
+from workflow.configuration import load_registries, resolve
+
+
+@pytest.fixture
+def config(miniature, smollm2_folder_tiny, roberta_folder) -> dict:
+    """Two tokenizers in local folders, on the miniature's two languages; no cells."""
+    return {
+        "study": "tokenizers-alone",
+        "fragmentation": {"tokenizers": ["one", "two"], "languages": ["telugu", "greek"]},
+        "tokenizers": {
+            "one": {"folder": str(smollm2_folder_tiny)},
+            "two": {"folder": str(roberta_folder)},
+        },
+        "languages": miniature["languages"],
+        "report": {
+            "fonts": None,
+            "items": [
+                {"item": "tokenizers", "compared_with": ["one"]}, "tokens_per_sentence", "texts",
+                "contamination",
+            ],
+        },
+    }  # fmt: skip
+
+
+def refused(config) -> str:
+    with pytest.raises(UserError) as error:
+        resolve(config, load_registries())
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_study_of_tokenizers_runs_without_any_model(tmp_path, config):
+    checkout = copy_project(tmp_path / "project")
+    checkout.config = config
+    result = checkout.snakemake()
+    assert result.returncode == 0, result.stdout + result.stderr
+    results = checkout.folder / "results"
+    assert not (results / "source").exists()
+    record = json.loads((results / "fragmentation/one/telugu/record.json").read_text())
+    assert record["metrics"]["english_parity"] > 3
+    assert record["details"] == {"texts": 4, "translated": True, "train": 100}
+    report = results / "report/tokenizers-alone"
+    with (report / "tables/tokenizers.csv").open(encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert any("telugu" in row for row in rows)
+    assert (report / "figures/tokens_per_sentence.png").stat().st_size > 0
+    assert (report / "tables/contamination.html").stat().st_size > 0
+    assert checkout.planned() == set()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c["fragmentation"].update(tokenizers=["ones"]),
+         "config.fragmentation.tokenizers: 'ones' is not known; did you mean 'one'?"),
+        (lambda c: c["fragmentation"].update(languages=["latin-group"]),
+         "config.fragmentation.languages: 'latin-group' is a group; name its members"),
+        (lambda c: c["tokenizers"]["one"].update(folder="no/such"),
+         "tokenizers.one.folder: no/such holds no tokenizer.json"),
+        (lambda c: c["tokenizers"].update(one={"package": "kolobri", "file": "f"}),
+         "tokenizers.one.package: 'kolobri' is not known; did you mean 'kolibri'?"),
+        (lambda c: c["tokenizers"].update(one={}), "tokenizers.one: needs exactly one of"),
+        (lambda c: c["report"]["items"][0].update(compared_with=["three"]),
+         "report.items[0].compared_with: 'three' is not compared by this study"),
+        (lambda c: c["languages"]["greek"].update(repair=["quote"]), "languages.greek.repair[0]"),
+        (lambda c: c["languages"]["greek"].update(contamination={"tests": {"a": {"loader": "text",
+         "paths": ["no.txt"]}}}), "languages.greek.contamination.tests.a.paths: no.txt: there is"),
+        (lambda c: c.pop("fragmentation"), "config: 'cells' is a required property"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_named_before_any_job(config, change, message):
+    from copy import deepcopy
+
+    config = deepcopy(config)
+    change(config)
+    assert message in refused(config)
+
+
+def test_the_papers_study_has_every_tokenizer_in_every_language():
+    study = open_study("fragmentation")
+    wanted = study.config["fragmentation"]
+    assert len(study.tokenizer_records()) == len(wanted["tokenizers"]) * len(wanted["languages"])
+    assert not study.cells
+    assert not study.records()
+    shown = {item.name: item for item in read_items(study.config["report"]["items"])}
+    assert set(shown["000-figure-3"].tokenizers) == {"llama-2", "llama-3", "gemma-2"}
+    ten = {"ar", "my", "de", "el", "hi", "ja", "si", "sw", "te", "th"}
+    assert set(shown["000-figure-3"].where["language"]) == {
+        f"{code}-flores" for code in {*ten, "en"}
+    }
+    assert shown["002-table-9"].compared_with == ("xglm", "gemma")
+    for name in wanted["languages"]:
+        language = study.config["languages"][name]
+        assert language["parallel"]["target"].endswith(".dev")
+        assert language["text"]["paths"][0].endswith(".devtest")
+
+
+def test_the_miniature_needs_no_hub():
+    study = open_study("fragmentation-mini")
+    for name in study.config["fragmentation"]["tokenizers"]:
+        assert "package" in study.config["tokenizers"][name]
+    for name in study.config["fragmentation"]["languages"]:
+        assert study.config["languages"][name]["text"]["loader"] == "catalogue"

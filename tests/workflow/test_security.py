@@ -1,0 +1,123 @@
+"""Whatever a config says, it is data: no shell sees it, and no file of it lies elsewhere."""
+
+import json
+import re
+import shlex
+import shutil
+from copy import deepcopy
+
+import pytest
+
+from lexigraft import UserError
+from tests.workflow.conftest import REPOSITORY, Checkout
+from workflow.cells import NAME
+from workflow.configuration import REGISTRIES, load_registries, resolve
+
+RULES = sorted((REPOSITORY / "workflow/rules").glob("*.smk"))
+# Made of numbers alone, by workflow/processes.py.
+UNQUOTED = {"params.launcher"}
+HOSTILE = "\n".join(
+    [
+        "'; touch pwned; '",
+        '"; touch pwned; "',
+        "$(touch pwned) `touch pwned`",
+        "{log} {x!r} ${HOME}",
+    ]
+)
+NO_NAMES = [
+    "", ".", "..", "../up", "a/b", "/etc", ".hidden", "-rf", "a b", "a;b", "$(a)", "`a`", "a'b",
+    "a\n", "a\nb", "{a}", "é", 7, None,
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def registries():
+    return load_registries()
+
+
+def test_every_value_in_a_shell_command_is_quoted():
+    commands = [
+        match[1]
+        for file in RULES
+        for match in re.finditer(r"^    shell:\n\s+(.+)$", file.read_text(), re.MULTILINE)
+    ]
+    assert len(commands) > 20
+    for command in commands:
+        values = re.findall(r"\{([^}]+)\}", command)
+        assert [v for v in values if not v.endswith(":q") and v not in UNQUOTED] == [], command
+
+
+def test_nothing_but_a_name_is_taken_for_one():
+    assert [name for name in NO_NAMES if isinstance(name, str) and re.fullmatch(NAME, name)] == []
+
+
+@pytest.mark.parametrize("kind", REGISTRIES)
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_an_entry_of_a_registry_must_have_a_name(kind, name, miniature):
+    config = {key: miniature[key] for key in ("study", "cells", "run_tasks")}
+    with pytest.raises(UserError, match="is no name") as error:
+        resolve(config | {kind: {name: {}}}, {kind: {} for kind in REGISTRIES})
+    assert str(error.value).startswith(f"{kind}: ")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "axis", ["sources", "languages", "vocabularies", "initializers", "strategies"]
+)
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_a_cell_is_made_of_names(axis, name, miniature, registries):
+    config = deepcopy(miniature)
+    config["cells"][1][axis] = [name]
+    with pytest.raises(UserError, match=rf"config\.cells\[1\]\.{axis}"):
+        resolve(config, registries)
+
+
+@pytest.mark.parametrize("key", ["study", "results", "packages_folder", "prefix"])
+@pytest.mark.parametrize("value", ["a b", "a;b", "$(a)", "`a`", "a'b", "a\n", "{a}"])
+def test_a_place_is_made_of_plain_letters(key, value, miniature, registries):
+    with pytest.raises(UserError, match=f"config.{key}: "):
+        resolve(deepcopy(miniature) | {key: value}, registries)
+
+
+def use_hostile_texts(checkout: Checkout, texts, model) -> dict[str, str]:
+    """Texts, a model and a language of such names; the values that jobs must get as they are."""
+    folder = checkout.folder / 'o\'wn $(touch pwned); `touch pwned` "x"'
+    shutil.copytree(model, folder / "model")
+    for name in ("telugu.txt", "telugu.tsv"):
+        shutil.copy2(texts / name, folder)
+
+    def change(config):
+        config["title"] = HOSTILE
+        config["sources"]["tiny"]["folder"] = str(folder / "model")
+        config["languages"]["telugu"]["name"] = HOSTILE
+        config["languages"]["telugu"]["text"]["paths"] = [str(folder / "telugu.txt")]
+        config["languages"]["telugu"]["parallel"]["path"] = str(folder / "telugu.tsv")
+
+    checkout.change(change)
+    return {"prepare_source": str(folder / "model"), "prepare_corpus": HOSTILE}
+
+
+def test_each_job_gets_the_values_of_a_config_as_one_word(checkout, texts, smollm2_folder_tiny):
+    use_hostile_texts(checkout, texts, smollm2_folder_tiny)
+    plan = checkout.snakemake("--dry-run", "--printshellcmds")
+    assert plan.returncode == 0, plan.stderr
+    commands = re.findall(r"^.*\bscripts/\w+\.py .*$", plan.stdout + plan.stderr, re.MULTILINE)
+    rules = set()
+    for command in commands:
+        words = shlex.split(command.partition("Shell command: ")[2] or command)
+        assert words[0] == "python" and words[3] == ">" and len(words) == 6, command
+        job = json.loads(words[2])
+        rules.add(job["rule"])
+        assert words[1] == f"scripts/{job['rule']}.py"
+    assert {"prepare_source", "prepare_corpus", "expand_vocabulary", "initialize", "train",
+            "evaluate", "measure_fragmentation", "build_report"} <= rules  # fmt: skip
+
+
+def test_no_shell_runs_what_a_config_says(checkout, texts, smollm2_folder_tiny):
+    use_hostile_texts(checkout, texts, smollm2_folder_tiny)
+    cards = [f"results/{place}/card.json" for place in ("source/tiny", "corpus/telugu")]
+    result = checkout.snakemake("--", *cards)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert not [*checkout.folder.rglob("pwned")]
+    settings = json.loads((checkout.folder / cards[1]).read_text())["job"]["settings"]
+    assert settings["name"] == HOSTILE

@@ -1,0 +1,172 @@
+"""Results elsewhere, a cache between studies, and a hub cache that is only read."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lexigraft.source.model import load_model, load_tokenizer
+from lexigraft.source.prepare import prepare_source
+from tests.workflow.conftest import Checkout, copy_project
+from workflow.configuration import load_registries, resolve
+from workflow.grid import Study
+from workflow.jobs import job
+from workflow.stages import works
+
+TOKENIZER = "vocabulary/tiny/telugu/expand-50"
+VECTORS = f"auxiliary/{TOKENIZER.removeprefix('vocabulary/')}/fasttext"
+FITTED = "initialization/tiny/telugu/expand-50/focus/all-seeds"
+SHARED = ("corpus/telugu", TOKENIZER, VECTORS)
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def opened(config, **changed):
+    return Study(resolve(config | changed, load_registries(), require_files=False))
+
+
+def test_results_and_packages_lie_below_the_prefix_unless_they_are_absolute(miniature):
+    study = opened(miniature, prefix="/scratch/me")
+    assert study.results == "/scratch/me/results"
+    assert study.package_folder("kolibri").startswith("/scratch/me/.cache/packages/kolibri-")
+    elsewhere = opened(miniature, prefix="/scratch/me", results="/other", packages_folder="there")
+    assert elsewhere.results == "/other"
+    assert elsewhere.package_folder("kolibri").startswith("/scratch/me/there/")
+    assert opened(miniature).results == "results"
+
+
+def test_every_job_says_the_same_below_any_prefix(miniature):
+    def jobs(study):
+        return [job(study, work.rule, work.wildcards) for work in works(study).values()]
+
+    one, two = (opened(miniature, prefix=prefix) for prefix in ("/a", "/b/c"))
+    assert jobs(one) == jobs(two)
+    assert all("/a/" not in text for text in jobs(one))
+
+
+def test_without_a_prefix_jobs_are_what_they_were(miniature):
+    study = opened(miniature)
+    for work in works(study).values():
+        text = job(study, work.rule, work.wildcards)
+        assert "prefix" not in text.lower()
+        assert json.loads(text)["outputs"]["folder"].startswith("results/")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory, miniature) -> tuple[list[Checkout], list[Path], Path]:
+    """Two checkouts with results in places of their own, run one after the other with one cache."""
+    cache = tmp_path_factory.mktemp("cache")
+    checkouts, results = [], []
+    for name in ("first", "second"):
+        place = tmp_path_factory.mktemp(name)
+        checkout = copy_project(place / "project")
+        cells = [miniature["cells"][1] | {"initializers": ["focus"]}]
+        tiny = {"kind": "fasttext", "dimensions": 8, "minimum_count": 1, "epochs": 1}
+        own = {"cells": cells, "auxiliary": {"fasttext": tiny}, "prefix": str(place / "scratch")}
+        checkout.config = miniature | own
+        target = place / "scratch/results" / FITTED / "card.json"
+        done = subprocess.run(
+            checkout.command("--cache", "--", str(target)),
+            cwd=checkout.folder,
+            env=checkout.environment() | {"SNAKEMAKE_OUTPUT_CACHE": str(cache)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        checkouts.append(checkout)
+        results.append(place / "scratch/results")
+    return checkouts, results, cache
+
+
+def test_what_one_study_made_another_takes_from_the_cache(shared):
+    _, (first, second), cache = shared
+    for folder in SHARED:
+        names = [path.name for path in (second / folder).iterdir() if path.is_symlink()]
+        assert "card.json" in names
+        for name in names:
+            assert (second / folder / name).resolve().parent == cache
+            assert (second / folder / name).samefile(first / folder / name)
+        assert (first / folder / "usage.jsonl").exists()
+        assert not (second / folder / "usage.jsonl").exists()  # no job ran there
+
+
+def test_what_the_cache_gave_is_complete(shared):
+    """Also the files that only some tokenizers have: here a chat template."""
+    _, (_, second), _ = shared
+    for folder in SHARED:
+        card = json.loads((second / folder / "card.json").read_text())
+        for name, described in card["files"].items():
+            assert (second / folder / name).stat().st_size == described["bytes"], name
+    assert (second / TOKENIZER / "others.zip").stat().st_size > 22  # more than an empty one
+
+
+def test_what_is_made_of_it_is_the_same(shared):
+    _, (first, second), _ = shared
+    recipes = [(results / FITTED / "recipe.npz").read_bytes() for results in (first, second)]
+    assert recipes[0] == recipes[1]
+    told = json.loads((second / FITTED / "job.json").read_text())
+    assert told["inputs"]["tokenizer"] == str(second / TOKENIZER)
+
+
+def test_another_text_is_not_taken_for_the_same(shared, miniature):
+    (checkout, _), (first, _), cache = shared
+    language = miniature["languages"]["telugu"] | {"heldout_sentences": 11}
+    checkout.change(lambda config: config["languages"].update(telugu=language))
+    done = subprocess.run(
+        checkout.command("--cache", "--", str(first / "corpus/telugu/card.json")),
+        cwd=checkout.folder,
+        env=checkout.environment() | {"SNAKEMAKE_OUTPUT_CACHE": str(cache)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len((first / "corpus/telugu/heldout.txt").read_text().splitlines()) == 11
+
+
+@pytest.fixture
+def hub_cache(tmp_path, smollm2_folder_tiny) -> Path:
+    """A hub cache that holds one model, which nobody may write to."""
+    cache = tmp_path / "hub"
+    model = cache / "models--made--up"
+    (model / "refs").mkdir(parents=True)
+    (model / "refs/main").write_text(COMMIT)
+    shutil.copytree(smollm2_folder_tiny, model / "snapshots" / COMMIT)
+    folders = [cache, *(path for path in cache.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    yield cache
+    for folder in folders:
+        folder.chmod(0o755)
+
+
+@pytest.mark.parametrize("revision", [COMMIT, None])
+def test_a_hub_cache_is_only_read(hub_cache, tmp_path, monkeypatch, revision):
+    from huggingface_hub import constants
+
+    def all_there():
+        # Also where the tests run as root, whom modes do not stop.
+        return {path: path.stat().st_mtime_ns for path in [hub_cache, *hub_cache.rglob("*")]}
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(hub_cache))
+    before = all_there()
+    settings = {"hub": "made/up"} | ({"revision": revision} if revision else {})
+    prepare_source(settings, tmp_path / "source")
+    found = json.loads((tmp_path / "source/source.json").read_text())
+    assert found["revision"] == COMMIT
+    assert Path(found["path"]).is_relative_to(hub_cache)
+    load_model(Path(found["path"]), "auto")
+    load_tokenizer(Path(found["path"]))
+    assert all_there() == before
+
+
+def test_jobs_are_told_of_the_hub_cache_and_the_prefix_by_their_environment(miniature):
+    study = opened(miniature, hub_cache="~/hub", prefix="/scratch/me")
+    home = str(Path.home())
+    assert study.environment() == {
+        "HF_HUB_CACHE": f"{home}/hub",
+        "LEXIGRAFT_PREFIX": "/scratch/me",
+    }
+    assert opened(miniature).environment() == {}
