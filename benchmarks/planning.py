@@ -13,6 +13,7 @@ with what jobs leave.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -81,9 +82,10 @@ def snakemake(folder: Path, study: str, *arguments: str) -> Run:
 
 
 def place(folder: Path) -> Path:
-    """Give a folder the project, so that what Snakemake notes of it is not noted in ours."""
-    for part in ("Snakefile", "workflow", "config", "lexigraft", "scripts", "profiles"):
-        (folder / part).symlink_to(ROOT / part)
+    """Give a folder a copy of the project: what Snakemake notes of it is not noted in ours."""
+    shutil.copy2(ROOT / "Snakefile", folder)
+    for part in ("workflow", "config", "lexigraft", "scripts", "profiles"):
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
 
