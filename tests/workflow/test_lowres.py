@@ -126,7 +126,7 @@ def test_snakemake_plans_them_for_a_cluster_before_any_data_is_there(tmp_path):
     checkout = copy_project(tmp_path / "project")
     study = ["--profile", "profiles/slurm", "--configfile", "config/studies/lowres.yaml"]
     plan = subprocess.run(
-        [checkout.python, "-m", "snakemake", "--dry-run", *study],
+        [checkout.python, "-m", "snakemake", "--dry-run", "--quiet", "rules", *study],
         cwd=checkout.folder, env=checkout.environment(), capture_output=True, text=True,
         check=False,
     )  # fmt: skip
