@@ -17,11 +17,19 @@ def f1(answer: str, references: list[str]) -> float:
     return 100 * max(_f1(_words(answer), _words(reference)) for reference in references)
 
 
-def _f1(answer: list[str], reference: list[str]) -> float:
-    if not answer or not reference:
-        return float(answer == reference)
+def overlap(answer: list[str], reference: list[str]) -> float:
+    """F1 of the words that two texts have in common, 0 to 1; 0 where they have none."""
     common = (Counter(answer) & Counter(reference)).total()
-    return 2 * common / (len(answer) + len(reference))
+    return 2 * common / (len(answer) + len(reference)) if common else 0.0
+
+
+def without_punctuation(text: str) -> str:
+    """A text without ASCII's punctuation and symbols and the punctuation of every script."""
+    return "".join(character for character in text if not _is_punctuation(character))
+
+
+def _f1(answer: list[str], reference: list[str]) -> float:
+    return overlap(answer, reference) if answer and reference else float(answer == reference)
 
 
 def _words(text: str) -> list[str]:
@@ -29,7 +37,7 @@ def _words(text: str) -> list[str]:
 
     SQuAD's script knows ASCII punctuation alone; here that of every script counts, as in MLQA's.
     """
-    plain = "".join(character for character in text.lower() if not _is_punctuation(character))
+    plain = without_punctuation(text.lower())
     return [word for word in plain.split() if word not in _ARTICLES]
 
 

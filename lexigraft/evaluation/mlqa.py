@@ -6,11 +6,10 @@ left of an answer and its reference they match exactly but have an F1 of 0.
 """
 
 import re
-import string
-import unicodedata
-from collections import Counter
 
 import regex
+
+from lexigraft.evaluation.answers import overlap, without_punctuation
 
 # Words that count as articles; the languages of MLQA that are not here have none.
 _ARTICLES = {
@@ -45,7 +44,7 @@ def exact_match(answer: str, references: list[str], language: str) -> float:
 def f1(answer: str, references: list[str], language: str) -> float:
     """The highest F1 of the answer's words with those of a reference, 0 to 100; order is free."""
     words = mlqa_words(answer, language)
-    return 100 * max(_f1(words, mlqa_words(reference, language)) for reference in references)
+    return 100 * max(overlap(words, mlqa_words(reference, language)) for reference in references)
 
 
 def mlqa_words(text: str, language: str) -> list[str]:
@@ -54,7 +53,7 @@ def mlqa_words(text: str, language: str) -> list[str]:
     Words stand between white space, or are single letters of a script without any. A language that
     MLQA has not keeps all of its words.
     """
-    plain = "".join(character for character in text.lower() if not _is_punctuation(character))
+    plain = without_punctuation(text.lower())
     if language == "ar":
         plain = plain.replace(_ARABIC_ARTICLE, " ")
     elif articles := _ARTICLES.get(language):
@@ -62,12 +61,3 @@ def mlqa_words(text: str, language: str) -> list[str]:
     if letters := _LETTERS.get(language):
         plain = letters.sub(lambda found: f" {found[0]} ", plain)
     return plain.split()
-
-
-def _f1(answer: list[str], reference: list[str]) -> float:
-    common = (Counter(answer) & Counter(reference)).total()
-    return 2 * common / (len(answer) + len(reference)) if common else 0.0
-
-
-def _is_punctuation(character: str) -> bool:
-    return character in string.punctuation or unicodedata.category(character).startswith("P")

@@ -84,3 +84,20 @@ def make_job(tmp_path):
         }
 
     return build
+
+
+@pytest.fixture
+def writing(model, monkeypatch):
+    """Let the model write a text of the test's choice, then a line feed."""
+
+    import torch
+
+    def write(text, tokenizer):
+        ids = tokenizer(text + "\nmore")["input_ids"]
+        monkeypatch.setattr(
+            model,
+            "generate",
+            lambda given, **_: torch.cat([given, torch.tensor([ids] * len(given))], dim=1),
+        )
+
+    return write

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.tasks.question_answering import evaluate
@@ -56,21 +55,6 @@ def job(make_job, tmp_path):
         return {**job, "tested": codes}
 
     return build
-
-
-@pytest.fixture
-def writing(model, monkeypatch):
-    """Let the model write a text of the test's choice, then a line feed."""
-
-    def write(text, tokenizer):
-        ids = tokenizer(text + "\nmore")["input_ids"]
-        monkeypatch.setattr(
-            model,
-            "generate",
-            lambda given, **_: torch.cat([given, torch.tensor([ids] * len(given))], dim=1),
-        )
-
-    return write
 
 
 def test_a_question_is_asked_with_its_text_in_its_language(model, byte_tokenizer, job):

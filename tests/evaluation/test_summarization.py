@@ -2,7 +2,6 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.rouge import ScriptTokenizer, rouge_l
@@ -17,21 +16,6 @@ def predictions(job) -> list[dict]:
 @pytest.fixture
 def job(make_job):
     return make_job("summarization", max_new_tokens=8, batch_size=2)
-
-
-@pytest.fixture
-def writing(model, monkeypatch):
-    """Let the model write a text of the test's choice, then a line feed."""
-
-    def write(text, tokenizer):
-        ids = tokenizer(text + "\nmore")["input_ids"]
-        monkeypatch.setattr(
-            model,
-            "generate",
-            lambda given, **_: torch.cat([given, torch.tensor([ids] * len(given))], dim=1),
-        )
-
-    return write
 
 
 def test_scores_are_those_of_the_predictions_on_disk(model, byte_tokenizer, job):
