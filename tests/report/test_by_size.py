@@ -86,6 +86,15 @@ def test_points_that_are_missing_are_named(sized, monkeypatch):
     assert "Telugu" not in note
 
 
+def test_scores_that_are_all_the_same_have_a_scale_of_whole_numbers(made_study, monkeypatch):
+    made_study.settings["reference"] = {"strategy": "full"}
+    made_study.vocabulary("te-made", 50, 100, 50, "m", "expand-50")
+    for cell in (("source", "none", "none"), ("expand-50", "mean", "full")):
+        made_study.record(("m", "te-made", *cell, 0), "translation", "translation", {"chrf": 0.0})
+    figure, _ = draw(monkeypatch, vocabulary_size, made_study, tasks=["translation"])
+    assert figure.axes[0].get_ylim() == (-1, 1)
+
+
 def test_no_line_leads_across_a_size_that_is_missing(sized, monkeypatch):
     for name in sized.inputs["records"]:
         if "/te-made/expand-500/align/" in name and "/translation/" in name:

@@ -139,6 +139,9 @@ def _panel(
             axis.errorbar(at, means, yerr=deviations, ms=4, capsize=1.5, elinewidth=0.8,
                           **series.style)  # fmt: skip
             drawn = True
+    if drawn and axis.dataLim.height == 0:
+        # Of values that are all the same matplotlib would show the rounding errors.
+        axis.set_ylim(axis.dataLim.y0 - 1, axis.dataLim.y0 + 1)
     if not drawn:
         axis.annotate("not measured", (0.5, 0.5), xycoords="axes fraction", ha="center",
                       va="center", fontsize=7, color=MUTED)  # fmt: skip
