@@ -12,8 +12,9 @@ from pathlib import Path
 
 from snakemake.dag import DAG
 from snakemake.exceptions import WorkflowError
-from snakemake.jobs import Job
+from snakemake.jobs import GroupJob, Job
 from snakemake.logging import logger
+from snakemake.persistence import PersistenceBase
 from snakemake.scheduling.job_scheduler import JobScheduler
 
 sys.path.insert(0, workflow.basedir)
@@ -26,7 +27,12 @@ from workflow.disk import check_writable
 from workflow.cells import AXES, FIT, NAME
 from workflow.grid import Study
 from workflow.jobs import job
-from workflow.large_plans import leave_jobs_unsaid, prepare_for_many_jobs
+from workflow.large_plans import (
+    leave_jobs_unsaid,
+    pass_over_environments,
+    prepare_for_many_jobs,
+)
+from workflow.made import keep_what_is_made
 from workflow.orphans import notice_of_orphans
 from workflow.processes import (
     launcher,
@@ -55,7 +61,9 @@ except UserError as error:
 
 
 forgive_clocks(DAG)
+keep_what_is_made(Job, GroupJob, PersistenceBase, JobScheduler)
 prepare_for_many_jobs()
+pass_over_environments(DAG)
 leave_jobs_unsaid(Job, workflow.output_settings)
 
 # In a job of Slurm that holds several of ours, one that fails does not stop the others.
@@ -122,6 +130,7 @@ localrules:
     mix_samples,
     take_vocabulary,
     measure_tokenizer,
+    count_tests,
     prepare_metric,
     prepare_benchmark,
     build_report,

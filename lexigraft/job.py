@@ -13,7 +13,7 @@ from typing import Any
 from lexigraft.atomic import clear_partial, write_json
 from lexigraft.disk_faults import disk_fault
 from lexigraft.errors import UserError
-from lexigraft.integrity import CARD, check_folder, check_inputs, read_card
+from lexigraft.integrity import CARD, check_inputs, is_made
 from lexigraft.prefix import with_prefix
 from lexigraft.provenance import write_card
 from lexigraft.usage import recorded
@@ -58,7 +58,8 @@ def run(stage: Callable[[Job], None], replaces: bool = False) -> None:
         folder = Path(job["outputs"]["folder"])
         folder.mkdir(parents=True, exist_ok=True)
         with _alone_in(folder) if first else nullcontext(False) as waited:
-            if waited and _is_made(job, folder):
+            # Under torchrun the other processes have begun.
+            if waited and os.environ.get("WORLD_SIZE", "1") == "1" and is_made(job):
                 logger.info("that process did this very job; nothing is left to do")
                 return
             if first:
@@ -109,17 +110,6 @@ def _begin(job: Job, folder: Path, replaces: bool) -> None:
         # A card says that a folder is whole; while it is made anew, it is not.
         (folder / CARD).unlink(missing_ok=True)
     write_json(folder / "job.json", job)
-
-
-def _is_made(job: Job, folder: Path) -> bool:
-    """Whether the process that was waited for did this very job, and all of it."""
-    if os.environ.get("WORLD_SIZE", "1") != "1":
-        return False  # the other processes have begun
-    try:
-        check_folder(folder)
-        return read_card(folder).get("job") == job
-    except UserError:
-        return False
 
 
 def _named_outputs(job: Job, folder: Path) -> list[str]:

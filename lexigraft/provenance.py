@@ -3,6 +3,7 @@
 import hashlib
 import json
 import platform
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,12 @@ def sha256_of(path: str | Path) -> str:
 
 def versions() -> dict[str, str]:
     """Versions of Python, lexigraft and the packages that decide its numbers, where installed."""
+    return dict(_installed())
+
+
+@cache
+def _installed() -> dict[str, str]:
+    # Once, not for every card and record: the metadata of twenty packages take 20 ms to read.
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:

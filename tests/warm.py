@@ -4,7 +4,7 @@ Five seconds of a processor go by before a job that opens a model has imported t
 study of a few sentences is thirty such jobs. The server imports those libraries once and then does
 nothing but fork. It never imports lexigraft: a command takes that of its own folder.
 
-    python warm.py serve <socket>                        the server, until its standard input ends
+    python warm.py serve <socket> module …               the server, until its standard input ends
     python warm.py <executable> <socket> script.py …     a command, as `python script.py …` has it
     python warm.py <executable> <socket> -m module …
 """
@@ -15,6 +15,9 @@ import socket
 import sys
 from functools import cache
 from pathlib import Path
+
+# In the environment: the folder that the processes of one run of tests share.
+SHARED = "LEXIGRAFT_WARM"
 
 PRELOADED = (
     "snakemake.cli",
@@ -27,29 +30,58 @@ PRELOADED = (
 )
 
 
-@cache
-def python() -> str:
-    """Path of the executable; the server starts with the first use and ends with this process."""
-    import subprocess
+def share() -> None:
+    """From here on this process and all that it starts use the same servers.
+
+    They end with this process: it alone holds the other end of their standard input.
+    """
     import tempfile
 
     folder = Path(tempfile.mkdtemp(prefix="warm-"))
+    os.mkfifo(folder / "life")
+    os.open(folder / "life", os.O_RDWR)
+    os.environ[SHARED] = str(folder)
+
+
+@cache
+def python(interpreter: str = sys.executable, preloaded: tuple[str, ...] = PRELOADED) -> str:
+    """Path of the executable; the server starts with its first use.
+
+    Parameters
+    ----------
+    interpreter
+        The Python that the server runs, perhaps of another environment.
+    preloaded
+        The modules that it imports.
+    """
+    import fcntl
+    import subprocess
+    from hashlib import sha256
+
+    if SHARED not in os.environ:
+        share()
+    shared = Path(os.environ[SHARED])
+    folder = shared / sha256(repr((interpreter, preloaded)).encode()).hexdigest()[:8]
+    folder.mkdir(exist_ok=True)
     executable, address = folder / "python", folder / "socket"
-    client = f'exec {sys.executable} -IS {Path(__file__).resolve()} "$0" {address} "$@"'
-    executable.write_text(f"#!/bin/sh\n{client}\n")
-    executable.chmod(0o755)
-    server = subprocess.Popen(
-        [sys.executable, __file__, "serve", str(address)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
-    assert server.stdout is not None
-    assert server.stdout.readline() == b"ready\n"
+    with (folder / "lock").open("w") as lock, (shared / "life").open("rb", 0) as life:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not executable.exists():
+            server = subprocess.Popen(
+                [interpreter, __file__, "serve", str(address), *preloaded],
+                stdin=life,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
+            assert server.stdout is not None
+            assert server.stdout.readline() == b"ready\n"
+            client = f'exec {sys.executable} -IS {Path(__file__).resolve()} "$0" {address} "$@"'
+            executable.write_text(f"#!/bin/sh\n{client}\n")
+            executable.chmod(0o755)
     return str(executable)
 
 
-def serve(address: str) -> None:
+def serve(address: str, *preloaded: str) -> None:
     """Fork for every command that comes."""
     import gc
     import select
@@ -58,10 +90,11 @@ def serve(address: str) -> None:
     from importlib import import_module
 
     sys.path.pop(0)  # the folder of this file
-    for name in PRELOADED:
+    for name in preloaded:
         import_module(name)
     # Else each fork's collector goes over all of that, and copies it: a second each time.
     gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen()
@@ -76,7 +109,7 @@ def serve(address: str) -> None:
         connection.close()
         while children and os.waitpid(-1, os.WNOHANG)[0]:
             children -= 1
-    shutil.rmtree(Path(address).parent)
+    shutil.rmtree(Path(address).parent.parent, ignore_errors=True)
     os.killpg(os.getpid(), signal.SIGKILL)
 
 
@@ -105,15 +138,41 @@ def _run(executable: str, command: list[str], folder: str, environment: dict[str
     os.environ.clear()
     os.environ.update(environment)
     sys.executable = executable
-    sys.path[:0] = [path for path in environment.get("PYTHONPATH", "").split(":") if path]
-    if command[0] == "-m":
-        sys.argv = command[1:]
-        runpy.run_module(command[1], run_name="__main__", alter_sys=True)
-    else:
-        sys.argv = command
-        sys.path.insert(0, str(Path(command[0]).resolve().parent))
-        runpy.run_path(command[0], run_name="__main__")
-    sys.exit()
+    isolated = "-I" in command[:1]
+    while command[0] in ("-I", "-u"):
+        command = command[1:]
+    if not isolated:
+        sys.path[:0] = [path for path in environment.get("PYTHONPATH", "").split(":") if path]
+    try:
+        if command[0] == "-m":
+            sys.argv = command[1:]
+            runpy.run_module(command[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = command
+            if not isolated:
+                sys.path.insert(0, str(Path(command[0]).resolve().parent))
+            runpy.run_path(command[0], run_name="__main__")
+    except SystemExit as end:
+        _end(end.code)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        _end(1)
+    _end(0)
+
+
+def _end(code: object) -> None:
+    """End as Python does, but for taking apart, and so copying, all that was imported: a second."""
+    import atexit
+    import threading
+
+    if not isinstance(code, int | None):
+        print(code, file=sys.stderr)
+        code = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code or 0)
 
 
 def ask(executable: str, address: str, *command: str) -> int:
@@ -138,6 +197,6 @@ def ask(executable: str, address: str, *command: str) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve(sys.argv[2])
+        serve(*sys.argv[2:])
     else:
         sys.exit(ask(*sys.argv[1:]))

@@ -3,15 +3,21 @@
 Plain Python: the Snakefile is parsed again in every job.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from lexigraft.corpus.files import check_samples_files
 from lexigraft.errors import UserError
 from lexigraft.evaluation.registry import GENERATED
-from workflow.encoder_tasks import ENGLISH
-from workflow.group_checks import members
-from workflow.tested import tested_language
+from workflow.task_examples import (
+    check_codes,
+    check_text_files,
+    codes_of,
+    filled,
+    languages_of,
+    run_on,
+    tests_of,
+    text_of,
+)
 
 # Kinds that ask in every language of a group and in English; the others ask about one language.
 _OF_ALL_LANGUAGES = ("question_answering",)
@@ -29,14 +35,9 @@ def asked_codes(config: Mapping[str, Any], task: str, language: str) -> dict[str
     entry = config["tasks"][task]
     if entry["kind"] not in GENERATED or "examples" not in entry:
         return {}
-    languages = members(config, tested_language(config, task, language))
-    codes = {name: config["languages"][name]["code"] for name in languages}
     if entry["kind"] not in _OF_ALL_LANGUAGES:
-        return codes
-    tests = {ENGLISH if code == "en" else name: code for name, code in codes.items()}
-    if "en" in _codes(entry, "test"):
-        tests.setdefault(ENGLISH, "en")
-    return tests
+        return languages_of(config, task, language)
+    return tests_of(config, task, language, codes_of(entry["examples"].get("test", ())))
 
 
 def asked_parts(config: Mapping[str, Any], task: str, language: str) -> dict[str, dict[str, str]]:
@@ -61,12 +62,11 @@ def asked_settings(config: Mapping[str, Any], task: str, part: str) -> dict[str,
     """
     entry = config["tasks"][task]
     key, _, code = part.partition("-")
-    text = next(one for one in entry["examples"][key] if code in one["languages"])
-    called = text["languages"][code] if isinstance(text["languages"], Mapping) else code
+    text, called = text_of(entry["examples"][key], code)
     own = ("languages", "columns", "repair")
     settings = {
         "kind": entry["kind"],
-        "text": {name: _filled(value, called) for name, value in text.items() if name not in own},
+        "text": {name: filled(value, called) for name, value in text.items() if name not in own},
     }
     if "repair" in text:
         settings["repair"] = text["repair"]
@@ -83,16 +83,10 @@ def check_asked_tasks(config: Mapping[str, Any]) -> None:
     UserError
         Naming the task and what it lacks.
     """
-    for task, language in _asked(config):
+    for task, language in run_on(config, GENERATED):
         entry = config["tasks"][task]
-        for key in _PARTS.values():
-            known = _codes(entry, key)
-            for name, code in asked_codes(config, task, language).items():
-                if key in entry["examples"] and code not in known:
-                    raise UserError(
-                        f"tasks.{task}.examples.{key}: none of '{code}', the language of '{name}'; "
-                        f"add some, or leave it out of config.run_tasks.{task}.languages"
-                    )
+        for key in (key for key in _PARTS.values() if key in entry["examples"]):
+            check_codes(config, task, key, asked_codes(config, task, language))
         if "shots" in entry["examples"] and not entry.get("shots"):
             raise UserError(
                 f"tasks.{task}.shots: missing, but there are examples.shots; say how many of them "
@@ -108,32 +102,7 @@ def check_local_asked(config: Mapping[str, Any]) -> None:
     UserError
         Naming the key and the path of the first one that is missing or empty.
     """
-    for task, language in _asked(config):
+    for task, language in run_on(config, GENERATED):
         for parts in asked_parts(config, task, language).values():
             for part in parts.values():
-                text = asked_settings(config, task, part)["text"]
-                check_samples_files({"text": text}, f"tasks.{task}.examples ({part})")
-
-
-def _asked(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every task with examples of its own and every language that it is run on, once."""
-    wanted = {
-        task: run
-        for task, run in config["run_tasks"].items()
-        if config["tasks"][task]["kind"] in GENERATED and "examples" in config["tasks"][task]
-    }
-    languages = dict.fromkeys(name for block in config["cells"] for name in block["languages"])
-    for task, run in wanted.items():
-        for language in languages:
-            if run["languages"] is None or language in run["languages"]:
-                yield task, language
-
-
-def _codes(entry: Mapping[str, Any], key: str) -> set[str]:
-    return {code for text in entry["examples"].get(key, ()) for code in text["languages"]}
-
-
-def _filled(value: Any, called: str) -> Any:
-    if isinstance(value, str):
-        return value.replace("{code}", called)
-    return [_filled(one, called) for one in value] if isinstance(value, list) else value
+                check_text_files(task, part, asked_settings(config, task, part)["text"])

@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lexigraft.errors import UserError
-from workflow.encoder_tasks import ENGLISH
-from workflow.group_checks import members
-from workflow.tested import tested_language
+from workflow.task_examples import codes_of, languages_of, tests_of, text_of
 
 KIND = "multiple_choice"
 # Keys of such a task that the rule reads which prepares it, and the task itself does not.
@@ -25,12 +23,8 @@ def benchmarks_of(config: Mapping[str, Any], task: str, language: str) -> dict[s
     entry = config["tasks"][task]
     if entry["kind"] != KIND:
         return {}
-    known = _codes(entry)
-    languages = members(config, tested_language(config, task, language))
-    codes = {name: config["languages"][name]["code"] for name in languages}
-    tests = {ENGLISH if code == "en" else name: code for name, code in codes.items()}
-    if "en" in known:
-        tests.setdefault(ENGLISH, "en")
+    known = codes_of(entry["harness"])
+    tests = tests_of(config, task, language, known)
     return {test: _named(entry, code)["task"] for test, code in tests.items() if code in known}
 
 
@@ -56,8 +50,8 @@ def check_benchmarks(config: Mapping[str, Any]) -> None:
         ):
             if wanted["languages"] is not None and language not in wanted["languages"]:
                 continue
-            tested = members(config, tested_language(config, task, language))
-            if not {config["languages"][name]["code"] for name in tested} & _codes(entry):
+            tested = languages_of(config, task, language)
+            if not {*tested.values()} & codes_of(entry["harness"]):
                 raise UserError(
                     f"tasks.{task}.harness: no task of the language of '{language}'; leave it out "
                     f"of config.run_tasks.{task}.languages"
@@ -76,16 +70,11 @@ def _benchmarks(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]
     """The tasks of the harness that the study's own ask for, each with what prepares it."""
     for task in config["run_tasks"]:
         entry = config["tasks"][task]
-        for code in _codes(entry) if entry["kind"] == KIND else ():
+        for code in codes_of(entry["harness"]) if entry["kind"] == KIND else ():
             yield task, {**_named(entry, code), "data": entry.get("data")}
 
 
 def _named(entry: Mapping[str, Any], code: str) -> dict[str, str]:
     """The harness's task of a language and the folder of its definition."""
-    found = next(one for one in entry["harness"] if code in one["languages"])
-    called = found["languages"][code] if isinstance(found["languages"], Mapping) else code
+    found, called = text_of(entry["harness"], code)
     return {key: found[key].replace("{code}", called) for key in ("task", "folder")}
-
-
-def _codes(entry: Mapping[str, Any]) -> set[str]:
-    return {code for one in entry["harness"] for code in one["languages"]}

@@ -6,14 +6,19 @@ Plain Python: the Snakefile is parsed again in every job.
 from collections.abc import Mapping
 from typing import Any
 
-from lexigraft.corpus.files import check_samples_files
 from lexigraft.errors import UserError
 from lexigraft.evaluation.registry import FINE_TUNED, GENERATED
-from workflow.group_checks import members
-from workflow.tested import tested_language
+from workflow.task_examples import (
+    check_codes,
+    check_text_files,
+    codes_of,
+    filled,
+    run_on,
+    tests_of,
+    text_of,
+)
 
 TRAIN = "train"  # the part that is learned from; tests are called by their language's code
-ENGLISH = "english"
 MASKED = "masked"
 
 
@@ -26,12 +31,7 @@ def example_parts(config: Mapping[str, Any], task: str, language: str) -> dict[s
     entry = config["tasks"][task]
     if entry["kind"] not in FINE_TUNED:
         return {}
-    languages = members(config, tested_language(config, task, language))
-    codes = {name: config["languages"][name]["code"] for name in languages}
-    tests = {ENGLISH if code == "en" else name: code for name, code in codes.items()}
-    if "en" in _tested_codes(entry):
-        tests.setdefault(ENGLISH, "en")
-    return tests
+    return tests_of(config, task, language, codes_of(entry["examples"]["test"]))
 
 
 def example_settings(config: Mapping[str, Any], task: str, part: str) -> dict[str, Any]:
@@ -41,15 +41,13 @@ def example_settings(config: Mapping[str, Any], task: str, part: str) -> dict[st
     """
     entry = config["tasks"][task]
     examples = entry["examples"]
-    text = examples["train"]
-    if part != TRAIN:
-        text = next(one for one in examples["test"] if part in one["languages"])
+    text, called = (examples["train"], part) if part == TRAIN else text_of(examples["test"], part)
     own = ("languages", "columns", "labels")
     return {
         "kind": entry["kind"],
         "columns": text.get("columns") or examples["columns"],
         "labels": text.get("labels") or examples.get("labels"),
-        "text": {key: _of_code(value, part) for key, value in text.items() if key not in own},
+        "text": {key: filled(value, called) for key, value in text.items() if key not in own},
     }
 
 
@@ -73,14 +71,8 @@ def check_encoder_tasks(config: Mapping[str, Any]) -> None:
         kind = config["tasks"][task]["kind"]
         if "examples" in config["tasks"][task] and kind not in (*FINE_TUNED, *GENERATED):
             raise UserError(f"tasks.{task}.examples: kind '{kind}' learns from none; take them out")
-    for task, language in _tested(config):
-        known = _tested_codes(config["tasks"][task])
-        for name, code in example_parts(config, task, language).items():
-            if code not in known:
-                raise UserError(
-                    f"tasks.{task}.examples.test: none of '{code}', the language of '{name}'; add "
-                    f"some, or leave it out of config.run_tasks.{task}.languages"
-                )
+    for task, language in run_on(config, FINE_TUNED):
+        check_codes(config, task, "test", example_parts(config, task, language))
 
 
 def check_local_examples(config: Mapping[str, Any]) -> None:
@@ -91,10 +83,9 @@ def check_local_examples(config: Mapping[str, Any]) -> None:
     UserError
         Naming the key and the path of the first one that is missing or empty.
     """
-    for task, language in _tested(config):
+    for task, language in run_on(config, FINE_TUNED):
         for part in (TRAIN, *example_parts(config, task, language).values()):
-            settings = example_settings(config, task, part)
-            check_samples_files({"text": settings["text"]}, f"tasks.{task}.examples ({part})")
+            check_text_files(task, part, example_settings(config, task, part)["text"])
 
 
 def _check_strategy(config: Mapping[str, Any], source: str, strategy: str) -> None:
@@ -117,28 +108,3 @@ def _check_task(config: Mapping[str, Any], source: str, task: str) -> None:
             f"{config['sources'][source]['kind']} language model; name the sources that the task "
             f"is for: `{task}: {{sources: […]}}`"
         )
-
-
-def _tested(config: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Every task that fine-tunes and every language that it is run on, once."""
-    return list(
-        dict.fromkeys(
-            (task, language)
-            for task, wanted in config["run_tasks"].items()
-            if config["tasks"][task]["kind"] in FINE_TUNED
-            for block in config["cells"]
-            for language in block["languages"]
-            if (wanted["languages"] is None or language in wanted["languages"])
-            and (wanted["sources"] is None or set(wanted["sources"]) & set(block["sources"]))
-        )
-    )
-
-
-def _tested_codes(entry: Mapping[str, Any]) -> set[str]:
-    return {code for text in entry["examples"]["test"] for code in text["languages"]}
-
-
-def _of_code(value: Any, code: str) -> Any:
-    if isinstance(value, str):
-        return value.replace("{code}", code)
-    return [_of_code(one, code) for one in value] if isinstance(value, list) else value

@@ -12,6 +12,7 @@ from lexigraft.evaluation.learned.checkpoint import state
 from lexigraft.report.items import ALIGNMENT, Item, read_items
 from workflow.cells import is_wanted
 from workflow.checks import SOURCE_VOCABULARY, prompted_as
+from workflow.counted_tests import counted_tests
 from workflow.places import PROMPTS
 from workflow.rule_inputs import RuleInputs
 from workflow.tested import checkpoints_of
@@ -79,6 +80,13 @@ class Study(RuleInputs):
         )
         return [f"{self.corpus_folder(language)}/card.json" for language in single]
 
+    def contamination_records(self) -> list[str]:
+        """Records of what of each task's tests is in the text that cells are trained on."""
+        return [
+            f"{self.contamination_folder(language, task)}/record.json"
+            for language, task in counted_tests(self)
+        ]
+
     def report_inputs(self) -> dict[str, list[str]]:
         """Folders and records that the report reads, by stage, in the order of the grid."""
         vocabularies = list(
@@ -95,6 +103,7 @@ class Study(RuleInputs):
             ],
             "tokenizers": self.tokenizer_records(),
             "corpora": self.corpus_cards(),
+            "contamination": self.contamination_records(),
             "training": [self.training_folder(cell) for cell in self.cells],
             "initialization": fitted,
             "alignment": [f"{self.alignment_folder(folder)}/record.json" for folder in fitted]
@@ -110,8 +119,9 @@ class Study(RuleInputs):
         inputs = self.report_inputs()
         folders = [*inputs["training"], *inputs["initialization"], *inputs["vocabulary"]]
         cards = (f"{folder}/card.json" for folder in folders)
-        scored = [*inputs["learned"], *inputs["checkpoints"], *inputs["tokenizers"]]
-        return [*scored, *inputs["fragmentation"], *inputs["alignment"], *inputs["corpora"], *cards]
+        records = ("learned", "checkpoints", "tokenizers", "fragmentation", "alignment")
+        texts = ("corpora", "contamination")
+        return [*(path for kind in (*records, *texts) for path in inputs[kind]), *cards]
 
     def sentence_encoder(self) -> dict[str, str] | None:
         """The encoder that compares texts in meaning: `{"hub", "revision"}` or `{"folder"}`."""

@@ -40,6 +40,7 @@ _JOBS: dict[str, Callable[[Study, Mapping[str, str]], dict[str, Any]]] = {
         text_jobs.answer_samples,
         text_jobs.prepare_examples,
         text_jobs.prepare_asked,
+        text_jobs.count_tests,
         vocabulary_jobs.expand_vocabulary,
         vocabulary_jobs.train_vocabulary,
         vocabulary_jobs.take_vocabulary,

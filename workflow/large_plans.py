@@ -4,7 +4,9 @@ For each job and each of its functions (inputs, parameters, resources) Snakemake
 anew which parameters that function has: a fifth of the time of a plan. Python's garbage collector
 looks again and again at objects of the plan, all of which stay. A plan of 3,188 jobs takes 14.1
 seconds of a processor without this, and 10.8 with it (benchmarks/planning.py). And a plan that is
-not to name its jobs (`-n --quiet rules`) still puts each into words: another quarter.
+not to name its jobs (`-n --quiet rules`) still puts each into words: another quarter. To learn that
+no job has a Conda environment, it puts the parameters of each together, which a plan on an empty
+results folder needs for nothing else: 10.0 seconds in place of 7.6.
 """
 
 import gc
@@ -23,6 +25,17 @@ def prepare_for_many_jobs(modules: tuple[ModuleType, ...] = (common, rules)) -> 
         asked = module.get_function_params
         if not hasattr(asked, "cache_info"):
             module.get_function_params = lru_cache(maxsize=10_000)(asked)  # type: ignore[attr-defined]
+
+
+def pass_over_environments(dag_class: Any) -> None:
+    """Have a Snakemake `DAG` class look for Conda environments only where a rule has one."""
+    look = dag_class.update_conda_envs
+
+    def look_if_there_are_any(dag: Any) -> None:
+        if any(job.rule.conda_env for job in dag.jobs):
+            look(dag)
+
+    dag_class.update_conda_envs = look_if_there_are_any
 
 
 def leave_jobs_unsaid(job_class: Any, output: Any) -> None:

@@ -110,6 +110,10 @@ class Places:
         """Where the record lies of how a tokenizer of the registry cuts a language's text."""
         return f"{self.results}/fragmentation/{tokenizer}/{language}"
 
+    def contamination_folder(self, language: str, task: str) -> str:
+        """Where the record lies of what of a task's tests is in a language's training text."""
+        return f"{self.corpus_folder(language)}/contamination/{task}"
+
     def alignment_folder(self, fitted: str) -> str:
         """Where the alignment record of a fitted initializer lies, by that initializer's folder."""
         *axes, fit = fitted.removeprefix(f"{self.results}/initialization/").split("/")

@@ -15,6 +15,7 @@ from workflow.asked_tasks import asked_parts, asked_settings
 from workflow.benchmarks import benchmarks_of
 from workflow.cells import AXES, cell_of
 from workflow.checks import NO_INITIALIZER, SOURCE_VOCABULARY
+from workflow.counted_tests import inputs_of
 from workflow.encoder_tasks import TRAIN, example_parts, example_settings
 from workflow.patterns import any_of
 from workflow.places import Places
@@ -92,6 +93,10 @@ class RuleInputs(Places):
         """What says that the benchmarks are prepared that a task asks of a cell."""
         found = benchmarks_of(self.config, wildcards["task"], wildcards["language"])
         return [f"{self.benchmark_folder(name)}/card.json" for name in found.values()]
+
+    def counted_inputs(self, wildcards: Mapping[str, str]) -> list[str]:
+        """The training text that a task's tests are looked for in, and the tests."""
+        return inputs_of(self, wildcards["language"], wildcards["task"])
 
     def vocabularies_of(self, kind: str) -> str:
         """Names of the vocabularies made in one way, as the pattern of a wildcard.

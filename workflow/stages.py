@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from workflow.cells import AXES, Cell, is_wanted
 from workflow.checks import SOURCE_VOCABULARY
+from workflow.counted_tests import counted_tests
 from workflow.grid import Study
 from workflow.rule_inputs import made_by
 from workflow.tested import checkpoints_of, tested_language
@@ -80,7 +81,7 @@ def works(study: Study) -> dict[str, Work]:
                 for run in range(wanted["runs"]):
                     for work in _evaluations(study, cell, task, run, found):
                         found.setdefault(work.folder, work)
-    for work in _tokenizers(study):
+    for work in (*_tokenizers(study), *_counts(study)):
         found.setdefault(work.folder, work)
     aligned = study.shows_alignment()
     for work in list(found.values()):
@@ -177,6 +178,18 @@ def _tokenizers(study: Study) -> Iterator[Work]:
             yield _work(study, "evaluation", "measure_tokenizer", own, folder, needs)
 
 
+def _counts(study: Study) -> Iterator[Work]:
+    """What of the tests is in the texts that cells are trained on."""
+    for language, task in counted_tests(study):
+        tested = tested_language(study.config, task, language)
+        needs = tuple(dict.fromkeys(map(study.corpus_folder, (language, tested))))
+        folder, own = (
+            study.contamination_folder(language, task),
+            {"language": language, "task": task},
+        )
+        yield _work(study, "corpus", "count_tests", own, folder, needs)
+
+
 def _measurements(study: Study, work: Work, aligned: bool) -> Iterator[Work]:
     """What is measured of tokenizers and of fitted initializers, without a trained model."""
     needs: tuple[str, ...]
@@ -214,6 +227,7 @@ _WHOLE = {
     "measure_fragmentation": RECORD,
     "measure_tokenizer": RECORD,
     "measure_alignment": RECORD,
+    "count_tests": RECORD,
     "build_report": "report.html",
 }
 

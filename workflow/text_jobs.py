@@ -1,4 +1,4 @@
-"""What the rules of sources, texts and samples are told.
+"""What the rules of sources, texts, samples and tests are told.
 
 Plain Python: the Snakefile is parsed again in every job.
 """
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workflow.asked_tasks import asked_settings
+from workflow.counted_tests import looked_for
 from workflow.digests import digest
 from workflow.encoder_tasks import example_settings
 from workflow.grid import Study
@@ -140,4 +141,21 @@ def prepare_asked(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
         "inputs": {},
         "outputs": {"folder": study.examples_folder(task, part)},
         "code": digest("scripts/prepare_asked.py"),
+    }
+
+
+def count_tests(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
+    """What of a task's tests is in the text that a language's cells are trained on."""
+    language, task = wildcards["language"], wildcards["task"]
+    folder = study.contamination_folder(language, task)
+    return {
+        "settings": {"kind": study.config["tasks"][task]["kind"]},
+        "inputs": {
+            "text": f"{study.corpus_folder(language)}/train.txt",
+            "tests": looked_for(study, language, task),
+        },
+        "outputs": {"folder": folder, "file": f"{folder}/record.json"},
+        "language": language,
+        "task": task,
+        "code": digest("scripts/count_tests.py"),
     }

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# Of a script without spaces words would be whole clauses, so characters count.
-_BY_CHARACTER = ("bo", "ja", "km", "lo", "my", "th")
+from lexigraft.evaluation.pairs import check_pairs
+from lexigraft.evaluation.unspaced import LANGUAGES
 
 
 class Bleu(NamedTuple):
@@ -32,8 +32,7 @@ def bleu(predictions: Sequence[str], references: Sequence[str], language: str | 
     """
     from sacrebleu.metrics.bleu import BLEU
 
-    if not references or len(predictions) != len(references):
-        raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
+    check_pairs(predictions, references)
     metric = BLEU(tokenize=_tokenizer(language))
     score = metric.corpus_score(list(predictions), [list(references)]).score
     return Bleu(score, metric.get_signature().format())
@@ -42,4 +41,5 @@ def bleu(predictions: Sequence[str], references: Sequence[str], language: str | 
 def _tokenizer(language: str | None) -> str:
     if language == "zh":
         return "zh"
-    return "char" if language in _BY_CHARACTER else "13a"
+    # Of a script without spaces words would be whole clauses, so characters count.
+    return "char" if language in LANGUAGES else "13a"

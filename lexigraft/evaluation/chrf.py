@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from lexigraft.evaluation.pairs import check_pairs
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -34,8 +36,7 @@ def chrf(predictions: "Sequence[str]", references: "Sequence[str]", word_order: 
     """
     from sacrebleu.metrics.chrf import CHRF
 
-    if not references or len(predictions) != len(references):
-        raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
+    check_pairs(predictions, references)
     metric = CHRF(word_order=word_order)
     corpus = metric.corpus_score(list(predictions), [list(references)]).score
     signature = metric.get_signature().format()

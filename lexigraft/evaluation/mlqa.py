@@ -10,6 +10,7 @@ import re
 import regex
 
 from lexigraft.evaluation.answers import overlap, without_punctuation
+from lexigraft.evaluation.unspaced import LANGUAGES, LETTER
 
 # Words that count as articles; the languages of MLQA that are not here have none.
 _ARTICLES = {
@@ -22,11 +23,7 @@ _ARABIC_ARTICLE = "ال"
 # Letters that are words by themselves. MLQA has Chinese (these are its bounds); the other scripts
 # that put no spaces between words are treated alike, a letter together with the marks on it.
 _CHINESE = re.compile(r"[\u4e00-\u9fa5]")
-_UNSPACED = regex.compile(
-    r"(?=\p{L})[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}"
-    r"\p{scx=Mymr}\p{scx=Tibt}]\p{M}*"
-)
-_LETTERS = {"zh": _CHINESE} | dict.fromkeys(("ja", "th", "lo", "km", "my", "bo"), _UNSPACED)
+_LETTERS = dict.fromkeys(LANGUAGES, regex.compile(LETTER)) | {"zh": _CHINESE}
 
 
 def exact_match(answer: str, references: list[str], language: str) -> float:

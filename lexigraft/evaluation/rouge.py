@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING, Protocol
 import regex
 
 from lexigraft.errors import UserError
+from lexigraft.evaluation.pairs import check_pairs
+from lexigraft.evaluation.unspaced import LETTER, SCRIPTS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-# Scripts that are written without spaces between words.
-_UNSPACED = "".join(
-    rf"\p{{scx={script}}}"
-    for script in ("Han", "Hira", "Kana", "Thai", "Laoo", "Khmr", "Mymr", "Tibt")
-)
 _TOKEN = regex.compile(
-    rf"(?=\p{{L}})[{_UNSPACED}]\p{{M}}*"  # one letter of these scripts, with the marks on it
-    rf"|(?:[\p{{M}}\p{{N}}]|(?![{_UNSPACED}])\p{{L}})+"  # a word or a number of any other
+    LETTER  # of a script without spaces, with the marks on it
+    + rf"|(?:[\p{{M}}\p{{N}}]|(?![{SCRIPTS}])\p{{L}})+"  # a word or a number of any other
 )
 # Soft hyphens, joiners and direction marks, which may stand inside a word.
 _INVISIBLE = regex.compile(r"\p{Cf}+")
@@ -101,8 +98,7 @@ def rouge_l(
     """
     from rouge_score.rouge_scorer import RougeScorer
 
-    if not references or len(predictions) != len(references):
-        raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
+    check_pairs(predictions, references)
     scorer = RougeScorer(["rougeL"], tokenizer=tokenizer)
     pairs = zip(references, predictions, strict=True)
     return [100 * scorer.score(*pair)["rougeL"].fmeasure for pair in pairs]

@@ -5,7 +5,7 @@ The numbers of over-fragmentation in papers 000 (Figure 3), 001 (Figures 3 and 6
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.encoding import plain_ids
@@ -17,13 +17,20 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
+class Cut(NamedTuple):
+    """What was measured, and the tokens of each text, by which two tokenizers are compared."""
+
+    metrics: dict[str, float | int]
+    tokens: list[int]
+
+
 def cut_by(
     tokenizer: "PreTrainedTokenizerFast",
     *,
     texts: Sequence[str],
     english: Sequence[str] = (),
     train: Sequence[str] = (),
-) -> dict[str, float | int]:
+) -> Cut:
     """Measure how a tokenizer cuts texts.
 
     Parameters
@@ -39,7 +46,7 @@ def cut_by(
 
     Returns
     -------
-    dict
+    Cut
         Of `texts`: `tokens_per_sentence`; `fertility`, tokens per word between spaces;
         `bytes_per_token` (UTF-8); `characters_per_token`; `unknown_tokens`, the share of tokens
         that stand for text which the tokenizer cannot write, which makes all other numbers look
@@ -57,10 +64,12 @@ def cut_by(
     words = sum(len(text.split()) for text in texts)
     if not words:
         raise UserError("there are no words to measure; give the language more text")
-    tokens = unknown = 0
+    lengths: list[int] = []
+    unknown = 0
     for ids in plain_ids(tokenizer, texts):
-        tokens += len(ids)
+        lengths.append(len(ids))
         unknown += ids.count(tokenizer.unk_token_id)
+    tokens = sum(lengths)
     ordinary = set(tokenizer.get_vocab().values()) - special_ids(tokenizer)
     metrics: dict[str, float | int] = {
         **rates(tokens, texts, words),
@@ -75,4 +84,4 @@ def cut_by(
     if train:
         used = {token for ids in plain_ids(tokenizer, train) for token in ids}
         metrics["unused_tokens"] = len(ordinary - used) / len(ordinary)
-    return metrics
+    return Cut(metrics, lengths)

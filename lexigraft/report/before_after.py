@@ -23,13 +23,14 @@ def before_after(study: Study, summary: "pandas.DataFrame") -> "pandas.DataFrame
 
     scores = study.scores[study.scores["metric"] == METRIC]
     records = scores.groupby(SEEDED, sort=False)["value"].mean().to_dict()
+    untrained = _untrained(records)
     logs = log_ends(study.curves)
     trained = [key for key in dict.fromkeys([*records, *logs])
                if role(dict(zip(SEEDED, key, strict=True))) in ("lapt", "adapted")]  # fmt: skip
     rows = []
     for language in study.order("language"):
         own = [key for key in trained if key[1] == language]
-        pairs = {key: _from_records(key, records) for key in own}
+        pairs = {key: _from_records(key, records, untrained) for key in own}
         whole = all(pairs.values())
         for key in own:
             if pair := (pairs[key] if whole else logs.get(key)):
@@ -41,14 +42,24 @@ def before_after(study: Study, summary: "pandas.DataFrame") -> "pandas.DataFrame
     return pandas.DataFrame(rows, columns=COLUMNS)
 
 
-def _from_records(key: tuple, records: dict[tuple, float]) -> tuple[float, float] | None:
+def _untrained(records: dict[tuple, float]) -> dict[tuple, dict[int, float]]:
+    """The scores of untrained grafts by seed, by their axes but the strategy."""
+    found: dict[tuple, dict[int, float]] = {}
+    for (*axes, strategy, seed), value in records.items():
+        if strategy == "none":
+            found.setdefault(tuple(axes), {})[seed] = value
+    return found
+
+
+def _from_records(
+    key: tuple, records: dict[tuple, float], untrained: dict[tuple, dict[int, float]]
+) -> tuple[float, float] | None:
     """The untrained graft of the same seed, or the mean of those that there are."""
     *axes, _, seed = key
-    untrained = {other[-1]: value for other, value in records.items()
-                 if other[:-1] == (*axes, "none")}  # fmt: skip
-    if not untrained or key not in records:
+    before = untrained.get(tuple(axes))
+    if before is None or key not in records:
         return None
-    return untrained.get(seed, sum(untrained.values()) / len(untrained)), records[key]
+    return before.get(seed, sum(before.values()) / len(before)), records[key]
 
 
 def log_ends(curves: "pandas.DataFrame") -> dict[tuple, tuple[float, float]]:
@@ -57,4 +68,4 @@ def log_ends(curves: "pandas.DataFrame") -> dict[tuple, tuple[float, float]]:
         return {}
     heldout = curves[(curves["event"] == "heldout") & curves[METRIC].notna()]
     ends = heldout.groupby(SEEDED, sort=False)[METRIC].agg(["first", "last"])
-    return {key: (float(row["first"]), float(row["last"])) for key, row in ends.iterrows()}
+    return dict(zip(ends.index, zip(ends["first"], ends["last"], strict=True), strict=True))

@@ -123,7 +123,7 @@ def seed_spread(models: Iterable[Sequence[float]]) -> Spread:
 
 
 def seed_noise(
-    spread: Spread, seeds: Iterable[int], resamples: int, rng: "np.random.Generator"
+    spread: Spread, seeds: Iterable[float], resamples: int, rng: "np.random.Generator"
 ) -> "np.ndarray":
     """What other seeds would add to a difference of means, in each resample: [resamples].
 
@@ -134,7 +134,8 @@ def seed_noise(
     Parameters
     ----------
     seeds
-        How many seeds each of the two means is over; nothing for a model that no seed changes.
+        How many seeds each of the two means is over; nothing for a model that no seed changes. Of
+        a mean over models, how many would vary as much.
     """
     import numpy as np
 
@@ -142,6 +143,32 @@ def seed_noise(
     if not spread.freedom or not scale:
         return np.zeros(resamples)
     return scale * rng.standard_t(spread.freedom, size=resamples)
+
+
+def repeat_noise(
+    spread: Spread, repeats: Iterable[int], resamples: int, rng: "np.random.Generator"
+) -> "np.ndarray":
+    """What another row of repeats would add to a difference of two medians: [resamples].
+
+    As `seed_noise`; the median of three or more varies more than their mean, so it is drawn.
+
+    Parameters
+    ----------
+    spread
+        Of a single repeat.
+    repeats
+        Of how many each of the two is the median.
+    """
+    import numpy as np
+
+    if not spread.freedom or not spread.deviation:
+        return np.zeros(resamples)
+    # Of the two one deviation is estimated, and may be wrong.
+    scale = spread.deviation * np.sqrt(spread.freedom / rng.chisquare(spread.freedom, resamples))
+    first, second = (
+        np.median(rng.standard_normal((resamples, count)), axis=1) for count in repeats
+    )
+    return scale * (first - second)
 
 
 def compare(first: Scores, second: Scores, noise: "np.ndarray | float" = 0.0) -> Difference:

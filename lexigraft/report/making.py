@@ -23,10 +23,7 @@ def making(study: Study) -> list[tuple[str, str]]:
         ("Initializers compared under", study.reference_strategy or "no training"),
         ("Seeds", ", ".join(map(str, study.seeds))),
         *_training(study.training),
-        *[
-            (f"Version of {package}", ", ".join(found))
-            for package, found in _versions(study).items()
-        ],
+        *[(f"Version of {package}", ", ".join(found)) for package, found in study.versions.items()],
     ]
     return [(what, value) for what, value in rows if value]
 
@@ -60,12 +57,3 @@ def _training(training: "pandas.DataFrame") -> list[tuple[str, str]]:
             found = dict.fromkeys(str(value) for value in trained[column].dropna())
             rows.append((what, ", ".join(found)))
     return rows
-
-
-def _versions(study: Study) -> dict[str, list[str]]:
-    found = {name: list(versions) for name, versions in study.record_versions.items()}
-    for card in study.cards:
-        for name, version in card.get("versions", {}).items():
-            known = found.setdefault(name, [])
-            known += [version] if version not in known else []
-    return found

@@ -1,13 +1,14 @@
 """Read what a study left on disk: records, logs and cards become tidy frames."""
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.report.files import read_json, read_lines
-from lexigraft.report.study import SEEDED, NotScored, Predictions, Study
+from lexigraft.report.files import read_json
+from lexigraft.report.logs import read_logs
+from lexigraft.report.study import SEEDED, Contaminated, NotScored, Predictions, Study, TokenCounts
 from lexigraft.report.summarize import CELL
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     import pandas
 
-
+_COLUMNS = [*SEEDED, "task", "kind", "run", "metric", "value"]
 _RECORD = re.compile(
     r"(?P<language>[^/]+)(/[^/]+){3}/seed-\d+/(?P<task>[^/]+)/run-\d+/record\.json$"
 )
@@ -36,32 +37,29 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> Study:
     compared = _present(inputs.get("tokenizers", []), "records of tokenizers alone", notes)
     if not paths and not compared:
         raise UserError(f"study {settings['study']}: no evaluation records to report on")
-    scores, predictions, versions, prompts_from = _read_records(paths)
+    read = _read_records(paths)
     learned = _present(inputs.get("learned", []), "records of learned metrics", notes)
+    scores, predictions, not_scored = _with_learned(read, learned)
     checkpoints = _read_checkpoints(
         _present(inputs.get("checkpoints", []), "records of checkpoints", notes)
     )
-    scores, predictions, not_scored = _with_learned(scores, predictions, learned)
-    not_scored = [*_without_data(paths), *not_scored]
     examples: dict[tuple, list[dict]] = {}
     phases: dict[str, list[dict]] = {}
     initialization: list[dict] = []
-    cards: list[dict] = []
     training: list[dict] = []
-    curves: list[dict] = []
     fitted = [Path(folder, "card.json") for folder in inputs.get("initialization", [])]
     for path in _present(fitted, "cards of fitted initializers", notes):
         key, card = _initialization_key(path.parent), read_json(path)
         initialization.extend(_statistics(card, key))
         examples[key] = card.get("examples", [])
     trained = [Path(folder, "card.json") for folder in inputs.get("training", [])]
-    for path in _present(trained, "cards of trained cells", notes):
+    trained = _present(trained, "cards of trained cells", notes)
+    for path in trained:
         cell, card = _cell_of(path.parent), read_json(path)
-        cards.append(card)
+        _add_versions(read.versions, card)
         training.append({k: v for k, v in card.items() if isinstance(v, int | float | str)} | cell)
         if found := _find_phases(card.get("job", {}).get("settings", {})):
             phases[cell["strategy"]] = found
-        curves.extend(cell | line for line in read_lines(path.parent / "log.jsonl"))
     return Study(
         name=settings["study"],
         title=settings.get("title") or settings["study"],
@@ -72,7 +70,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> Study:
             _present(inputs.get("fragmentation", []), "records of tokenizers", notes)
         ),
         training=pandas.DataFrame(training, columns=None if training else SEEDED),
-        curves=pandas.DataFrame(curves, columns=None if curves else [*SEEDED, "event", "step"]),
+        curves=read_logs((_cell_of(path.parent), path.parent / "log.jsonl") for path in trained),
         initialization=pandas.DataFrame(
             initialization, columns=[*CELL[:4], "seed", "statistic", "value"]
         ),
@@ -80,106 +78,121 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> Study:
             _present(inputs.get("alignment", []), "records of alignment", notes)
         ),
         checkpoints=checkpoints,
-        tokenizers=_read_tokenizers(compared, versions),
+        tokenizers=_read_tokenizers(compared, read.versions),
+        token_counts=_token_counts(compared),
         corpora={
             path.parent.name: read_json(path)
             for path in _present(inputs.get("corpora", []), "cards of texts", notes)
         },
+        counted=_contaminated(
+            _present(inputs.get("contamination", []), "counts of tests in training text", notes)
+        ),
         predictions=predictions,
         not_scored=not_scored,
         planned=_planned(inputs.get("records", [])),
         examples=examples,
-        cards=cards,
         phases=phases,
-        record_versions=versions,
-        prompts_from=prompts_from,
+        versions=read.versions,
+        prompts_from=read.prompts_from,
         notes=notes,
     )
+
+
+@dataclass
+class _Read:
+    """What evaluation records hold.
+
+    `without_data` are runs of tasks whose data was not at hand, `prompts_from` says what each speed
+    task's prompts are from, and `versions` of which package which were used.
+    """
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    predictions: list[Predictions] = field(default_factory=list)
+    without_data: list[NotScored] = field(default_factory=list)
+    prompts_from: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, list[str]] = field(default_factory=dict)
 
 
 def _present(paths: "Iterable[str | Path]", what: str, notes: list[str]) -> list[Path]:
     """The files that are there: a study that is not finished has a report, which says so."""
     wanted = [Path(path) for path in paths]
     found = [path for path in wanted if path.is_file()]
-    if lost := [path for path in wanted if not path.is_file()]:
-        notes.append(f"{len(lost)} of {len(wanted)} {what} are missing, such as {lost[0]}.")
+    if len(found) < len(wanted):
+        here = set(found)
+        lost = next(path for path in wanted if path not in here)
+        count = len(wanted) - len(found)
+        notes.append(f"{count} of {len(wanted)} {what} are missing, such as {lost}.")
     return found
 
 
-def _read_records(
-    paths: list[Path],
-) -> tuple["pandas.DataFrame", list[Predictions], dict[str, list[str]], dict[str, str]]:
-    """Scores, predictions, versions of packages, and what each speed task's prompts are from."""
-    import pandas
-
-    rows: list[dict] = []
-    predictions: list[Predictions] = []
-    versions: dict[str, list[str]] = {}
-    prompts_from: dict[str, str] = {}
+def _read_records(paths: list[Path]) -> _Read:
+    read = _Read()
     for path in paths:
         record = read_json(path)
-        missing = {"task", "kind", "cell", "run", "metrics"} - set(record)
-        if missing:
-            raise UserError(f"{path}: not an evaluation record, lacks {', '.join(sorted(missing))}")
-        cell = {axis: record["cell"][axis] for axis in SEEDED}
-        cell["seed"] = int(cell["seed"])
-        base = cell | {"task": record["task"], "kind": record["kind"], "run": int(record["run"])}
-        rows.extend(
-            base | {"metric": name, "value": float(value)}
-            for name, value in record["metrics"].items()
-            if isinstance(value, int | float) and not isinstance(value, bool)
-        )
+        rows, place = _scores(path, record)
+        read.rows += rows
         if record["kind"] == "speed":
             wanted = record.get("settings", {}).get("prompts_from")
-            prompts_from[record["task"]] = wanted or "translation"
+            read.prompts_from[record["task"]] = wanted or "translation"
+        if "not_scored" in record:
+            # Of multiple choice alone, whose score is an accuracy.
+            why = (record["task"], "accuracy", record["not_scored"])
+            read.without_data.append(NotScored(*place, *why))
         kept = path.parent / "predictions.jsonl"
         if kept.is_file():
             facts = (record["metrics"], record.get("details") or {})
-            predictions.append(Predictions(cell, record["task"], int(record["run"]), kept, *facts))
-        for package, version in record.get("versions", {}).items():
-            found = versions.setdefault(package, [])
-            if version not in found:
-                found.append(version)
-    columns = [*SEEDED, "task", "kind", "run", "metric", "value"]
-    return pandas.DataFrame(rows, columns=columns), predictions, versions, prompts_from
+            read.predictions.append(Predictions(*place, kept, *facts))
+        _add_versions(read.versions, record)
+    return read
+
+
+def _scores(
+    path: Path, record: dict[str, Any], **more: Any
+) -> tuple[list[dict[str, Any]], tuple[dict[str, Any], str, int]]:
+    """A row for each score of a record, and its cell, task and run."""
+    missing = {"task", "kind", "cell", "run", "metrics"} - set(record)
+    if missing:
+        raise UserError(f"{path}: not an evaluation record, lacks {', '.join(sorted(missing))}")
+    cell = {axis: record["cell"][axis] for axis in SEEDED}
+    cell["seed"] = int(cell["seed"])
+    place = (cell, record["task"], int(record["run"]))
+    base = cell | {"task": place[1], "kind": record["kind"], "run": place[2]} | more
+    rows = [
+        base | {"metric": name, "value": float(value)}
+        for name, value in record["metrics"].items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    return rows, place
 
 
 def _with_learned(
-    scores: "pandas.DataFrame", predictions: list[Predictions], paths: list[Path]
+    read: _Read, paths: list[Path]
 ) -> tuple["pandas.DataFrame", list[Predictions], list[NotScored]]:
-    """Scores and predictions with those of learned metrics, and what these could not score."""
+    """Scores and predictions with those of learned metrics, and all that was not scored."""
     import pandas
 
-    not_scored: list[NotScored] = []
+    rows, not_scored = list(read.rows), list(read.without_data)
     of_run: dict[Path, list[Path]] = {}
     for path in paths:
         record = read_json(path)
+        own, place = _scores(path, record)
+        rows += own
         of_run.setdefault(path.parent.parent, []).append(path)
         if "not_scored" in record:
             name = record["learned_metric"]
             score = record.get("settings", {}).get("metric") or name
-            place = (record["cell"], record["task"], record["run"])
             not_scored.append(NotScored(*place, name, score, record["not_scored"]))
-    more = _read_records(paths)[0]
-    if not more.empty:
-        scores = pandas.concat([scores, more], ignore_index=True)
     predictions = [
-        replace(kept, learned=tuple(of_run.get(kept.path.parent, ()))) for kept in predictions
+        replace(kept, learned=tuple(of_run.get(kept.path.parent, ()))) for kept in read.predictions
     ]
-    return scores, predictions, not_scored
+    return pandas.DataFrame(rows, columns=_COLUMNS), predictions, not_scored
 
 
-def _without_data(paths: list[Path]) -> list[NotScored]:
-    """Runs of tasks whose data was not at hand: of multiple choice, whose score is an accuracy."""
-    records = (read_json(path) for path in paths)
-    return [
-        NotScored(
-            record["cell"], record["task"], record["run"], record["task"], "accuracy",
-            record["not_scored"],
-        )
-        for record in records
-        if "not_scored" in record
-    ]  # fmt: skip
+def _add_versions(versions: dict[str, list[str]], found: dict[str, Any]) -> None:
+    """Add those that a record or a card names to what is known of each package."""
+    for package, version in found.get("versions", {}).items():
+        known = versions.setdefault(package, [])
+        known += [version] if version not in known else []
 
 
 def _planned(paths: "Iterable[str]") -> frozenset[tuple[str, str]]:
@@ -197,12 +210,11 @@ def _read_checkpoints(paths: list[Path]) -> "pandas.DataFrame":
     """Scores of checkpoints, with the number of each."""
     import pandas
 
-    rows: list[pandas.DataFrame] = []
+    rows: list[dict] = []
     for path in paths:
-        scores, *_ = _read_records([path])
-        rows.append(scores.assign(checkpoint=read_json(path)["checkpoint"]))
-    columns = [*SEEDED, "task", "kind", "run", "metric", "value", "checkpoint"]
-    return pandas.concat(rows, ignore_index=True) if rows else pandas.DataFrame(columns=columns)
+        record = read_json(path)
+        rows += _scores(path, record, checkpoint=record["checkpoint"])[0]
+    return pandas.DataFrame(rows, columns=[*_COLUMNS, "checkpoint"])
 
 
 def _read_fragmentation(paths: list[Path]) -> "pandas.DataFrame":
@@ -232,10 +244,33 @@ def _read_tokenizers(paths: list[Path], versions: dict[str, list[str]]) -> "pand
             key | {"metric": name, "value": float(value)}
             for name, value in found["metrics"].items()
         )
-        for package, version in found["versions"].items():
-            known = versions.setdefault(package, [])
-            known += [version] if version not in known else []
+        _add_versions(versions, found)
     return pandas.DataFrame(rows, columns=["tokenizer", "language", "metric", "value"])
+
+
+def _contaminated(paths: list[Path]) -> list[Contaminated]:
+    """Counts of each set of tests, which is called after its task, its language and its part."""
+    found = []
+    for record in map(read_json, paths):
+        for row in record["tests"]:
+            other = "" if row["test"] == record["language"] else row["test"]
+            name = " ".join(filter(None, [other, row["part"]]))
+            tests = f"{record['task']}, {name}" if name else record["task"]
+            counts = {key: row[key] for key in row if key not in ("test", "part")}
+            found.append(Contaminated(record["language"], tests, counts))
+    return found
+
+
+def _token_counts(paths: list[Path]) -> dict[tuple[str, str], TokenCounts]:
+    """Tokens of each text, where the record has them."""
+    records = map(read_json, paths)
+    return {
+        (found["tokenizer"], found["language"]): TokenCounts(
+            found["details"]["texts"], found["details"]["tokens"]
+        )
+        for found in records
+        if "tokens" in found.get("details", {})
+    }
 
 
 def _read_alignment(paths: list[Path]) -> "pandas.DataFrame":

@@ -38,7 +38,7 @@ class Samples:
 _COUNT, _FEW = 4, 2
 _MANY = 6
 # Kinds of tasks whose predictions are no texts to read.
-_TEXTLESS = ("perplexity", "multiple_choice")
+_TEXTLESS = ("perplexity", "multiple_choice", "speed")
 _LONGEST = 300  # characters of what was asked: an article is recognized by its beginning
 
 

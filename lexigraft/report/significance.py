@@ -1,8 +1,9 @@
 """Which differences between the models of a study would hold on other examples and seeds."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from lexigraft.randomness import generator
 from lexigraft.report.bootstrap import (
@@ -25,6 +26,9 @@ from lexigraft.report.example_scores import ExampleScores, example_scores
 from lexigraft.report.study import Predictions, Study
 from lexigraft.report.tables.models import Model
 from lexigraft.report.tables.table import MISSING, number
+
+if TYPE_CHECKING:
+    import numpy as np
 
 RESAMPLES = 5000  # so that one difference among two hundred can stand out after the correction
 
@@ -71,7 +75,7 @@ class Compared:
     @property
     def stars(self) -> str:
         """`*` where the corrected p is below 0.05, `**` where it is below 0.01."""
-        return next((stars for level, stars in _LEVELS if self.corrected < level), "")
+        return stars_of(self.corrected)
 
     def numbers(self) -> dict[str, float | int]:
         """What a CSV file has of it, in full precision."""
@@ -92,14 +96,22 @@ class Compared:
 
 @dataclass(frozen=True)
 class _Outputs:
-    """What a model's runs make of the examples of a column, by seed and run."""
+    """What a model's runs make of the examples of a column, by seed and run.
 
-    found: Mapping[tuple[int, int], ExampleScores]
+    Of the mean of several models: each of them is in the place of a seed, by its number.
+    """
+
+    ids: Mapping[tuple[int, int], list[str]]  # what the examples are called
     scores: Scores  # [1 + resamples]
     alone: Scores  # [examples]: the score of each by itself
+    seeds: Mapping[int, int]  # how many seeds each number stands for
 
 
-def differences(study: Study, wanted: Iterable[Wanted]) -> list[Compared]:
+def differences(
+    study: Study,
+    wanted: Iterable[Wanted],
+    means: Mapping[tuple[Model, Column], Sequence[Model]] | None = None,
+) -> list[Compared]:
     """Compare models with their baselines, where both kept what they wrote.
 
     All comparisons of a column are made on the same resamples of its examples. Which examples a
@@ -109,7 +121,16 @@ def differences(study: Study, wanted: Iterable[Wanted]) -> list[Compared]:
     What other seeds would change is estimated from all trained models of the whole study that
     have several, for each column and source model (see `bootstrap.seed_spread`), so that a
     comparison comes out the same whoever is compared beside it.
+
+    Parameters
+    ----------
+    wanted
+        Who is compared with whom, on what.
+    means
+        Names in `wanted` that stand, in their column, for the mean over trained models of one
+        source model, and these models. A mean of which one kept no outputs is not compared.
     """
+    means = means or {}
     pairs_of: dict[Column, list[tuple[Model, Model]]] = {}
     for model, baseline, column in dict.fromkeys(wanted):
         pairs_of.setdefault(column, []).append((model, baseline))
@@ -119,7 +140,13 @@ def differences(study: Study, wanted: Iterable[Wanted]) -> list[Compared]:
         kept.setdefault((model, run.cell["language"], run.task), []).append(run)
     found: list[Compared] = []
     for column, pairs in pairs_of.items():
-        outputs = _outputs(study, kept, dict.fromkeys(m for pair in pairs for m in pair), column)
+        named = dict.fromkeys(model for pair in pairs for model in pair)
+        members = {model: means.get((model, column), (model,)) for model in named}
+        alone = dict.fromkeys(own for several in members.values() for own in several)
+        outputs = _outputs(study, kept, alone, column)
+        for model in (model for model in named if (model, column) in means):
+            if all(own in outputs for own in members[model]):
+                outputs[model] = _mean([outputs[own] for own in members[model]])
         spreads = _spreads(study, column)
         for model, baseline in pairs:
             if model in outputs and baseline in outputs:
@@ -127,6 +154,11 @@ def differences(study: Study, wanted: Iterable[Wanted]) -> list[Compared]:
                 found += [one] if one else []
     ps = corrected([one.found.p for one in found])
     return [replace(one, corrected=p) for one, p in zip(found, ps, strict=True)]
+
+
+def stars_of(corrected: float) -> str:
+    """The stars of a corrected p; none where there is no p."""
+    return next((stars for level, stars in _LEVELS if corrected < level), "")
 
 
 def p_text(p: float) -> str:
@@ -170,12 +202,29 @@ def _outputs(
             parts[model].append(run_scores(system, counts, scoring[model]))
     return {
         model: _Outputs(
-            found,
+            {key: own.ids for key, own in found.items()},
             {key: np.concatenate([part[key] for part in parts[model]]) for key in found},
             _by_example(found, places),
+            {seed: 1 for seed, _ in found},
         )
         for model, found in read.items()
     }
+
+
+def _mean(models: list[_Outputs]) -> _Outputs:
+    """The mean over models, whatever their numbers of seeds."""
+    ids: dict[tuple[int, int], list[str]] = {}
+    scores: dict[tuple[int, int], np.ndarray] = {}
+    alone: dict[tuple[int, int], np.ndarray] = {}
+    seeds: dict[int, int] = {}
+    for place, one in enumerate(models):
+        for run in dict.fromkeys(run for _, run in one.scores):
+            keys = [key for key in one.scores if key[1] == run]
+            ids[place, run] = [name for key in keys for name in one.ids[key]]
+            scores[place, run] = over_seeds({key: one.scores[key] for key in keys})
+            alone[place, run] = over_seeds({key: one.alone[key] for key in keys})
+        seeds[place] = len(by_seed(one.scores))
+    return _Outputs(ids, scores, alone, seeds)
 
 
 def _read(study: Study, one: Predictions, kind: str, metric: str) -> ExampleScores | None:
@@ -247,13 +296,14 @@ def _compared(
     if not first:
         return None
     # Two means with one spread differ by one draw of it.
-    means: dict[Model | str, list[int]] = {}
+    means: dict[Model | str, list[float]] = {}
     for one, scores in ((model, first), (baseline, second)):
-        means.setdefault(_alike(one), []).append(len(by_seed(scores)))
+        counts = [outputs[one].seeds[key] for key in by_seed(scores)]
+        means.setdefault(_alike(one), []).append(_seeds_behind(counts))
     names = (name for one in (model, baseline) for name in one.keys().values())
     rng = generator("report", "seeds", *column, *names)
     noise = sum(seed_noise(spreads[key], seeds, RESAMPLES, rng) for key, seeds in means.items())
-    examples = {name for key in second for name in theirs.found[key].ids}
+    examples = {name for key in second for name in theirs.ids[key]}
     return Compared(
         model=model,
         baseline=baseline,
@@ -263,9 +313,17 @@ def _compared(
         corrected=math.nan,
         effect=effect_size(*shared_runs(ours.alone, theirs.alone)),
         examples=len(examples),
-        outputs=sum(len(ours.found[key].ids) for key in first),
+        outputs=sum(len(ours.ids[key]) for key in first),
         seeds=spreads[_alike(model)].freedom,
     )
+
+
+def _seeds_behind(counts: list[int]) -> float:
+    """How many seeds vary as much as the mean of means over so many; their number where all are 1.
+
+    The variance of a mean over `n` seeds is 1/n of one seed's.
+    """
+    return len(counts) ** 2 / sum(1 / count for count in counts)
 
 
 def _alike(model: Model) -> Model | str:

@@ -57,6 +57,26 @@ class NotScored:
 
 
 @dataclass(frozen=True)
+class Contaminated:
+    """What of one set of tests is in the text that a language's cells are trained on.
+
+    `tests` is what a reader calls the set; `counts` are those of `Contamination.facts`.
+    """
+
+    language: str
+    tests: str
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True)
+class TokenCounts:
+    """How many tokens a tokenizer cuts texts into: of each of `texts`, or of groups of them."""
+
+    texts: int
+    tokens: list[int]
+
+
+@dataclass(frozen=True)
 class Study:
     """Everything that a report is computed from.
 
@@ -78,14 +98,19 @@ class Study:
         Rows like those of `scores`, of the checkpoints of cells before the last: `checkpoint`.
     tokenizers
         One row per tokenizer that was compared without a model, language and metric: `value`.
+    token_counts
+        `(tokenizer, language)` of these -> the tokens of each text, or of each group of texts, the
+        same ones for all.
     corpora
         Language -> the card of its texts.
+    counted
+        What of the tests of tasks is in training text, see `Contaminated`.
     predictions
         Of every generation task that kept its outputs.
     examples
         `(source, language, vocabulary, initializer, seed)` -> new tokens and what they are made of.
-    cards
-        The cards of trained cells, for versions and settings.
+    versions
+        Of each package, those that records and cards name.
     not_scored
         What learned metrics could not score, and tasks without data.
     planned
@@ -115,11 +140,12 @@ class Study:
     checkpoints: "pandas.DataFrame"
     tokenizers: "pandas.DataFrame"
     corpora: dict[str, dict[str, Any]] = field(default_factory=dict)
+    counted: list[Contaminated] = field(default_factory=list)
+    token_counts: dict[tuple[str, str], TokenCounts] = field(default_factory=dict)
     predictions: list[Predictions] = field(default_factory=list)
     examples: dict[tuple, list[dict]] = field(default_factory=dict)
-    cards: list[dict] = field(default_factory=list)
     phases: dict[str, list[dict]] = field(default_factory=dict)
-    record_versions: dict[str, list[str]] = field(default_factory=dict)
+    versions: dict[str, list[str]] = field(default_factory=dict)
     not_scored: list[NotScored] = field(default_factory=list)
     planned: frozenset[tuple[str, str]] = frozenset()
     prompts_from: dict[str, str] = field(default_factory=dict)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.cluster.conftest import CELL, card
+from tests.cluster.conftest import CELL, card, record
 from tests.cluster.slurm import wait_until
 
 TARGET = CELL.format(0)
@@ -56,6 +56,48 @@ def test_what_an_orphan_finishes_is_not_done_again(story):
     log = (checkout.folder / f"results/logs/training/{TARGET}.log").read_text()
     assert "nothing is left to do" in log
     assert json.loads((checkout.folder / card(TARGET)).read_text())["resumed_from_step"] is None
+
+
+def test_what_ends_before_the_next_run_begins_is_not_done_again(prepared, copied):
+    checkout = copied(prepared)
+    checkout.hold()
+    first = checkout.start("--", card(TARGET))
+    wait_until(lambda: checkout.stands(TARGET), 120, "the cell has a checkpoint")
+    first.process.kill()
+    first.wait()
+    checkout.release()
+    wait_until(lambda: checkout.submitted()[0].state == "COMPLETED", 120, "its job is over")
+    before = (checkout.folder / card(TARGET)).stat().st_mtime_ns
+    assert checkout.snakemake("--unlock").returncode == 0
+    again = checkout.run("--", card(TARGET))
+    assert again.process.returncode == 0, again.said
+    assert len(checkout.submitted()) == 1
+    assert (checkout.folder / card(TARGET)).stat().st_mtime_ns == before
+
+    def train_otherwise(config):
+        config["strategies"]["short"]["sentences"] = 19
+
+    checkout.change(train_otherwise)  # it is known how it was made
+    assert any("Training" in job for job in checkout.planned("--", card(TARGET)))
+
+
+def test_what_slurm_refuses_is_not_taken_for_done(prepared, copied):
+    """The results of an earlier configuration lie where those of the refused job belong."""
+    checkout = copied(prepared)
+    wanted = record(TARGET, "perplexity")
+    assert checkout.snakemake("--", wanted).returncode == 0
+    assert checkout.planned("--", wanted) == set()
+
+    def measure_less(config):
+        config["tasks"]["perplexity"] = {"heldout_sentences": 5}
+
+    checkout.change(measure_less)
+    refused = checkout.run(
+        "--retries", "0", "--set-resources", "evaluate:slurm_partition=nowhere", "--", wanted
+    )
+    assert refused.process.returncode != 0
+    assert "nowhere" in refused.said
+    assert len(checkout.planned("--", wanted)) == 1
 
 
 def test_two_folders_that_share_their_results_do_each_thing_once(prepared, copied):

@@ -49,11 +49,19 @@ def write_rows(folder, name, rows):
     (folder / "tasks" / f"{name}.jsonl").write_text("".join(lines), "utf-8")
 
 
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Where the records are, of whichever test comes first."""
+    return tmp_path_factory.mktemp("study") / "results"
+
+
 @pytest.fixture
-def study(model, byte_tokenizer, make_job, tmp_path):
+def study(results, model, byte_tokenizer, make_job, tmp_path):
     """Records of five cells on three tasks, by the tasks themselves, and nothing else on disk."""
+    if results.exists():
+        return results
     tokenizer, corpus = byte_tokenizer(), tmp_path / "corpus"
-    results, weights = tmp_path / "results", {k: v.clone() for k, v in model.state_dict().items()}
+    weights = {k: v.clone() for k, v in model.state_dict().items()}
 
     def evaluate(cell, kind, run=0, place=results):
         *names, seed = cell

@@ -1,11 +1,16 @@
+import csv
 import json
 from pathlib import Path
 
 import pytest
 
+from lexigraft.atomic import write_json
 from lexigraft.errors import UserError
+from lexigraft.evaluation.lengths import in_groups
+from lexigraft.evaluation.measurement import record
 from lexigraft.evaluation.tasks import speed
 from lexigraft.evaluation.tasks.speed import Pass, evaluate
+from lexigraft.report.build import build_report
 
 
 @pytest.fixture
@@ -76,6 +81,33 @@ def test_the_same_text_costs_its_decoding_steps(measured, job):
         assert in_bytes / rate == pytest.approx(tokens / characters)  # a token is a byte here
 
 
+def lengths(job):
+    lines = Path(job["outputs"]["predictions"]).read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_the_length_of_each_sentence_is_kept(measured, job):
+    lines = (Path(job["inputs"]["corpus"]) / "heldout.txt").read_text("utf-8").splitlines()
+    assert lengths(job) == [
+        {"id": f"heldout-{at}", "sentences": 1, "characters": len(line),
+         "bytes": len(line.encode()), "tokens": len(line.encode())}
+        for at, line in enumerate(lines)
+    ]  # fmt: skip
+    for unit in ("sentences", "characters", "bytes", "tokens"):
+        assert sum(row[unit] for row in lengths(job)) == measured.details[f"reference_{unit}"]
+
+
+def test_of_a_large_text_the_lengths_of_groups_are_kept(model, byte_tokenizer, job, monkeypatch):
+    alone = evaluate(model, byte_tokenizer(), job)
+    every = lengths(job)
+    monkeypatch.setattr(speed, "in_groups", lambda rows: in_groups(rows, 2))
+    grouped = evaluate(model, byte_tokenizer(), job)
+    first, second = lengths(job)
+    assert (first["sentences"], second["sentences"]) == (2, 1)
+    assert first["tokens"] == every[0]["tokens"] + every[2]["tokens"]
+    assert grouped.metrics["steps_per_sentence"] == alone.metrics["steps_per_sentence"]
+
+
 def test_a_vocabulary_with_fewer_steps_for_the_text_wins_at_equal_speed(
     measured, tiny_llama, byte_tokenizer, job
 ):
@@ -89,6 +121,37 @@ def test_a_vocabulary_with_fewer_steps_for_the_text_wins_at_equal_speed(
         )
 
     assert characters_per_step(other) > characters_per_step(measured)
+
+
+def test_the_report_tests_speed_ups_on_what_was_kept(
+    model, tiny_llama, byte_tokenizer, make_job, tmp_path
+):
+    """Two models of the source's vocabulary, whose measurements tell how far these differ."""
+    merged = byte_tokenizer(("Î", "µ"), ("Î", "½"), ("Î", "±"))
+    plain, other = (model, byte_tokenizer()), (tiny_llama(len(merged)), merged)
+    axes = ("source", "language", "vocabulary", "initializer", "strategy", "seed")
+    records, start = [], ("tiny", "el")
+    for cell, opened in (
+        ((*start, "source", "none", "none", 0), plain),
+        ((*start, "source", "none", "full", 0), plain),
+        ((*start, "merged", "mean", "full", 0), other),
+    ):
+        job = make_job("speed", batch_sizes=[1], prompts=2, new_tokens=4, repeats=1)
+        folder = tmp_path / "results" / "/".join(map(str, cell))
+        job["outputs"] = {"predictions": str(folder / "predictions.jsonl")}
+        job["cell"] = dict(zip(axes, cell, strict=True))
+        folder.mkdir(parents=True)
+        write_json(folder / "record.json", record(job, evaluate(*opened, job)))
+        records.append(str(folder / "record.json"))
+    settings = {"study": "s", "items": ["speed"], "reference": {"strategy": "full"}}
+    build_report(settings, {"records": records}, {"folder": str(tmp_path / "report")})
+    with (tmp_path / "report/tables/speed.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["unit"] == "same_text_characters"]
+    assert [row["tested_examples"] for row in rows] == ["", "3.0", "3.0"]
+    for row in rows[1:]:
+        assert float(row["speed_up_low"]) <= float(row["speed_up"]) <= float(row["speed_up_high"])
+        assert 0 < float(row["p"]) <= float(row["p_corrected"]) <= 1
+        assert float(row["measurement_freedom"]) == 1
 
 
 def test_every_prompt_gets_exactly_the_tokens_asked_for(model, byte_tokenizer, job, monkeypatch):

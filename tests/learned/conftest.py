@@ -9,8 +9,11 @@ from runpy import run_path
 
 import pytest
 
+from tests import warm
 from tests.conftest import REPOSITORY
 
+# Fifteen seconds of a processor go by before a process has imported these.
+PRELOADED = ("comet.models", "bleurt_pytorch", "pytorch_lightning")
 TEXTS = [
     {"source": "Good morning", "output": "Καλημέρα", "reference": "Καλημέρα σας"},
     {"source": "The class begins", "output": "", "reference": "Το μάθημα αρχίζει"},
@@ -35,23 +38,31 @@ def metrics_python() -> str:
 
 
 @pytest.fixture(scope="session")
-def tiny(metrics_python, tmp_path_factory) -> Path:
+def warm_metrics(metrics_python) -> str:
+    """The same Python, whose packages are imported already: see tests/warm.py."""
+    return warm.python(metrics_python, PRELOADED)
+
+
+@pytest.fixture(scope="session")
+def tiny(warm_metrics, tmp_path_factory) -> Path:
     """A folder of checkpoints and of `expected.json`, what the packages themselves score."""
     folder = tmp_path_factory.mktemp("checkpoints")
     texts = folder / "texts.jsonl"
     texts.write_text("".join(json.dumps(row) + "\n" for row in TEXTS), "utf-8")
     program = Path(__file__).with_name("tiny_checkpoints.py")
-    command = [metrics_python, "-I", str(program), str(folder), str(texts)]
+    command = [warm_metrics, "-I", str(program), str(folder), str(texts)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     return folder
 
 
 @pytest.fixture(scope="session")
-def make_job(metrics_python, tmp_path_factory):
+def make_job(warm_metrics, tmp_path_factory):
     """The job of scoring a run of predictions, its metric prepared by the rule's own script."""
 
-    def build(kind: str, checkpoint: Path, encoder: Path | None = None, **options):
+    def build(
+        kind: str, checkpoint: Path, encoder: Path | None = None, python=warm_metrics, **options
+    ):
         place = {
             "kind": kind,
             "checkpoint": str(checkpoint),
@@ -65,7 +76,7 @@ def make_job(metrics_python, tmp_path_factory):
             {
                 "rule": "prepare_metric",
                 "settings": place,
-                "inputs": {"python": metrics_python},
+                "inputs": {"python": python},
                 "outputs": {"folder": str(prepared)},
                 "metric": "tiny",
                 "state": "none",
@@ -84,7 +95,7 @@ def make_job(metrics_python, tmp_path_factory):
             "inputs": {
                 "predictions": str(run / "predictions.jsonl"),
                 "metric": str(prepared / "card.json"),
-                "python": metrics_python,
+                "python": python,
             },
             "outputs": {"folder": str(folder), "record": str(run / "learned" / "tiny.json")},
             "cell": {"source": "tiny", "seed": 0},
@@ -99,6 +110,18 @@ def make_job(metrics_python, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def scored():
+    """Run the stage of the rule's script on a job and read its record."""
+    stage = run_path(str(REPOSITORY / "scripts" / "score_predictions.py"))["stage"]
+
+    def run(job: dict) -> dict:
+        stage(job)
+        return json.loads(Path(job["outputs"]["record"]).read_text("utf-8"))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def scored_by_process():
     """Run the rule's script on a job, as Snakemake does, and read its record."""
 
     def run(job: dict) -> dict:

@@ -19,11 +19,11 @@ def expected(tiny: Path, name: str) -> list[float]:
 
 
 @pytest.fixture(scope="module")
-def records(tiny, make_job, scored) -> dict[str, dict]:
-    """The record of each kind of checkpoint."""
+def records(tiny, make_job, metrics_python, scored, scored_by_process) -> dict[str, dict]:
+    """The record of each kind of checkpoint; of one by the very processes of a user."""
     encoder = tiny / "encoder"
     return {
-        "bleurt": scored(make_job("bleurt", tiny / "bleurt")),
+        "bleurt": scored_by_process(make_job("bleurt", tiny / "bleurt", python=metrics_python)),
         "comet": scored(make_job("comet", tiny / "comet", encoder)),
         "xcomet": scored(make_job("comet", tiny / "xcomet", encoder, metric="xcomet")),
     }
@@ -74,8 +74,8 @@ class Tripwire:
 
 
 @pytest.fixture(scope="module")
-def of_damaged(tiny, metrics_python, tmp_path_factory):
-    """What the scorer says of checkpoints that something is wrong with, all in one process."""
+def of_damaged(tiny, warm_metrics, tmp_path_factory):
+    """What the scorer says of checkpoints that something is wrong with."""
     import torch
     from safetensors.torch import load_file, save_file
 
@@ -126,15 +126,10 @@ def of_damaged(tiny, metrics_python, tmp_path_factory):
         for name, kind in {**names, "whole": "bleurt"}.items()
     ]
     jobs[-1]["checkpoint"] = str(tiny / "bleurt-wordpiece")
-    program = (
-        "import json, runpy, sys\n"
-        "for job in json.loads(sys.argv[1]):\n"
-        "    sys.argv[1] = json.dumps(job)\n"
-        f"    runpy.run_path({str(SCORER)!r}, run_name='__main__')\n"
-    )
-    command = [metrics_python, "-I", "-c", program, json.dumps(jobs)]
-    result = subprocess.run(command, env=_environment(), capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
+    for job in jobs:
+        command = [warm_metrics, "-I", str(SCORER), json.dumps(job)]
+        result = subprocess.run(command, env=_environment(), capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
 
     def said(name: str) -> list:
         lines = (folder / f"{name}.jsonl").read_text("utf-8").splitlines()

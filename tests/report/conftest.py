@@ -45,6 +45,7 @@ class MadeStudy:
         self.inputs = {
             "records": [], "fragmentation": [], "training": [], "initialization": [],
             "alignment": [], "checkpoints": [], "tokenizers": [], "corpora": [],
+            "contamination": [],
             "languages": LANGUAGES, "fonts": None,
         }  # fmt: skip
         self.settings = {
@@ -53,7 +54,7 @@ class MadeStudy:
         }  # fmt: skip
 
     def record(self, cell, task, kind, metrics, run=0, predictions=None, settings=None,
-               checkpoint=None):  # fmt: skip
+               checkpoint=None, details=None):  # fmt: skip
         """One evaluation record; `cell` is its six axes."""
         axes = ("source", "language", "vocabulary", "initializer", "strategy", "seed")
         *names, seed = cell
@@ -64,7 +65,7 @@ class MadeStudy:
         write(place / "record.json", {
             **which,
             "task": task, "kind": kind, "cell": dict(zip(axes, cell, strict=True)), "run": run,
-            "metrics": metrics, "details": {}, "settings": settings or {}, "seed": [0],
+            "metrics": metrics, "details": details or {}, "settings": settings or {}, "seed": [0],
             "versions": {"python": "3.11.9", "torch": "2.13.0"},
         })  # fmt: skip
         if predictions:
@@ -173,8 +174,11 @@ class MadeStudy:
         write(place / "record.json", {**axes, "fit": fit, "metrics": metrics})
         self.inputs["alignment"].append(str(place / "record.json"))
 
-    def tokenizer(self, name, language, length, parity=None):
-        """The record of a tokenizer without a model; without `parity` there are no translations."""
+    def tokenizer(self, name, language, length, parity=None, tokens=None):
+        """The record of a tokenizer without a model; without `parity` there are no translations.
+
+        `tokens` of each text, where a record has them.
+        """
         metrics = {
             "tokens_per_sentence": length, "fertility": length / 8, "bytes_per_token": 2.0,
             "unknown_tokens": 0.0, "size": 32000, "unused_tokens": 0.9, "unreachable_tokens": 0.01,
@@ -183,7 +187,9 @@ class MadeStudy:
             metrics |= {"english_parity": parity, "english_tokens_per_sentence": length / parity}
         place = self.folder / "fragmentation" / name / language / "record.json"
         axes = {"tokenizer": name, "language": language}
-        write(place, {**axes, "metrics": metrics, "versions": {"tokenizers": "0.23.3"}})
+        details = {"texts": len(tokens), "tokens": tokens} if tokens else {}
+        versions = {"tokenizers": "0.23.3"}
+        write(place, {**axes, "metrics": metrics, "details": details, "versions": versions})
         self.inputs["tokenizers"].append(str(place))
 
     def corpus(self, language, contamination, repair=(), **damage):
@@ -198,6 +204,32 @@ class MadeStudy:
             "job": {"settings": {"repair": list(repair)}},
         })  # fmt: skip
         self.inputs["corpora"].append(str(place))
+
+    def counted(self, language, task, *rows):
+        """The record of a task's tests in training text; a row: test, part, texts and found."""
+        tests = [
+            {"test": test, "part": part, "texts": texts, "found": found, "mostly_found": 0,
+             "training_sentences": found}
+            for test, part, texts, found in rows
+        ]  # fmt: skip
+        place = self.folder / "corpus" / language / "contamination" / task / "record.json"
+        write(place, {"language": language, "task": task, "tests": tests, "not_counted": {}})
+        self.inputs["contamination"].append(str(place))
+
+    def timed(self, cell, tokens, repeats, run=0, steps=100, batch=1, task="speed"):
+        """A speed of sentences of ten characters each: their tokens, and seconds of each repeat."""
+        rate = steps / sorted(repeats)[len(repeats) // 2]  # of an odd number of them
+        rows = [{"id": f"heldout-{at}", "sentences": 1, "characters": 10, "bytes": 10, "tokens": n}
+                for at, n in enumerate(tokens)]  # fmt: skip
+        metrics = {
+            f"tokens_per_second_batch_{batch}": rate,
+            f"same_text_characters_per_second_batch_{batch}":
+                10 * len(tokens) / sum(tokens) * batch * rate,
+        }  # fmt: skip
+        reading = [0.5] * len(repeats)
+        timing = {"seconds": [0.5 + took for took in repeats], "seconds_reading_prompts": reading,
+                  "steps": steps}  # fmt: skip
+        self.record(cell, task, "speed", metrics, run, rows, details={f"batch_{batch}": timing})
 
     def measured(self, cell, bits, chrf, speed_up, tasks=("perplexity", "translation", "speed")):
         """Records of all tasks of one cell."""

@@ -7,7 +7,7 @@ from lexigraft.report.forgetting import gains_and_losses
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
 from lexigraft.report.summarize import summarize
-from tests.report.drawing import drawn_texts
+from tests.report.drawing import clashes, drawn_texts
 
 SOURCE = ("m", "te-made", "source", "none", "none", 0)
 LAPT = ("m", "te-made", "source", "none", "full", 0)
@@ -82,3 +82,18 @@ def test_the_trained_cell_is_drawn_at_the_end_of_a_line_from_its_start(made, mon
     shown = {text for text, _ in texts}
     assert {"LAPT", "Mean"} <= shown
     assert "lost: more bits per byte of English" in shown
+
+
+def test_cells_that_come_out_alike_are_told_apart_by_mark_and_name(made, monkeypatch):
+    bits = {"bits_per_byte": 1.2, "english_bits_per_byte": 1.4}
+    for initializer in ("merge", "align"):
+        made.record((*CELL[:3], initializer, "full", 0), "bits", "perplexity", bits)
+    figure, texts = drawn_texts(monkeypatch, forgetting, made)
+    assert clashes(texts) == []
+    boxes = dict(texts)
+    stack = [boxes[name] for name in ("Mean", "Merge", "Align")]
+    assert 1 in {len({round(getattr(box, side), 3) for box in stack}) for side in ("x0", "x1")}
+    (axis,) = figure.axes
+    marks = [line for line in axis.lines if line.get_ls() == "None" and line.get_alpha() is None]
+    again = [line for line in marks if line.get_transform() != axis.transData]
+    assert len({(line.get_marker(), line.get_color()) for line in again}) == len(again) == 3

@@ -1,4 +1,4 @@
-"""Labels stand apart and near what they name."""
+"""Names of lines stand apart and near their ends."""
 
 import itertools
 import random
@@ -6,7 +6,7 @@ import random
 import pytest
 from matplotlib.text import Text
 
-from lexigraft.report.labels import label_ends, label_points, spread
+from lexigraft.report.labels import label_ends, spread
 from lexigraft.report.style import new_figure
 
 
@@ -54,17 +54,3 @@ def test_labels_of_lines_that_end_together_do_not_overlap():
     figure.draw_without_rendering()
     ends = [(1.0, 5 + 0.01 * i, f"initializer {i}", "black") for i in range(8)]
     assert overlap(label_ends(axis, ends)) == []
-
-
-def test_labels_of_points_in_a_cluster_do_not_overlap():
-    figure = new_figure(5, 4)
-    axis = figure.subplots()
-    axis.set_xlim(0, 10)
-    axis.set_ylim(0, 10)
-    figure.draw_without_rendering()
-    draw = random.Random(3)
-    points = [(5 + draw.random(), 5 + draw.random(), f"label {i}", "black") for i in range(7)]
-    texts = label_points(axis, points, cross=(5, 5))
-    assert overlap(texts) == []
-    frame = axis.get_window_extent()
-    assert all(frame.fully_containsx(t.get_window_extent().x1) for t in texts)

@@ -71,3 +71,16 @@ def test_the_change_is_over_the_source_of_the_same_language():
 
 def test_what_was_not_measured_is_none():
     assert pick(summarize(scores((ALIGN, 0, 0, 5.0))), initializer="mean") is None
+
+
+def test_a_summary_that_is_gone_is_not_taken_for_the_next():
+    for value in (1.0, 2.0, 3.0):
+        found = pick(summarize(scores((ALIGN, 0, 0, value))), initializer="align")
+        assert found["mean"] == value
+
+
+def test_of_several_rows_with_the_same_keys_the_first_is_picked():
+    summary = summarize(scores((SOURCE, 0, 0, 1.0), (ALIGN, 0, 0, 2.0)))
+    assert pick(summary, language="te")["initializer"] == "none"
+    assert pick(summary, language="te", initializer="align")["mean"] == 2.0
+    assert pick(summary, language="el") is None

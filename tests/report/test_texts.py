@@ -66,6 +66,22 @@ def test_sets_of_tests_have_a_row_where_they_have_texts(made):
     assert "Telugu 3, Greek 3" in found.notes[1]
 
 
+def test_tests_of_tasks_stand_beside_those_of_the_corpus_of_their_language(made):
+    made.counted("te-made", "quad", ("te-made", "questions", 30, 0), ("english", "contexts", 9, 2))
+    made.counted("el-made", "ntrex", ("el-made", "", 70, 7), ("english", "", 0, 0))
+    rows = {row.stub: row.cells[1].text for row in build(contamination, made).rows}
+    assert list(rows.items()) == [
+        (("Telugu", "bench"), "9"),
+        (("Telugu", "quad, questions"), "0"),
+        (("Telugu", "quad, english contexts"), "2"),
+        (("Greek", "bench"), "0"),
+        (("Greek", "ntrex"), "7"),
+    ]
+    caveats = text_caveats(study_of(made))
+    assert any(text.startswith("Greek: of 70 texts of ntrex, 7 are in") for text in caveats)
+    assert not any("questions" in text for text in caveats)
+
+
 def test_a_study_without_cards_of_texts_shows_neither(made_study):
     made_study.record(CELL, "t", "translation", {"chrf": 1.0})
     assert build(texts, made_study) is None

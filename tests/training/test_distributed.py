@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import subprocess
-import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from lexigraft.training.journal import Journal
+from tests import warm
 from tests.training.crew import train
 
 # Embeddings and a second head, then also adapters; no dropout, which processes draw for themselves.
@@ -47,10 +48,18 @@ def job(workshop):
     return workshop(tied=False, sentences=8).job(SETTINGS)
 
 
-@pytest.fixture
-def alone(job):
-    assert train(job) == 0
-    return outcome(job)
+@pytest.fixture(scope="module")
+def whole(workshop_in, tmp_path_factory):
+    """`whole(processes=1, sharded=False, tokens=None)`: what a run leaves that nothing stops."""
+
+    @cache
+    def run(processes=1, sharded=False, tokens=None):
+        place = workshop_in(tmp_path_factory.mktemp("whole"))
+        job = place(tied=False, sentences=8).job(SETTINGS)
+        assert train(job, processes, sharded=sharded, tokens=tokens) == 0
+        return outcome(job)
+
+    return run
 
 
 def close(one, other):
@@ -69,49 +78,47 @@ def close(one, other):
 @pytest.mark.parametrize(
     ("processes", "sharded", "tokens"), [(2, False, None), (2, True, None), (3, False, 64)]
 )
-def test_several_processes_make_the_steps_that_one_makes(job, alone, processes, sharded, tokens):
+def test_several_processes_make_the_steps_that_one_makes(whole, processes, sharded, tokens):
     # Three processes deal five sequences in two passes, of which some are empty.
-    assert train(job, processes, sharded=sharded, tokens=tokens) == 0
-    together = outcome(job)
-    close(together, alone)
+    together = whole(processes, sharded, tokens)
+    close(together, whole())
     assert together[2]["processes"] == processes and together[2]["sharded"] == sharded
 
 
 # Of about eight operations on files a step: in each of the two phases, and in the second one.
 @pytest.mark.parametrize(("sharded", "deaths"), [(False, (25, 22)), (True, (40,))])
-def test_several_processes_go_on_bit_for_bit_after_one_was_killed(job, sharded, deaths):
-    assert train(job, 2, sharded=sharded) == 0
-    whole = outcome(job)
+def test_several_processes_go_on_bit_for_bit_after_one_was_killed(job, whole, sharded, deaths):
     for dies_at in deaths:
         assert train(job, 2, sharded=sharded, dies_at=dies_at) == -signal.SIGKILL
     assert train(job, 2, sharded=sharded) == 0
     again = outcome(job)
+    tensors, log, _ = whole(2, sharded, None)
     assert 0 < again[2]["resumed_from_step"] < again[2]["steps"]
-    assert again[1] == whole[1]
-    assert all(torch.equal(tensor, whole[0][name]) for name, tensor in again[0].items())
+    assert again[1] == log
+    assert all(torch.equal(tensor, tensors[name]) for name, tensor in again[0].items())
 
 
-def test_one_process_goes_on_with_what_several_with_parts_of_the_model_began(job, alone):
+def test_one_process_goes_on_with_what_several_with_parts_of_the_model_began(job, whole):
     assert train(job, 2, sharded=True, dies_at=40) == -signal.SIGKILL
     assert train(job) == 0
     assert outcome(job)[2]["resumed_from_step"] > 0
-    close(outcome(job), alone)
+    close(outcome(job), whole())
 
 
-def test_a_run_that_is_killed_again_and_again_ends_like_one_that_was_not(job, alone):
+def test_a_run_that_is_killed_again_and_again_ends_like_one_that_was_not(job, whole):
     dies_at = 1
     while (status := train(job, dies_at=dies_at)) == -signal.SIGKILL:
         dies_at += 3  # of the eight or so of a step, another one each time
     assert status == 0 and dies_at > 20
     tensors, log, card = outcome(job)
     assert card["resumed_from_step"] > 0
-    assert log == alone[1]
-    assert all(torch.equal(tensor, alone[0][name]) for name, tensor in tensors.items())
+    assert log == whole()[1]
+    assert all(torch.equal(tensor, whole()[0][name]) for name, tensor in tensors.items())
 
 
 def test_torchrun_trains_by_the_script_and_its_first_process_speaks_for_all(job):
     script = Path(__file__).resolve().parents[2] / "scripts" / "train.py"
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    launcher = [warm.python(), "-m", "torch.distributed.run", "--standalone"]
     command = [*launcher, "--nproc-per-node", "2", str(script)]
     environment = {**os.environ, "LEXIGRAFT_SHARDED": "1"}
     job["settings"]["learning_rate"] = 1e30

@@ -104,8 +104,8 @@ def copy_project(folder: Path) -> Checkout:
     folder.mkdir(parents=True)
     for part in PARTS:
         if (REPOSITORY / part).is_dir():
-            ignore = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(REPOSITORY / part, folder / part, ignore=ignore)
+            # Compiled modules too: they know their source by its time and size, which stay.
+            shutil.copytree(REPOSITORY / part, folder / part)
         else:
             shutil.copy2(REPOSITORY / part, folder / part)
     return Checkout(folder)

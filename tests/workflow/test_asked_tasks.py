@@ -262,7 +262,9 @@ def test_the_real_workflow_asks_what_the_user_brought(checkout, config):
         task: f"results/evaluation/tiny/telugu/source/none/none/seed-0/{task}/run-0"
         for task in ("mine", "asks")
     }
-    result = checkout.snakemake(*(f"{folder}/record.json" for folder in records.values()))
+    counted = {task: f"results/corpus/telugu/contamination/{task}" for task in ("mine", "asks")}
+    wanted = [f"{folder}/record.json" for folder in (*records.values(), *counted.values())]
+    result = checkout.snakemake(*wanted)
     assert result.returncode == 0, result.stderr
     rows, details = {}, {}
     for task, folder in records.items():
@@ -277,4 +279,11 @@ def test_the_real_workflow_asks_what_the_user_brought(checkout, config):
     ]
     assert [row["test"] for row in rows["asks"]] == ["telugu"] * 2 + ["english"] * 2
     assert all(row["shots"] == 1 for task in rows.values() for row in task)
-    assert not checkout.planned(*(f"{folder}/record.json" for folder in records.values()))
+    tests = {}
+    for task, folder in counted.items():
+        record = json.loads((checkout.folder / folder / "record.json").read_text("utf-8"))
+        tests[task] = [(row["test"], row["part"], row["texts"]) for row in record["tests"]]
+    assert tests["mine"] == [("telugu", "", 4)]
+    assert tests["asks"] == [(test, part, 3) for test in ("telugu", "english")
+                             for part in ("questions", "contexts")]  # fmt: skip
+    assert not checkout.planned(*wanted)

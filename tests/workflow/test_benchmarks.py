@@ -143,6 +143,7 @@ def test_a_task_without_data_is_scored_once_the_data_is_there(miniature, tmp_pat
     assert copy.planned() == {
         "Preparing the benchmark xnli_te",
         "Evaluating choose of telugu source none none seed 0",
+        "Looking for the tests of choose in the training text of telugu",
         "report",
     }
 

@@ -48,6 +48,8 @@ def test_a_study_of_tokenizers_runs_without_any_model(tmp_path, config):
     assert not (results / "source").exists()
     record = json.loads((results / "fragmentation/one/telugu/record.json").read_text())
     assert record["metrics"]["english_parity"] > 3
+    tokens = record["details"].pop("tokens")
+    assert sum(tokens) / len(tokens) == record["metrics"]["tokens_per_sentence"]
     assert record["details"] == {"texts": 4, "translated": True, "train": 100}
     report = results / "report/tokenizers-alone"
     with (report / "tables/tokenizers.csv").open(encoding="utf-8") as file:

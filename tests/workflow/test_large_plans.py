@@ -5,10 +5,16 @@ import inspect
 from types import SimpleNamespace
 
 import pytest
+import snakemake.api  # noqa: F401 (its modules import each other, and begin here)
 from snakemake import common, rules
+from snakemake.dag import DAG
 from snakemake.settings.types import OutputSettings, Quietness
 
-from workflow.large_plans import leave_jobs_unsaid, prepare_for_many_jobs
+from workflow.large_plans import (
+    leave_jobs_unsaid,
+    pass_over_environments,
+    prepare_for_many_jobs,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -60,3 +66,24 @@ def test_jobs_are_put_into_words_unless_a_plan_is_not_to_name_them(dryrun, quiet
 
     leave_jobs_unsaid(Job, OutputSettings(dryrun=dryrun, quiet=quiet))
     assert (Job().log_info() == "words") is said
+
+
+@pytest.mark.parametrize(("environments", "looks"), [((None, "env.yaml"), True), ((None,), False)])
+def test_environments_are_looked_for_where_a_rule_has_one(environments, looks):
+    class Dag:
+        def __init__(self):
+            self.jobs = [SimpleNamespace(rule=SimpleNamespace(conda_env=x)) for x in environments]
+            self.looked = False
+
+        def update_conda_envs(self):
+            self.looked = True
+
+    pass_over_environments(Dag)
+    dag = Dag()
+    dag.update_conda_envs()
+    assert dag.looked is looks
+
+
+def test_snakemake_looks_for_environments_where_it_is_kept_from_it():
+    assert list(inspect.signature(DAG.update_conda_envs).parameters) == ["self"]
+    assert isinstance(rules.Rule.conda_env, property)

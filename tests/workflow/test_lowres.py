@@ -1,7 +1,6 @@
 """The study of paper 000 holds exactly the paper's cells, and its miniature every axis of it."""
 
 import re
-import subprocess
 from collections import Counter
 from itertools import product
 
@@ -12,7 +11,9 @@ from lexigraft.report.items import read_items
 from tests.workflow.conftest import copy_project, open_study
 from workflow.cells import Cell
 from workflow.checks import check_local_files
-from workflow.configuration import ROOT
+from workflow.configuration import ROOT, load_registries, read_yaml, resolve
+from workflow.grid import Study
+from workflow.stages import works
 
 LLAMA_2, LLAMA_3, GEMMA_2 = "llama-2-7b", "llama-3-8b", "gemma-2-9b"
 TEN = ("ar", "my", "de", "el", "hi", "ja", "si", "sw", "te", "th")
@@ -122,20 +123,8 @@ def test_revisions_are_commits_and_memory_holds_the_float32_weights(lowres):
         assert 2 * count < source["resources"]["evaluation_mb"] * 1e6
 
 
-def test_snakemake_plans_them_for_a_cluster_before_any_data_is_there(tmp_path):
-    checkout = copy_project(tmp_path / "project")
-    study = ["--profile", "profiles/slurm", "--configfile", "config/studies/lowres.yaml"]
-    plan = subprocess.run(
-        [checkout.python, "-m", "snakemake", "--dry-run", "--quiet", "rules", *study],
-        cwd=checkout.folder, env=checkout.environment(), capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    output = plan.stdout + plan.stderr
-    assert plan.returncode == 0, output[-2000:]
-    counts = {
-        rule: int(count)
-        for rule, count in re.findall(r"^(\w+)\s+(\d+)$", output, flags=re.MULTILINE)
-    }
+def test_the_jobs_are_those_of_the_papers_cells(lowres):
+    counts = Counter(work.rule for work in works(lowres).values())
     assert counts["train"] == 276 + 16
     # Table 1 and figure 2 name a vocabulary for each language of each model.
     assert counts["expand_vocabulary"] == 10 + 3 * 3 * 5 - 3
@@ -146,6 +135,34 @@ def test_snakemake_plans_them_for_a_cluster_before_any_data_is_there(tmp_path):
     timed = 60 + 3 * 45 + 3 + 3 + 6 + 16
     assert counts["evaluate"] == (5 + 5 + 1) * 292 + 2 * timed
     assert counts["score_predictions"] == 5 * 292
+
+
+def test_snakemake_plans_them_for_a_cluster_before_any_data_is_there(tmp_path):
+    """Every block of the study, but of each two languages, two sizes and two runs."""
+    checkout = copy_project(tmp_path / "project")
+    config = read_yaml(ROOT / "config" / "studies" / "lowres.yaml")
+    for block in config["cells"]:
+        few = {"my", "el"} & {*block["languages"]}
+        block["languages"] = [name for name in block["languages"] if name in few]
+        block["vocabularies"] = [*block["vocabularies"][:1], *block["vocabularies"][1:][-1:]]
+    for wanted in config["run_tasks"].values():
+        wanted.update({"runs": 2} if "runs" in wanted else {})
+    del config["report"]["items"]  # which name the others
+    checkout.config = config
+    plan = checkout.snakemake("--profile", "profiles/slurm", "--dry-run", "--quiet", "rules")
+    output = plan.stdout + plan.stderr
+    assert plan.returncode == 0, output[-2000:]
+    counts = {
+        rule: int(count)
+        for rule, count in re.findall(r"^(\w+)\s+(\d+)$", output, flags=re.MULTILINE)
+    }
+    study = Study(resolve(config, load_registries(), require_files=False))
+    expected = Counter(work.rule for work in works(study).values())
+    assert {rule: counts[rule] for rule in expected} == expected
+    # What is fetched, and what the learned metric needs.
+    assert counts.keys() - expected.keys() <= {"all", "total", "fetch_package", "prepare_metric"}
+    assert all(block["languages"] for block in config["cells"])
+    assert expected["train"] > 60 and expected["prepare_corpus"] == 2
 
 
 def test_a_run_without_its_data_names_what_is_missing(lowres, tmp_path, monkeypatch):

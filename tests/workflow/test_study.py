@@ -13,6 +13,14 @@ import pytest
 
 from tests.workflow.conftest import Checkout, copy_project
 
+FITTED = [
+    f"results/initialization/tiny/{name}/card.json"
+    for name in (
+        "telugu/expand-50/align/all-seeds",
+        "telugu/expand-50/multivariate/seed-0",
+        "greek/expand-50/align/all-seeds",
+    )
+]
 KILL_AFTER = "results/training/tiny/telugu/expand-50/align/short/seed-0/card.json"
 
 
@@ -20,13 +28,17 @@ KILL_AFTER = "results/training/tiny/telugu/expand-50/align/short/seed-0/card.jso
 def killed(tmp_path_factory, miniature) -> tuple[Checkout, dict[Path, int]]:
     """A run whose whole process group got SIGKILL once a cell was trained, and what was there.
 
-    By an ordinary Python, as users start it; all else here takes the warm one.
+    What comes before training is there already. From there it is an ordinary Python, as users
+    start it, since the jobs of the warm one are in no group of Snakemake's; all else here takes
+    the warm one.
     """
     checkout = copy_project(tmp_path_factory.mktemp("study") / "project")
     checkout.config = miniature
+    begun = checkout.snakemake("--", *FITTED)
+    assert begun.returncode == 0, begun.stdout + begun.stderr
     with (checkout.folder / "first.log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, *checkout.command()[1:]],
+            [sys.executable, *checkout.command("--prioritize", KILL_AFTER)[1:]],
             cwd=checkout.folder,
             env=checkout.environment(),
             stdout=log,

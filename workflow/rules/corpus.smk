@@ -155,3 +155,19 @@ rule prepare_asked:
         "Preparing what {wildcards.task} asks ({wildcards.part})"
     shell:
         "python scripts/prepare_asked.py {params.job:q} > {log:q} 2>&1"
+
+
+# Not in the job that makes a corpus: another test set makes no text anew, and nothing made of it.
+rule count_tests:
+    input:
+        lambda wildcards: STUDY.counted_inputs(wildcards),
+    output:
+        record=f"{RESULTS}/corpus/{{language}}/contamination/{{task}}/record.json",
+    log:
+        f"{RESULTS}/logs/corpus/{{language}}/contamination/{{task}}.log",
+    params:
+        job=lambda wildcards: job(STUDY, "count_tests", wildcards),
+    message:
+        "Looking for the tests of {wildcards.task} in the training text of {wildcards.language}"
+    shell:
+        "python scripts/count_tests.py {params.job:q} > {log:q} 2>&1"

@@ -1,15 +1,17 @@
 """How fast a cell generates: tokens, characters and bytes a second, and time on the same text."""
 
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import StoppingCriteriaList
 
+from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
 from lexigraft.evaluation.encoding import plain_ids
+from lexigraft.evaluation.lengths import in_groups
 from lexigraft.evaluation.measurement import Measurement
 from lexigraft.evaluation.prompts import translation_prompts
 from lexigraft.evaluation.settings import read_settings
@@ -107,6 +109,10 @@ def evaluate(
     conditions, every repeat's seconds and the texts. Source: paper 000 §6.5 gives tokens per
     second.
 
+    Writes `outputs["predictions"]`: one JSON object per held-out sentence, its `characters`,
+    `bytes` and `tokens`, of which the figures on the same text are made; of more than a thousand
+    `sentences`, sums over a thousand groups of them.
+
     Raises
     ------
     UserError
@@ -120,7 +126,8 @@ def evaluate(
         raise UserError(f"{corpus}/heldout.txt: empty; give it more text")
     prompts = _prompts(model, tokenizer, job, reference, settings)
     encoded = tokenizer(prompts)["input_ids"]
-    text = _text(tokenizer, reference)
+    lengths = _lengths(tokenizer, reference)
+    text = _together(lengths)
     metrics: dict[str, float | int] = {"steps_per_sentence": text.tokens / text.sentences}
     timings = {}
     for size in settings.batch_sizes:
@@ -132,6 +139,8 @@ def evaluate(
         ]
         own, timings[f"batch_{size}"] = _rates(passes, len(encoded), size, settings, text)
         metrics |= {f"{name}_batch_{size}": value for name, value in own.items()}
+    rows = [{"id": f"heldout-{line}", **asdict(one)} for line, one in enumerate(lengths)]
+    write_jsonl(job["outputs"]["predictions"], rows)
     conditions = {
         "prompts": prompts,
         "prompt_tokens": [len(ids) for ids in encoded],
@@ -144,13 +153,18 @@ def evaluate(
     return Measurement(metrics, conditions | timings)
 
 
-def _text(tokenizer: "PreTrainedTokenizerFast", texts: list[str]) -> Text:
-    return Text(
-        sentences=len(texts),
-        characters=sum(map(len, texts)),
-        bytes=sum(len(text.encode()) for text in texts),
-        tokens=sum(map(len, plain_ids(tokenizer, texts))),
-    )
+def _lengths(tokenizer: "PreTrainedTokenizerFast", texts: list[str]) -> list[Text]:
+    """How long each sentence is, or each group of them."""
+    every = [
+        Text(sentences=1, characters=len(text), bytes=len(text.encode()), tokens=len(ids))
+        for text, ids in zip(texts, plain_ids(tokenizer, texts), strict=True)
+    ]
+    return [_together(group) for group in in_groups(every)]
+
+
+def _together(texts: list[Text]) -> Text:
+    units = [unit.name for unit in fields(Text)]
+    return Text(**{unit: sum(getattr(text, unit) for text in texts) for unit in units})
 
 
 def _rates(

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lexigraft.report.aligned import QUALITY, alignments, rank_correlation
-from lexigraft.report.labels import label_points
+from lexigraft.report.mark_labels import Named, label_points
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import initializer_name
 from lexigraft.report.study import Study
@@ -60,16 +60,14 @@ def caption(study: Study) -> str:
     )
 
 
-def _points(
-    axis: "Axes", group: "pandas.DataFrame", name: str, look: Look
-) -> list[tuple[float, float, str, str]]:
+def _points(axis: "Axes", group: "pandas.DataFrame", name: str, look: Look) -> list[Named]:
     """Draw a panel; returns where its points are and what they are called."""
     shown = group[group[name].notna()] if name in group else group.iloc[:0]
     points = []
     for found in shown.to_dict("records"):
         key, x, y = found["initializer"], found[name], found["first_loss"]
         axis.plot(x, y, look.marker(key), color=look.colour(key), ms=6)
-        points.append((x, y, initializer_name(key), look.colour(key)))
+        points.append(Named(x, y, initializer_name(key), look.colour(key), look.marker(key)))
     axis.margins(0.2, 0.2)
     axis.grid(True)
     relation = rank_correlation(shown[name], shown["first_loss"]) if len(shown) else None

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lexigraft.report.forgetting import gains_and_losses
-from lexigraft.report.labels import label_points
+from lexigraft.report.mark_labels import Named, label_points
 from lexigraft.report.names import row_name
 from lexigraft.report.study import Study
 from lexigraft.report.style import MUTED, PAPER, WIDTH, Look, new_figure
@@ -70,9 +70,7 @@ def _names(study: Study) -> tuple[str, str]:
     return "gained: fewer bits per byte", "lost: more bits per byte of English"
 
 
-def _panel(
-    axis: "Axes", found: "pandas.DataFrame", look: Look, study: Study
-) -> list[tuple[float, float, str, str]]:
+def _panel(axis: "Axes", found: "pandas.DataFrame", look: Look, study: Study) -> list[Named]:
     """Draw the points of one panel, a line from each start to its ends; returns their names."""
     axis.axhline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
     axis.axvline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
@@ -98,7 +96,7 @@ def _panel(
         if several:
             name += f" · {cell['strategy']}"
         if large:
-            points.append((cell["lost"], cell["gained"], name, colour))
+            points.append(Named(cell["lost"], cell["gained"], name, colour, marker))
     axis.margins(0.2, 0.2)
     axis.locator_params(nbins=5)
     axis.grid(True)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lexigraft.report.labels import label_points
+from lexigraft.report.mark_labels import Named, label_points
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import row_name
 from lexigraft.report.study import Study
@@ -76,11 +76,11 @@ def caption(study: Study) -> str:
 
 def _points(
     axis: "Axes", cells: "pandas.DataFrame", name: str, look: Look, study: Study
-) -> list[tuple[bool, tuple[float, float, str, str]]]:
+) -> list[tuple[bool, Named]]:
     """Draw the points of a panel; returns whether each is large, and where and what it is."""
     reference = study.reference_strategy or "none"
     several = cells["vocabulary"].nunique() > 2
-    points: list[tuple[bool, tuple[float, float, str, str]]] = []
+    points: list[tuple[bool, Named]] = []
     for cell in cells.to_dict("records"):
         colour, marker = look.colour(cell["initializer"]), look.marker(cell["initializer"])
         x, y = cell["speed_up"], cell["mean"]
@@ -100,7 +100,7 @@ def _points(
             label = f"{cell['source']} · {label}"
         if several and cell["initializer"] != "none":
             label += f" · {cell['vocabulary']}"
-        points.append((large, (x, y, label, colour)))
+        points.append((large, Named(x, y, label, colour, marker)))
     axis.margins(0.15, 0.15)
     low, high = axis.get_xlim()
     # Adapted cells stand at the right; their names need room beside them.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas
 
 # What a CSV file calls the numbers of a test, beside the change that it tests.
-_COLUMNS = {
+TEST_COLUMNS = {
     "low": "change_low",
     "high": "change_high",
     "p": "p",
@@ -65,10 +65,10 @@ class Changes:
             rows.append(
                 model.keys()
                 | {"language": language, "task": task, "metric": name}
-                | {ours: numbers[theirs] for theirs, ours in _COLUMNS.items()}
+                | {ours: numbers[theirs] for theirs, ours in TEST_COLUMNS.items()}
             )
         tests = pandas.DataFrame(rows)
-        keys = [name for name in tests.columns if name not in _COLUMNS.values()]
+        keys = [name for name in tests.columns if name not in TEST_COLUMNS.values()]
         return data.merge(tests, on=keys, how="left")
 
 

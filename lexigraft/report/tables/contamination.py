@@ -1,9 +1,10 @@
 """What of the tests is in the text that models were trained on."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.study import Study
 from lexigraft.report.tables.table import Cell, Row, Table, number
+from lexigraft.report.texts import contaminated
 
 if TYPE_CHECKING:
     import pandas
@@ -20,11 +21,10 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
     """A row per language and set of tests; sets without texts are left out."""
     import pandas
 
-    found = [
-        {"language": language, "tests": name, **counts}
-        for language, card in study.corpora.items()
-        for name, counts in card.get("contamination", {}).items()
-        if counts["texts"]
+    found: list[dict[str, Any]] = [
+        {"language": one.language, "tests": one.tests, **one.counts}
+        for one in contaminated(study)
+        if one.counts["texts"]
     ]
     if not found:
         return None

@@ -10,10 +10,14 @@ from lexigraft.report.tables.changes import changes_over_source
 from lexigraft.report.tables.models import Model, find, models, stub, stub_names
 from lexigraft.report.tables.notes import lapt_note, missing_note, not_scored_notes, seed_notes
 from lexigraft.report.tables.speed import SPEED_UP_NOTE, speed_up_cell, speed_ups, speeds
+from lexigraft.report.tables.speed_tests import SpeedTests, speed_tests
 from lexigraft.report.tables.table import Row, Table, is_compact, ranked, score_cell
 
 if TYPE_CHECKING:
     import pandas
+
+# Model -> the rows of `speeds` under the columns of a table.
+Ratios = dict[Model, list["pandas.Series | None"]]
 
 
 def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
@@ -105,8 +109,11 @@ def results_table(
         *missing_note(rows, heads),
     ]
     if study.asked.speed_up_of:
-        rows = _with_speed_up(study, summary, rows, chosen, columns, headers, compact)
-        notes.append(SPEED_UP_NOTE)
+        ratios = _speed_ups(study, summary, chosen, columns)
+        tests = _tested(study, chosen, ratios)
+        rows = _with_speed_up(rows, chosen, ratios, tests, headers, compact)
+        notes += [SPEED_UP_NOTE, *tests.notes()]
+        data = _with_speeds(data, ratios, tests)
     return Table(name, title, headers, heads, tuple(rows), data, tuple(notes), compact)
 
 
@@ -144,28 +151,61 @@ def _short(study: Study, columns: list[Column]) -> dict[tuple[str, str], str]:
     return found
 
 
+def _speed_ups(
+    study: Study, summary: "pandas.DataFrame", chosen: list[Model], columns: list[Column]
+) -> Ratios:
+    """Of each model of the item's initializer: the speeds under the columns, None without one."""
+    fast = speeds(summary)
+    found: Ratios = {}
+    for model in (m for m in chosen if m.initializer == study.asked.speed_up_of):
+        own = speed_ups(study, fast, model)
+        found[model] = [own.get((language, study.kind(task))) for language, task, _ in columns]
+    return found
+
+
+def _measured(ratio: "pandas.Series") -> Column:
+    return str(ratio["language"]), str(ratio["task"]), str(ratio["metric"])
+
+
+def _tested(study: Study, chosen: list[Model], ratios: Ratios) -> SpeedTests:
+    sources = [model for model in chosen if model.is_source]
+    shown = [_measured(one) for row in ratios.values() for one in row if one is not None]
+    return speed_tests(study, [*sources, *ratios], shown)
+
+
 def _with_speed_up(
-    study: Study,
-    summary: "pandas.DataFrame",
     rows: list[Row],
     chosen: list[Model],
-    columns: list[Column],
+    ratios: Ratios,
+    tests: SpeedTests,
     headers: tuple[str, ...],
     compact: bool,
 ) -> list[Row]:
     """The rows with one more after each source model's: the speed-up of the item's initializer."""
-    named = study.asked.speed_up_of or ""
-    fast = speeds(summary)
     found = []
     for source in dict.fromkeys(model.source for model in chosen):
         found += [row for row in rows if row.group == source]
-        for model in (m for m in chosen if m.source == source and m.initializer == named):
-            ratios = speed_ups(study, fast, model)
-            keys = [(language, study.kind(task)) for language, task, _ in columns]
-            cells = tuple(speed_up_cell(ratios.get(key), compact) for key in keys)
-            label = f"Speed-up ({initializer_name(named)})"
+        for model in (model for model in ratios if model.source == source):
+            cells = tuple(
+                speed_up_cell(None)
+                if one is None
+                else tests.starred(speed_up_cell(one, compact), model, _measured(one))
+                for one in ratios[model]
+            )
+            label = f"Speed-up ({initializer_name(model.initializer)})"
             found.append(Row((*stub(model, headers)[:-1], label), cells, group=source))
     return found
+
+
+def _with_speeds(data: "pandas.DataFrame", ratios: Ratios, tests: SpeedTests) -> "pandas.DataFrame":
+    """The data with the speeds behind the rows of speed-ups."""
+    import pandas
+
+    speeds_ = [one for row in ratios.values() for one in row if one is not None]
+    if not speeds_:
+        return data
+    more = tests.beside(pandas.DataFrame(speeds_).drop_duplicates())
+    return pandas.concat([data, more], ignore_index=True)
 
 
 def _arrow(name: str) -> str:

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 from lexigraft.report.metrics import Metric, metric, speed_of
 from lexigraft.report.names import task_name
+from lexigraft.report.speed_up import SAME_TEXT
 from lexigraft.report.study import Study
 from lexigraft.report.tables.models import Model, find, models, stub, stub_names
 from lexigraft.report.tables.notes import missing_note, seed_notes
+from lexigraft.report.tables.speed_tests import speed_tests
 from lexigraft.report.tables.table import (
     Cell,
     Row,
@@ -22,7 +24,6 @@ from lexigraft.report.tables.table import (
 if TYPE_CHECKING:
     import pandas
 
-SAME_TEXT = "same_text_characters"
 RATE = Metric("per second", False, 1)
 SECONDS = Metric("seconds", True, 3)
 STEPS = "steps_per_sentence"
@@ -63,6 +64,10 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
         return None
     heads, lookups = _columns(study, measured, shown)
     compact = is_compact(len(heads), len(stub_names(study)))
+    ratios = [
+        (language, task, name) for language, task, name, what in lookups if what == "speed_up"
+    ]
+    tests = speed_tests(study, chosen, ratios)
     rows = []
     for model in chosen:
         cells = []
@@ -73,7 +78,7 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
                 shown_as = {STEPS: metric(STEPS), "first_token_seconds": SECONDS}.get(what, RATE)
                 cells.append(score_cell(found, shown_as, change=False, compact=compact))
                 continue
-            cell = speed_up_cell(found, compact)
+            cell = tests.starred(speed_up_cell(found, compact), model, (language, task, name))
             size = name.rsplit("_", 1)[-1]
             tokens = find(summary, model, **keys, metric=f"tokens_per_second_batch_{size}")
             if narrow and tokens is not None:
@@ -90,12 +95,13 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
     if "speed_up" in shown:
         notes.append("▲ blue: faster than Source; ▼ red: slower; full colour at twice its speed. "
                      "Deviation: of the model's speed, with Source's as it is.")  # fmt: skip
+        notes += tests.notes()
     notes += [
         "Tokens per second of different vocabularies do not compare: a longer token says more.",
         *missing_note(rows, tuple(heads)),
     ]
     return Table("speed", "Generation speed", stub_names(study), tuple(heads), tuple(rows),
-                 measured, tuple(notes), compact)  # fmt: skip
+                 tests.beside(measured), tuple(notes), compact)  # fmt: skip
 
 
 def speeds(summary: "pandas.DataFrame") -> "pandas.DataFrame":

@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from lexigraft.report.length_changes import Change, length_changes
 from lexigraft.report.metrics import metric
+from lexigraft.report.significance import RESAMPLES
 from lexigraft.report.study import Study
 from lexigraft.report.tables.notes import missing_note
 from lexigraft.report.tables.table import Cell, Row, Table, is_compact, number
@@ -34,12 +36,14 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
     unknown = any(value for key, value in found.values.items() if key[2] == "unknown_tokens")
     columns = [name for name in _COLUMNS if name != "unknown_tokens" or unknown]
     others = study.asked.compared_with
+    pairs = [(one, other) for one in found.tokenizers for other in others if one != other]
+    changes = length_changes(study.token_counts, found.languages, pairs)
     rows = [
         Row(
             (study.language(language), tokenizer),
             tuple(
                 [_cell(found.value(language, tokenizer, name), name) for name in columns]
-                + [_change(found, language, tokenizer, other) for other in others]
+                + [_change(found, changes, language, tokenizer, other) for other in others]
             ),
         )
         for language in found.languages
@@ -54,9 +58,10 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
         "Never used: tokens, special ones aside, that the language's training text is not cut "
         "into. Unreachable: those that no text is cut into.",
         *_untranslated(study, found),
+        *_change_notes(study, found, pairs, changes),
         *missing_note(rows, heads),
     ]
-    stubs, data = ("Language", "Tokenizer"), study.tokenizers
+    stubs, data = ("Language", "Tokenizer"), _with_changes(study.tokenizers, changes)
     compact = is_compact(len(heads), len(stubs))
     return Table("tokenizers", "Tokenizers", stubs, heads, tuple(rows), data, tuple(notes), compact)
 
@@ -69,13 +74,62 @@ def _cell(value: float | None, name: str) -> Cell:
     return Cell(number(value, 0 if name == "size" else metric(name).decimals), value=value)
 
 
-def _change(found: Compared, language: str, tokenizer: str, other: str) -> Cell:
+def _change(
+    found: Compared,
+    changes: dict[tuple[str, str, str], Change],
+    language: str,
+    tokenizer: str,
+    other: str,
+) -> Cell:
     """By how much a tokenizer's text is longer than another's."""
     own, others = (found.value(language, name, LENGTH) for name in (tokenizer, other))
     if own is None or others is None:
         return Cell()
     change = own / others - 1
-    return Cell(f"{number(100 * change, 1, sign=True)} %", value=change)
+    tested = changes.get((language, tokenizer, other))
+    stars = tested.stars if tested else ""
+    return Cell(f"{number(100 * change, 1, sign=True)} %", value=change, stars=stars)
+
+
+def _change_notes(
+    study: Study,
+    found: Compared,
+    pairs: list[tuple[str, str]],
+    changes: dict[tuple[str, str, str], Change],
+) -> list[str]:
+    """How changes were tested, and in which languages some could not be."""
+    notes = []
+    if changes:
+        several = f"one of {len(changes)} changes" if len(changes) > 1 else "one change"
+        notes.append(
+            f"* p < 0.05, ** p < 0.01: paired bootstrap over texts, {RESAMPLES:,} resamples, p "
+            f"corrected for being {several} in this table (Benjamini-Hochberg)."
+        )
+    lost = [
+        study.language(language)
+        for language in found.languages
+        if any((language, *pair) not in changes for pair in pairs)
+    ]
+    if lost:
+        notes.append(
+            "Not tested, for that takes the tokens of each text: changes of length in "
+            f"{', '.join(lost)}."
+        )
+    return notes
+
+
+def _with_changes(
+    data: "pandas.DataFrame", changes: dict[tuple[str, str, str], Change]
+) -> "pandas.DataFrame":
+    """The table's numbers, followed by its changes with their tests."""
+    import pandas
+
+    rows = [
+        {"tokenizer": tokenizer, "language": language, "metric": f"{LENGTH}_change",
+         "value": one.value, "compared_with": other, **one.numbers()}
+        for (language, tokenizer, other), one in changes.items()
+    ]  # fmt: skip
+    return pandas.concat([data, pandas.DataFrame(rows)], ignore_index=True) if rows else data
 
 
 def _untranslated(study: Study, found: Compared) -> list[str]:
