@@ -103,11 +103,12 @@ def handing_out(folder: Path) -> Iterator[None]:
 def _answered(answer: Callable[..., Any]) -> Iterator[None]:
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
+    before = datasets.load_dataset
     datasets.load_dataset = answer  # type: ignore[assignment]
     try:
         yield
     finally:
-        datasets.load_dataset = load_dataset
+        datasets.load_dataset = before
 
 
 def _find(kept: list[dict[str, Any]], asked: dict[str, Any]) -> dict[str, Any] | None:
