@@ -19,7 +19,7 @@ PIP = $(@D)/bin/python -m pip --disable-pip-version-check --quiet install
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES) --resources mem_mb=$(MEMORY_MB) $(GPU)
 REPORT := results/report/default
 
-.PHONY: demo test test-cluster check metrics profiles verify status cost clean
+.PHONY: demo test test-cluster slurm check metrics profiles verify status cost clean
 
 demo: .venv/main
 	@mkdir -p results
@@ -40,12 +40,15 @@ test: .venv/dev .venv-metrics/main
 	@LEXIGRAFT_METRICS=required $(BIN)/python -m pytest -n $(CORES) --dist loadfile --no-loadscope-reorder -q $(TESTS)
 
 # Slurm's own services are not started: the tests start what they need, in folders of their own.
-test-cluster: .venv/dev
+slurm:
 	@PATH="$$PATH:/usr/sbin"; command -v slurmctld >/dev/null && command -v slurmd >/dev/null || { \
 	  echo "Installing Slurm"; sudo=$$(command -v sudo || true); \
 	  $$sudo apt-get -qq update && $$sudo env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive \
 	    apt-get -qq install --no-install-recommends slurmctld slurmd slurm-client munge; }
-	@LEXIGRAFT_CLUSTER=1 $(BIN)/python -m pytest -n $(CORES) --dist loadfile -q tests/cluster
+
+# Twice as many at a time as there are cores, for most of the time they wait for Slurm.
+test-cluster: .venv/dev slurm
+	@LEXIGRAFT_CLUSTER=1 $(BIN)/python -m pytest -n $$((2 * $(CORES))) --dist loadfile -q tests/cluster
 
 check: .venv/dev
 	@$(BIN)/ruff format --check lexigraft scripts tests workflow benchmarks
