@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lexigraft.randomness import generator
 from lexigraft.report.bootstrap import compare, corrected, draws, effect_size, run_scores
-from lexigraft.report.significance import RESAMPLES, stars_of
+from lexigraft.report.significance import RESAMPLES, Starred
 from lexigraft.report.study import TokenCounts
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _ONLY = (0, 0)  # a tokenizer has no seeds and no runs
 
 
 @dataclass(frozen=True)
-class Change:
+class Change(Starred):
     """The tokens of one tokenizer over those of another, less one.
 
     Attributes
@@ -39,11 +39,6 @@ class Change:
     corrected: float
     effect: float
     texts: int
-
-    @property
-    def stars(self) -> str:
-        """`*` where the corrected p is below 0.05, `**` where it is below 0.01."""
-        return stars_of(self.corrected)
 
     def numbers(self) -> dict[str, float | int]:
         """What a CSV file has of it beside its value."""

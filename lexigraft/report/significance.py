@@ -41,8 +41,19 @@ _AXES = ("source", "vocabulary", "initializer", "strategy")
 _LEVELS = ((0.01, "**"), (LEVEL, "*"))
 
 
+class Starred:
+    """What was tested together with others, and its p corrected for that."""
+
+    corrected: float
+
+    @property
+    def stars(self) -> str:
+        """`*` where the corrected p is below 0.05, `**` where it is below 0.01."""
+        return next((stars for level, stars in _LEVELS if self.corrected < level), "")
+
+
 @dataclass(frozen=True)
-class Compared:
+class Compared(Starred):
     """One model against a baseline on one language, task and metric.
 
     Attributes
@@ -71,11 +82,6 @@ class Compared:
     examples: int
     outputs: int
     seeds: int
-
-    @property
-    def stars(self) -> str:
-        """`*` where the corrected p is below 0.05, `**` where it is below 0.01."""
-        return stars_of(self.corrected)
 
     def numbers(self) -> dict[str, float | int]:
         """What a CSV file has of it, in full precision."""
@@ -154,11 +160,6 @@ def differences(
                 found += [one] if one else []
     ps = corrected([one.found.p for one in found])
     return [replace(one, corrected=p) for one, p in zip(found, ps, strict=True)]
-
-
-def stars_of(corrected: float) -> str:
-    """The stars of a corrected p; none where there is no p."""
-    return next((stars for level, stars in _LEVELS if corrected < level), "")
 
 
 def p_text(p: float) -> str:

@@ -20,7 +20,7 @@ from lexigraft.report.bootstrap import (
     seed_spread,
 )
 from lexigraft.report.metrics import speed_of
-from lexigraft.report.significance import RESAMPLES, Column, stars_of
+from lexigraft.report.significance import RESAMPLES, Column, Starred
 from lexigraft.report.study import Predictions, Study
 from lexigraft.report.tables.models import Model
 
@@ -32,7 +32,7 @@ _AXES = ("source", "vocabulary", "initializer", "strategy")
 
 
 @dataclass(frozen=True)
-class SpeedUp:
+class SpeedUp(Starred):
     """One model's characters per second over its source model's, on the same text.
 
     Attributes
@@ -63,10 +63,17 @@ class SpeedUp:
     sentences: int
     freedom: int
 
-    @property
-    def stars(self) -> str:
-        """`*` where the corrected p is below 0.05, `**` where it is below 0.01."""
-        return stars_of(self.corrected)
+    def numbers(self) -> dict[str, float | int]:
+        """What a CSV file has of it beside its value."""
+        return {
+            "speed_up_low": self.low,
+            "speed_up_high": self.high,
+            "p": self.p,
+            "p_corrected": self.corrected,
+            "effect_size": self.effect,
+            "tested_examples": self.sentences,
+            "measurement_freedom": self.freedom,
+        }
 
 
 @dataclass(frozen=True)

@@ -46,3 +46,15 @@ def outside(figure, texts):
     page = figure.bbox
     return [t for t, box in texts if box.x0 < page.x0 or box.x1 > page.x1 or box.y0 < page.y0
             or box.y1 > page.y1]  # fmt: skip
+
+
+def boxes_of(texts):
+    """Boxes of texts as they are drawn, without a line that leads to them."""
+    texts[0].figure.draw_without_rendering()
+    return [Text.get_window_extent(text) for text in texts]
+
+
+def overlaps(texts):
+    """Pairs of texts that overlap."""
+    pairs = itertools.combinations(zip(texts, boxes_of(texts), strict=True), 2)
+    return [(a.get_text(), b.get_text()) for (a, one), (b, other) in pairs if one.overlaps(other)]

@@ -4,10 +4,10 @@ import itertools
 import random
 
 import pytest
-from matplotlib.text import Text
 
 from lexigraft.report.labels import label_ends, spread
 from lexigraft.report.style import new_figure
+from tests.report.drawing import overlaps
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -36,16 +36,6 @@ def test_spread_is_the_nearest_of_all_placements():
     assert cost <= best + 1e-9
 
 
-def overlap(texts):
-    texts[0].figure.draw_without_rendering()
-    boxes = [Text.get_window_extent(text) for text in texts]  # without the leading line
-    return [
-        (a.get_text(), b.get_text())
-        for (a, one), (b, other) in itertools.combinations(zip(texts, boxes, strict=True), 2)
-        if one.overlaps(other)
-    ]
-
-
 def test_labels_of_lines_that_end_together_do_not_overlap():
     figure = new_figure(4, 3)
     axis = figure.subplots()
@@ -53,4 +43,4 @@ def test_labels_of_lines_that_end_together_do_not_overlap():
     axis.set_ylim(0, 10)
     figure.draw_without_rendering()
     ends = [(1.0, 5 + 0.01 * i, f"initializer {i}", "black") for i in range(8)]
-    assert overlap(label_ends(axis, ends)) == []
+    assert overlaps(label_ends(axis, ends)) == []

@@ -6,10 +6,11 @@ import random
 import numpy as np
 import pytest
 from matplotlib.lines import Line2D
-from matplotlib.text import Annotation, Text
+from matplotlib.text import Annotation
 
 from lexigraft.report.mark_labels import Named, label_points
 from lexigraft.report.style import COLOURS, MARKERS, new_figure
+from tests.report.drawing import boxes_of, overlaps
 
 MARK = 5  # points from the middle of a mark to its rim, and a little
 
@@ -30,16 +31,6 @@ def named(places):
         Named(x, y, f"model {i}", COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)])
         for i, (x, y) in enumerate(places)
     ]
-
-
-def boxes_of(texts):
-    texts[0].figure.draw_without_rendering()
-    return [Text.get_window_extent(text) for text in texts]  # without the leading line
-
-
-def overlaps(texts):
-    pairs = itertools.combinations(zip(texts, boxes_of(texts), strict=True), 2)
-    return [(a.get_text(), b.get_text()) for (a, one), (b, other) in pairs if one.overlaps(other)]
 
 
 def lines(axis):

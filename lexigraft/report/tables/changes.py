@@ -1,20 +1,14 @@
 """The changes over Source that a table prints: which of them would hold on other examples."""
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
 from lexigraft.report.metrics import metric
 from lexigraft.report.significance import Column, Compared, differences
 from lexigraft.report.study import Study
 from lexigraft.report.tables.models import Model
 from lexigraft.report.tables.notes import bootstrap_notes
-from lexigraft.report.tables.table import Cell
-
-if TYPE_CHECKING:
-    import pandas
+from lexigraft.report.tables.tested import Tested
 
 # What a CSV file calls the numbers of a test, beside the change that it tests.
-TEST_COLUMNS = {
+_COLUMNS = {
     "low": "change_low",
     "high": "change_high",
     "p": "p",
@@ -25,17 +19,12 @@ TEST_COLUMNS = {
 }
 
 
-@dataclass(frozen=True)
-class Changes:
-    """Tests of a table's changes over Source, by model and column."""
+class Changes(Tested[Compared]):
+    """Tests of a table's changes over Source."""
 
-    tested: dict[tuple[Model, Column], Compared]
-    columns: tuple[Column, ...]
-
-    def starred(self, cell: Cell, model: Model, column: Column) -> Cell:
-        """The cell with its stars, where there is a change that was tested."""
-        one = self.tested.get((model, column))
-        return replace(cell, stars=one.stars) if one and cell.value is not None else cell
+    def numbers(self, one: Compared) -> dict[str, float | int]:
+        """Interval, p and effect size of a change."""
+        return change_numbers(one)
 
     def notes(self) -> list[str]:
         """How the changes were tested, and which could not be."""
@@ -53,23 +42,11 @@ class Changes:
             )
         return notes
 
-    def beside(self, data: "pandas.DataFrame") -> "pandas.DataFrame":
-        """The table's data with the interval, p and effect size of each change."""
-        import pandas
 
-        if not self.tested:
-            return data
-        rows = []
-        for (model, (language, task, name)), one in self.tested.items():
-            numbers = one.numbers()
-            rows.append(
-                model.keys()
-                | {"language": language, "task": task, "metric": name}
-                | {ours: numbers[theirs] for theirs, ours in TEST_COLUMNS.items()}
-            )
-        tests = pandas.DataFrame(rows)
-        keys = [name for name in tests.columns if name not in TEST_COLUMNS.values()]
-        return data.merge(tests, on=keys, how="left")
+def change_numbers(one: Compared) -> dict[str, float | int]:
+    """What a CSV file has of a change's test, by its own names of it."""
+    numbers = one.numbers()
+    return {ours: numbers[theirs] for theirs, ours in _COLUMNS.items()}
 
 
 def changes_over_source(study: Study, models: list[Model], columns: list[Column]) -> Changes:

@@ -6,7 +6,7 @@ from lexigraft.report.forgetting import ENGLISH
 from lexigraft.report.metrics import metric
 from lexigraft.report.significance import Column, Compared, Wanted, differences
 from lexigraft.report.study import Study
-from lexigraft.report.tables.changes import TEST_COLUMNS
+from lexigraft.report.tables.changes import change_numbers
 from lexigraft.report.tables.models import Model
 from lexigraft.report.tables.notes import bootstrap_notes, missing_note
 from lexigraft.report.tables.table import Cell, Row, Table, number
@@ -168,8 +168,7 @@ def _with_english(
     if not changes:
         return frame
     columns = {f"{ENGLISH}_change": [changes.get(key) for key in keys]}
-    for theirs, ours in TEST_COLUMNS.items() if tests else ():
-        columns[f"{ENGLISH}_{ours}"] = [
-            tests[key].numbers()[theirs] if key in tests else None for key in keys
-        ]
+    numbers = {key: change_numbers(test) for key, test in tests.items()}
+    for name in next(iter(numbers.values()), ()):
+        columns[f"{ENGLISH}_{name}"] = [numbers.get(key, {}).get(name) for key in keys]
     return frame.assign(**columns)

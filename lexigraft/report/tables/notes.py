@@ -82,6 +82,24 @@ def not_scored_notes(study: Study, shown: "Iterable[tuple[str, str]]") -> list[s
     ]
 
 
+def stars_note(drawn: str, tested: str, more: str = ",") -> str:
+    """What the stars of a table mean.
+
+    Parameters
+    ----------
+    drawn
+        What the bootstrap draws.
+    tested
+        Which of all differences that were tested together, such as `one of 8 changes`.
+    more
+        Put in, with its commas, behind how often that was drawn.
+    """
+    return (
+        f"* p < 0.05, ** p < 0.01: paired bootstrap over {drawn}, {RESAMPLES:,} resamples{more} p "
+        f"corrected for being {tested} in this table (Benjamini-Hochberg)."
+    )
+
+
 def bootstrap_notes(compared: list[Compared], what: str) -> list[str]:
     """What a table says of the stars in it.
 
@@ -93,10 +111,7 @@ def bootstrap_notes(compared: list[Compared], what: str) -> list[str]:
     if not compared:
         return []
     several = f"{len(compared)} {what}" if len(compared) > 1 else what
-    notes = [
-        f"* p < 0.05, ** p < 0.01: paired bootstrap over test examples and seeds, {RESAMPLES:,} "
-        f"resamples, p corrected for being one of {several} in this table (Benjamini-Hochberg)."
-    ]
+    notes = [stars_note("test examples and seeds", f"one of {several}")]
     alone = [one for one in compared if not one.seeds and one.model.strategy != "none"]
     if alone:
         which = "In this table" if len(alone) == len(compared) else f"In {len(alone)} of them"

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 from lexigraft.report.length_changes import Change, length_changes
 from lexigraft.report.metrics import metric
-from lexigraft.report.significance import RESAMPLES
 from lexigraft.report.study import Study
-from lexigraft.report.tables.notes import missing_note
+from lexigraft.report.tables.notes import missing_note, stars_note
 from lexigraft.report.tables.table import Cell, Row, Table, is_compact, number
 from lexigraft.report.tokenizers import Compared, compared
 
@@ -101,10 +100,7 @@ def _change_notes(
     notes = []
     if changes:
         several = f"one of {len(changes)} changes" if len(changes) > 1 else "one change"
-        notes.append(
-            f"* p < 0.05, ** p < 0.01: paired bootstrap over texts, {RESAMPLES:,} resamples, p "
-            f"corrected for being {several} in this table (Benjamini-Hochberg)."
-        )
+        notes.append(stars_note("texts", several))
     lost = [
         study.language(language)
         for language in found.languages
