@@ -49,7 +49,7 @@ JobAcctGatherParams=OverMemoryKill
 MinJobAge=3600
 KillWait=2
 SlurmctldTimeout=60
-SlurmdTimeout=9
+SlurmdTimeout=15
 AccountingStorageType=accounting_storage/none
 {nodes}
 PartitionName=cpu Nodes={names} Default=YES MaxTime=1-0 State=UP
@@ -138,10 +138,8 @@ class Cluster:
         numbers = {
             str(job.number) for job in self.jobs() if job.node == node and job.state == "RUNNING"
         }
-        for process in psutil.process_iter(["pid", "cmdline"]):
-            said = " ".join(process.info["cmdline"] or ())
-            steps = re.match(r"slurmstepd: \[(\d+)\.", said)
-            if (steps and steps[1] in numbers) or self._job_of(process) in numbers:
+        for process in psutil.process_iter():
+            if self._job_of(process) in numbers:
                 process.kill()
 
     def cancel(self, number: int) -> None:
@@ -174,6 +172,9 @@ class Cluster:
     def _job_of(self, process: psutil.Process) -> str | None:
         """The number of the job of this cluster that a process belongs to."""
         try:
+            title = re.match(r"slurmstepd: \[(\d+)\.", " ".join(process.cmdline()))
+            if title:  # it has hidden its environment behind its title
+                return title[1] if process.cwd() == str(self.folder) else None
             environment = process.environ()
         except psutil.Error:
             return None
@@ -187,6 +188,7 @@ class Cluster:
         with (self.folder / f"{name or command[0]}.out").open("w") as log:
             self.daemons[name or command[0]] = subprocess.Popen(
                 [program, *command[1:]],
+                cwd=self.folder,  # by it `_job_of` knows what a node has started
                 env=os.environ | self.variables,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
