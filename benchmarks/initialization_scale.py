@@ -88,7 +88,7 @@ def pairs(source: str, text: str, vocabulary: dict[str, int]) -> Iterator[tuple[
     counts: Counter[tuple[str, str]] = Counter()
     for ids in tokenizer(lines, add_special_tokens=False)["input_ids"]:
         counts.update(pairwise(tokenizer.convert_ids_to_tokens(ids)))
-    yield from (pair for pair, _ in counts.most_common() if set(pair) <= set(vocabulary))
+    yield from (pair for pair, _ in counts.most_common() if vocabulary.keys() >= set(pair))
     letters = [token for token in vocabulary if token.isalpha()]
     draws = np.random.default_rng(0)
     while True:

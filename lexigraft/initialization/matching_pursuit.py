@@ -14,6 +14,7 @@ from lexigraft.initialization.highest import highest
 
 _SCORES_AT_ONCE = 1 << 25
 _BASIS_AT_ONCE = 1 << 24
+_OWN_AT_ONCE = 1 << 21  # every step reads them all again: numbers that a cache holds
 # Of a float32 vector's length; what is left below it is rounding.
 _ROUNDING = 1e-6
 
@@ -49,7 +50,8 @@ def matching_pursuit(
     chosen = np.full((len(targets), k), -1, dtype=np.int64)
     weights = np.zeros((len(targets), k))
     height = max(1, _SCORES_AT_ONCE // len(atoms))
-    low = max(1, min(height, _BASIS_AT_ONCE // ((looked_at if few else k) * atoms.shape[1])))
+    low = _OWN_AT_ONCE // looked_at if few else _BASIS_AT_ONCE // k
+    low = max(1, min(height, low // atoms.shape[1]))
     starts = range(0, len(targets), height)
     for start in tqdm(starts, desc="matching pursuit", unit=" blocks", disable=None):
         block = np.arange(len(targets))[start : start + height]

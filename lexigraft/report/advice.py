@@ -248,6 +248,8 @@ def _hours(training: Hours) -> str:
     what = f"{number(training.tokens, 0)} tokens"
     if training.on_gpu:
         return f"{number(total, 2)} GPU-hours ({training.processes} × {training.device}, {what})"
+    if total < 1 / 60:
+        return f"{number(3600 * total, 1)} seconds of {training.device} ({what})"
     return f"{number(60 * total, 1)} minutes of {training.device} ({what})"
 
 

@@ -7,7 +7,7 @@ from lexigraft.report.labels import label_ends, label_room
 from lexigraft.report.names import row_name
 from lexigraft.report.study import Study
 from lexigraft.report.style import COLOURS, MARKERS, MUTED, Look
-from lexigraft.report.tables.models import Model, models
+from lexigraft.report.tables.models import Model, models, several_strategies
 
 if TYPE_CHECKING:
     import pandas
@@ -32,8 +32,12 @@ def lines(study: Study, look: Look) -> list[Line]:
     Under the reference strategy, or under each of those that an item names. A line is called by
     what tells it from the others: initializer, vocabulary, strategy. Initializers have the colours
     that they have in every figure; where all lines have one initializer, the others have colours.
+    LAPT's name says how it was trained where the other lines were trained otherwise; where an item
+    compares strategies, LAPT by another one is none of its lines.
     """
+    compared = several_strategies(study)
     found = [model for model in models(study) if model.strategy != "none"]
+    found = [model for model in found if not compared or model.strategy in compared]
     new = [model for model in found if not model.baseline]
     several = [axis for axis in ("initializer", "vocabulary", "strategy")
                if len({getattr(model, axis) for model in new}) > 1]  # fmt: skip
@@ -41,11 +45,13 @@ def lines(study: Study, look: Look) -> list[Line]:
     shades = list(dict.fromkeys(getattr(model, coloured) for model in new))
     kinds = list(dict.fromkeys(_values(model, dashed) for model in new))
     baselines = [model.strategy for model in found if model.baseline]
+    others = {model.strategy for model in new} or set(baselines)
+    plain = len(set(baselines)) == 1 and set(baselines) <= others
     drawn = []
     for model in found:
         if model.baseline:
             name = row_name(model.initializer, model.strategy)
-            name += f" · {model.strategy}" if len(set(baselines)) > 1 else ""
+            name += "" if plain else f" · {model.strategy}"
             colour, marker, place = MUTED, "*", baselines.index(model.strategy)
         else:
             name = " · ".join(_shown(model, axis) for axis in (coloured, *dashed))

@@ -1,5 +1,6 @@
 """The shared look of all figures: colours, markers, type, and how a figure is saved."""
 
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ ON_TINT = "#15181B"
 # Ink, its lighter shades and the paper; the page replaces them, so that figures follow its theme.
 INK, MUTED, RULE, PAPER = "#1B1F24", "#5F6670", "#D5D9DE", "#FEFEFE"
 WIDTH = 7.2  # inches: a two-column page
+_LETTERS = 13  # of a panel's title that have room on an inch
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,14 @@ def notice(text: str) -> "Figure":
     figure = new_figure(WIDTH, 0.6)
     figure.text(0.5, 0.5, text, ha="center", va="center", color=MUTED)
     return figure
+
+
+def title_panel(axis: "Axes", text: str) -> None:
+    """Set a title in as many lines as it needs on the width of its panel."""
+    place = axis.get_subplotspec()
+    assert place is not None, "panels are made by subplots()"
+    width = axis.figure.get_figwidth() / place.get_gridspec().ncols  # type: ignore[union-attr]
+    axis.set_title(textwrap.fill(text, int(_LETTERS * width)))
 
 
 def plain_axis(axis: "Axes", which: Literal["x", "y"] = "x") -> None:

@@ -64,8 +64,10 @@ def test_tokens_that_are_passed_over_take_no_room():
 
 @pytest.mark.parametrize("window", [1, 4, 15])
 @pytest.mark.parametrize("pairs_at_once", [20, 1 << 16])
-def test_random_sentences_equal_the_definition(window, pairs_at_once, monkeypatch):
+@pytest.mark.parametrize("frequent", [0, 1, 4, 4096])
+def test_random_sentences_equal_the_definition(window, pairs_at_once, frequent, monkeypatch):
     monkeypatch.setattr(glove_counts, "_PAIRS_AT_ONCE", pairs_at_once)
+    monkeypatch.setattr(glove_counts, "_FREQUENT", frequent)
     draws = np.random.default_rng(window)
     ids = np.minimum(draws.geometric(0.2, 600), 12) - 1
     ids[draws.random(600) < 0.1] = END

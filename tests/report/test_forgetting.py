@@ -7,7 +7,7 @@ from lexigraft.report.forgetting import gains_and_losses
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
 from lexigraft.report.summarize import summarize
-from tests.report.drawing import clashes, drawn_texts
+from tests.report.drawing import clashes, drawn_texts, outside
 
 SOURCE = ("m", "te-made", "source", "none", "none", 0)
 LAPT = ("m", "te-made", "source", "none", "full", 0)
@@ -97,3 +97,18 @@ def test_cells_that_come_out_alike_are_told_apart_by_mark_and_name(made, monkeyp
     marks = [line for line in axis.lines if line.get_ls() == "None" and line.get_alpha() is None]
     again = [line for line in marks if line.get_transform() != axis.transData]
     assert len({(line.get_marker(), line.get_color()) for line in again}) == len(again) == 3
+
+
+def test_many_models_of_several_vocabularies_have_a_panel_for_each(made, monkeypatch):
+    initializers = ("mean", "merge", "align", "focus", "random")
+    for vocabulary, gain in (("big", 0.0), ("small", 0.3)):
+        for place, initializer in enumerate(initializers):
+            bits = {"bits_per_byte": 1.2 + gain + place / 50, "english_bits_per_byte": 1.4 + gain}
+            cell = (*CELL[:2], vocabulary, initializer, "full", 0)
+            made.record(cell, "bits", "perplexity", bits)
+    figure, texts = drawn_texts(monkeypatch, forgetting, made)
+    titles = [axis.get_title(loc="left") for axis in figure.axes]
+    assert titles == ["Telugu, big", "Telugu, small"]
+    assert [text for text, _ in texts].count("LAPT") == 2
+    assert {"Mean", "Random"} <= {text for text, _ in texts}
+    assert clashes(texts) == [] and outside(figure, texts) == []

@@ -7,7 +7,7 @@ import pytest
 
 from lexigraft.report.figures import loss_curves
 from lexigraft.report.items import read_items
-from tests.report.drawing import drawn_texts
+from tests.report.drawing import clashes, drawn_texts
 
 
 def test_of_two_losses_the_next_tokens_is_drawn(made_study, monkeypatch):
@@ -82,13 +82,57 @@ def test_english_is_drawn_where_it_is_asked_for(two_strategies, monkeypatch):
     assert values == pytest.approx([1, 1 + 1 / 6, 1 + 1 / 3, 1.5])
 
 
-def test_curves_over_tokens_stand_at_millions_of_them(two_strategies, monkeypatch):
+@pytest.mark.parametrize(
+    ("tokens_of_a_step", "unit", "name"),
+    [
+        (512, 1, "training tokens"),
+        (40_000, 1e3, "training tokens, in thousands"),
+        (2**22, 1e6, "training tokens, in millions"),
+        (2**32, 1e9, "training tokens, in billions"),
+    ],
+)
+def test_curves_over_tokens_have_a_scale_that_suits_them(
+    two_strategies, monkeypatch, tokens_of_a_step, unit, name
+):
+    for folder in two_strategies.inputs["training"]:
+        rewrite_tokens(folder, tokens_of_a_step)
     by_step, _ = drawn(monkeypatch, two_strategies, metrics=["loss"])
-    by_token, _ = drawn(monkeypatch, two_strategies, metrics=["loss"], over="tokens")
+    by_token, texts = drawn(monkeypatch, two_strategies, metrics=["loss"], over="tokens")
     steps, tokens = (curves(figure.axes[0])[0].get_xdata() for figure in (by_step, by_token))
     assert steps.tolist() == [1, 2, 3, 4, 5, 6]
-    assert tokens.tolist() == pytest.approx([512 * step / 1e6 for step in range(1, 7)])
-    assert by_token.axes[0].get_xlabel() == "training tokens, in millions"
+    assert tokens.tolist() == pytest.approx([tokens_of_a_step * step / unit for step in steps])
+    assert by_token.axes[0].get_xlabel() == name
+    assert clashes([(text, box) for text, box in texts if text.replace(".", "").isdigit()]) == []
+
+
+def rewrite_tokens(folder, tokens_of_a_step):
+    """Let each step of a log have this many tokens."""
+    log = Path(folder, "log.jsonl")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for line in lines:
+        if line["event"] == "step":
+            line["tokens"] = tokens_of_a_step * line["step"]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_lapt_of_another_strategy_says_so(two_strategies, monkeypatch):
+    one = {"strategies": ["b-clm-64"], "vocabularies": ["small", "large"]}
+    _, texts = drawn(monkeypatch, two_strategies, where=one)
+    assert "LAPT · a-clm-64" in {text for text, _ in texts}
+    one["strategies"] = ["a-clm-64"]
+    _, texts = drawn(monkeypatch, two_strategies, where=one)
+    assert "LAPT" in {text for text, _ in texts}
+
+
+def test_among_several_strategies_lapt_of_none_of_them_is_left_out(two_strategies, monkeypatch):
+    for vocabulary in ("small", "large"):
+        cell = ("m", "te-made", vocabulary, "mean", "c-clm-64", 0)
+        two_strategies.record(cell, "perplexity", "perplexity", {"bits_per_byte": 1.0})
+        two_strategies.trained(cell, 2.0, 1.0, steps=6)
+    asked = {"strategies": ["b-clm-64", "c-clm-64"], "languages": ["te-made"]}
+    figure, texts = drawn(monkeypatch, two_strategies, where=asked)
+    assert len(curves(figure.axes[0])) == 4
+    assert not [text for text, _ in texts if "LAPT" in text]
 
 
 def test_source_models_have_panels_of_their_own(two_strategies, monkeypatch):

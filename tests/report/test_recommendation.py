@@ -190,7 +190,7 @@ def test_what_english_loses_and_what_training_takes(made):
     _, gains, text = found(made)
     question = asked(text, "What does it cost")
     assert question.answer == (
-        "English: worse on 1 of 1 measure; training: 0.5 minutes of x86_64 CPU (30,720 tokens) "
+        "English: worse on 1 of 1 measure; training: 30.0 seconds of x86_64 CPU (30,720 tokens) "
         "a cell."
     )
     assert gains.training.hours == pytest.approx(30 / 3600)

@@ -7,7 +7,7 @@ from lexigraft.report.mark_labels import Named, label_points
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import initializer_name
 from lexigraft.report.study import Study
-from lexigraft.report.style import WIDTH, Look, new_figure
+from lexigraft.report.style import WIDTH, Look, new_figure, title_panel
 from lexigraft.report.tables.table import number
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
     for (key, group), row in zip(panels, axes, strict=True):
         several = len(study.order("source")) > 1
         title = f"{study.language(key[1])}, {key[2]}"
-        row[0].set_title(f"{key[0]}, {title}" if several else title)
+        title_panel(row[0], f"{key[0]}, {title}" if several else title)
         row[0].set_ylabel("first step's training loss, nats per token")
         points += [(axis, _points(axis, group, name, look))
                    for axis, name in zip(row, names, strict=True)]  # fmt: skip
@@ -69,6 +69,7 @@ def _points(axis: "Axes", group: "pandas.DataFrame", name: str, look: Look) -> l
         axis.plot(x, y, look.marker(key), color=look.colour(key), ms=6)
         points.append(Named(x, y, initializer_name(key), look.colour(key), look.marker(key)))
     axis.margins(0.2, 0.2)
+    axis.locator_params(axis="x", nbins=5)
     axis.grid(True)
     relation = rank_correlation(shown[name], shown["first_loss"]) if len(shown) else None
     text = f"{metric(name).title}, n = {len(shown)}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.study import Study
-from lexigraft.report.style import MUTED, RULE, WIDTH, new_figure, plain_axis
+from lexigraft.report.style import MUTED, RULE, WIDTH, new_figure, plain_axis, title_panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,7 +85,7 @@ def draw_rows(study: Study, rows: list[PanelRow], languages: list[str]) -> "Figu
             axis.set_xticks(range(len(ticks)), [_short(size) for size in ticks])
             axis.tick_params(labelbottom=number == len(rows) - 1)
             if number == 0:
-                axis.set_title(study.language(language))
+                title_panel(axis, study.language(language))
             if column == 0:
                 lines = (textwrap.fill(line, 18) for line in row.name.split("\n"))
                 axis.set_ylabel("\n".join(lines), fontsize=7.5)

@@ -6,7 +6,7 @@ from lexigraft.report.checkpoint_scores import checkpoint_scores
 from lexigraft.report.lines import Line, lines, name_ends, of_line
 from lexigraft.report.metrics import metric
 from lexigraft.report.study import Study
-from lexigraft.report.style import MUTED, WIDTH, Look, new_figure, plain_axis
+from lexigraft.report.style import MUTED, WIDTH, Look, new_figure, plain_axis, title_panel
 from lexigraft.report.summarize import pick
 from lexigraft.report.tables.results import quality_columns
 
@@ -46,7 +46,9 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
             axis.axhline(float(untouched["mean"]), color=MUTED, lw=0.9, ls=":", zorder=1)
         mine = [line for line in drawn if line.model.source == source]
         ends.append((axis, _panel(axis, own, mine)))
-        axis.set_title(f"{study.language(language)}, {task}" + (f", {source}" if several else ""))
+        title_panel(
+            axis, f"{study.language(language)}, {task}" + (f", {source}" if several else "")
+        )
         arrow = "↓" if metric(name).lower_is_better else "↑"
         axis.set_ylabel(f"{metric(name).title} {arrow}")
         axis.set_xlabel("checkpoint")

@@ -6,7 +6,7 @@ from lexigraft.report.forgetting import gains_and_losses
 from lexigraft.report.mark_labels import Named, label_points
 from lexigraft.report.names import row_name
 from lexigraft.report.study import Study
-from lexigraft.report.style import MUTED, PAPER, WIDTH, Look, new_figure
+from lexigraft.report.style import MUTED, PAPER, WIDTH, Look, new_figure, title_panel
 
 if TYPE_CHECKING:
     import pandas
@@ -19,31 +19,22 @@ _SAME = ["vocabulary", "initializer"]
 
 
 def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
-    """A panel per source and language; a point per cell, hollow before training, filled after."""
-    found = gains_and_losses(study, summary)
-    trained = found[found["strategy"] != "none"]
-    keys = [
-        (source, language)
-        for source in study.order("source")
-        for language in study.order("language")
-        if ((trained["source"] == source) & (trained["language"] == language)).any()
-    ]
-    if not keys:
+    """Panels of sources and languages; a point per cell, hollow before training, filled after."""
+    panels = _panels(study, gains_and_losses(study, summary))
+    if not panels:
         return None
-    columns = min(len(keys), _MOST_COLUMNS)
-    rows = -(-len(keys) // columns)
+    columns = min(len(panels), _MOST_COLUMNS)
+    rows = -(-len(panels) // columns)
     figure = new_figure(WIDTH * max(columns, 1.2) / 2, 3.1 * rows)
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
-    several = len({source for source, _ in keys}) > 1
     named = []
-    for (source, language), axis in zip(keys, axes, strict=False):
-        own = found[(found["source"] == source) & (found["language"] == language)]
+    for (title, own), axis in zip(panels, axes, strict=False):
         named.append((axis, _panel(axis, own, look, study)))
-        axis.set_title(study.language(language) + (f", {source}" if several else ""))
+        title_panel(axis, title)
         gained, lost = _names(study)
         axis.set_xlabel(lost)
         axis.set_ylabel(gained)
-    for axis in axes[len(keys) :]:
+    for axis in axes[len(panels) :]:
         axis.remove()
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
@@ -58,10 +49,33 @@ def caption(study: Study) -> str:
     return (
         f"{what}: what each model gained in its language over the source model, against what it "
         "lost in English; up and left is better, dotted lines are the source model. Hollow: with "
-        "new rows and no training; filled: trained. Means over seeds. Where a panel has more than "
-        f"{_MOST_NAMED} trained models, those not under {study.reference_strategy} are small and "
-        "have no name."
+        "new rows and no training; filled: trained. Means over seeds. Where there are more than "
+        f"{_MOST_NAMED} trained models, each vocabulary has its panel; where a panel still has "
+        f"more, those not under {study.reference_strategy} are small and have no name."
     )
+
+
+def _panels(study: Study, found: "pandas.DataFrame") -> "list[tuple[str, pandas.DataFrame]]":
+    """Titles and cells of the panels: of vocabularies, where one of all would have many points."""
+    trained = found[found["strategy"] != "none"]
+    several = trained["source"].nunique() > 1
+    panels = []
+    for source in study.order("source"):
+        for language in study.order("language"):
+            own = found[(found["source"] == source) & (found["language"] == language)]
+            new = own.loc[own["strategy"] != "none", "vocabulary"]
+            if new.empty:
+                continue
+            title = study.language(language) + (f", {source}" if several else "")
+            vocabularies = [name for name in study.order("vocabulary") if (new == name).any()]
+            vocabularies = [name for name in vocabularies if name != "source"]
+            if len(new) <= _MOST_NAMED or len(vocabularies) < 2:
+                panels.append((title, own))
+                continue
+            for name in vocabularies:
+                of_it = own[own["vocabulary"].isin(["source", name])]
+                panels.append((f"{title}, {name}", of_it))
+    return panels
 
 
 def _names(study: Study) -> tuple[str, str]:

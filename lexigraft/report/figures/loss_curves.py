@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from lexigraft.report.curves import of_next_tokens
 from lexigraft.report.lines import Line, lines, name_ends, of_line
 from lexigraft.report.study import Study
-from lexigraft.report.style import WIDTH, Look, new_figure, plain_axis
+from lexigraft.report.style import WIDTH, Look, new_figure, plain_axis, title_panel
 
 if TYPE_CHECKING:
     import pandas
@@ -22,6 +22,13 @@ DEFAULT = ("loss", "bits_per_byte")
 # Points of the running mean over the steps; one step's loss says little.
 _SMOOTHED_TO = 25
 _MOST_COLUMNS = 3
+# Tokens of the longest training, how many of them are one on the axis, and what the axis says.
+_UNITS = (
+    (1e4, 1, "training tokens"),
+    (1e7, 1e3, "training tokens, in thousands"),
+    (1e10, 1e6, "training tokens, in millions"),
+    (float("inf"), 1e9, "training tokens, in billions"),
+)
 
 
 def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
@@ -46,6 +53,7 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
     figure = new_figure(max(WIDTH * columns / 2, 4.2), 2.2 * len(shown) * blocks)
     axes = figure.subplots(len(shown) * blocks, columns, squeeze=False)
     several = len({source for source, _ in keys}) > 1
+    unit, across = _scale(trained, study.asked.over)
     ends: list[tuple[Axes, list]] = []
     for place, (source, language) in enumerate(keys):
         block, column = divmod(place, columns)
@@ -53,13 +61,14 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
         mine = [line for line in drawn if line.model.source == source]
         for row, name in enumerate(shown):
             axis = axes[len(shown) * block + row][column]
-            ends.append((axis, _panel(axis, own, mine, name, study.asked.over)))
+            ends.append((axis, _panel(axis, own, mine, name, unit)))
             axis.set_ylabel(ROWS[name][1])
             plain_axis(axis, "y")
             axis.tick_params(axis="x", length=2.5)
+            axis.locator_params(axis="x", nbins=6)
         title = study.language(language) + (f", {source}" if several else "")
-        axes[len(shown) * block][column].set_title(title)
-        axes[len(shown) * (block + 1) - 1][column].set_xlabel(_across(study.asked.over))
+        title_panel(axes[len(shown) * block][column], title)
+        axes[len(shown) * (block + 1) - 1][column].set_xlabel(across)
     for place in range(len(keys), blocks * columns):
         block, column = divmod(place, columns)
         for row in range(len(shown)):
@@ -85,12 +94,16 @@ def caption(study: Study) -> str:
     )
 
 
-def _across(over: str) -> str:
-    return "training tokens, in millions" if over == "tokens" else "training step"
+def _scale(curves: "pandas.DataFrame", over: str) -> tuple[float, str]:
+    """How many tokens are one on the axis (0: the axis has steps), and what the axis says."""
+    if over != "tokens":
+        return 0, "training step"
+    most = curves["tokens"].max()
+    return next((unit, name) for bound, unit, name in _UNITS if most < bound)
 
 
 def _panel(
-    axis: "Axes", curves: "pandas.DataFrame", drawn: list[Line], name: str, over: str
+    axis: "Axes", curves: "pandas.DataFrame", drawn: list[Line], name: str, unit: float
 ) -> list[tuple[float, float, str, str]]:
     """Draw the lines of one panel; returns their ends with names."""
     ends: list[tuple[float, float, str, str]] = []
@@ -104,8 +117,8 @@ def _panel(
         if event == "step":
             by_seed = _smoothed(by_seed)
         at = by_seed.index.to_numpy()
-        if over == "tokens":
-            at = own.groupby("step")["tokens"].mean().to_numpy() / 1e6
+        if unit:
+            at = own.groupby("step")["tokens"].mean().to_numpy() / unit
         style = line.style if event == "heldout" else {**line.style, "marker": None}
         if by_seed.shape[1] > 1:
             for seed in by_seed:

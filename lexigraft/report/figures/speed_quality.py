@@ -6,7 +6,7 @@ from lexigraft.report.mark_labels import Named, label_points
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import row_name
 from lexigraft.report.study import Study
-from lexigraft.report.style import MUTED, WIDTH, Look, new_figure
+from lexigraft.report.style import MUTED, WIDTH, Look, new_figure, title_panel
 from lexigraft.report.tables.results import quality_columns
 from lexigraft.report.tables.speed import speeds
 
@@ -53,7 +53,7 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
         # Where there are too many to be told apart, other strategies go without their names.
         few = len(points) <= _MOST_NAMED
         notes.append((axis, [point for large, point in points if large or few], cross))
-        axis.set_title(f"{study.language(language)}, {task}")
+        title_panel(axis, f"{study.language(language)}, {task}")
     for axis in list(axes):
         axis.remove()
     figure.draw_without_rendering()

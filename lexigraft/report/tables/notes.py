@@ -6,7 +6,7 @@ from lexigraft.report.metrics import metric
 from lexigraft.report.names import row_name
 from lexigraft.report.significance import RESAMPLES, Compared
 from lexigraft.report.study import Study
-from lexigraft.report.tables.models import Model
+from lexigraft.report.tables.models import Model, several_strategies
 from lexigraft.report.tables.table import MISSING, Row
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ def seeds_by_task(study: Study) -> dict[str, list[int]]:
 
 
 def lapt_note(study: Study, chosen: list[Model]) -> list[str]:
-    """Say under which strategy LAPT was trained where it is not the one that is compared."""
+    """Say under which strategy LAPT was trained where no column does and it is not the compared."""
+    if several_strategies(study):
+        return []
     several = len({model.source for model in chosen}) > 1
     return [
         f"LAPT{f' of {model.source}' if several else ''} was trained by {model.strategy}."
@@ -82,7 +84,7 @@ def not_scored_notes(study: Study, shown: "Iterable[tuple[str, str]]") -> list[s
     ]
 
 
-def stars_note(drawn: str, tested: str, more: str = ",") -> str:
+def stars_note(drawn: str, tested: int, what: str, more: str = ",") -> str:
     """What the stars of a table mean.
 
     Parameters
@@ -90,13 +92,17 @@ def stars_note(drawn: str, tested: str, more: str = ",") -> str:
     drawn
         What the bootstrap draws.
     tested
-        Which of all differences that were tested together, such as `one of 8 changes`.
+        How many differences were tested together.
+    what
+        What they are, such as `changes over Source`.
     more
         Put in, with its commas, behind how often that was drawn.
     """
+    note = f"* p < 0.05, ** p < 0.01: paired bootstrap over {drawn}, {RESAMPLES:,} resamples{more}"
+    if tested == 1:
+        return f"{note.rstrip(',;')}."
     return (
-        f"* p < 0.05, ** p < 0.01: paired bootstrap over {drawn}, {RESAMPLES:,} resamples{more} p "
-        f"corrected for being {tested} in this table (Benjamini-Hochberg)."
+        f"{note} p corrected for being one of {tested} {what} in this table (Benjamini-Hochberg)."
     )
 
 
@@ -110,8 +116,7 @@ def bootstrap_notes(compared: list[Compared], what: str) -> list[str]:
     """
     if not compared:
         return []
-    several = f"{len(compared)} {what}" if len(compared) > 1 else what
-    notes = [stars_note("test examples and seeds", f"one of {several}")]
+    notes = [stars_note("test examples and seeds", len(compared), what)]
     alone = [one for one in compared if not one.seeds and one.model.strategy != "none"]
     if alone:
         which = "In this table" if len(alone) == len(compared) else f"In {len(alone)} of them"

@@ -23,11 +23,11 @@ class SpeedTests(Tested[SpeedUp]):
         known = [one for one in every if one.freedom]
         notes = []
         if known:
-            several = f"{len(known)} speed-ups" if len(known) > 1 else "one speed-up"
             notes.append(
                 stars_note(
                     "the sentences of the text",
-                    f"one of {several}",
+                    len(known),
+                    "speed-ups",
                     "; what measuring again would change is drawn with the deviation between "
                     "models of one vocabulary, which do the same work;",
                 )

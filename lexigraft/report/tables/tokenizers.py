@@ -99,8 +99,7 @@ def _change_notes(
     """How changes were tested, and in which languages some could not be."""
     notes = []
     if changes:
-        several = f"one of {len(changes)} changes" if len(changes) > 1 else "one change"
-        notes.append(stars_note("texts", several))
+        notes.append(stars_note("texts", len(changes), "changes"))
     lost = [
         study.language(language)
         for language in found.languages
