@@ -46,7 +46,7 @@ def lines(study: Study, look: Look) -> list[Line]:
     kinds = list(dict.fromkeys(_values(model, dashed) for model in new))
     baselines = [model.strategy for model in found if model.baseline]
     others = {model.strategy for model in new} or set(baselines)
-    plain = len(set(baselines)) == 1 and set(baselines) <= others
+    plain = any(set(baselines) == {strategy} for strategy in others)
     drawn = []
     for model in found:
         if model.baseline:

@@ -22,11 +22,16 @@ def test_of_two_losses_the_next_tokens_is_drawn(made_study, monkeypatch):
 
 def add_second_loss(folder):
     """Make the log one of multi-token prediction: 1.5 for the next token, 8 more in all."""
+    rewrite_steps(folder, lambda _: {"next_loss": 1.5, "after_next_loss": 8.0, "loss": 9.5})
+
+
+def rewrite_steps(folder, told):
+    """Put what is told of each step's number into its line of the log."""
     log = Path(folder, "log.jsonl")
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     for line in lines:
         if line["event"] == "step":
-            line |= {"next_loss": 1.5, "after_next_loss": 8.0, "loss": 9.5}
+            line |= told(line["step"])
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
@@ -95,7 +100,7 @@ def test_curves_over_tokens_have_a_scale_that_suits_them(
     two_strategies, monkeypatch, tokens_of_a_step, unit, name
 ):
     for folder in two_strategies.inputs["training"]:
-        rewrite_tokens(folder, tokens_of_a_step)
+        rewrite_steps(folder, lambda step: {"tokens": tokens_of_a_step * step})
     by_step, _ = drawn(monkeypatch, two_strategies, metrics=["loss"])
     by_token, texts = drawn(monkeypatch, two_strategies, metrics=["loss"], over="tokens")
     steps, tokens = (curves(figure.axes[0])[0].get_xdata() for figure in (by_step, by_token))
@@ -103,16 +108,6 @@ def test_curves_over_tokens_have_a_scale_that_suits_them(
     assert tokens.tolist() == pytest.approx([tokens_of_a_step * step / unit for step in steps])
     assert by_token.axes[0].get_xlabel() == name
     assert clashes([(text, box) for text, box in texts if text.replace(".", "").isdigit()]) == []
-
-
-def rewrite_tokens(folder, tokens_of_a_step):
-    """Let each step of a log have this many tokens."""
-    log = Path(folder, "log.jsonl")
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    for line in lines:
-        if line["event"] == "step":
-            line["tokens"] = tokens_of_a_step * line["step"]
-    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def test_lapt_of_another_strategy_says_so(two_strategies, monkeypatch):

@@ -67,8 +67,8 @@ def _panels(study: Study, found: "pandas.DataFrame") -> "list[tuple[str, pandas.
             if new.empty:
                 continue
             title = study.language(language) + (f", {source}" if several else "")
-            vocabularies = [name for name in study.order("vocabulary") if (new == name).any()]
-            vocabularies = [name for name in vocabularies if name != "source"]
+            vocabularies = [name for name in study.order("vocabulary")
+                            if name != "source" and (new == name).any()]  # fmt: skip
             if len(new) <= _MOST_NAMED or len(vocabularies) < 2:
                 panels.append((title, own))
                 continue
