@@ -35,6 +35,11 @@ class RuleInputs(Places):
         entries = self.config["languages"].items()
         return any_of(name for name, entry in entries if "group" in entry)
 
+    def single_languages(self) -> str:
+        """Names of the languages that are no groups, as the pattern of a wildcard."""
+        entries = self.config["languages"].items()
+        return any_of(name for name, entry in entries if "group" not in entry)
+
     def members(self, language: str) -> list[str]:
         """The languages of a group; none of a language."""
         return self.config["languages"][language].get("group", {}).get("members", [])

@@ -13,6 +13,8 @@ rule prepare_corpus:
         card=f"{RESULTS}/corpus/{{language}}/card.json",
     log:
         f"{RESULTS}/logs/corpus/{{language}}.log",
+    wildcard_constraints:
+        language=STUDY.single_languages(),
     cache: SHARED
     priority: 100
     params:
@@ -46,10 +48,6 @@ rule mix_corpora:
         "python scripts/mix_corpora.py {params.job:q} > {log:q} 2>&1"
 
 
-# The names of groups also look like languages.
-ruleorder: mix_corpora > prepare_corpus
-
-
 rule prepare_samples:
     input:
         corpus=rules.prepare_corpus.output.card,
@@ -59,6 +57,8 @@ rule prepare_samples:
         card=f"{RESULTS}/corpus/{{language}}/samples/{{samples}}/card.json",
     log:
         f"{RESULTS}/logs/corpus/{{language}}/samples/{{samples}}.log",
+    wildcard_constraints:
+        language=STUDY.single_languages(),
     priority: 100
     params:
         job=lambda wildcards: job(STUDY, "prepare_samples", wildcards),
