@@ -49,7 +49,13 @@ _METRICS = {
         "speed_up",
     ),
     "perplexity": ("perplexity", "bits_per_byte_before", "bits_per_byte"),
-    "loss_curves": ("loss", "bits_per_byte", "english_bits_per_byte"),
+    "loss_curves": (
+        "loss",
+        "bits_per_byte",
+        "english_bits_per_byte",
+        "perplexity",
+        "english_perplexity",
+    ),
     "tokens_per_sentence": (
         "tokens_per_sentence",
         "fertility",

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     import pandas
 
 # What figures draw of a line, beside its event and step.
-NUMBERS = ("tokens", "loss", "next_loss", "bits_per_byte", "english_bits_per_byte")
+NUMBERS = (
+    "tokens",
+    "loss",
+    "next_loss",
+    "bits_per_byte",
+    "english_bits_per_byte",
+    "perplexity",
+    "english_perplexity",
+)
 
 
 def read_logs(logs: Iterable[tuple[dict[str, Any], Path]]) -> "pandas.DataFrame":

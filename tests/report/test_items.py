@@ -130,3 +130,12 @@ def test_lapt_of_another_strategy_stands_in_for_one_that_was_not_trained(two):
         ("none", "none"),
         ("none", "full"),
     ]
+
+
+def test_lapt_of_another_strategy_is_no_row_beside_untrained_models(two):
+    cases = ((("none",), []), (("other", "none"), []), (("full", "none"), ["full"]))
+    for strategies, lapt in cases:
+        where = {"strategy": strategies, "source": ("first",)}
+        part = two.part(Item("results", "t", where=where))
+        found = [m.strategy for m in models(part) if m.baseline and not m.is_source]
+        assert found == lapt

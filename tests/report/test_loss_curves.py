@@ -22,15 +22,15 @@ def test_of_two_losses_the_next_tokens_is_drawn(made_study, monkeypatch):
 
 def add_second_loss(folder):
     """Make the log one of multi-token prediction: 1.5 for the next token, 8 more in all."""
-    rewrite_steps(folder, lambda _: {"next_loss": 1.5, "after_next_loss": 8.0, "loss": 9.5})
+    rewrite(folder, "step", lambda _: {"next_loss": 1.5, "after_next_loss": 8.0, "loss": 9.5})
 
 
-def rewrite_steps(folder, told):
-    """Put what is told of each step's number into its line of the log."""
+def rewrite(folder, event, told):
+    """Put what is told of each step's number into the lines of this event."""
     log = Path(folder, "log.jsonl")
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     for line in lines:
-        if line["event"] == "step":
+        if line["event"] == event:
             line |= told(line["step"])
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
@@ -100,7 +100,7 @@ def test_curves_over_tokens_have_a_scale_that_suits_them(
     two_strategies, monkeypatch, tokens_of_a_step, unit, name
 ):
     for folder in two_strategies.inputs["training"]:
-        rewrite_steps(folder, lambda step: {"tokens": tokens_of_a_step * step})
+        rewrite(folder, "step", lambda step: {"tokens": tokens_of_a_step * step})
     by_step, _ = drawn(monkeypatch, two_strategies, metrics=["loss"])
     by_token, texts = drawn(monkeypatch, two_strategies, metrics=["loss"], over="tokens")
     steps, tokens = (curves(figure.axes[0])[0].get_xdata() for figure in (by_step, by_token))
@@ -137,3 +137,21 @@ def test_source_models_have_panels_of_their_own(two_strategies, monkeypatch):
     figure, _ = drawn(monkeypatch, two_strategies, metrics=["loss"])
     titles = [axis.get_title(loc="left") for axis in figure.axes]
     assert titles == ["Telugu, m", "Greek, m", "Telugu, n"]
+
+
+def test_an_encoder_has_perplexities_and_no_panel_of_bits(made_study, monkeypatch):
+    cell = ("m", "te-made", "small", "mean", "full-mlm-64", 0)
+    made_study.record(cell, "asks", "classification", {"accuracy": 0.5})
+    made_study.trained(cell, 2.0, 1.0, steps=6)
+    rewrite(
+        made_study.inputs["training"][0],
+        "heldout",
+        lambda step: {"bits_per_byte": None, "perplexity": 40.0 if step == 0 else 10.0},
+    )
+    figure, _ = drawn(monkeypatch, made_study)
+    assert [axis.get_ylabel() for axis in figure.axes] == ["training loss, nats per token"]
+    figure, _ = drawn(monkeypatch, made_study, metrics=["perplexity", "english_perplexity"])
+    (axis,) = figure.axes
+    assert axis.get_ylabel() == "held-out perplexity"
+    (line,) = curves(axis)
+    assert set(line.get_ydata()) == {40.0, 10.0}

@@ -195,6 +195,16 @@ def test_scores_without_any_outputs_are_not_tested(made_study):
     assert any(note.startswith("Changes not tested") for note in found.notes)
 
 
+def test_what_shows_no_change_is_not_called_untested(made):
+    # Nobody measured the source model in Greek, so there is no change that could be tested.
+    made.write(SOURCE, 30)
+    made.write(cell("align"), 34)
+    made.write(("m", "el-made", *cell("align")[2:]), 34)
+    found = table(made)
+    assert found.data["change"].isna().sum() == 1
+    assert not any(note.startswith("Changes not tested") for note in found.notes)
+
+
 def test_runs_have_examples_of_their_own(made):
     for run in (0, 1):
         made.write(SOURCE, 30, run=run)

@@ -1,4 +1,4 @@
-"""How training goes: its loss, and bits per byte of held-out text, by step or by token."""
+"""How training goes: its loss, and what held-out text costs, by step or by token."""
 
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,8 @@ ROWS = {
     "loss": ("step", "training loss, nats per token"),
     "bits_per_byte": ("heldout", "held-out bits per byte"),
     "english_bits_per_byte": ("heldout", "English bits per byte"),
+    "perplexity": ("heldout", "held-out perplexity"),
+    "english_perplexity": ("heldout", "English perplexity"),
 }
 DEFAULT = ("loss", "bits_per_byte")
 # Points of the running mean over the steps; one step's loss says little.
@@ -33,6 +35,8 @@ _UNITS = (
 
 def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
     """Panels of each source and language: training loss over held-out bits per byte, or as asked.
+
+    What no model has, as encoders have no bits per byte, gets no panel.
 
     A line is a trained model (see `lines`); its loss is smoothed, but for the first step's.
     """
@@ -82,10 +86,13 @@ def caption(study: Study) -> str:
     seeds = len(study.seeds)
     shown = study.asked.metrics or DEFAULT
     parts = {
-        "loss": "training loss of the next token (the first step's, then a running mean; per "
-        "token: not comparable between vocabularies)",
+        "loss": "training loss of the next token, an encoder's of masked tokens (the first step's, "
+        "then a running mean; per token: not comparable between vocabularies)",
         "bits_per_byte": "bits per byte of the held-out sentences watched during training",
         "english_bits_per_byte": "the same of English sentences, for what is forgotten",
+        "perplexity": "perplexity of the held-out sentences watched during training, an encoder's "
+        "of masked tokens (not comparable between vocabularies)",
+        "english_perplexity": "the perplexity of English sentences, for what is forgotten",
     }
     text = "; ".join(parts[name] for name in ROWS if name in shown)
     return (

@@ -1,11 +1,16 @@
 """The changes over Source that a table prints: which of them would hold on other examples."""
 
+from typing import TYPE_CHECKING
+
 from lexigraft.report.metrics import metric
 from lexigraft.report.significance import Column, Compared, differences
 from lexigraft.report.study import Study
-from lexigraft.report.tables.models import Model
+from lexigraft.report.tables.models import Model, find
 from lexigraft.report.tables.notes import bootstrap_notes
 from lexigraft.report.tables.tested import Tested
+
+if TYPE_CHECKING:
+    import pandas
 
 # What a CSV file calls the numbers of a test, beside the change that it tests.
 _COLUMNS = {
@@ -49,16 +54,23 @@ def change_numbers(one: Compared) -> dict[str, float | int]:
     return {ours: numbers[theirs] for theirs, ours in _COLUMNS.items()}
 
 
-def changes_over_source(study: Study, models: list[Model], columns: list[Column]) -> Changes:
+def changes_over_source(
+    study: Study, summary: "pandas.DataFrame", models: list[Model], columns: list[Column]
+) -> Changes:
     """Compare each model with its source model, all of a table's together."""
     sources = {model.source: model for model in models if model.is_source}
+    changed = [model for model in models if model.source in sources and not model.is_source]
     compared = differences(
         study,
-        [
-            (model, sources[model.source], column)
-            for column in columns
-            for model in models
-            if model.source in sources and not model.is_source
-        ],
+        [(model, sources[model.source], column) for column in columns for model in changed],
     )
-    return Changes({(one.model, one.column): one for one in compared}, tuple(columns))
+    printed = [
+        column for column in columns if any(_has_change(summary, m, column) for m in changed)
+    ]
+    return Changes({(one.model, one.column): one for one in compared}, tuple(printed))
+
+
+def _has_change(summary: "pandas.DataFrame", model: Model, column: Column) -> bool:
+    language, task, name = column
+    found = find(summary, model, language=language, task=task, metric=name)
+    return found is not None and bool(found["change"] == found["change"])

@@ -44,22 +44,25 @@ class Model:
 def models(study: Study, initializers: list[str] | None = None) -> list[Model]:
     """Source, LAPT and each initializer under the reference strategy, for each source model.
 
-    Where an item asks for several strategies, LAPT and initializers are rows under each of them;
-    else LAPT is the one of the reference strategy or the study's first. Initializers that an item
-    names for a vocabulary that it names are rows even where no record has them.
+    Where an item asks for several strategies, LAPT and initializers are rows under each of them.
+    Where LAPT has none of these it is the study's first, but not beside untrained models.
+    Initializers that an item names for a vocabulary that it names are rows even where no record
+    has them.
     """
     reference = study.reference_strategy or "none"
     present = study.scores[["source", "vocabulary", "initializer", "strategy"]].drop_duplicates()
     cells = [Model(*map(str, row)) for row in present.itertuples(index=False)]
     wanted = study.initializers if initializers is None else initializers
     strategies = several_strategies(study) or (reference,)
+    untrained = "none" in study.asked.where.get("strategy", ())
     named = {"vocabulary", "initializer"} <= set(study.asked.where)
     found = []
     for source in study.order("source"):
         own = [cell for cell in cells if cell.source == source]
         found += [cell for cell in own if cell.baseline and cell.strategy == "none"]
         lapt = [cell for cell in own if cell.baseline and cell.strategy != "none"]
-        found += [cell for cell in lapt if cell.strategy in strategies] or lapt[:1]
+        stand_in = [] if untrained else lapt[:1]
+        found += [cell for cell in lapt if cell.strategy in strategies] or stand_in
         for vocabulary in (name for name in study.order("vocabulary") if name != "source"):
             for initializer, strategy in product(wanted, strategies):
                 model = Model(source, vocabulary, initializer, strategy)

@@ -57,7 +57,7 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
         for language, member, column in columns
         if column == "bits_per_byte"
     }
-    changes = changes_over_source(study, chosen, list(places.values()))
+    changes = changes_over_source(study, summary, chosen, list(places.values()))
     rows = []
     for model in chosen:
         cells: list[Cell] = []

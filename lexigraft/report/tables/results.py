@@ -82,7 +82,7 @@ def results_table(
     headers = headers or stub_names(study)
     stubs = stubs or [stub(model, headers) for model in chosen]
     compact = is_compact(len(columns), len(headers))
-    changes = changes_over_source(study, chosen, columns)
+    changes = changes_over_source(study, summary, chosen, columns)
     rows = []
     for model, left in zip(chosen, stubs, strict=True):
         scores = [find(summary, model, language=l_, task=t, metric=m) for l_, t, m in columns]

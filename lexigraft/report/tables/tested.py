@@ -16,7 +16,7 @@ Test = TypeVar("Test", bound=Starred)
 
 @dataclass(frozen=True)
 class Tested(ABC, Generic[Test]):
-    """Tests of what a table prints, by model and column, and all columns that were asked for."""
+    """Tests of what a table prints, by model and column, and the columns that print something."""
 
     tested: dict[tuple[Model, Column], Test]
     columns: tuple[Column, ...]
