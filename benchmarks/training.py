@@ -6,7 +6,8 @@ The model is that of a folder with a config.json (by default SmolLM2-135M's shap
 weights; text is random too. Each strategy is trained for four steps in a process of its own, by
 this library and by the script, with the same model, text, optimizer, batch and precision. Tokens
 per second are those of all steps but the first; memory is the peak beyond the model itself, of the
-GPU where there is one.
+GPU where there is one. A teacher is a second model of the same shape. The adapters' script makes
+the two matrices of the new vocabulary anew in each pass, as their definition says.
 """
 
 import argparse
@@ -19,18 +20,25 @@ from typing import Any
 import numpy as np
 import torch
 from measuring import in_its_own_process, measured
+from scipy.sparse import csr_array
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     LlamaConfig,
+    PreTrainedTokenizerFast,
     Trainer,
     TrainerCallback,
     TrainingArguments,
 )
 
 from lexigraft.hardware import device, precision
+from lexigraft.initialization.recipe import Recipe
+from lexigraft.training.adapted_layers import wear
 from lexigraft.training.data import Blocks, Sequences
 from lexigraft.training.objectives.clm import Clm
+from lexigraft.training.objectives.distill import Distill
 from lexigraft.training.objectives.mtp import Mtp, new_extra_head
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
@@ -38,6 +46,7 @@ from lexigraft.training.trainable import decoder_layers, prepare
 
 STEPS = 4
 NEW_TOKENS = 1000
+ADAPTED_TOKENS = 1500  # the new vocabulary that adapters are for
 LAYERS = (0, 1, -2, -1)
 SMOLLM2 = {
     "vocab_size": 49_152,
@@ -51,6 +60,7 @@ SMOLLM2 = {
 }
 STRATEGIES: dict[str, dict[str, Any]] = {
     "all": {"trainable": ["all"]},
+    "matrices": {"trainable": ["embeddings", "head"]},
     "lora-clm": {"trainable": ["embeddings", "head", "lora"]},
     "2x2ls-clm": {"trainable": ["embeddings", "head", {"layers": list(LAYERS)}]},
     "2x2ls-mtp": {
@@ -58,13 +68,19 @@ STRATEGIES: dict[str, dict[str, Any]] = {
         "objective": "mtp",
     },
     "new-rows": {"trainable": ["new-rows"]},
+    "distill": {"trainable": ["all"], "objective": "distill", "distill": {"teacher": "second"}},
+    "vocadt": {"trainable": ["adapter"], "adapter": {"form": "dense", "alpha": 0}},
+    "vocadt-sparse": {
+        "trainable": ["adapter"],
+        "adapter": {"form": "sparse", "entries": 32, "alpha": 0},
+    },
 }
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Print tokens per second and MiB of each strategy, theirs, ours, and the ratio."""
-    print(f"{'':12}{'tokens/s':>26}{'peak MiB':>28}")
-    print(f"{'':12}{'script':>9}{'ours':>9}{'ratio':>8}{'script':>10}{'ours':>9}{'ratio':>9}")
+    print(f"{'':13}{'tokens/s':>26}{'peak MiB':>28}")
+    print(f"{'':13}{'script':>9}{'ours':>9}{'ratio':>8}{'script':>10}{'ours':>9}{'ratio':>9}")
     for name in arguments.names or STRATEGIES:
         given = [str(arguments.config or ""), str(arguments.sequences), str(arguments.length)]
         script, ours = (
@@ -72,11 +88,11 @@ def main(arguments: argparse.Namespace) -> None:
             for who in ("script", "ours")
         )
         if "error" in script or "error" in ours:
-            print(f"{name:12}{script.get('error', '')} {ours.get('error', '')}", flush=True)
+            print(f"{name:13}{script.get('error', '')} {ours.get('error', '')}", flush=True)
             continue
         speed, memory = ours["speed"] / script["speed"], ours["mib"] / script["mib"]
         print(
-            f"{name:12}{script['speed']:9.0f}{ours['speed']:9.0f}{speed:8.2f}"
+            f"{name:13}{script['speed']:9.0f}{ours['speed']:9.0f}{speed:8.2f}"
             f"{script['mib']:10.0f}{ours['mib']:9.0f}{memory:9.2f}",
             flush=True,
         )
@@ -88,16 +104,33 @@ def work(who: str, name: str, config: str, sequences: int, length: int) -> None:
     settings = AutoConfig.from_pretrained(config) if config else LlamaConfig(**SMOLLM2)
     model = AutoModelForCausalLM.from_config(settings, dtype=torch.float32).to(device())
     vocabulary = settings.get_text_config().vocab_size
-    text = np.random.default_rng(0).integers(vocabulary, size=(STEPS * sequences, length))
+    tokens = ADAPTED_TOKENS if name.startswith("vocadt") else vocabulary
+    text = np.random.default_rng(0).integers(tokens, size=(STEPS * sequences, length))
     clock, new_ids = Clock(), list(range(vocabulary - NEW_TOKENS, vocabulary))
+    more = None
+    if name == "distill":
+        more = AutoModelForCausalLM.from_config(settings, dtype=torch.float32).to(device()).eval()
+    elif name.startswith("vocadt"):
+        more = recipe(vocabulary)
     with TemporaryDirectory() as folder:
         train = {"ours": train_ours, "script": train_with_script}[who]
-        took = measured(lambda: train(model, name, text, sequences, new_ids, clock, Path(folder)))
+        took = measured(
+            lambda: train(model, name, text, sequences, new_ids, clock, Path(folder), more)
+        )
     if torch.cuda.is_available():
         held = sum(p.numel() * p.element_size() for p in model.parameters())
         took["mib"] = (torch.cuda.max_memory_allocated() - held) / 2**20
     speed = (STEPS - 1) * sequences * length / (clock.at[-1] - clock.at[0])
     print(json.dumps({"speed": speed, "mib": took["mib"]}))
+
+
+def recipe(vocabulary: int) -> Recipe:
+    """What adapters start from: each new token the mean of three source tokens."""
+    columns = np.random.default_rng(1).integers(vocabulary, size=(ADAPTED_TOKENS, 3))
+    rows = np.repeat(np.arange(ADAPTED_TOKENS), 3)
+    weights = np.full(columns.size, 1 / 3)
+    shape = (ADAPTED_TOKENS, vocabulary)
+    return Recipe(csr_array((weights, (rows, columns.ravel())), shape=shape), None, rows[::3])
 
 
 class Clock(TrainerCallback):
@@ -113,20 +146,27 @@ class Clock(TrainerCallback):
         self.at.append(time.perf_counter())
 
 
-def train_ours(model, name, text, sequences, new_ids, clock, folder):
-    """As a cell does, without scoring."""
+def train_ours(model, name, text, sequences, new_ids, clock, folder, more):
+    """As a cell does, without scoring; `more` is the teacher, or what adapters start from."""
     phase = {"length": text.shape[1], **STRATEGIES[name]}
     strategy = read_strategy({"phases": [phase], "batch_sequences": sequences})
     first = strategy.phases[0]
+    if first.adapter is not None:
+        words = WordLevel({str(token): token for token in range(ADAPTED_TOKENS)}, unk_token="0")
+        tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(words))
+        wear(model, tokenizer, more, first.adapter)
     prepare(model, first, new_ids)
-    mtp = first.objective == "mtp"
-    extra = new_extra_head(model, "copied", 0) if mtp else None
+    objective = Clm()
+    if first.objective == "mtp":
+        objective = Mtp(new_extra_head(model, "copied", 0), as_head=True, trained=True)
+    elif first.distill is not None:
+        objective = Distill(more.requires_grad_(False), first.distill, model.config.vocab_size)
     run_phase(
         model,
         first,
         strategy,
         Sequences(Blocks(text.astype(np.int32).ravel(), text.shape[1]), np.arange(len(text))),
-        objective=Clm() if extra is None else Mtp(extra, as_head=True, trained=True),
+        objective=objective,
         seed=0,
         folder=folder,
         checkpoint=None,
@@ -134,7 +174,7 @@ def train_ours(model, name, text, sequences, new_ids, clock, folder):
     )
 
 
-def train_with_script(model, name, text, sequences, new_ids, clock, folder):
+def train_with_script(model, name, text, sequences, new_ids, clock, folder, more):
     """What the documentation of Trainer and PEFT leads to."""
     from peft import LoraConfig, TrainableTokensConfig, get_peft_model
 
@@ -151,10 +191,21 @@ def train_with_script(model, name, text, sequences, new_ids, clock, folder):
         model = get_peft_model(model, lora)
     elif name == "new-rows":
         model = get_peft_model(model, TrainableTokensConfig(token_indices=new_ids))
+    elif name.startswith("vocadt"):
+        model.requires_grad_(False)
+        embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
+        start = torch.from_numpy(more.rows(np.arange(ADAPTED_TOKENS)).toarray()).float()
+        start, model.config.vocab_size = start.to(device()), ADAPTED_TOKENS
+        model.set_input_embeddings(MadeEmbedding(start, embeddings.weight.detach()))
+        model.set_output_embeddings(MadeHead(start, head.weight.detach()))
+    elif name == "distill":
+        kind = Taught
+        model.teacher = [more]  # in a list, for it is no part of the model
     elif name != "all":
         model.requires_grad_(False)
         matrices = model.get_input_embeddings(), model.get_output_embeddings()
-        for module in (*matrices, *(decoder_layers(model)[index] for index in LAYERS)):
+        layers = [] if name == "matrices" else [decoder_layers(model)[i] for i in LAYERS]
+        for module in (*matrices, *layers):
             module.requires_grad_(True)
         if name == "2x2ls-mtp":
             model.extra_head = new_extra_head(model, "copied", 0)
@@ -188,6 +239,40 @@ class TwoHeads(Trainer):
         later = model.extra_head(out.hidden_states[-1])[:, :-2].flatten(0, 1).float()
         targets = inputs["labels"][:, 2:].flatten()
         return out.loss + torch.nn.functional.cross_entropy(later, targets)
+
+
+class Taught(Trainer):
+    """Half the loss is the divergence from a teacher."""
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        """Cross-entropy and divergence of all logits."""
+        out = model(**inputs)
+        with torch.no_grad():
+            taught = model.teacher[0](input_ids=inputs["input_ids"]).logits[:, :-1].flatten(0, 1)
+        own = out.logits[:, :-1].flatten(0, 1).float().log_softmax(-1)
+        soft = taught.float().log_softmax(-1)
+        kl = torch.nn.functional.kl_div(own, soft, reduction="batchmean", log_target=True)
+        return (out.loss + kl) / 2
+
+
+class MadeEmbedding(torch.nn.Module):
+    """Rows of `A E`, all of which are made."""
+
+    def __init__(self, start: torch.Tensor, source: torch.Tensor):
+        super().__init__()
+        self.adapter, self.source = torch.nn.Parameter(start.clone()), source
+
+    def forward(self, ids):
+        """Rows of token ids."""
+        return torch.nn.functional.embedding(ids, self.adapter @ self.source)
+
+
+class MadeHead(MadeEmbedding):
+    """Logits by `A E`."""
+
+    def forward(self, hidden):
+        """Logits of hidden states."""
+        return torch.nn.functional.linear(hidden, self.adapter @ self.source)
 
 
 def _arguments() -> argparse.Namespace:
