@@ -22,7 +22,8 @@ METHOD = (
     f"test examples and seeds, {RESAMPLES:,} resamples, p below {LEVEL} after correction "
     "(Benjamini-Hochberg) for all comparisons of the question. Who leads on most measures is "
     "recommended; where several do, the one with the best mean rank, and it is said that the "
-    "evidence does not decide. In brackets: 95 % intervals; d is Cohen's effect size over examples."
+    "evidence does not decide. In brackets: 95 % intervals, which may reach past zero at a p below "
+    "0.05 where resamples lie askew; d is Cohen's effect size over examples."
 )
 _QUESTIONS = {
     "initializer": "Which initializer?",
