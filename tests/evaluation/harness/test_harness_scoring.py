@@ -119,7 +119,9 @@ def test_what_is_tested_is_no_example_of_itself(scored):
 def test_a_sample_is_of_the_examples_that_were_drawn(scored):
     rows = scored("arc_de", "okapi/arc_multilingual", 0).rows
     found = scored("arc_de", "okapi/arc_multilingual", 0, draw=lambda task, count: [0, count - 1])
-    assert found.rows == [rows[0], rows[2]]
+    # How many texts are scored together moves a likelihood's last bits.
+    near = [row | {"loglikelihoods": pytest.approx(row["loglikelihoods"])} for row in rows]
+    assert found.rows == [near[0], near[2]]
     assert (found.facts["examples"], found.facts["scored"]) == (3, 2)
     assert found.metrics["acc"] == sum(row["acc"] for row in found.rows) / 2
 
