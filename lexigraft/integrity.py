@@ -62,16 +62,6 @@ def check_folder(folder: str | Path) -> None:
             _refuse_if_damaged(folder, file, described)
 
 
-def is_made(job: Mapping[str, Any]) -> bool:
-    """Whether the folder of a job's outputs is whole, and made by this very job."""
-    folder = Path(job["outputs"]["folder"])
-    try:
-        check_folder(folder)
-        return (folder / CARD).is_file() and read_card(folder).get("job") == job
-    except UserError:
-        return False
-
-
 def read_card(folder: Path) -> dict[str, Any]:
     """A folder's card.
 

@@ -6,14 +6,15 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from lexigraft.atomic import clear_partial, write_json
+from lexigraft.completion import begin, card_of, complete_with_card, is_complete, restore
 from lexigraft.disk_faults import disk_fault
 from lexigraft.errors import UserError
-from lexigraft.integrity import CARD, check_inputs, is_made
+from lexigraft.integrity import check_inputs
 from lexigraft.prefix import with_prefix
 from lexigraft.provenance import write_card
 from lexigraft.usage import recorded
@@ -30,13 +31,15 @@ def run(stage: Callable[[Job], None], replaces: bool = False) -> None:
     one step by hand, and what it took to `usage.jsonl`. A `UserError` ends as one line and exit
     status 1, and so does a disk that takes no more.
 
-    Inputs are checked against their cards first (`lexigraft.integrity`). A stage that writes no
-    card gets one here, of the files that its job names as outputs.
+    A job whose outputs are complete (`lexigraft.completion`) gets its card back and ends at once;
+    scripts import what is heavy inside `stage`. Otherwise inputs are checked against their cards
+    (`lexigraft.integrity`). A stage that writes no card gets one here, of the files that its job
+    names as outputs.
 
     Two processes never work on one output folder: the second waits, and if the first did the same
-    job, there is nothing left to do. That happens when Snakemake was killed, its job lives on, and
-    Snakemake is started again, or when two of them share their results. Processes that `torchrun`
-    started together are one in this: the first of them holds the folder, and speaks for all.
+    job, it is complete. That happens when Snakemake was killed, its job lives on, and Snakemake is
+    started again, or when two of them share their results. Processes that `torchrun` started
+    together are one in this: the one of rank 0 holds the folder, and reports for all.
 
     Parameters
     ----------
@@ -57,23 +60,27 @@ def run(stage: Callable[[Job], None], replaces: bool = False) -> None:
         job = read(sys.argv[1:])
         folder = Path(job["outputs"]["folder"])
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone_in(folder) if first else nullcontext(False) as waited:
-            # Under torchrun the other processes have begun.
-            if waited and os.environ.get("WORLD_SIZE", "1") == "1" and is_made(job):
-                logger.info("that process did this very job; nothing is left to do")
-                return
-            if first:
-                _begin(job, folder, replaces)
-            with recorded(folder) if first else nullcontext():
+        if not first:
+            if not is_complete(job):
                 stage(job)
-                if first and not (folder / CARD).exists():
-                    write_card(folder, job, _named_outputs(job, folder))
+            return
+        with _alone_in(folder):
+            if is_complete(job):
+                restore(job)
+                logger.info("complete already: nothing to do")
+                return
+            begun = _begin(job, folder, replaces)
+            with recorded(folder):
+                stage(job)
+                if not card_of(job).exists():
+                    write_card(card_of(job), job, _named_outputs(job, folder))
+                complete_with_card(job, begun)
     except Exception as error:
-        said = str(error) if isinstance(error, UserError) else disk_fault(error, str(folder))
-        if said is None:
+        message = str(error) if isinstance(error, UserError) else disk_fault(error, str(folder))
+        if message is None:
             raise
         if first:
-            print(f"error: {said}", file=sys.stderr)
+            print(f"error: {message}", file=sys.stderr)
         raise SystemExit(1) from None
 
 
@@ -102,34 +109,34 @@ def read(arguments: list[str]) -> Job:
     return job
 
 
-def _begin(job: Job, folder: Path, replaces: bool) -> None:
-    """Check what the job reads, and take away what an earlier run left that is not whole."""
+def _begin(job: Job, folder: Path, replaces: bool) -> str:
+    """Check what the job reads, and delete what an earlier run left unfinished.
+
+    Returns the fingerprint of the job.
+    """
     check_inputs(job["inputs"])
     clear_partial(folder)
     if not replaces:
         # A card says that a folder is whole; while it is made anew, it is not.
-        (folder / CARD).unlink(missing_ok=True)
+        card_of(job).unlink(missing_ok=True)
+    begun = begin(job)
     write_json(folder / "job.json", job)
+    return begun
 
 
 def _named_outputs(job: Job, folder: Path) -> list[str]:
     """The files that a job names as its outputs, as far as they were written."""
-    files = (path for name, path in job["outputs"].items() if name != "folder")
+    files = (path for name, path in job["outputs"].items() if name not in ("folder", "card"))
     return [os.path.relpath(path, folder) for path in files if Path(path).is_file()]
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[bool]:
-    """Hold the folder's lock, which the kernel releases when the process ends, however it ends.
-
-    Yields whether another process held it first.
-    """
-    waited = False
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, which the kernel releases when the process ends, however it ends."""
     with (folder / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             logger.info("another process works on %s; waiting until it ends", folder)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            waited = True
-        yield waited
+        yield

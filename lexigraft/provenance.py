@@ -18,28 +18,30 @@ PACKAGES = (
 SEAL = "card_sha256"
 
 
-def write_card(folder: str | Path, job: dict[str, Any], files: list[str], **facts: Any) -> None:
-    """Write `card.json` last in `folder`: its presence says that the output is whole.
+def write_card(place: str | Path, job: dict[str, Any], files: list[str], **facts: Any) -> None:
+    """Write a card last: its presence says that the output is whole.
 
     Its own content is sealed by a checksum too (`card_sha256`), for later stages read facts of it.
 
     Parameters
     ----------
+    place
+        The folder, whose card is called `card.json`, or the file of a card in it.
     job
         The job description that the script ran.
     files
-        Names of the files in `folder` that make up the output, recorded with size and SHA-256.
+        Names of the files in the folder that make up the output, recorded with size and SHA-256.
     facts
         What the stage found out, by name: counts, fallbacks, statistics.
     """
-    folder = Path(folder)
+    file = Path(place) if Path(place).suffix == ".json" else Path(place, "card.json")
     card = {
         **facts,
         "job": job,
-        "files": {name: describe_file(folder / name) for name in sorted(files)},
+        "files": {name: describe_file(file.parent / name) for name in sorted(files)},
         "versions": versions(),
     }
-    write_json(folder / "card.json", sealed(card))
+    write_json(file, sealed(card))
 
 
 def sealed(card: dict[str, Any]) -> dict[str, Any]:

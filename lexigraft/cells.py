@@ -1,0 +1,77 @@
+"""Cells: the points of the grid, by the names of their axes.
+
+Standard library only: the Snakefile is parsed again in every job.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from itertools import product
+from typing import Any
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"  # no slash, no leading dot: a name is one folder
+# Not registry entries: what "nothing was changed here" is called on each axis.
+SOURCE_VOCABULARY = "source"
+NO_INITIALIZER = "none"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of the grid; vocabulary `source` and initializer `none` make it a baseline."""
+
+    source: str
+    language: str
+    vocabulary: str
+    initializer: str
+    strategy: str
+    seed: int
+
+    @property
+    def path(self) -> str:
+        """The folder of the cell below the folder of a stage."""
+        return CELL_PATH.format(**asdict(self))
+
+    @property
+    def wildcards(self) -> dict[str, str]:
+        """Axis -> name, as texts."""
+        return {axis: str(name) for axis, name in asdict(self).items()}
+
+
+AXES = tuple(field.name for field in fields(Cell))
+VOCABULARY_PATH = "{source}/{language}/{vocabulary}"
+CELL_PATH = f"{VOCABULARY_PATH}/{{initializer}}/{{strategy}}/seed-{{seed}}"
+
+
+def cell_of(wildcards: Mapping[str, Any]) -> Cell:
+    """The cell that these wildcards name; others among them are ignored."""
+    names = {axis: wildcards[axis] for axis in AXES}
+    return Cell(**names | {"seed": int(names["seed"])})
+
+
+def cells_of(blocks: list[dict[str, Any]]) -> list[Cell]:
+    """Every cell of the blocks of a config, in their order, each once."""
+    return list(dict.fromkeys(_expanded(blocks)))
+
+
+def is_selected(cell: Cell, selection: Mapping[str, Any]) -> bool:
+    """Whether a task is run on a cell: an axis that the selection leaves null takes all names."""
+    return all(
+        selection[plural] is None or getattr(cell, axis) in selection[plural]
+        for axis, plural in _SELECTED.items()
+    )
+
+
+_PLURALS = {
+    "source": "sources",
+    "language": "languages",
+    "vocabulary": "vocabularies",
+    "initializer": "initializers",
+    "strategy": "strategies",
+    "seed": "seeds",
+}
+_SELECTED = {axis: plural for axis, plural in _PLURALS.items() if axis != "vocabulary"}
+
+
+def _expanded(blocks: list[dict[str, Any]]) -> Iterator[Cell]:
+    for block in blocks:
+        for names in product(*(block[plural] for plural in _PLURALS.values())):
+            yield Cell(*names)

@@ -1,0 +1,204 @@
+"""Finished work is recognized by what it was made from, whatever became of Snakemake's outputs.
+
+Each job writes one output that Snakemake knows, its card. Beside it lies a hidden file with a copy
+of the card and a fingerprint of the job: settings, code, seeds and the content of everything that
+it read. Before a job works, it compares that fingerprint with its own. Where they agree and the
+files are whole, the card is put back and the job is over. So nothing finished is lost or done twice when
+Snakemake deletes, forgets or distrusts an output, and an input that was made again with the same
+bytes changes nothing.
+
+Standard library only: a finished job ends without importing anything heavy.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lexigraft.atomic import write_json
+from lexigraft.errors import UserError
+from lexigraft.integrity import CARD, SMALL, fault_of, listed, read_card
+from lexigraft.provenance import describe_file, sha256_of
+
+# What a card says beside the content of its files: who made them, and how long it took.
+_NOT_CONTENT = (
+    "job", "versions", "card_sha256", "files", "seconds", "tokens_per_second", "share_of_peak",
+    "peak_memory_bytes", "resumed_from_step", "device", "threads",
+)  # fmt: skip
+_LOG = "log.jsonl"  # holds times, which differ between two equal trainings
+
+
+def fingerprint(job: Mapping[str, Any]) -> str:
+    """Digest of a job and of the content of what it reads; where that lies does not matter."""
+    described = {key: value for key, value in job.items() if key not in ("inputs", "outputs")}
+    return _digest([described, _checksums(job["inputs"])])
+
+
+def input_checksums(inputs: Any) -> dict[str, str]:
+    """Path or name -> digest of everything that a job reads, see `fingerprint`."""
+    return {str(path): _checksum(path) for path in _leaves(inputs)}
+
+
+def is_complete(job: Mapping[str, Any]) -> bool:
+    """Whether the outputs of a job are whole and were made by an equal job from equal inputs."""
+    notes = _notes_of(job)
+    try:
+        found = json.loads(notes.read_text("utf-8"))
+        if found["fingerprint"] != fingerprint(job):
+            return False
+        since = notes.stat().st_mtime_ns
+        return not any(
+            fault_of(file, described, since)
+            for file, described in listed(notes.parent, found["card"])
+        )
+    except (OSError, ValueError, KeyError, TypeError, UserError):
+        return False
+
+
+def begin(job: Mapping[str, Any]) -> str:
+    """Declare the outputs of a job unfinished; returns the fingerprint that it begins with."""
+    _notes_of(job).unlink(missing_ok=True)
+    return fingerprint(job)
+
+
+def complete(job: Mapping[str, Any], files: list[str], begun: str | None = None) -> None:
+    """Note that a job without a card of its own is complete, last of all.
+
+    Parameters
+    ----------
+    files
+        Names of its outputs, relative to its folder.
+    begun
+        The fingerprint that it began with (`begin`); without it the present one.
+    """
+    folder = Path(job["outputs"]["folder"])
+    described = {name: describe_file(folder / name) for name in sorted(files)}
+    _note(job, begun, {"files": described})
+
+
+def complete_with_card(job: Mapping[str, Any], begun: str) -> None:
+    """Note that a job is complete whose card is written, and date that card after its inputs."""
+    _note(job, begun, json.loads(card_of(job).read_text("utf-8")))
+    _date_after_inputs(job)
+
+
+def restore(job: Mapping[str, Any]) -> None:
+    """Put the card of a complete job back as it was, dated after what the job reads."""
+    notes = json.loads(_notes_of(job).read_text("utf-8"))
+    write_json(card_of(job), notes["card"])
+    _date_after_inputs(job)
+
+
+def card_of(job: Mapping[str, Any]) -> Path:
+    """The card that a job writes: the one output that Snakemake knows."""
+    outputs = job["outputs"]
+    return Path(outputs.get("card") or Path(outputs["folder"], CARD))
+
+
+def _notes_of(job: Mapping[str, Any]) -> Path:
+    """The hidden file beside a card; a folder with several cards has as many."""
+    card = card_of(job)
+    return card.with_name(f".completed{card.stem.removeprefix('card')}.json")
+
+
+def _note(job: Mapping[str, Any], begun: str | None, card: dict[str, Any]) -> None:
+    write_json(_notes_of(job), {"fingerprint": begun or fingerprint(job), "card": card})
+
+
+def _date_after_inputs(job: Mapping[str, Any]) -> None:
+    """Give a card a date that is not before that of anything that its job reads.
+
+    Snakemake discards an output that is older than an input, which happens where clocks differ.
+    """
+    card = card_of(job)
+    read = (file for path in _leaves(job["inputs"]) for file in _dated(path))
+    newest = max((file.stat().st_mtime_ns for file in read), default=0)
+    if card.stat().st_mtime_ns < newest:
+        os.utime(card, ns=(time.time_ns(), newest))
+
+
+def _leaves(inputs: Any) -> Iterator[Any]:
+    """Paths and names in the nested lists and mappings of a job's inputs."""
+    if isinstance(inputs, Mapping):
+        inputs = list(inputs.values())
+    if isinstance(inputs, list | tuple):
+        for one in inputs:
+            yield from _leaves(one)
+    elif inputs is not None:
+        yield inputs
+
+
+def _checksums(inputs: Any) -> Any:
+    """The inputs as they are nested, each path replaced by the digest of its content."""
+    if isinstance(inputs, Mapping):
+        return {key: _checksums(value) for key, value in inputs.items()}
+    if isinstance(inputs, list | tuple):
+        return [_checksums(value) for value in inputs]
+    return None if inputs is None else _checksum(inputs)
+
+
+def _checksum(path: Any) -> str:
+    """Digest of one input: by its card where it has one, else by its content.
+
+    Anything else, such as the name of a model on a hub, stands for itself.
+    """
+    place = Path(path) if isinstance(path, str | Path) else None
+    if place is None or not place.exists():
+        return str(path)
+    if place.is_file():
+        if place.name == CARD:
+            return _content(read_card(place.parent))
+        for folder in list(place.parents)[:3]:
+            if (folder / CARD).is_file():
+                files = read_card(folder).get("files", {})
+                if described := files.get(place.relative_to(folder).as_posix()):
+                    return described["sha256"]
+        return _file_checksum(place)
+    if (place / CARD).is_file():
+        return _content(read_card(place))
+    return _digest(
+        {str(file.relative_to(place)): _file_checksum(file) for file in _files_below(place)}
+    )
+
+
+def _content(card: Mapping[str, Any]) -> str:
+    """Digest of what a card says of the content of its folder."""
+    files = card.get("files", {})
+    hashes = {
+        name: described["sha256"] if isinstance(described, dict) else described
+        for name, described in files.items()
+        if name != _LOG
+    }
+    facts = {key: value for key, value in card.items() if key not in _NOT_CONTENT}
+    return _digest([hashes, facts])
+
+
+def _file_checksum(file: Path) -> str:
+    """SHA-256 of a file; of a large one its size and date, which cost no time."""
+    found = file.stat()
+    if found.st_size > SMALL:
+        return f"{found.st_size} bytes of {found.st_mtime_ns}"
+    return sha256_of(file)
+
+
+def _files_below(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.is_file())
+
+
+def _dated(path: Any) -> Iterator[Path]:
+    """The files by whose dates Snakemake judges an input: it, or the card that stands for it."""
+    place = Path(path) if isinstance(path, str | Path) else None
+    if place is None or not place.exists():
+        return
+    if place.is_file():
+        yield place
+    folder = place if place.is_dir() else place.parent
+    if (folder / CARD).is_file():
+        yield folder / CARD
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
