@@ -4,54 +4,35 @@
 #   snakemake --configfile config/studies/<study>.yaml  another study
 #   snakemake --profile profiles/slurm                  on a cluster (docs/slurm.md)
 #
-# A config says what to run, a profile how and where. Rules lie in workflow/rules, one file a stage.
+# A config says what to run, a profile how and where. Rules lie in workflow/rules, one file a stage;
+# workflow/stages says of each rule where its outputs lie, what it reads and what it asks for.
 import os
 import shlex
 import sys
 from pathlib import Path
 
-from snakemake.dag import DAG
 from snakemake.exceptions import WorkflowError
-from snakemake.jobs import GroupJob, Job
 from snakemake.logging import logger
-from snakemake.persistence import PersistenceBase
-from snakemake.scheduling.job_scheduler import JobScheduler
+from snakemake.utils import min_version
 
-sys.path.insert(0, workflow.basedir)
+min_version("9.27")
+sys.path.insert(0, workflow.current_basedir)
+from lexigraft.cells import NAME
 from lexigraft.errors import UserError
-from workflow.at_work import hold
 from workflow.checks import check_local_files
-from workflow.clock import forgive_clocks
 from workflow.configuration import load_registries, resolve
-from workflow.disk import check_writable
-from workflow.cells import AXES, FIT, NAME
-from workflow.grid import Study
-from workflow.jobs import job
-from workflow.large_plans import (
-    leave_jobs_unsaid,
-    pass_over_environments,
-    prepare_for_many_jobs,
-)
-from workflow.made import keep_what_is_made
 from workflow.orphans import notice_of_orphans
-from workflow.processes import (
-    launcher,
-    training_gpus,
-    training_memory,
-    training_minutes,
-)
-from workflow.scheduling import go_on_after_failures, lift_default_rate_limit
-from workflow.teachers import (
-    answered_entry,
-    answered_languages,
-    answered_samples,
-    answering_cards,
-    teacher_cards,
-)
+from workflow.snakemake_patches import stop_rescheduling
+from workflow.stages import Study
+from workflow.stages.cells import launcher
+from workflow.stages.report import report_items
+from workflow.stages.study import in_repository
+from workflow.status.activity import hold
+from workflow.status.disk import check_writable
 
 if not workflow.config_settings.configfiles:
 
-    configfile: "config/config.yaml"
+    configfile: in_repository("config/config.yaml")
 
 
 try:
@@ -60,20 +41,9 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
-forgive_clocks(DAG)
-keep_what_is_made(Job, GroupJob, PersistenceBase, JobScheduler)
-prepare_for_many_jobs()
-pass_over_environments(DAG)
-leave_jobs_unsaid(Job, workflow.output_settings)
-
-# In a job of Slurm that holds several of ours, one that fails does not stop the others.
-if workflow.remote_exec:
-    go_on_after_failures(JobScheduler)
-
-
 # A plan (-n) may come before its data; a run may not.
 onstart:
-    lift_default_rate_limit(workflow.scheduler)
+    stop_rescheduling(workflow.scheduler)
     if notice := notice_of_orphans(Path.cwd()):
         logger.warning(notice)
     try:
@@ -87,26 +57,28 @@ onstart:
 # Where a study's own places are, its jobs read in their environment (docs/sharing.md).
 os.environ.update(STUDY.environment())
 
-# What other studies may share through Snakemake's cache, if there is one (docs/sharing.md). Without
-# one Snakemake would warn at every start.
-SHARED = "SNAKEMAKE_OUTPUT_CACHE" in os.environ
-RESULTS = STUDY.results
-VOCABULARY = "{source}/{language}/{vocabulary}"
-CELL = f"{VOCABULARY}/{{initializer}}/{{strategy}}/seed-{{seed}}"
+SCRIPTS = shlex.quote(in_repository("scripts"))
 
-# Scripts run with the Python that runs Snakemake, whichever comes first on the path. Threads that
-# wait do not spin: on a shared machine that costs up to ten times. Large arrays are kept for reuse
-# instead of going back to the kernel at each training step, which costs a fifth of the time.
+# Scripts run with the Python that runs Snakemake and with the package beside this file, whichever
+# come first on the path. Threads that wait do not spin: on a shared machine that costs up to ten
+# times. Large arrays are kept for reuse instead of going back to the kernel at each training step,
+# which costs a fifth of the time.
 shell.prefix(
-    f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH OMP_WAIT_POLICY=PASSIVE "
-    "MALLOC_MMAP_THRESHOLD_=4000000000 MALLOC_TRIM_THRESHOLD_=8000000000 MALLOC_TOP_PAD_=268435456; "
+    f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH "
+    f"PYTHONPATH={shlex.quote(str(workflow.current_basedir))}${{{{PYTHONPATH:+:$PYTHONPATH}}}} "
+    "OMP_WAIT_POLICY=PASSIVE MALLOC_MMAP_THRESHOLD_=4000000000 "
+    "MALLOC_TRIM_THRESHOLD_=8000000000 MALLOC_TOP_PAD_=268435456; "
 )
 
 
 wildcard_constraints:
-    **{axis: NAME for axis in AXES[:-1]},
+    source=NAME,
+    language=NAME,
+    vocabulary=NAME,
+    initializer=NAME,
+    strategy=NAME,
     seed=r"\d+",
-    run=r"\d+",
+    fit=r"all-seeds|seed-\d+",
     checkpoint=r"\d+",
     task=NAME,
     metric=NAME,
@@ -114,7 +86,7 @@ wildcard_constraints:
     package=NAME,
     samples=NAME,
     tokenizer=NAME,
-    fit=FIT,
+    auxiliary=NAME,
 
 
 # These reach the network, or take a second: they run where Snakemake runs, not as cluster jobs.
@@ -125,14 +97,14 @@ localrules:
     prepare_corpus,
     mix_corpora,
     prepare_samples,
-    prepare_examples,
-    prepare_asked,
     mix_samples,
-    take_vocabulary,
-    measure_tokenizer,
+    prepare_examples,
+    prepare_test_set,
     count_tests,
-    prepare_metric,
+    take_vocabulary,
     prepare_benchmark,
+    prepare_metric,
+    measure_tokenizer,
     build_report,
 
 
@@ -142,13 +114,10 @@ include: "workflow/rules/vocabulary.smk"
 include: "workflow/rules/auxiliary.smk"
 include: "workflow/rules/initialization.smk"
 include: "workflow/rules/training.smk"
-include: "workflow/rules/benchmarks.smk"
 include: "workflow/rules/evaluation.smk"
-include: "workflow/rules/metrics.smk"
 include: "workflow/rules/report.smk"
 
 
-# All of the report, not its page alone: to Snakemake a table that was never made is no reason.
 rule all:
     default_target: True
     input:

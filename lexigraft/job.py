@@ -23,7 +23,11 @@ Job = dict[str, Any]
 logger = logging.getLogger(__name__)
 
 
-def run(stage: Callable[[Job], None], replaces: bool = False) -> None:
+def run(
+    stage: Callable[[Job], None],
+    replaces: bool = False,
+    expand: Callable[[Job], Job] = lambda job: job,
+) -> None:
     """Run `stage` on the job named by the first command-line argument, and end the process.
 
     The argument is the path of a `job.json` or the JSON text itself. The job is written to
@@ -47,6 +51,9 @@ def run(stage: Callable[[Job], None], replaces: bool = False) -> None:
         Does the work.
     replaces
         Whether it replaces its folder as a whole: until then, what is there stays.
+    expand
+        Gives the job with all that it reads among its `inputs`, where these are too many for a
+        command line.
     """
     first = os.environ.get("RANK", "0") == "0"
     logging.basicConfig(
@@ -61,20 +68,22 @@ def run(stage: Callable[[Job], None], replaces: bool = False) -> None:
         folder = Path(job["outputs"]["folder"])
         folder.mkdir(parents=True, exist_ok=True)
         if not first:
-            if not is_complete(job):
+            if not is_complete(expand(job)):
                 stage(job)
             return
         with _alone_in(folder):
-            if is_complete(job):
-                restore(job)
+            expanded = expand(job)
+            if is_complete(expanded):
+                restore(expanded)
                 logger.info("complete already: nothing to do")
                 return
-            begun = _begin(job, folder, replaces)
+            begun = _begin(expanded, folder, replaces)
+            write_json(folder / "job.json", job)
             with recorded(folder):
                 stage(job)
                 if not card_of(job).exists():
                     write_card(card_of(job), job, _named_outputs(job, folder))
-                complete_with_card(job, begun)
+                complete_with_card(expanded, begun)
     except Exception as error:
         message = str(error) if isinstance(error, UserError) else disk_fault(error, str(folder))
         if message is None:
@@ -119,9 +128,7 @@ def _begin(job: Job, folder: Path, replaces: bool) -> str:
     if not replaces:
         # A card says that a folder is whole; while it is made anew, it is not.
         card_of(job).unlink(missing_ok=True)
-    begun = begin(job)
-    write_json(folder / "job.json", job)
-    return begun
+    return begin(job)
 
 
 def _named_outputs(job: Job, folder: Path) -> list[str]:

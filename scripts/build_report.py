@@ -1,52 +1,45 @@
-"""Rule build_report: tables, figures and one page of a study, from its records."""
+"""Rule build_report: tables, figures and pages of a study, from its records."""
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-# The grid knows where a study's files lie; it belongs to the workflow, not to the package.
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from lexigraft.integrity import check_inputs
 from lexigraft.job import Job, run
-from lexigraft.provenance import write_card
-from lexigraft.report.build import build_report
-from workflow.grid import Study
+from lexigraft.report.inputs import report_inputs
 
 # Not all of the folder: Snakemake puts its own report there too.
 _WRITTEN = ("report.html", "recommendation.*", "summary.json", "tables/*", "figures/*")
 
 
 def stage(job: Job) -> None:
+    from lexigraft.provenance import write_card
+    from lexigraft.report.build import build_report
+
     config = job["settings"]["study"]
-    study, asked = Study(config), config["report"]
-    fonts = asked["fonts"]
     settings = {
         "study": config["study"],
         "title": config["title"],
-        "reference": {"strategy": asked["reference_strategy"]},
-        "items": asked["items"],
+        "reference": {"strategy": config["report"]["reference_strategy"]},
+        "items": config["report"]["items"],
     }
-    inputs = study.report_inputs() | {
-        "languages": config["languages"],
-        "fonts": Path(study.package_folder(fonts["package"]), fonts["folder"]) if fonts else None,
-    }
-    check_inputs(list(_read_by_report(study.report_inputs())))
+    read = report_inputs(config, job["folders"], job["searched"])
+    fonts = job["inputs"].get("fonts")
+    inputs = read | {"languages": config["languages"], "fonts": Path(fonts) if fonts else None}
     build_report(settings, inputs, job["outputs"])
     folder = Path(job["outputs"]["folder"])
     files = [file for pattern in _WRITTEN for file in folder.glob(pattern)]
     write_card(folder, job, [file.relative_to(folder).as_posix() for file in files])
 
 
-def _read_by_report(inputs: dict[str, list[str]]) -> Iterator[str]:
-    """Of each folder, and beside each record, the files that a report reads: no tensors."""
-    for place in (place for places in inputs.values() for place in places):
+def expand(job: Job) -> Job:
+    """The job with all files that it reads among its inputs; of folders no tensors."""
+    places = report_inputs(job["settings"]["study"], job["folders"], job["searched"])
+    read = []
+    for place in (place for kind in places.values() for place in kind):
         if place.endswith(".json"):
-            yield place
-            yield f"{Path(place).parent}/predictions.jsonl"
+            read += [place, f"{Path(place).parent}/predictions.jsonl"]
         else:
-            yield from (f"{place}/{name}" for name in ("card.json", "log.jsonl"))
+            read += [f"{place}/{name}" for name in ("card.json", "log.jsonl")]
+    return {**job, "inputs": {**job["inputs"], "read": read}}
 
 
 if __name__ == "__main__":
-    run(stage)
+    run(stage, expand=expand)

@@ -7,15 +7,15 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-# The grid knows where a study's files lie; it belongs to the workflow, not to the package.
+# The workflow knows where a study's files lie; it belongs to the repository, not to the package.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lexigraft.atomic import replacing
 from lexigraft.errors import UserError
 from workflow.configuration import load_registries, read_yaml, resolve
-from workflow.grid import Study
-from workflow.status import as_text, status
-from workflow.status_page import page
+from workflow.stages import Study
+from workflow.status.summary import as_text, status
+from workflow.status.page import page
 
 
 def main(config: str = "config/config.yaml") -> None:

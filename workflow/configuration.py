@@ -15,9 +15,9 @@ import yaml
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
+from lexigraft.cells import NAME
 from lexigraft.errors import UserError, suggestion
 from lexigraft.report.items import check_items, read_items
-from workflow.cells import NAME
 from workflow.checks import check_local_files, check_study
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -4,16 +4,11 @@ Plain Python: the Snakefile is parsed again in every job.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.errors import UserError, unknown
 from lexigraft.training.settings import samples_of, teacher_of
 from workflow.group_checks import members
-from workflow.patterns import any_of
-
-if TYPE_CHECKING:
-    from workflow.grid import Study
 
 ANSWERED = "answered"  # the kind of samples that a teacher makes
 
@@ -59,54 +54,10 @@ def prompts_of(config: Mapping[str, Any], language: str, samples: str) -> str:
     return config["languages"][language]["samples"][samples].get("prompts", samples)
 
 
-def answered_samples(study: "Study") -> str:
-    """Names of samples that a teacher makes, as the pattern of a wildcard."""
-    names = dict.fromkeys(name for _, name, _ in _answered(study.config))
-    return any_of(names)
-
-
-def answered_languages(study: "Study") -> str:
-    """Languages that have such samples, as the pattern of a wildcard."""
-    languages = dict.fromkeys(language for language, _, _ in _answered(study.config))
-    return any_of(languages)
-
-
-def teacher_folder(study: "Study", strategy: str) -> str | None:
-    """Where the teacher of a strategy lies, if it has one."""
-    teacher = teacher_of(study.config["strategies"][strategy])
-    return study.source_folder(teacher) if teacher else None
-
-
-def teacher_cards(study: "Study", strategy: str) -> list[str]:
-    """What says that the teacher of a strategy is there, if it has one."""
-    folder = teacher_folder(study, strategy)
-    return [f"{folder}/card.json"] if folder else []
-
-
-def teacher_memory(study: "Study", strategy: str, attempt: int) -> int:
-    """Megabytes that a training job takes for its teacher, as much as to evaluate it."""
-    teacher = teacher_of(study.config["strategies"][strategy])
-    return study.memory("evaluation", teacher, attempt) if teacher else 0
-
-
-def answering_inputs(study: "Study", wildcards: Mapping[str, str]) -> dict[str, str]:
-    """The file with the prompts of samples that a teacher answers, and the teacher's folder."""
-    language, entry = wildcards["language"], answered_entry(study, wildcards)
-    return {
-        "prompts": f"{study.samples_folder(language, entry['prompts'])}/{SAMPLES}",
-        "teacher": study.source_folder(entry["teacher"]),
-    }
-
-
-def answering_cards(study: "Study", wildcards: Mapping[str, str]) -> list[str]:
-    """What says that both are whole."""
-    inputs = answering_inputs(study, wildcards)
-    return [inputs["prompts"], f"{inputs['teacher']}/card.json"]
-
-
-def answered_entry(study: "Study", wildcards: Mapping[str, str]) -> dict[str, Any]:
-    """The settings of samples that a teacher answers."""
-    return study.config["languages"][wildcards["language"]]["samples"][wildcards["samples"]]
+def answered_samples(config: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Wildcards of the samples of a study that a teacher makes -> their names."""
+    found = [(language, name) for language, name, _ in _answered(config)]
+    return {"language": [one for one, _ in found], "samples": [name for _, name in found]}
 
 
 def _answered(config: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:

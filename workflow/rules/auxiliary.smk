@@ -1,105 +1,87 @@
 # Stage 4, auxiliary: static vectors of tokens, for the initializers that name them. The vocabulary is
 # the cell's, or `source` for vectors of the source's own tokens.
 
-AUXILIARY = f"{RESULTS}/auxiliary/{VOCABULARY}/{{auxiliary}}"
-AUXILIARY_LOG = f"{RESULTS}/logs/auxiliary/{VOCABULARY}/{{auxiliary}}.log"
-
 
 rule train_fasttext:
     input:
-        tokenizer=lambda wildcards: STUDY.tokenizer_card(wildcards),
-        train=rules.prepare_corpus.output.train,
+        lambda wildcards: STUDY.inputs("train_fasttext", wildcards),
     output:
-        vectors=f"{AUXILIARY}/vectors.safetensors",
-        card=f"{AUXILIARY}/card.json",
+        STUDY.card("train_fasttext"),
     log:
-        AUXILIARY_LOG,
+        STUDY.log("train_fasttext"),
     wildcard_constraints:
-        auxiliary=STUDY.auxiliaries_of("fasttext"),
-    cache: SHARED
+        **STUDY.constraints("train_fasttext"),
     priority: 85
     resources:
-        # With character n-grams 2.4 GB for these alone.
-        mem_mb=lambda wildcards, attempt: 5000 * attempt,
-        runtime=lambda wildcards, attempt: 60 * attempt,
+        mem_mb=lambda wildcards, attempt: STUDY.memory("train_fasttext", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes("train_fasttext", wildcards, attempt),
     params:
-        job=lambda wildcards: job(STUDY, "train_fasttext", wildcards),
+        job=lambda wildcards: STUDY.job("train_fasttext", wildcards),
     message:
         "Training {wildcards.auxiliary} on {wildcards.language} {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        "python scripts/train_fasttext.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/train_fasttext.py {params.job:q} > {log:q} 2>&1"
 
 
 rule train_glove:
     input:
-        tokenizer=lambda wildcards: STUDY.tokenizer_card(wildcards),
-        train=rules.prepare_corpus.output.train,
+        lambda wildcards: STUDY.inputs("train_glove", wildcards),
     output:
-        vectors=f"{AUXILIARY}/vectors.safetensors",
-        card=f"{AUXILIARY}/card.json",
+        STUDY.card("train_glove"),
     log:
-        AUXILIARY_LOG,
+        STUDY.log("train_glove"),
     wildcard_constraints:
-        auxiliary=STUDY.auxiliaries_of("glove"),
-    cache: SHARED
+        **STUDY.constraints("train_glove"),
     priority: 85
     threads: 4
     resources:
-        # 40 bytes for each pair of tokens that stand near each other: 30,000 sentences of 40 tokens
-        # have 36 million of them at most.
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-        runtime=lambda wildcards, attempt: 120 * attempt,
+        mem_mb=lambda wildcards, attempt: STUDY.memory("train_glove", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes("train_glove", wildcards, attempt),
     params:
-        job=lambda wildcards: job(STUDY, "train_glove", wildcards),
+        job=lambda wildcards: STUDY.job("train_glove", wildcards),
     message:
         "Training {wildcards.auxiliary} on {wildcards.language} {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        "python scripts/train_glove.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/train_glove.py {params.job:q} > {log:q} 2>&1"
 
 
 rule read_word_vectors:
     input:
-        tokenizer=lambda wildcards: STUDY.tokenizer_card(wildcards),
-        words=lambda wildcards: STUDY.word_vectors_inputs(wildcards),
+        lambda wildcards: STUDY.inputs("read_word_vectors", wildcards),
     output:
-        vectors=f"{AUXILIARY}/vectors.safetensors",
-        card=f"{AUXILIARY}/card.json",
+        STUDY.card("read_word_vectors"),
     log:
-        AUXILIARY_LOG,
+        STUDY.log("read_word_vectors"),
     wildcard_constraints:
-        auxiliary=STUDY.auxiliaries_of("word-vectors"),
-    cache: SHARED
+        **STUDY.constraints("read_word_vectors"),
     priority: 85
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.word_vectors_memory(wildcards, attempt),
-        runtime=lambda wildcards, attempt: 30 * attempt,
+        mem_mb=lambda wildcards, attempt: STUDY.memory("read_word_vectors", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes("read_word_vectors", wildcards, attempt),
     params:
-        job=lambda wildcards: job(STUDY, "read_word_vectors", wildcards),
+        job=lambda wildcards: STUDY.job("read_word_vectors", wildcards),
     message:
         "Reading {wildcards.auxiliary} of {wildcards.language} for {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        "python scripts/read_word_vectors.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/read_word_vectors.py {params.job:q} > {log:q} 2>&1"
 
 
 rule read_plm:
     input:
-        tokenizer=lambda wildcards: STUDY.tokenizer_card(wildcards),
+        lambda wildcards: STUDY.inputs("read_plm", wildcards),
     output:
-        vectors=f"{AUXILIARY}/vectors.safetensors",
-        card=f"{AUXILIARY}/card.json",
+        STUDY.card("read_plm"),
     log:
-        AUXILIARY_LOG,
+        STUDY.log("read_plm"),
     wildcard_constraints:
-        auxiliary=STUDY.auxiliaries_of("plm"),
-    cache: SHARED
+        **STUDY.constraints("read_plm"),
     priority: 85
     resources:
-        # Of the model only its input matrix is read.
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-        runtime=lambda wildcards, attempt: 60 * attempt,
+        mem_mb=lambda wildcards, attempt: STUDY.memory("read_plm", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes("read_plm", wildcards, attempt),
     params:
-        job=lambda wildcards: job(STUDY, "read_plm", wildcards),
+        job=lambda wildcards: STUDY.job("read_plm", wildcards),
     message:
         "Reading {wildcards.auxiliary} of {wildcards.language} for {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        "python scripts/read_plm.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/read_plm.py {params.job:q} > {log:q} 2>&1"

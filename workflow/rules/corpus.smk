@@ -3,116 +3,96 @@
 
 rule prepare_corpus:
     input:
-        lambda wildcards: STUDY.corpus_inputs(wildcards.language),
+        lambda wildcards: STUDY.inputs("prepare_corpus", wildcards),
     output:
-        train=f"{RESULTS}/corpus/{{language}}/train.txt",
-        heldout=f"{RESULTS}/corpus/{{language}}/heldout.txt",
-        english=f"{RESULTS}/corpus/{{language}}/english.txt",
-        translation=f"{RESULTS}/corpus/{{language}}/tasks/translation.jsonl",
-        summarization=f"{RESULTS}/corpus/{{language}}/tasks/summarization.jsonl",
-        card=f"{RESULTS}/corpus/{{language}}/card.json",
+        STUDY.card("prepare_corpus"),
     log:
-        f"{RESULTS}/logs/corpus/{{language}}.log",
+        STUDY.log("prepare_corpus"),
     wildcard_constraints:
-        language=STUDY.single_languages(),
-    cache: SHARED
+        **STUDY.constraints("prepare_corpus"),
     priority: 100
     params:
-        job=lambda wildcards: job(STUDY, "prepare_corpus", wildcards),
+        job=lambda wildcards: STUDY.job("prepare_corpus", wildcards),
     message:
         "Preparing the texts of {wildcards.language}"
     shell:
-        "python scripts/prepare_corpus.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/prepare_corpus.py {params.job:q} > {log:q} 2>&1"
 
 
 rule mix_corpora:
     input:
-        lambda wildcards: STUDY.member_cards(wildcards.language),
+        lambda wildcards: STUDY.inputs("mix_corpora", wildcards),
     output:
-        train=f"{RESULTS}/corpus/{{language}}/train.txt",
-        heldout=f"{RESULTS}/corpus/{{language}}/heldout.txt",
-        english=f"{RESULTS}/corpus/{{language}}/english.txt",
-        translation=f"{RESULTS}/corpus/{{language}}/tasks/translation.jsonl",
-        summarization=f"{RESULTS}/corpus/{{language}}/tasks/summarization.jsonl",
-        card=f"{RESULTS}/corpus/{{language}}/card.json",
+        STUDY.card("mix_corpora"),
     log:
-        f"{RESULTS}/logs/corpus/{{language}}.log",
+        STUDY.log("mix_corpora"),
     wildcard_constraints:
-        language=STUDY.groups(),
+        **STUDY.constraints("mix_corpora"),
     priority: 100
     params:
-        job=lambda wildcards: job(STUDY, "mix_corpora", wildcards),
+        job=lambda wildcards: STUDY.job("mix_corpora", wildcards),
     message:
         "Mixing the texts of {wildcards.language}"
     shell:
-        "python scripts/mix_corpora.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/mix_corpora.py {params.job:q} > {log:q} 2>&1"
 
 
 rule prepare_samples:
     input:
-        corpus=rules.prepare_corpus.output.card,
-        texts=lambda wildcards: STUDY.samples_inputs(wildcards),
+        lambda wildcards: STUDY.inputs("prepare_samples", wildcards),
     output:
-        samples=f"{RESULTS}/corpus/{{language}}/samples/{{samples}}/samples.jsonl",
-        card=f"{RESULTS}/corpus/{{language}}/samples/{{samples}}/card.json",
+        STUDY.card("prepare_samples"),
     log:
-        f"{RESULTS}/logs/corpus/{{language}}/samples/{{samples}}.log",
+        STUDY.log("prepare_samples"),
     wildcard_constraints:
-        language=STUDY.single_languages(),
+        **STUDY.constraints("prepare_samples"),
     priority: 100
     params:
-        job=lambda wildcards: job(STUDY, "prepare_samples", wildcards),
+        job=lambda wildcards: STUDY.job("prepare_samples", wildcards),
     message:
         "Preparing the samples {wildcards.samples} of {wildcards.language}"
     shell:
-        "python scripts/prepare_samples.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/prepare_samples.py {params.job:q} > {log:q} 2>&1"
 
 
 rule mix_samples:
     input:
-        lambda wildcards: STUDY.member_samples(wildcards),
+        lambda wildcards: STUDY.inputs("mix_samples", wildcards),
     output:
-        samples=f"{RESULTS}/corpus/{{language}}/samples/{{samples}}/samples.jsonl",
-        card=f"{RESULTS}/corpus/{{language}}/samples/{{samples}}/card.json",
+        STUDY.card("mix_samples"),
     log:
-        f"{RESULTS}/logs/corpus/{{language}}/samples/{{samples}}.log",
+        STUDY.log("mix_samples"),
     wildcard_constraints:
-        language=STUDY.groups(),
+        **STUDY.constraints("mix_samples"),
     priority: 100
     params:
-        job=lambda wildcards: job(STUDY, "mix_samples", wildcards),
+        job=lambda wildcards: STUDY.job("mix_samples", wildcards),
     message:
         "Mixing the samples {wildcards.samples} of {wildcards.language}"
     shell:
-        "python scripts/mix_samples.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/mix_samples.py {params.job:q} > {log:q} 2>&1"
 
 
 rule answer_samples:
     input:
-        lambda wildcards: answering_cards(STUDY, wildcards),
+        lambda wildcards: STUDY.inputs("answer_samples", wildcards),
     output:
-        samples=f"{RESULTS}/corpus/{{language}}/samples/{{samples}}/samples.jsonl",
-        card=f"{RESULTS}/corpus/{{language}}/samples/{{samples}}/card.json",
+        STUDY.card("answer_samples"),
     log:
-        f"{RESULTS}/logs/corpus/{{language}}/samples/{{samples}}.log",
+        STUDY.log("answer_samples"),
     wildcard_constraints:
-        language=answered_languages(STUDY),
-        samples=answered_samples(STUDY),
+        **STUDY.constraints("answer_samples"),
     priority: 100
     resources:
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "evaluation", answered_entry(STUDY, wildcards)["teacher"], attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "evaluation", answered_entry(STUDY, wildcards)["teacher"], attempt
-        ),
+        mem_mb=lambda wildcards, attempt: STUDY.memory("answer_samples", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes("answer_samples", wildcards, attempt),
     params:
-        job=lambda wildcards: job(STUDY, "answer_samples", wildcards),
+        job=lambda wildcards: STUDY.job("answer_samples", wildcards),
     message:
         "Answering the samples {wildcards.samples} of {wildcards.language}"
     shell:
-        "python scripts/answer_samples.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/answer_samples.py {params.job:q} > {log:q} 2>&1"
 
 
 ruleorder: mix_samples > answer_samples > prepare_samples
@@ -120,54 +100,53 @@ ruleorder: mix_samples > answer_samples > prepare_samples
 
 rule prepare_examples:
     input:
-        lambda wildcards: STUDY.examples_inputs(wildcards),
+        lambda wildcards: STUDY.inputs("prepare_examples", wildcards),
     output:
-        examples=f"{RESULTS}/examples/{{task}}/{{part}}/examples.jsonl",
-        card=f"{RESULTS}/examples/{{task}}/{{part}}/card.json",
+        STUDY.card("prepare_examples"),
     log:
-        f"{RESULTS}/logs/examples/{{task}}/{{part}}.log",
+        STUDY.log("prepare_examples"),
     wildcard_constraints:
+        **STUDY.constraints("prepare_examples"),
         part="train|[a-z]{2,3}",
     priority: 100
     params:
-        job=lambda wildcards: job(STUDY, "prepare_examples", wildcards),
+        job=lambda wildcards: STUDY.job("prepare_examples", wildcards),
     message:
         "Preparing the examples of {wildcards.task} ({wildcards.part})"
     shell:
-        "python scripts/prepare_examples.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/prepare_examples.py {params.job:q} > {log:q} 2>&1"
 
 
-# Folders beside those of examples to learn from: what is asked, and what prompts begin with.
-rule prepare_asked:
+rule prepare_test_set:
     input:
-        lambda wildcards: STUDY.asked_inputs(wildcards),
+        lambda wildcards: STUDY.inputs("prepare_test_set", wildcards),
     output:
-        asked=f"{RESULTS}/examples/{{task}}/{{part}}/asked.jsonl",
-        card=f"{RESULTS}/examples/{{task}}/{{part}}/card.json",
+        STUDY.card("prepare_test_set"),
     log:
-        f"{RESULTS}/logs/examples/{{task}}/{{part}}.log",
+        STUDY.log("prepare_test_set"),
     wildcard_constraints:
+        **STUDY.constraints("prepare_test_set"),
         part="(test|shots)-[a-z]{2,3}",
     priority: 100
     params:
-        job=lambda wildcards: job(STUDY, "prepare_asked", wildcards),
+        job=lambda wildcards: STUDY.job("prepare_test_set", wildcards),
     message:
-        "Preparing what {wildcards.task} asks ({wildcards.part})"
+        "Preparing the test set of {wildcards.task} ({wildcards.part})"
     shell:
-        "python scripts/prepare_asked.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/prepare_test_set.py {params.job:q} > {log:q} 2>&1"
 
 
-# Not in the job that makes a corpus: another test set makes no text anew, and nothing made of it.
+# Apart from the rule that makes a corpus: another test set makes no text anew, nor anything made of it.
 rule count_tests:
     input:
-        lambda wildcards: STUDY.counted_inputs(wildcards),
+        lambda wildcards: STUDY.inputs("count_tests", wildcards),
     output:
-        record=f"{RESULTS}/corpus/{{language}}/contamination/{{task}}/record.json",
+        STUDY.card("count_tests"),
     log:
-        f"{RESULTS}/logs/corpus/{{language}}/contamination/{{task}}.log",
+        STUDY.log("count_tests"),
     params:
-        job=lambda wildcards: job(STUDY, "count_tests", wildcards),
+        job=lambda wildcards: STUDY.job("count_tests", wildcards),
     message:
-        "Looking for the tests of {wildcards.task} in the training text of {wildcards.language}"
+        "Searching the training text of {wildcards.language} for the tests of {wildcards.task}"
     shell:
-        "python scripts/count_tests.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/count_tests.py {params.job:q} > {log:q} 2>&1"

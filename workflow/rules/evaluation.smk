@@ -1,106 +1,160 @@
-# Stage 7, evaluation: every task of the study on every cell, and tokenizers without a model.
+# Stage 7, evaluation: all tasks of the study on every cell, learned metrics on their predictions, and
+# tokenizers without a model.
 
 
-rule measure_fragmentation:
-    input:
-        source=rules.prepare_source.output.card,
-        tokenizer=lambda wildcards: STUDY.tokenizer_card(wildcards),
-        train=rules.prepare_corpus.output.train,
-        heldout=rules.prepare_corpus.output.heldout,
-        english=rules.prepare_corpus.output.english,
-        translation=rules.prepare_corpus.output.translation,
+# Where its data cannot be had, the card says so, and records of the task say why they have no score.
+rule prepare_benchmark:
     output:
-        record=f"{RESULTS}/evaluation/{VOCABULARY}/fragmentation/record.json",
+        STUDY.card("prepare_benchmark"),
     log:
-        f"{RESULTS}/logs/evaluation/{VOCABULARY}/fragmentation.log",
-    resources:
-        mem_mb=lambda wildcards, attempt: 2000 * attempt,
-        runtime=lambda wildcards, attempt: 20 * attempt,
+        STUDY.log("prepare_benchmark"),
+    priority: 100
     params:
-        job=lambda wildcards: job(STUDY, "measure_fragmentation", wildcards),
+        job=lambda wildcards: STUDY.job("prepare_benchmark", wildcards),
     message:
-        "Measuring how {wildcards.vocabulary} of {wildcards.source} cuts {wildcards.language}"
+        "Preparing the benchmark {wildcards.benchmark}"
     shell:
-        "python scripts/measure_fragmentation.py {params.job:q} > {log:q} 2>&1"
-
-
-rule measure_tokenizer:
-    input:
-        tokenizer=lambda wildcards: STUDY.measured_inputs(wildcards.tokenizer),
-        corpus=rules.prepare_corpus.output.card,
-    output:
-        record=f"{RESULTS}/fragmentation/{{tokenizer}}/{{language}}/record.json",
-    log:
-        f"{RESULTS}/logs/fragmentation/{{tokenizer}}/{{language}}.log",
-    params:
-        job=lambda wildcards: job(STUDY, "measure_tokenizer", wildcards),
-    message:
-        "Measuring how the tokenizer {wildcards.tokenizer} cuts {wildcards.language}"
-    shell:
-        "python scripts/measure_tokenizer.py {params.job:q} > {log:q} 2>&1"
-
-
-rule measure_alignment:
-    input:
-        source=rules.prepare_source.output.card,
-        tokenizer=lambda wildcards: STUDY.tokenizer_card(wildcards),
-        initialization=rules.initialize.output.card,
-        heldout=rules.prepare_corpus.output.heldout,
-        encoder=STUDY.sentence_encoder_inputs(),
-    output:
-        record=f"{RESULTS}/evaluation/{VOCABULARY}/{{initializer}}/alignment/{{fit}}/record.json",
-    log:
-        f"{RESULTS}/logs/evaluation/{VOCABULARY}/{{initializer}}/alignment-{{fit}}.log",
-    resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "initialization", wildcards.source, attempt
-        ),
-        runtime=lambda wildcards, attempt: 20 * attempt,
-    params:
-        job=lambda wildcards: job(STUDY, "measure_alignment", wildcards),
-    message:
-        "Measuring how {wildcards.initializer} aligns {wildcards.language} {wildcards.vocabulary} ({wildcards.fit})"
-    shell:
-        "python scripts/measure_alignment.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/prepare_benchmark.py {params.job:q} > {log:q} 2>&1"
 
 
 rule evaluate:
     input:
-        card=rules.train.output.card,
-        changed=rules.train.output.changed,
-        texts=lambda wildcards: STUDY.tested_texts(wildcards),
-        examples=lambda wildcards: STUDY.examples_cards(wildcards),
-        benchmarks=lambda wildcards: STUDY.benchmark_cards(wildcards),
-        prompts=lambda wildcards: STUDY.prompts(wildcards.task),
+        lambda wildcards: STUDY.inputs("evaluate", wildcards),
     output:
-        record=f"{RESULTS}/evaluation/{CELL}/{{task}}/run-{{run}}/record.json",
+        STUDY.card("evaluate"),
     log:
-        f"{RESULTS}/logs/evaluation/{CELL}/{{task}}-{{run}}.log",
-    # A speed is measured with no other job beside it.
-    threads: lambda wildcards: workflow.cores if STUDY.runs_alone(wildcards.task) else 1
+        STUDY.log("evaluate"),
     resources:
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "evaluation", wildcards.source, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "evaluation", wildcards.source, attempt
-        ),
+        mem_mb=lambda wildcards, attempt: STUDY.memory("evaluate", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes("evaluate", wildcards, attempt),
     params:
-        job=lambda wildcards: job(STUDY, "evaluate", wildcards),
+        job=lambda wildcards: STUDY.job("evaluate", wildcards),
     message:
-        "Evaluating {wildcards.task} of {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
+        "Evaluating {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        "python scripts/evaluate.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/evaluate.py {params.job:q} > {log:q} 2>&1"
 
 
-# A checkpoint lies in its cell's folder and is whole when the cell is.
-use rule evaluate as evaluate_checkpoint with:
+rule evaluate_checkpoint:
+    input:
+        lambda wildcards: STUDY.inputs("evaluate_checkpoint", wildcards),
     output:
-        record=f"{RESULTS}/evaluation/{CELL}/{{task}}/run-{{run}}/checkpoint-{{checkpoint}}/record.json",
+        STUDY.card("evaluate_checkpoint"),
     log:
-        f"{RESULTS}/logs/evaluation/{CELL}/{{task}}-{{run}}-checkpoint-{{checkpoint}}.log",
+        STUDY.log("evaluate_checkpoint"),
+    resources:
+        gpu=1,
+        mem_mb=lambda wildcards, attempt: STUDY.memory("evaluate_checkpoint", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes("evaluate_checkpoint", wildcards, attempt),
     params:
-        job=lambda wildcards: job(STUDY, "evaluate_checkpoint", wildcards),
+        job=lambda wildcards: STUDY.job("evaluate_checkpoint", wildcards),
     message:
-        "Evaluating {wildcards.task} of {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}, checkpoint {wildcards.checkpoint}"
+        "Evaluating {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}, checkpoint {wildcards.checkpoint}"
+    shell:
+        "python {SCRIPTS}/evaluate.py {params.job:q} > {log:q} 2>&1"
+
+
+# With no other job beside it: on this machine it takes all cores.
+rule measure_speed:
+    input:
+        lambda wildcards: STUDY.inputs("measure_speed", wildcards),
+    output:
+        STUDY.card("measure_speed"),
+    log:
+        STUDY.log("measure_speed"),
+    threads: workflow.cores
+    resources:
+        gpu=1,
+        mem_mb=lambda wildcards, attempt: STUDY.memory("measure_speed", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes("measure_speed", wildcards, attempt),
+    params:
+        job=lambda wildcards: STUDY.job("measure_speed", wildcards),
+    message:
+        "Measuring the speed of {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
+    shell:
+        "python {SCRIPTS}/evaluate.py {params.job:q} > {log:q} 2>&1"
+
+
+rule prepare_metric:
+    output:
+        STUDY.card("prepare_metric"),
+    log:
+        STUDY.log("prepare_metric"),
+    params:
+        job=lambda wildcards: STUDY.job("prepare_metric", wildcards),
+    message:
+        "Preparing the metric {wildcards.metric}"
+    shell:
+        "python {SCRIPTS}/prepare_metric.py {params.job:q} > {log:q} 2>&1"
+
+
+# One job for many cells: loading a metric takes longer than scoring a cell.
+rule score_predictions:
+    input:
+        lambda wildcards: STUDY.inputs("score_predictions", wildcards),
+    output:
+        STUDY.card("score_predictions"),
+    log:
+        STUDY.log("score_predictions"),
+    resources:
+        gpu=1,
+        mem_mb=lambda wildcards, attempt: STUDY.memory("score_predictions", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes("score_predictions", wildcards, attempt),
+    params:
+        job=lambda wildcards: STUDY.job("score_predictions", wildcards),
+    message:
+        "Scoring predictions in {wildcards.language} of {wildcards.source} by {wildcards.metric}"
+    shell:
+        "python {SCRIPTS}/score_predictions.py {params.job:q} > {log:q} 2>&1"
+
+
+rule measure_fragmentation:
+    input:
+        lambda wildcards: STUDY.inputs("measure_fragmentation", wildcards),
+    output:
+        STUDY.card("measure_fragmentation"),
+    log:
+        STUDY.log("measure_fragmentation"),
+    resources:
+        mem_mb=lambda wildcards, attempt: STUDY.memory("measure_fragmentation", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes("measure_fragmentation", wildcards, attempt),
+    params:
+        job=lambda wildcards: STUDY.job("measure_fragmentation", wildcards),
+    message:
+        "Measuring how {wildcards.vocabulary} of {wildcards.source} cuts {wildcards.language}"
+    shell:
+        "python {SCRIPTS}/measure_fragmentation.py {params.job:q} > {log:q} 2>&1"
+
+
+rule measure_tokenizer:
+    input:
+        lambda wildcards: STUDY.inputs("measure_tokenizer", wildcards),
+    output:
+        STUDY.card("measure_tokenizer"),
+    log:
+        STUDY.log("measure_tokenizer"),
+    params:
+        job=lambda wildcards: STUDY.job("measure_tokenizer", wildcards),
+    message:
+        "Measuring how the tokenizer {wildcards.tokenizer} cuts {wildcards.language}"
+    shell:
+        "python {SCRIPTS}/measure_tokenizer.py {params.job:q} > {log:q} 2>&1"
+
+
+rule measure_alignment:
+    input:
+        lambda wildcards: STUDY.inputs("measure_alignment", wildcards),
+    output:
+        STUDY.card("measure_alignment"),
+    log:
+        STUDY.log("measure_alignment"),
+    resources:
+        mem_mb=lambda wildcards, attempt: STUDY.memory("measure_alignment", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes("measure_alignment", wildcards, attempt),
+    params:
+        job=lambda wildcards: STUDY.job("measure_alignment", wildcards),
+    message:
+        "Measuring how {wildcards.initializer} aligns {wildcards.language} {wildcards.vocabulary} ({wildcards.fit})"
+    shell:
+        "python {SCRIPTS}/measure_alignment.py {params.job:q} > {log:q} 2>&1"

@@ -3,41 +3,43 @@
 
 rule initialize:
     input:
-        source=rules.prepare_source.output.card,
-        tokenizer=lambda wildcards: STUDY.tokenizer_card(wildcards),
-        train=rules.prepare_corpus.output.train,
-        auxiliary=lambda wildcards: STUDY.auxiliary_cards(wildcards),
-        dictionaries=lambda wildcards: STUDY.dictionary_inputs(wildcards),
+        lambda wildcards: STUDY.inputs("initialize", wildcards),
     output:
-        card=f"{RESULTS}/initialization/{VOCABULARY}/{{initializer}}/{{fit}}/card.json",
+        STUDY.card("initialize"),
     log:
-        f"{RESULTS}/logs/initialization/{VOCABULARY}/{{initializer}}/{{fit}}.log",
+        STUDY.log("initialize"),
+    wildcard_constraints:
+        **STUDY.constraints("initialize"),
     priority: 80
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "initialization", wildcards.source, attempt
-        ),
-        runtime=lambda wildcards, attempt: 30 * attempt,
+        mem_mb=lambda wildcards, attempt: STUDY.memory("initialize", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes("initialize", wildcards, attempt),
     params:
-        job=lambda wildcards: job(STUDY, "initialize", wildcards),
+        job=lambda wildcards: STUDY.job("initialize", wildcards),
     message:
         "Initializing {wildcards.language} {wildcards.vocabulary} by {wildcards.initializer} ({wildcards.fit})"
     shell:
-        "python scripts/initialize.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/initialize.py {params.job:q} > {log:q} 2>&1"
 
 
-# Those that learn from the source model or its matrices take the machine that trains it.
-ruleorder: learn_initialization > initialize
-
-
-use rule initialize as learn_initialization with:
+# Those that learn from the source model or its matrices run on the machine that trains it.
+rule learn_initialization:
+    input:
+        lambda wildcards: STUDY.inputs("learn_initialization", wildcards),
+    output:
+        STUDY.card("learn_initialization"),
+    log:
+        STUDY.log("learn_initialization"),
     wildcard_constraints:
-        initializer=STUDY.learned_initializers(),
+        **STUDY.constraints("learn_initialization"),
+    priority: 80
     resources:
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "training", wildcards.source, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "training", wildcards.source, attempt
-        ),
+        mem_mb=lambda wildcards, attempt: STUDY.memory("learn_initialization", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes("learn_initialization", wildcards, attempt),
+    params:
+        job=lambda wildcards: STUDY.job("learn_initialization", wildcards),
+    message:
+        "Learning to initialize {wildcards.language} {wildcards.vocabulary} by {wildcards.initializer} ({wildcards.fit})"
+    shell:
+        "python {SCRIPTS}/initialize.py {params.job:q} > {log:q} 2>&1"

@@ -1,23 +1,20 @@
 # Stage 8, report: tables, figures and pages of a study, from its records alone.
 
-REPORT = STUDY.report_folder
+REPORT = STUDY.template("build_report")
 
 
 rule build_report:
     input:
         # Found when the report is planned, not in each job, which parses this file again.
-        records=lambda wildcards: STUDY.records(),
-        others=lambda wildcards: STUDY.report_dependencies(),
-        fonts=STUDY.report_fonts(),
+        lambda wildcards: STUDY.inputs("build_report", wildcards),
     output:
+        card=STUDY.card("build_report"),
         page=report(
             f"{REPORT}/report.html",
             caption="../report/report.rst",
             category="1 Read this first",
             labels={"item": "Report"},
         ),
-        summary=f"{REPORT}/summary.json",
-        markdown=[f"{REPORT}/{item.name}.md" for item in STUDY.report_items("pages")],
         pages=[
             report(
                 f"{REPORT}/{item.name}.html",
@@ -25,7 +22,7 @@ rule build_report:
                 category="1 Read this first",
                 labels={"item": item.label},
             )
-            for item in STUDY.report_items("pages")
+            for item in report_items(STUDY, "pages")
         ],
         tables=[
             report(
@@ -34,7 +31,7 @@ rule build_report:
                 category="2 Tables",
                 labels={"item": item.label},
             )
-            for item in STUDY.report_items("tables")
+            for item in report_items(STUDY, "tables")
         ],
         figures=[
             report(
@@ -43,13 +40,13 @@ rule build_report:
                 category="3 Figures",
                 labels={"item": item.label},
             )
-            for item in STUDY.report_items("figures")
+            for item in report_items(STUDY, "figures")
         ],
     log:
-        f"{RESULTS}/logs/report/{STUDY.name}.log",
+        STUDY.log("build_report"),
     params:
-        job=lambda wildcards: job(STUDY, "build_report", wildcards),
+        job=lambda wildcards: STUDY.job("build_report", wildcards),
     message:
         "Building the report of {STUDY.name}"
     shell:
-        "python scripts/build_report.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/build_report.py {params.job:q} > {log:q} 2>&1"

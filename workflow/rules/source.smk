@@ -3,30 +3,29 @@
 
 rule fetch_package:
     output:
-        card=f"{STUDY.config['packages_folder']}/{{package}}/card.json",
+        STUDY.card("fetch_package"),
     log:
-        f"{RESULTS}/logs/source/packages/{{package}}.log",
+        STUDY.log("fetch_package"),
     retries: 2  # the network may fail for a moment
     params:
-        job=lambda wildcards: job(STUDY, "fetch_package", wildcards),
+        job=lambda wildcards: STUDY.job("fetch_package", wildcards),
     message:
         "Fetching the package {wildcards.package}"
     shell:
-        "python scripts/fetch_package.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/fetch_package.py {params.job:q} > {log:q} 2>&1"
 
 
 rule prepare_source:
     input:
-        lambda wildcards: STUDY.source_inputs(wildcards.source),
+        lambda wildcards: STUDY.inputs("prepare_source", wildcards),
     output:
-        source=f"{RESULTS}/source/{{source}}/source.json",
-        card=f"{RESULTS}/source/{{source}}/card.json",
+        STUDY.card("prepare_source"),
     log:
-        f"{RESULTS}/logs/source/{{source}}.log",
+        STUDY.log("prepare_source"),
     priority: 100
     params:
-        job=lambda wildcards: job(STUDY, "prepare_source", wildcards),
+        job=lambda wildcards: STUDY.job("prepare_source", wildcards),
     message:
         "Preparing the source model {wildcards.source}"
     shell:
-        "python scripts/prepare_source.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/prepare_source.py {params.job:q} > {log:q} 2>&1"

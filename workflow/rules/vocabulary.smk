@@ -1,77 +1,62 @@
-# Stage 3, vocabulary: the tokenizer that takes the source's over. Each entry of vocabularies.yaml is
-# of one rule: expanded, trained anew, or taken from another model.
-
-VOCABULARY_FILES = {
-    "tokenizer": f"{RESULTS}/vocabulary/{VOCABULARY}/tokenizer.json",
-    "settings": f"{RESULTS}/vocabulary/{VOCABULARY}/tokenizer_config.json",
-    "others": f"{RESULTS}/vocabulary/{VOCABULARY}/others.zip",
-    "vocabulary": f"{RESULTS}/vocabulary/{VOCABULARY}/vocabulary.json",
-    "card": f"{RESULTS}/vocabulary/{VOCABULARY}/card.json",
-}
-VOCABULARY_LOG = f"{RESULTS}/logs/vocabulary/{VOCABULARY}.log"
+# Stage 3, vocabulary: the tokenizer that replaces the source's. Each entry of vocabularies.yaml belongs
+# to one rule: expanded, trained anew, or taken from another model.
 
 
 rule expand_vocabulary:
     input:
-        source=rules.prepare_source.output.card,
-        train=rules.prepare_corpus.output.train,
+        lambda wildcards: STUDY.inputs("expand_vocabulary", wildcards),
     output:
-        **VOCABULARY_FILES,
+        STUDY.card("expand_vocabulary"),
     log:
-        VOCABULARY_LOG,
+        STUDY.log("expand_vocabulary"),
     wildcard_constraints:
-        vocabulary=STUDY.vocabularies_of("expand"),
-    cache: SHARED
+        **STUDY.constraints("expand_vocabulary"),
     priority: 90
     resources:
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-        runtime=lambda wildcards, attempt: 30 * attempt,
+        mem_mb=lambda wildcards, attempt: STUDY.memory("expand_vocabulary", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes("expand_vocabulary", wildcards, attempt),
     params:
-        job=lambda wildcards: job(STUDY, "expand_vocabulary", wildcards),
+        job=lambda wildcards: STUDY.job("expand_vocabulary", wildcards),
     message:
         "Building vocabulary {wildcards.vocabulary} of {wildcards.source} for {wildcards.language}"
     shell:
-        "python scripts/expand_vocabulary.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/expand_vocabulary.py {params.job:q} > {log:q} 2>&1"
 
 
 rule train_vocabulary:
     input:
-        source=rules.prepare_source.output.card,
-        train=rules.prepare_corpus.output.train,
+        lambda wildcards: STUDY.inputs("train_vocabulary", wildcards),
     output:
-        **VOCABULARY_FILES,
+        STUDY.card("train_vocabulary"),
     log:
-        VOCABULARY_LOG,
+        STUDY.log("train_vocabulary"),
     wildcard_constraints:
-        vocabulary=STUDY.vocabularies_of("train"),
-    cache: SHARED
+        **STUDY.constraints("train_vocabulary"),
     priority: 90
     resources:
-        mem_mb=lambda wildcards, attempt: 8000 * attempt,
-        runtime=lambda wildcards, attempt: 60 * attempt,
+        mem_mb=lambda wildcards, attempt: STUDY.memory("train_vocabulary", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes("train_vocabulary", wildcards, attempt),
     params:
-        job=lambda wildcards: job(STUDY, "train_vocabulary", wildcards),
+        job=lambda wildcards: STUDY.job("train_vocabulary", wildcards),
     message:
         "Training vocabulary {wildcards.vocabulary} for {wildcards.language}, to replace that of {wildcards.source}"
     shell:
-        "python scripts/train_vocabulary.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/train_vocabulary.py {params.job:q} > {log:q} 2>&1"
 
 
 rule take_vocabulary:
     input:
-        source=rules.prepare_source.output.card,
-        train=rules.prepare_corpus.output.train,
-        tokenizer=lambda wildcards: STUDY.tokenizer_inputs(wildcards),
+        lambda wildcards: STUDY.inputs("take_vocabulary", wildcards),
     output:
-        **VOCABULARY_FILES,
+        STUDY.card("take_vocabulary"),
     log:
-        VOCABULARY_LOG,
+        STUDY.log("take_vocabulary"),
     wildcard_constraints:
-        vocabulary=STUDY.vocabularies_of("take"),
+        **STUDY.constraints("take_vocabulary"),
     priority: 90
     params:
-        job=lambda wildcards: job(STUDY, "take_vocabulary", wildcards),
+        job=lambda wildcards: STUDY.job("take_vocabulary", wildcards),
     message:
         "Taking vocabulary {wildcards.vocabulary} for {wildcards.language}, to replace that of {wildcards.source}"
     shell:
-        "python scripts/take_vocabulary.py {params.job:q} > {log:q} 2>&1"
+        "python {SCRIPTS}/take_vocabulary.py {params.job:q} > {log:q} 2>&1"

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workflow.grid import Study
-from workflow.rule_inputs import made_by
+from workflow.stages import Study
+from workflow.stages.cells import way
 
 SAFETENSORS = ".safetensors"
 
@@ -20,7 +20,7 @@ def cell_megabytes(study: Study, wildcards: Mapping[str, str]) -> float | None:
     """Megabytes of a cell's changed tensors; None before its source model is prepared."""
     try:
         card = json.loads(
-            Path(study.source_folder(wildcards["source"]), "card.json").read_text(encoding="utf-8")
+            Path(study.output("prepare_source", source=wildcards["source"]).card).read_text(encoding="utf-8")
         )
     except (OSError, ValueError):
         return None
@@ -68,7 +68,7 @@ def _rows(study: Study, wildcards: Mapping[str, str], card: Mapping[str, Any]) -
     entry = study.config["vocabularies"].get(wildcards["vocabulary"])
     if entry is None:
         return None
-    if made_by(entry) == "expand":
+    if way(entry) == "expand":
         return card["rows"] + entry["new_tokens"]
     return entry.get("size", card["rows"])
 

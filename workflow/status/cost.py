@@ -1,33 +1,18 @@
 """What a study will take, before it runs: jobs, GPU-hours, hours of jobs, and disk, by rule.
 
-Which jobs run, Snakemake says. What each takes is the mean of finished ones of its kind
-(`workflow.estimates`). Where none has finished, its time limit is an upper bound, and a cell's disk
-follows from its strategy (`workflow.cell_size`).
+Which jobs run follows from what lies on disk (`workflow.status.states`). What each takes is the
+mean of finished ones like it (`workflow.status.estimates`). Where none has finished, its time limit
+is an upper bound, and a cell's disk follows from its strategy (`workflow.status.cell_size`).
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from workflow.cell_size import cell_megabytes
-from workflow.estimates import Finished, Kin, kin_of
-from workflow.grid import Study
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A job that Snakemake would run.
-
-    Attributes
-    ----------
-    gpus, minutes
-        What it asks the cluster for at its first attempt; minutes None where it has no limit.
-    """
-
-    rule: str
-    wildcards: Mapping[str, str]
-    gpus: int
-    minutes: float | None
+from workflow.stages import STAGES, Job, Resources, Study
+from workflow.status.cell_size import cell_megabytes
+from workflow.status.estimates import Finished, similarity_key
+from workflow.status.states import DONE, states
 
 
 @dataclass
@@ -69,7 +54,14 @@ class Cost:
                 setattr(self, name, getattr(self, name) + value)
 
 
-def costs(study: Study, planned: Iterable[Planned], known: Finished) -> dict[str, Cost]:
+def planned(study: Study) -> list[Job]:
+    """The jobs that are to be run, what is complete left out."""
+    jobs = study.jobs()
+    found = states(study, jobs)
+    return [job for card, job in jobs.items() if found[card].name != DONE]
+
+
+def costs(study: Study, planned: Iterable[Job], known: Finished) -> dict[str, Cost]:
     """Rule -> the sums over its jobs, in the order of the first job of each."""
     found: dict[str, Cost] = defaultdict(Cost)
     for job in planned:
@@ -94,9 +86,10 @@ def as_text(title: str, by_rule: Mapping[str, Cost]) -> str:
     return "\n".join([*lines, "", *_notes(total)])
 
 
-def _cost(study: Study, job: Planned, known: Finished) -> Cost:
-    kin: Kin | None = kin_of(study.config, job.rule, job.wildcards)
-    taken = known.like(kin) if kin else None
+def _cost(study: Study, job: Job, known: Finished) -> Cost:
+    wildcards = job.output.wildcards
+    key = similarity_key(study, job.rule, wildcards)
+    taken = known.like(key) if key else None
     if taken:
         return Cost(
             jobs=1,
@@ -106,12 +99,14 @@ def _cost(study: Study, job: Planned, known: Finished) -> Cost:
             gigabytes=taken.megabytes / 1000,
             devices=taken.devices,
         )
-    size = cell_megabytes(study, job.wildcards) if job.rule == "train" else 0.0
-    hours = (job.minutes or 0) / 60
+    size = cell_megabytes(study, wildcards) if job.rule == "train" else 0.0
+    asked = STAGES[job.rule].resources
+    resources = asked(study, **wildcards) if asked else Resources()
+    hours = (resources.minutes or 0) / 60
     return Cost(
         jobs=1,
         most_job_hours=hours,
-        most_gpu_hours=hours * job.gpus,
+        most_gpu_hours=hours * resources.gpus,
         gigabytes=(size or 0) / 1000,
         unsized=int(size is None),
     )

@@ -7,7 +7,7 @@ import fcntl
 from pathlib import Path
 from typing import IO
 
-from workflow.grid import Study
+from workflow.stages import Study
 
 _held: list[IO[str]] = []  # open until the process ends
 

@@ -4,9 +4,9 @@ import html
 from datetime import datetime
 
 from lexigraft.report.stylesheet import STYLESHEET
-from workflow.stages import STAGES
-from workflow.states import STATES
-from workflow.status import Status, facts, headline
+from workflow.stages.stage import PACKAGES
+from workflow.status.states import STATES
+from workflow.status.summary import Status, facts, headline
 
 # What each state looks like in the bar of its stage, by the style sheet's own colours.
 _COLOURS = {
@@ -52,7 +52,7 @@ td.bars { min-width: 16rem; }
 def _table(shown: Status) -> str:
     head = "".join(f"<th>{state}</th>" for state in STATES)
     rows = []
-    for stage in STAGES:
+    for stage in PACKAGES:
         if stage in shown.counts:
             count = shown.counts[stage]
             numbers = "".join(f"<td>{count[state] or '·'}</td>" for state in STATES)

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from workflow.at_work import at_work
-from workflow.cells import AXES
-from workflow.disk import sizes
-from workflow.estimates import Finished, kin_of
-from workflow.grid import Study
-from workflow.stages import STAGES, Work, named, works
-from workflow.states import DONE, FAILED, RUNNING, STATES, State, reason, states
+from lexigraft.cells import AXES
+from workflow.stages import Job, Study
+from workflow.stages.stage import PACKAGES
+from workflow.status.activity import at_work
+from workflow.status.disk import sizes
+from workflow.status.estimates import Finished, similarity_key
+from workflow.status.states import DONE, FAILED, RUNNING, STATES, State, reason, states
 
 SHOWN = 20  # running and failed jobs are named one by one, up to this many
 
@@ -64,43 +64,43 @@ class Status:
 
 def status(study: Study) -> Status:
     """Look at a study's results folder; reads only."""
-    planned = works(study)
+    planned = study.jobs()
     found = states(study, planned)
     bytes_of = sizes(study.results)
-    counts = {stage: Counter() for stage in STAGES}  # type: dict[str, Counter[str]]
+    counts = {stage: Counter() for stage in PACKAGES}  # type: dict[str, Counter[str]]
     known = Finished()
     attempts = [line for state in found.values() for line in state.usage]
-    for folder, work in planned.items():
-        state = found[folder]
-        counts[work.stage][state.name] += 1
-        kin = kin_of(study.config, work.rule, work.wildcards)
-        if state.name == DONE and state.usage and kin:
-            known.add(kin, state.usage[-1], bytes_of.get(folder, 0) / 1e6)
+    for card, job in planned.items():
+        state = found[card]
+        counts[job.package][state.name] += 1
+        key = similarity_key(study, job.rule, job.output.wildcards)
+        if state.name == DONE and state.usage and key:
+            known.add(key, state.usage[-1], bytes_of.get(job.output, 0) / 1e6)
     left, unknown = _left(study, planned, found, known)
     return Status(
         study=study.name,
         title=study.config["title"],
         at_work=at_work(study),
-        counts={stage: counts[stage] for stage in STAGES if counts[stage]},
+        counts={stage: counts[stage] for stage in PACKAGES if counts[stage]},
         cells=len(study.cells),
         finished_cells=_finished_cells(study, planned, found),
         job_hours=sum(line["seconds"] for line in attempts) / 3600,
         gpu_hours=sum(line["seconds"] * line.get("gpus", 0) for line in attempts) / 3600,
-        gigabytes=sum(bytes_of.get(folder, 0) for folder in planned) / 1e9,
+        gigabytes=sum(bytes_of.get(job.output, 0) for job in planned.values()) / 1e9,
         left_hours=left,
         unknown=unknown,
         running=_running(study, planned, found),
         failed=[
-            (name_of(study, work), reason(work), work.log)
-            for folder, work in planned.items()
-            if found[folder].name == FAILED
+            (name_of(study, job), reason(job), job.log)
+            for card, job in planned.items()
+            if found[card].name == FAILED
         ],
     )
 
 
-def name_of(study: Study, work: Work) -> str:
+def name_of(study: Study, job: Job) -> str:
     """A job in one word: its folder below the results."""
-    return work.folder.removeprefix(f"{study.results}/")
+    return job.output.removeprefix(f"{study.results}/")
 
 
 def as_text(shown: Status) -> str:
@@ -167,16 +167,16 @@ def duration(hours: float) -> str:
 
 
 def _left(
-    study: Study, planned: Mapping[str, Work], found: Mapping[str, State], known: Finished
+    study: Study, planned: Mapping[str, Job], found: Mapping[str, State], known: Finished
 ) -> tuple[float, int]:
     """Job-hours of what is not done, and the number of jobs for which they are not known."""
     left, unknown, now = 0.0, 0, time.time()
-    for folder, work in planned.items():
-        state = found[folder]
+    for card, job in planned.items():
+        state = found[card]
         if state.name == DONE:
             continue
-        kin = kin_of(study.config, work.rule, work.wildcards)
-        taken = known.like(kin) if kin else None
+        key = similarity_key(study, job.rule, job.output.wildcards)
+        taken = known.like(key) if key else None
         if taken is None:
             unknown += 1
             continue
@@ -186,25 +186,25 @@ def _left(
 
 
 def _running(
-    study: Study, planned: Mapping[str, Work], found: Mapping[str, State]
+    study: Study, planned: Mapping[str, Job], found: Mapping[str, State]
 ) -> list[tuple[str, float]]:
     now = time.time()
     running = [
-        (name_of(study, work), (now - (found[folder].since or now)) / 60)
-        for folder, work in planned.items()
-        if found[folder].name == RUNNING
+        (name_of(study, job), (now - (found[card].since or now)) / 60)
+        for card, job in planned.items()
+        if found[card].name == RUNNING
     ]
     return sorted(running, key=lambda item: -item[1])
 
 
-def _finished_cells(study: Study, planned: Mapping[str, Work], found: Mapping[str, State]) -> int:
+def _finished_cells(study: Study, planned: Mapping[str, Job], found: Mapping[str, State]) -> int:
     """Cells that are trained and of which no evaluation is left to do."""
     unfinished = {
-        tuple(work.wildcards[axis] for axis in AXES)
-        for folder, work in planned.items()
-        if found[folder].name != DONE and "seed" in work.wildcards
+        tuple(job.output.wildcards[axis] for axis in AXES)
+        for card, job in planned.items()
+        if found[card].name != DONE and "seed" in job.output.wildcards
     }
-    return sum(tuple(named(cell).values()) not in unfinished for cell in study.cells)
+    return sum(tuple(cell.wildcards.values()) not in unfinished for cell in study.cells)
 
 
 def _more(number: int) -> list[str]:

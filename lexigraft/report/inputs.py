@@ -1,0 +1,112 @@
+"""Which folders and records a report reads, from the study's config and the layout of its results.
+
+Standard library only: the workflow plans a report by the same lists.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY, Cell, cells_of, is_selected
+
+
+def report_inputs(
+    config: Mapping[str, Any], folders: Mapping[str, str], searched: list[list[str]]
+) -> dict[str, list[str]]:
+    """Folders and records that a report reads, by what they hold, in the order of the grid.
+
+    Parameters
+    ----------
+    config
+        The resolved config of the study.
+    folders
+        Rule -> template of the folder of its outputs, wildcards in braces.
+    searched
+        Languages and tasks whose test sets were searched for in training text.
+
+    Returns
+    -------
+    dict
+        `records`, `learned` (metrics), `checkpoints`, `fragmentation`, `tokenizers`, `corpora`,
+        `contamination`, `training`, `initialization`, `alignment`, `vocabulary` -> paths.
+    """
+    cells = cells_of(config["cells"])
+    runs = [
+        (cell, task, asked, run)
+        for task, asked in config["run_tasks"].items()
+        for cell in cells
+        if is_selected(cell, asked)
+        for run in range(asked["runs"])
+    ]
+
+    def record(cell: Cell, task: str, run: int, below: str = "") -> str:
+        return f"{folders['evaluate'].format(**cell.wildcards)}{below}/{task}/run-{run}/record.json"
+
+    # A baseline's tokenizer is the source's own, in the source's folder.
+    vocabularies = list(dict.fromkeys((c.source, c.language, c.vocabulary) for c in cells))
+    axes = [dict(zip(("source", "language", "vocabulary"), key, strict=True)) for key in vocabularies]
+    fits = list(dict.fromkeys(fit for cell in cells if (fit := _fit(config, cell))))
+    fitted = [
+        dict(zip(("source", "language", "vocabulary", "initializer", "fit"), fit, strict=True))
+        for fit in fits
+    ]
+    compared = config["fragmentation"]
+    return {
+        "records": [record(cell, task, run) for cell, task, _, run in runs],
+        "learned": [
+            f"{record(cell, task, run).removesuffix('/record.json')}/learned/{metric}.json"
+            for cell, task, asked, run in runs
+            for metric in asked["learned_metrics"]
+        ],
+        "checkpoints": [
+            record(cell, task, run, f"/checkpoint-{number}")
+            for cell, task, asked, run in runs
+            if asked["checkpoints"]
+            for number in range(1, config["strategies"][cell.strategy]["checkpoints"])
+        ],
+        "fragmentation": [
+            f"{folders['measure_fragmentation'].format(**one)}/record.json" for one in axes
+        ],
+        "tokenizers": [
+            f"{folders['measure_tokenizer'].format(tokenizer=name, language=language)}/record.json"
+            for language in compared["languages"]
+            for name in compared["tokenizers"]
+        ],
+        "corpora": [
+            f"{folders['prepare_corpus'].format(language=language)}/card.json"
+            for language in _single_languages(config, cells)
+        ],
+        "contamination": [
+            f"{folders['count_tests'].format(language=language, task=task)}/record.json"
+            for language, task in searched
+        ],
+        "training": [folders["train"].format(**cell.wildcards) for cell in cells],
+        "initialization": [folders["initialize"].format(**one) for one in fitted],
+        "alignment": [
+            f"{folders['measure_alignment'].format(**one)}/record.json" for one in fitted
+        ]
+        if "measure_alignment" in folders
+        else [],
+        "vocabulary": [
+            folders["expand_vocabulary"].format(**one)
+            for one in axes
+            if one["vocabulary"] != SOURCE_VOCABULARY
+        ],
+    }
+
+
+def _fit(config: Mapping[str, Any], cell: Cell) -> tuple[str, ...] | None:
+    """Axes of a cell's fitted initializer: one for all seeds unless it draws at random."""
+    if cell.initializer == NO_INITIALIZER:
+        return None
+    fit = f"seed-{cell.seed}" if config["initializers"][cell.initializer]["draws"] else "all-seeds"
+    return cell.source, cell.language, cell.vocabulary, cell.initializer, fit
+
+
+def _single_languages(config: Mapping[str, Any], cells: list[Cell]) -> list[str]:
+    """Languages that cells or compared tokenizers read, of groups their members."""
+    languages = dict.fromkeys(cell.language for cell in cells)
+    languages |= dict.fromkeys(config["fragmentation"]["languages"])
+    groups = {name: config["languages"][name].get("group", {}) for name in languages}
+    return list(
+        dict.fromkeys(one for name in languages for one in groups[name].get("members", [name]))
+    )

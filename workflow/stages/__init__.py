@@ -1,0 +1,10 @@
+"""The description of the pipeline: one `Stage` per rule, from which all else about jobs follows.
+
+Plain Python: the Snakefile is parsed again in every job.
+"""
+
+from workflow.stages import cells, measuring, report, texts  # noqa: F401  (they declare stages)
+from workflow.stages.stage import STAGES, Output, Resources, Stage
+from workflow.stages.study import Job, Study
+
+__all__ = ["STAGES", "Job", "Output", "Resources", "Stage", "Study"]

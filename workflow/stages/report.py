@@ -1,0 +1,115 @@
+"""The report of a study.
+
+Plain Python: the Snakefile is parsed again in every job.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from lexigraft.cells import NO_INITIALIZER
+from lexigraft.report.items import ALIGNMENT, Item, read_items
+from workflow.fragmentation_checks import languages_measured
+from workflow.stages import measuring
+from workflow.stages.cells import initialization, training, vocabulary
+from workflow.stages.measuring import alignment, evaluations, fragmentation, tokenizers
+from workflow.stages.stage import Output, stage
+from workflow.stages.study import Study
+from workflow.stages.texts import corpus, members, package, searched
+from workflow.teachers import teachers
+from workflow.tested import languages_named
+
+# Where things lie is no matter of the report.
+_PLACES = ("prefix", "hub_cache")
+
+
+def report_items(study: Study, group: str) -> list[Item]:
+    """The study's `pages`, `tables` or `figures`."""
+    return [item for item in read_items(study.config["report"]["items"]) if item.group == group]
+
+
+def _required(study: Study, **_: str) -> Iterator[Output]:
+    """All that the report reads."""
+    aligned = _shows_alignment(study)
+    for cell in study.cells:
+        yield training(study, cell)
+        yield from evaluations(study, cell)
+        yield fragmentation(study, cell)
+        yield vocabulary(study, cell.source, cell.language, cell.vocabulary)
+        fitted = initialization(study, cell)
+        if fitted is not None:
+            yield fitted
+            if aligned:
+                yield alignment(study, fitted)
+        for language in members(study, cell.language) or [cell.language]:
+            yield corpus(study, language)
+    yield from measuring.scores(study)
+    yield from tokenizers(study)
+    for language, task in searched(study):
+        yield study.output("count_tests", language=language, task=task)
+
+
+@stage("report", "report/{study}", requires=_required)
+def build_report(study: Study, **_: str) -> dict[str, Any]:
+    """The study's tables, figures and pages."""
+    fonts = study.config["report"]["fonts"]
+    # The script expands the cells by itself: ten thousand paths fit no command line.
+    folders = {
+        rule: study.template(rule)
+        for rule in (
+            "evaluate",
+            "measure_fragmentation",
+            "measure_tokenizer",
+            "prepare_corpus",
+            "count_tests",
+            "train",
+            "initialize",
+            "expand_vocabulary",
+            *(("measure_alignment",) if _shows_alignment(study) else ()),
+        )
+    }
+    return {
+        "settings": {"study": _used_config(study)},
+        "inputs": {"fonts": package(study, fonts["package"]).file(fonts["folder"])} if fonts else {},
+        "folders": folders,
+        "searched": searched(study),
+    }
+
+
+def _shows_alignment(study: Study) -> bool:
+    """Whether the report has an item for which fitted initializers are measured."""
+    return any(item.kind in ALIGNMENT for item in read_items(study.config["report"]["items"]))
+
+
+def _used_config(study: Study) -> dict[str, Any]:
+    """The resolved config with the registry entries that this study uses, and no others."""
+    config = study.config
+    used = {
+        axis: {getattr(cell, axis) for cell in study.cells}
+        for axis in ("source", "language", "vocabulary", "initializer", "strategy")
+    }
+    tested = used["language"] | languages_named(config) | languages_measured(config)
+    keep = {
+        "sources": used["source"] | teachers(config),
+        "languages": tested.union(*(members(study, language) for language in tested)),
+        "tokenizers": set(config["fragmentation"]["tokenizers"]),
+        "vocabularies": used["vocabulary"],
+        "initializers": used["initializer"],
+        "auxiliary": {
+            auxiliary
+            for name in used["initializer"] - {NO_INITIALIZER}
+            for auxiliary in config["initializers"][name]["auxiliary"].values()
+        },
+        "strategies": used["strategy"],
+        "tasks": set(config["run_tasks"]),
+        "metrics": {
+            name for task in config["run_tasks"].values() for name in task["learned_metrics"]
+        },
+        "packages": {fonts["package"]} if (fonts := config["report"]["fonts"]) else set(),
+    }
+    return {
+        key: {name: entry for name, entry in value.items() if name in keep[key]}
+        if key in keep
+        else value
+        for key, value in config.items()
+        if key not in _PLACES
+    }

@@ -1,0 +1,161 @@
+"""What a rule is, apart from the study that uses it: where its outputs lie and how it is described."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from lexigraft.cells import NAME
+
+if TYPE_CHECKING:
+    from workflow.stages.study import Study
+
+# The packages of the library, in the order in which data passes through them.
+PACKAGES = (
+    "source",
+    "corpus",
+    "vocabulary",
+    "auxiliary",
+    "initialization",
+    "training",
+    "evaluation",
+    "report",
+)
+CARD = "card.json"
+_PATTERNS = {"seed": r"\d+", "checkpoint": r"\d+", "fit": r"all-seeds|seed-\d+"}
+
+
+class Output(str):
+    """A folder or a file that a job writes; as text, its path.
+
+    Attributes
+    ----------
+    rule, wildcards
+        What writes it.
+    card
+        The file that says that it is complete, the only one that Snakemake knows.
+    """
+
+    rule: str
+    wildcards: dict[str, str]
+    card: str
+
+    def __new__(cls, path: str, rule: str, wildcards: dict[str, str], card: str) -> Self:
+        """An output at `path`."""
+        output = super().__new__(cls, path)
+        output.rule, output.wildcards, output.card = rule, wildcards, card
+        return output
+
+    def file(self, name: str) -> "Output":
+        """A file or folder inside, complete when the whole is."""
+        return Output(f"{self}/{name}", self.rule, self.wildcards, self.card)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a job asks of a cluster at its first attempt."""
+
+    memory_mb: int | None = None
+    minutes: int | None = None
+    gpus: int = 0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One rule.
+
+    Attributes
+    ----------
+    rule
+        Its name; also that of the script, but for rules that share one.
+    package
+        The library's package that it belongs to.
+    folder
+        Template of the folder of its outputs, below `results/`; `{study}` is no wildcard but the
+        name of the study.
+    describe
+        `describe(study, **wildcards)` gives `settings`, `inputs` and, where it has them, `seed`,
+        `code` (files beside the script that decide the output) and what names the job.
+    resources
+        `resources(study, **wildcards)`; without it the rule runs where Snakemake runs.
+    names
+        Wildcards that this rule alone has -> their names in a study.
+    requires
+        `requires(study, **wildcards)` gives outputs that must be complete before a job begins whose
+        `inputs` name them in a shorter form.
+    """
+
+    rule: str
+    package: str
+    folder: str
+    describe: Callable[..., dict[str, Any]]
+    script: str
+    card: str
+    log: str
+    resources: Callable[..., Resources] | None
+    names: Callable[["Study"], Mapping[str, Iterable[str]]] | None
+    requires: Callable[..., Iterable[Output]] | None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it takes a second or reaches the network, and so is no job of a cluster."""
+        return self.resources is None
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """What folders of this rule look like below `results/`, each wildcard a group."""
+        parts = re.split(r"\{(\w+)\}", self.folder)
+        texts = (
+            f"(?P<{part}>{_PATTERNS.get(part, NAME)})" if number % 2 else re.escape(part)
+            for number, part in enumerate(parts)
+        )
+        return re.compile("".join(texts))
+
+    def wildcards(self, folder: str) -> dict[str, str] | None:
+        """The wildcards of a folder below `results/`; None if it is not of this rule."""
+        found = self.pattern.fullmatch(folder)
+        return found and {name: text for name, text in found.groupdict().items() if name != "study"}
+
+
+STAGES: dict[str, Stage] = {}
+
+
+def stage(
+    package: str,
+    folder: str,
+    *,
+    script: str | None = None,
+    card: str = CARD,
+    log: str | None = None,
+    resources: Callable[..., Resources] | None = None,
+    names: Callable[["Study"], Mapping[str, Iterable[str]]] | None = None,
+    requires: Callable[..., Iterable[Output]] | None = None,
+) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., dict[str, Any]]]:
+    """Declare the stage whose `describe` is the decorated function, under that function's name."""
+
+    def declare(describe: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        rule = describe.__name__
+        STAGES[rule] = Stage(
+            rule=rule,
+            package=package,
+            folder=folder,
+            describe=describe,
+            script=f"scripts/{script or rule}.py",
+            card=card,
+            log=log or folder,
+            resources=resources,
+            names=names,
+            requires=requires,
+        )
+        return describe
+
+    return declare
+
+
+def any_of(names: Iterable[str]) -> str:
+    """A pattern of these names; of none at all it fits nothing.
+
+    An empty pattern would be no constraint to Snakemake, and the rule would take every job.
+    """
+    return "|".join(map(re.escape, sorted(set(names)))) or "(?!)"

@@ -1,0 +1,238 @@
+"""A study's config -> its cells, and the jobs that make them.
+
+Plain Python: the Snakefile is parsed again in every job, and a study may have ten thousand cells.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from lexigraft.cells import Cell, cells_of
+from lexigraft.prefix import VARIABLE, without_prefix
+from lexigraft.staleness import code_digest
+from workflow.stages.stage import PACKAGES, STAGES, Output, any_of
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+# Attempts at most: each asks for more memory and time (profiles/slurm).
+_digest = cache(code_digest)
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One job of a study, as Snakemake would plan it.
+
+    Attributes
+    ----------
+    output
+        The folder of its outputs, with the rule and the wildcards that make it.
+    needs
+        Cards of the jobs that it waits for.
+    files
+        Files of the user's that it reads.
+    """
+
+    output: Output
+    needs: tuple[str, ...]
+    files: tuple[str, ...]
+    log: str
+
+    @property
+    def rule(self) -> str:
+        """The rule that makes it."""
+        return self.output.rule
+
+    @property
+    def package(self) -> str:
+        """The library's package that the rule belongs to."""
+        return STAGES[self.rule].package
+
+
+class Study:
+    """The cells, tasks and report items of one resolved config, and the job of each of their files.
+
+    Parameters
+    ----------
+    config
+        What `workflow.configuration.resolve` returned.
+    """
+
+    def __init__(self, config: dict[str, Any]):
+        self.config = config
+        self.name: str = config["study"]
+        self.results: str = config["results"].rstrip("/")
+        self.cells: list[Cell] = cells_of(config["cells"])
+
+    def environment(self) -> dict[str, str]:
+        """Environment variables that say where the study's prefix and hub cache are."""
+        places = {VARIABLE: self.config["prefix"], "HF_HUB_CACHE": self.config["hub_cache"]}
+        return {name: str(Path(place).expanduser()) for name, place in places.items() if place}
+
+    @cached_property
+    def prompts(self) -> str:
+        """The folder of prompts: relative where the study is run in the repository itself."""
+        return in_repository("config/prompts")
+
+    # ---- where outputs lie ------------------------------------------------------------------------
+
+    def output(self, rule: str, **wildcards: Any) -> Output:
+        """The folder of outputs of a rule and its wildcards."""
+        stage, texts = STAGES[rule], {name: str(value) for name, value in wildcards.items()}
+        folder = f"{self._below(rule)}/{stage.folder.format(study=self.name, **texts)}"
+        return Output(folder, rule, texts, f"{folder}/{stage.card.format(study=self.name)}")
+
+    def template(self, rule: str) -> str:
+        """The folder of a rule's outputs, with its wildcards in braces."""
+        return f"{self._below(rule)}/{STAGES[rule].folder.replace('{study}', self.name)}"
+
+    def card(self, rule: str) -> str:
+        """The output that a rule declares, with its wildcards in braces."""
+        return f"{self.template(rule)}/{STAGES[rule].card.replace('{study}', self.name)}"
+
+    def log(self, rule: str) -> str:
+        """The log of a rule, with its wildcards in braces."""
+        return f"{self.results}/logs/{STAGES[rule].log.replace('{study}', self.name)}.log"
+
+    def constraints(self, rule: str) -> dict[str, str]:
+        """Patterns of the wildcards whose names tell a rule from others with the same outputs."""
+        names = STAGES[rule].names
+        found = names(self) if names else {}
+        return {wildcard: any_of(allowed) for wildcard, allowed in found.items()}
+
+    # ---- what a job is told -----------------------------------------------------------------------
+
+    def described(self, rule: str, wildcards: Mapping[str, str]) -> dict[str, Any]:
+        """The job description of one rule and its wildcards, as its script reads it."""
+        stage, named = STAGES[rule], dict(wildcards.items())
+        output = self.output(rule, **named)
+        job = dict(stage.describe(self, **named))
+        own = {"card": output.card} if not stage.card == "card.json" else {}
+        code = job.pop("code", ())
+        return {
+            "rule": rule,
+            **job,
+            "outputs": {"folder": str(output), **own, **job.get("outputs", {})},
+            **({} if code is None else {"code": digest(stage.script, *code)}),
+        }
+
+    def job(self, rule: str, wildcards: Mapping[str, str]) -> str:
+        """The job description as JSON text.
+
+        One string holds all that the output depends on and Snakemake cannot see: the settings of
+        the stage and the digest of its code. As a parameter it is compared as a whole, which the
+        values of a dict or a list are not. Paths in it are below the study's prefix, if it has one.
+        """
+        text = json.dumps(self.described(rule, wildcards), ensure_ascii=False)
+        return without_prefix(text, self.config["prefix"])
+
+    def inputs(self, rule: str, wildcards: Mapping[str, str]) -> list[str]:
+        """What Snakemake waits for: cards of other jobs, and the user's files that are there."""
+        needs, files = self._reads(rule, wildcards)
+        return [*needs, *files]
+
+    def memory(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> int:
+        """Megabytes of a job; more after each failure."""
+        return (self._resources(rule, wildcards).memory_mb or 0) * attempt
+
+    def minutes(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> int:
+        """Time limit of a job; more after each failure."""
+        return (self._resources(rule, wildcards).minutes or 0) * attempt
+
+    def gpus(self, rule: str, wildcards: Mapping[str, str]) -> int:
+        """How many GPUs a job asks for."""
+        return self._resources(rule, wildcards).gpus
+
+    # ---- all jobs ---------------------------------------------------------------------------------
+
+    def jobs(self) -> dict[str, Job]:
+        """Card -> job of all of the study, what a job waits for before it, in the stages' order."""
+        found: dict[str, Job] = {}
+        waiting = [self.output("build_report")]
+        while waiting:
+            output = waiting.pop()
+            if output.card in found:
+                continue
+            needs, files = self._reads(output.rule, output.wildcards)
+            log = self.log(output.rule).format(**output.wildcards)
+            found[output.card] = Job(output, tuple(needs), tuple(files), log)
+            waiting.extend(needs.values())
+        return {card: found[card] for card in _in_order(found)}
+
+    # -----------------------------------------------------------------------------------------------
+
+    def _reads(
+        self, rule: str, wildcards: Mapping[str, str]
+    ) -> tuple[dict[str, Output], list[str]]:
+        """Card -> output of other jobs that a job reads, and the user's files that are there."""
+        stage, named = STAGES[rule], dict(wildcards.items())
+        found: dict[str, Output] = {}
+        files: dict[str, None] = {}
+        for one in _leaves(stage.describe(self, **named)["inputs"]):
+            if isinstance(one, Output):
+                found.setdefault(one.card, one)
+            else:
+                files.update(dict.fromkeys(_present(one)))
+        for required in stage.requires(self, **named) if stage.requires else ():
+            if isinstance(required, Output):
+                found.setdefault(required.card, required)
+            else:
+                files.update(dict.fromkeys(_present(required)))
+        return found, list(files)
+
+    def _resources(self, rule: str, wildcards: Mapping[str, str]) -> Any:
+        asked = STAGES[rule].resources
+        assert asked is not None, f"{rule} is a local rule"
+        return asked(self, **dict(wildcards.items()))
+
+    def _below(self, rule: str) -> str:
+        packages = self.config["packages_folder"].rstrip("/")
+        return packages if rule == "fetch_package" else self.results
+
+
+def digest(*files: str) -> str:
+    """Digest of the code of a job, computed once for each set of files."""
+    return _digest(*files)
+
+
+def in_repository(place: str) -> str:
+    """A path in the repository: relative where that is the working folder."""
+    return place if Path.cwd() == REPOSITORY else str(REPOSITORY / place)
+
+
+def _leaves(inputs: Any) -> Iterator[str]:
+    if isinstance(inputs, Mapping):
+        for value in inputs.values():
+            yield from _leaves(value)
+    elif isinstance(inputs, list | tuple):
+        for value in inputs:
+            yield from _leaves(value)
+    elif isinstance(inputs, str):
+        yield inputs
+
+
+def _present(place: str) -> Iterable[str]:
+    """A file, or the files of a small folder: a plan may come before its data, a run may not."""
+    path = Path(place)
+    if path.is_file():
+        return [place]
+    if path.is_dir():
+        return sorted(str(file) for file in path.iterdir() if file.is_file())
+    return []
+
+
+def _in_order(jobs: Mapping[str, Job]) -> list[str]:
+    """Cards by package, and within one each after those that it waits for."""
+    order: dict[str, None] = {}
+    rank = {package: number for number, package in enumerate(PACKAGES)}
+
+    def visit(card: str) -> None:
+        if card not in order:
+            for need in jobs[card].needs:
+                visit(need)
+            order[card] = None
+
+    for card in jobs:
+        visit(card)
+    return sorted(order, key=lambda card: rank[jobs[card].package])

@@ -1,0 +1,320 @@
+"""Packages, source models, corpora, samples and test sets: what is read from outside.
+
+Plain Python: the Snakefile is parsed again in every job.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lexigraft.cells import is_selected
+from lexigraft.corpus.files import local_files, local_samples_files
+from lexigraft.corpus.sample_file import SAMPLES
+from lexigraft.evaluation.harness.benchmark_state import benchmark_state
+from lexigraft.evaluation.learned.checkpoint import state
+from lexigraft.evaluation.registry import FINE_TUNED, GENERATED
+from workflow.asked_tasks import asked_parts, asked_settings
+from workflow.benchmarks import KIND, benchmark_settings, benchmarks_of
+from workflow.encoder_tasks import example_parts, example_settings
+from workflow.stages.stage import Output, Resources, stage
+from workflow.stages.study import Study
+from workflow.task_examples import ENGLISH
+from workflow.teachers import answered_samples
+from workflow.tested import tested_language
+
+# What the scripts of examples and of test sets write.
+EXAMPLES, TEST_SET = "examples.jsonl", "test_set.jsonl"
+
+# ---- the outputs of these stages, by what they hold --------------------------------------------------
+
+
+def package(study: Study, name: str) -> Output:
+    """A package, unpacked: version in the folder's name."""
+    version = study.config["packages"][name]["version"]
+    return study.output("fetch_package", package=f"{name}-{version}")
+
+
+def source(study: Study, name: str) -> Output:
+    """A source model's card, and the model too if a package brought it."""
+    return study.output("prepare_source", source=name)
+
+
+def corpus(study: Study, language: str) -> Output:
+    """The texts of a language or of a group."""
+    rule = "mix_corpora" if "group" in study.config["languages"][language] else "prepare_corpus"
+    return study.output(rule, language=language)
+
+
+def samples(study: Study, language: str, name: str) -> Output:
+    """Prompts with answers to train on: of a group, of a teacher, or from a file."""
+    if "group" in study.config["languages"][language]:
+        rule = "mix_samples"
+    else:
+        entry = study.config["languages"][language]["samples"][name]
+        rule = "answer_samples" if entry["kind"] == "answered" else "prepare_samples"
+    return study.output(rule, language=language, samples=name)
+
+
+def examples(study: Study, task: str, part: str) -> Output:
+    """Examples that a task is learned from (`train`), or tested on, by code."""
+    return study.output("prepare_examples", task=task, part=part)
+
+
+def test_set(study: Study, task: str, part: str) -> Output:
+    """A test set of a task in one language (`test-te`), or what its prompts begin with."""
+    return study.output("prepare_test_set", task=task, part=part)
+
+
+def benchmark(study: Study, name: str) -> Output:
+    """The data of a task of lm-evaluation-harness, by the harness's name."""
+    return study.output("prepare_benchmark", benchmark=name)
+
+
+def metric(study: Study, name: str) -> Output:
+    """A learned metric's card, which says where its checkpoint is."""
+    return study.output("prepare_metric", metric=name)
+
+
+def members(study: Study, language: str) -> list[str]:
+    """The languages of a group; none of a language."""
+    return study.config["languages"][language].get("group", {}).get("members", [])
+
+
+# ---- stages ------------------------------------------------------------------------------------------
+
+
+@stage("source", "{package}", log="source/packages/{package}")
+def fetch_package(study: Study, package: str) -> dict[str, Any]:
+    """A package of config/packages.yaml, unpacked."""
+    name = next(
+        name
+        for name, entry in study.config["packages"].items()
+        if package == f"{name}-{entry['version']}"
+    )
+    # Without the code's digest: what is unpacked is pinned by its checksum.
+    settings = {"name": name, **study.config["packages"][name]}
+    return {"settings": settings, "inputs": {}, "code": None}
+
+
+@stage("source", "source/{source}")
+def prepare_source(study: Study, source: str) -> dict[str, Any]:
+    """A source model, found or converted, and checked."""
+    entry = study.config["sources"][source]
+    settings = {key: value for key, value in entry.items() if key != "resources"}
+    inputs = {"package": package(study, entry["package"])} if "package" in entry else {}
+    return {"settings": settings, "inputs": inputs}
+
+
+def _languages(study: Study) -> Mapping[str, Iterable[str]]:
+    entries = study.config["languages"].items()
+    return {"language": [name for name, entry in entries if "group" not in entry]}
+
+
+def _groups(study: Study) -> Mapping[str, Iterable[str]]:
+    entries = study.config["languages"].items()
+    return {"language": [name for name, entry in entries if "group" in entry]}
+
+
+# Rules of their own read these keys of a language.
+_NOT_TEXT = ("word_vectors", "english_word_vectors", "dictionary", "plms", "samples")
+
+
+@stage("corpus", "corpus/{language}", names=_languages)
+def prepare_corpus(study: Study, language: str) -> dict[str, Any]:
+    """The texts of one language, cleaned and split."""
+    entry = study.config["languages"][language]
+    settings = {key: value for key, value in entry.items() if key not in _NOT_TEXT}
+    packages = _packages(entry[key] for key in ("text", "parallel", "english") if entry.get(key))
+    return {
+        "settings": settings,
+        "inputs": {
+            **({"package": package(study, packages[0])} if packages else {}),
+            **_local(local_files(entry)),
+        },
+        "seed": [study.config["seed"], "corpus", language],
+    }
+
+
+@stage("corpus", "corpus/{language}", names=_groups)
+def mix_corpora(study: Study, language: str) -> dict[str, Any]:
+    """The texts of a group, mixed of its members'."""
+    entry = study.config["languages"][language]
+    return {
+        "settings": {key: entry[key] for key in ("name", "group", "train_sentences")},
+        "inputs": {"members": {name: corpus(study, name) for name in members(study, language)}},
+        "seed": [study.config["seed"], "corpus", language],
+    }
+
+
+@stage("corpus", "corpus/{language}/samples/{samples}", names=_languages)
+def prepare_samples(study: Study, language: str, samples: str) -> dict[str, Any]:
+    """Prompts and answers of one language, from one entry of its samples."""
+    texts = study.config["languages"][language]
+    settings = texts["samples"][samples]
+    packages = _packages([settings.get("text") or {}])
+    return {
+        "settings": {"language": texts["name"], **settings},
+        "inputs": {
+            "corpus": corpus(study, language),
+            **({"package": package(study, packages[0])} if packages else {}),
+            **_local(local_samples_files(settings)),
+        },
+        "seed": [study.config["seed"], "corpus", language, "samples", samples],
+    }
+
+
+@stage("corpus", "corpus/{language}/samples/{samples}", names=_groups)
+def mix_samples(study: Study, language: str, samples: str) -> dict[str, Any]:
+    """The same of a group, of those of its members that have them."""
+    every, entries = members(study, language), study.config["languages"]
+    having = [name for name in every if samples in entries[name]["samples"]]
+    return {
+        "settings": {"name": samples},
+        "inputs": {
+            "samples": {name: samples_of_member(study, name, samples) for name in having},
+            "corpora": {name: corpus(study, name) for name in every},
+        },
+        "seed": [study.config["seed"], "corpus", language, "samples", samples],
+    }
+
+
+def _answering(study: Study, language: str, samples: str) -> Resources:
+    teacher = study.config["languages"][language]["samples"][samples]["teacher"]
+    resources = study.config["sources"][teacher]["resources"]
+    return Resources(resources["evaluation_mb"], resources["evaluation_minutes"], gpus=1)
+
+
+@stage(
+    "corpus",
+    "corpus/{language}/samples/{samples}",
+    resources=_answering,
+    names=lambda study: answered_samples(study.config),
+)
+def answer_samples(study: Study, language: str, samples: str) -> dict[str, Any]:
+    """The prompts of other samples with a teacher's answers."""
+    entry = study.config["languages"][language]["samples"][samples]
+    prompts = samples_of_member(study, language, entry["prompts"])
+    return {
+        "settings": {key: entry[key] for key in ("max_new_tokens", "batch_size")},
+        "inputs": {"prompts": prompts.file(SAMPLES), "teacher": source(study, entry["teacher"])},
+    }
+
+
+@stage(
+    "corpus",
+    "examples/{task}/{part}",
+    names=lambda study: {"task": _tasks(study, FINE_TUNED)},
+)
+def prepare_examples(study: Study, task: str, part: str) -> dict[str, Any]:
+    """Examples that a task is learned from, or tested on."""
+    settings = example_settings(study.config, task, part)
+    return {"settings": settings, "inputs": _local(local_samples_files(settings))}
+
+
+@stage(
+    "corpus",
+    "examples/{task}/{part}",
+    names=lambda study: {"task": _tasks(study, GENERATED)},
+)
+def prepare_test_set(study: Study, task: str, part: str) -> dict[str, Any]:
+    """A test set of a task in one language, or the examples that its prompts begin with."""
+    settings = asked_settings(study.config, task, part)
+    return {"settings": settings, "inputs": _local(local_samples_files(settings))}
+
+
+@stage("corpus", "corpus/{language}/contamination/{task}")
+def count_tests(study: Study, language: str, task: str) -> dict[str, Any]:
+    """How much of a task's test sets is in the text that a language's cells are trained on."""
+    return {
+        "settings": {"kind": study.config["tasks"][task]["kind"]},
+        "inputs": {
+            "text": corpus(study, language).file("train.txt"),
+            "tests": searched_tests(study, language, task),
+        },
+        "outputs": {"file": f"{study.output('count_tests', language=language, task=task)}/record.json"},
+        "language": language,
+        "task": task,
+    }
+
+
+@stage("evaluation", "benchmarks/{benchmark}")
+def prepare_benchmark(study: Study, benchmark: str) -> dict[str, Any]:
+    """The data of a task of lm-evaluation-harness, looked for."""
+    settings = benchmark_settings(study.config, benchmark)
+    folder = study.output("prepare_benchmark", benchmark=benchmark)
+    return {"settings": settings, "inputs": {}, "state": benchmark_state(settings["data"], folder)}
+
+
+@stage("evaluation", "metrics/{metric}")
+def prepare_metric(study: Study, metric: str) -> dict[str, Any]:
+    """A learned metric's checkpoint, looked for."""
+    keys = ("kind", "checkpoint", "revision", "encoder", "encoder_revision")
+    entry, python = study.config["metrics"][metric], study.config["metrics_python"]
+    return {
+        "settings": {key: entry[key] for key in keys},
+        "inputs": {"python": python},
+        "metric": metric,
+        # It is prepared again when this machine has more of it.
+        "state": state(entry, python, study.output("prepare_metric", metric=metric)),
+    }
+
+
+# ---- which test sets are looked for in which training text ---------------------------------------------
+
+
+def searched_tests(study: Study, language: str, task: str) -> dict[str, Output]:
+    """Name of each test set that a task has for cells of a language -> the file or folder of it.
+
+    Test sets are called after their languages, held-out text `heldout`. None where a task has no
+    test sets, such as speed, or takes those of the language's own corpus, which looks for them
+    itself. A new task, or another test set, leaves every corpus as it is.
+    """
+    config = study.config
+    kind, tested = config["tasks"][task]["kind"], tested_language(config, task, language)
+    texts = corpus(study, tested)
+    if kind == "perplexity":
+        heldout = {
+            name: texts.file(f"members/{name}/heldout.txt") for name in members(study, tested)
+        }
+        own = heldout or {"heldout": texts.file("heldout.txt")}
+        return own | {ENGLISH: texts.file("english.txt")}
+    if kind == KIND:
+        found = benchmarks_of(config, task, language)
+        return {test: benchmark(study, name) for test, name in found.items()}
+    if kind in FINE_TUNED:
+        parts = example_parts(config, task, language)
+        return {test: examples(study, task, part).file(EXAMPLES) for test, part in parts.items()}
+    if parts := asked_parts(config, task, language).get("tests", {}):
+        return {test: test_set(study, task, part).file(TEST_SET) for test, part in parts.items()}
+    if kind in ("translation", "summarization") and tested != language:
+        return {tested: texts.file(f"tasks/{kind}.jsonl")}
+    return {}
+
+
+def searched(study: Study) -> list[tuple[str, str]]:
+    """Languages and tasks of a study whose test sets are searched for; equal test sets once."""
+    found: dict[tuple[str, frozenset[str]], tuple[str, str]] = {}
+    for task, selection in study.config["run_tasks"].items():
+        languages = (cell.language for cell in study.cells if is_selected(cell, selection))
+        for language in dict.fromkeys(languages):
+            if tests := searched_tests(study, language, task):
+                found.setdefault((language, frozenset(tests.values())), (language, task))
+    return list(found.values())
+
+
+def samples_of_member(study: Study, language: str, name: str) -> Output:
+    """Samples of a language, within functions whose wildcard is called `samples`."""
+    return samples(study, language, name)
+
+
+def _tasks(study: Study, kinds: Iterable[str]) -> list[str]:
+    return [name for name, entry in study.config["tasks"].items() if entry["kind"] in kinds]
+
+
+def _packages(texts: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Packages that some texts come from."""
+    return list(dict.fromkeys(text["package"] for text in texts if "package" in text))
+
+
+def _local(files: list[str]) -> dict[str, list[str]]:
+    """The user's own files that a job reads: their content decides whether it is run again."""
+    return {"files": files} if files else {}

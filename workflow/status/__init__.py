@@ -1,0 +1,1 @@
+"""How far a study is, what it takes, and whether a process works on it."""
