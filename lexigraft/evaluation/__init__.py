@@ -5,7 +5,7 @@ from lexigraft.doors import doors
 _MODULES = {
     "chrf": "lexigraft.evaluation.chrf",
     "fragmentation": "lexigraft.evaluation.fragmentation",
-    "generate": "lexigraft.training.generation",
+    "generate": "lexigraft.inference.generation",
     "rouge_l": "lexigraft.evaluation.rouge",
     "task": "lexigraft.evaluation.registry",
 }

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.evaluation.registry import FINE_TUNED, GENERATED
 from lexigraft.hardware import device, precision
+from lexigraft.inference.vllm_model import VllmModel, engine_name
 from lexigraft.source.model import load_tokenizer
 from lexigraft.training.export import export
 from lexigraft.training.store import load_cell
-from lexigraft.training.vllm_model import VllmModel, engine_name
 
 if TYPE_CHECKING:
     import torch

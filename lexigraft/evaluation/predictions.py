@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.evaluation.new_tokens import count_new, new_ids
+from lexigraft.inference.generation import generate
+from lexigraft.inference.vllm_model import VllmModel
 from lexigraft.provenance import sha256_of
-from lexigraft.training.generation import generate
-from lexigraft.training.vllm_model import VllmModel
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast

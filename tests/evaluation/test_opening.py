@@ -9,9 +9,9 @@ import torch
 from lexigraft.errors import UserError
 from lexigraft.evaluation import opening
 from lexigraft.evaluation.opening import opened
+from lexigraft.inference.vllm_model import VllmModel
 from lexigraft.source.model import load_model
 from lexigraft.training.store import save_cell
-from lexigraft.training.vllm_model import VllmModel
 from tests.fake_vllm import LLM, install
 
 SCRIPTS = Path(__file__).resolve().parent.parent.parent / "scripts"

@@ -10,8 +10,8 @@ from lexigraft.evaluation.measurement import Measurement
 from lexigraft.evaluation.settings import read_settings
 from lexigraft.evaluation.texts import draw, member_sentences, sentences
 from lexigraft.evaluation.windows import score_windows
+from lexigraft.inference.likelihood import Likelihood, score_texts, sum_likelihoods
 from lexigraft.source.positions import positions_of
-from lexigraft.training.likelihood import Likelihood, score_texts, together
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -95,7 +95,7 @@ def evaluate(
             member: score(f"members/{member}/heldout", member, texts, settings.heldout_sentences)
             for member, texts in members.items()
         }
-        metrics |= _figures(together(list(scores.values())))
+        metrics |= _figures(sum_likelihoods(list(scores.values())))
         for member, found in scores.items():
             metrics |= _figures(found, suffix=f"_{member}")
     else:

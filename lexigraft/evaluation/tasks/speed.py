@@ -17,7 +17,7 @@ from lexigraft.evaluation.prompts import translation_prompts
 from lexigraft.evaluation.settings import read_settings
 from lexigraft.evaluation.texts import sentences, summarization_pairs, translation_pairs
 from lexigraft.evaluation.truncation import article_prompts
-from lexigraft.training.generation import continue_greedily, decoded, end_tokens, padding_token
+from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -239,7 +239,7 @@ def _timed(
         reading += first_token.at - start
         decoding += end - first_token.at
         rows.extend(ids.tolist())
-    return Pass(reading, decoding, decoded(tokenizer, rows))
+    return Pass(reading, decoding, decode(tokenizer, rows))
 
 
 def _prompts(
