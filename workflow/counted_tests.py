@@ -9,9 +9,9 @@ Plain Python: the Snakefile is parsed again in every job.
 
 from pathlib import PurePosixPath
 
-from lexigraft.evaluation.registry import FINE_TUNED
+from lexigraft.evaluation.task_kinds import task_kind
 from workflow.asked_tasks import asked_parts
-from workflow.benchmarks import KIND, benchmarks_of
+from workflow.benchmarks import benchmarks_of
 from workflow.cells import is_wanted
 from workflow.encoder_tasks import example_parts
 from workflow.places import Places
@@ -31,16 +31,17 @@ def looked_for(places: Places, language: str, task: str) -> dict[str, str]:
     """
     config = places.config
     kind, tested = config["tasks"][task]["kind"], tested_language(config, task, language)
+    declared = task_kind(kind)
     corpus = places.corpus_folder(tested)
-    if kind == "perplexity":
+    if declared.tests == "heldout":
         members = config["languages"][tested].get("group", {}).get("members", [])
         heldout = {name: f"{corpus}/members/{name}/heldout.txt" for name in members}
         own = heldout or {HELDOUT: f"{corpus}/heldout.txt"}
         return own | {ENGLISH: f"{corpus}/english.txt"}
-    if kind == KIND:
+    if declared.tests == "benchmark":
         found = benchmarks_of(config, task, language)
         return {test: places.benchmark_folder(name) for test, name in found.items()}
-    if kind in FINE_TUNED:
+    if declared.tests == "examples":
         parts, file = example_parts(config, task, language), _EXAMPLES
     else:
         parts, file = asked_parts(config, task, language).get("tests", {}), _ASKED
@@ -48,7 +49,7 @@ def looked_for(places: Places, language: str, task: str) -> dict[str, str]:
         return {
             test: f"{places.examples_folder(task, part)}/{file}" for test, part in parts.items()
         }
-    if kind in ("translation", "summarization") and tested != language:
+    if declared.tests == "corpus" and tested != language:
         return {tested: f"{corpus}/tasks/{kind}.jsonl"}
     return {}
 
@@ -69,7 +70,7 @@ def inputs_of(places: Places, language: str, task: str) -> list[str]:
     """The training text, and what says that each test is whole."""
     corpora = {language, tested_language(places.config, task, language)}
     cards = {f"{places.corpus_folder(name)}/card.json" for name in corpora}
-    prepared = places.config["tasks"][task]["kind"] == KIND
+    prepared = task_kind(places.config["tasks"][task]["kind"]).tests == "benchmark"
     for place in looked_for(places, language, task).values():
         path = PurePosixPath(place)
         if prepared or path.name in (_ASKED, _EXAMPLES):

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lexigraft.evaluation.harness.benchmark_state import benchmark_state
-from lexigraft.evaluation.registry import task_file
+from lexigraft.evaluation.task_kinds import task_file
 from workflow.asked_tasks import asked_codes, asked_parts
-from workflow.benchmarks import KIND, PREPARED, benchmark_settings, benchmarks_of
+from workflow.benchmarks import PREPARED, benchmark_settings, benchmarks_of
 from workflow.cells import AXES, cell_of
 from workflow.checks import NO_INITIALIZER
 from workflow.digests import digest
@@ -33,8 +33,7 @@ def evaluate(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
     # Where texts come from, rules before this one know.
     entry = study.config["tasks"][task].items()
     settings = {key: value for key, value in entry if key not in ("language", "examples")}
-    if settings["kind"] == KIND:
-        settings = {key: value for key, value in settings.items() if key not in PREPARED}
+    settings = {key: value for key, value in settings.items() if key not in PREPARED}
     benchmarks = benchmarks_of(study.config, task, cell.language)
     parts = example_parts(study.config, task, cell.language)
     examples = {
@@ -53,7 +52,7 @@ def evaluate(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
             "corpus": study.corpus_folder(language),
             "prompts": PROMPTS,
             **({"examples": examples} if parts else {}),
-            **({"asked": asked} if asked else {}),
+            **({"test_sets": asked} if asked else {}),
             **(
                 {"benchmarks": {key: study.benchmark_folder(b) for key, b in benchmarks.items()}}
                 if benchmarks

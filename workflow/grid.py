@@ -9,9 +9,10 @@ from typing import Any
 
 from lexigraft.auxiliary.files import BINARY
 from lexigraft.evaluation.learned.checkpoint import state
+from lexigraft.evaluation.task_kinds import prompts_of, task_kind
 from lexigraft.report.items import ALIGNMENT, Item, read_items
 from workflow.cells import is_wanted
-from workflow.checks import SOURCE_VOCABULARY, prompted_as
+from workflow.checks import SOURCE_VOCABULARY
 from workflow.counted_tests import counted_tests
 from workflow.places import PROMPTS
 from workflow.rule_inputs import RuleInputs
@@ -185,9 +186,9 @@ class Study(RuleInputs):
 
     def prompts(self, task: str) -> list[str]:
         """The files that a task's prompts are built from."""
-        kind = prompted_as(self.config["tasks"][task])
-        return [f"{PROMPTS}/{kind}.yaml", f"{PROMPTS}/names.yaml"] if kind else []
+        name = prompts_of(self.config["tasks"][task])
+        return [f"{PROMPTS}/{name}.yaml", f"{PROMPTS}/names.yaml"] if name else []
 
     def runs_alone(self, task: str) -> bool:
         """Whether other jobs on the machine would spoil what the task measures."""
-        return self.config["tasks"][task]["kind"] == "speed"
+        return task_kind(self.config["tasks"][task]["kind"]).runs_alone

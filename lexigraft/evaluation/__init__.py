@@ -7,6 +7,6 @@ _MODULES = {
     "fragmentation": "lexigraft.evaluation.fragmentation",
     "generate": "lexigraft.inference.generation",
     "rouge_l": "lexigraft.evaluation.rouge",
-    "task": "lexigraft.evaluation.registry",
+    "task_kind": "lexigraft.evaluation.task_kinds",
 }
 __all__, __getattr__, __dir__ = doors(__name__, _MODULES)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.measurement import Measurement
-from lexigraft.evaluation.settings import read_settings
+from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, sentences
 from lexigraft.inference.generation import (
     continue_greedily,
@@ -18,9 +17,7 @@ from lexigraft.inference.generation import (
     padding_token,
 )
 from lexigraft.inference.text_encoding import encode
-from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.source.model import load_model, load_tokenizer, matrix_rows, open_source
-from lexigraft.training.store import read_card, reference
 
 if TYPE_CHECKING:
     import torch
@@ -78,6 +75,9 @@ def evaluate(
     """
     import torch
 
+    from lexigraft.initialization.pairing import pair_vocabularies
+    from lexigraft.training.store import read_card, reference
+
     settings = read_settings(Settings, job)
     cell = Path(job["inputs"]["cell"])
     folder = open_source(reference(cell, read_card(cell), "source")).folder
@@ -123,6 +123,9 @@ def evaluate(
         ),
     }  # fmt: skip
     return Measurement(metrics, details)
+
+
+TASK = TaskKind(Settings, evaluate, tests="none")
 
 
 @dataclass(frozen=True)

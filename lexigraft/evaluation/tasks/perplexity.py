@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
-from lexigraft.evaluation.measurement import Measurement
-from lexigraft.evaluation.settings import read_settings
+from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, member_sentences, sentences
-from lexigraft.evaluation.windows import score_windows
 from lexigraft.inference.likelihood import Likelihood, score_texts, sum_likelihoods
 from lexigraft.source.positions import positions_of
 
@@ -110,6 +108,9 @@ def evaluate(
     return Measurement(metrics, details)
 
 
+TASK = TaskKind(Settings, evaluate, tests="heldout")
+
+
 def _figures(score: Likelihood, prefix: str = "", suffix: str = "") -> dict[str, float | int]:
     found = {
         "bits_per_byte": score.bits_per_byte,
@@ -129,5 +130,7 @@ def _score(
 ) -> Likelihood:
     if settings.window is None:
         return score_texts(model, tokenizer, texts, batch_tokens=settings.batch_tokens)
+    from lexigraft.evaluation.windows import score_windows
+
     window = min(settings.window, positions_of(model) or settings.window)
     return score_windows(model, tokenizer, texts, window=window, batch_tokens=settings.batch_tokens)
