@@ -23,7 +23,11 @@ Job = dict[str, Any]
 logger = logging.getLogger(__name__)
 
 
-def run(stage: Callable[[Job], None], replaces: bool = False) -> None:
+def run(
+    stage: Callable[[Job], None],
+    replaces: bool = False,
+    expand: Callable[[Job], Job] = lambda job: job,
+) -> None:
     """Run `stage` on the job named by the first command-line argument, and end the process.
 
     The argument is the path of a `job.json` or the JSON text itself. The job is written to
@@ -47,6 +51,8 @@ def run(stage: Callable[[Job], None], replaces: bool = False) -> None:
         Does the work.
     replaces
         Whether it replaces its folder as a whole: until then, what is there stays.
+    expand
+        Adds inputs that are too many for a command line to the job, before anything else.
     """
     first = os.environ.get("RANK", "0") == "0"
     logging.basicConfig(
@@ -57,7 +63,7 @@ def run(stage: Callable[[Job], None], replaces: bool = False) -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     folder = Path()
     try:
-        job = read(sys.argv[1:])
+        job = expand(read(sys.argv[1:]))
         folder = Path(job["outputs"]["folder"])
         folder.mkdir(parents=True, exist_ok=True)
         if not first:
