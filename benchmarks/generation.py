@@ -38,9 +38,9 @@ from transformers import (
 )
 
 from lexigraft.hardware import device, precision
-from lexigraft.training import generation, shared_prefix
-from lexigraft.training.generation import generate
-from lexigraft.training.stop_strings import StopStrings
+from lexigraft.inference import generation, shared_prefix
+from lexigraft.inference.generation import generate
+from lexigraft.inference.stop_strings import StopStrings
 
 NEW_TOKENS = 24
 BATCH = 8
@@ -89,12 +89,12 @@ def prefix(model: Any, tokenizer: Any, prompts: int, shared: int = SHARED) -> di
 
 def short(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
     """The shortest prefix that is read ahead."""
-    return prefix(model, tokenizer, prompts, shared_prefix.WORTHWHILE)
+    return prefix(model, tokenizer, prompts, shared_prefix.MIN_TOKENS)
 
 
 def watch(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
     """A step of the model, against that of looking at its tokens."""
-    stops = StopStrings(tokenizer, ["\n\n", "Question:"]).watch(16)
+    stops = StopStrings(tokenizer, ["\n\n", "Question:"]).criterion(16)
     rows = torch.randint(1, 256, (16, 1), device=model.device)
     steps = 200
 

@@ -21,7 +21,7 @@ from planning import CELLS, Run, grid, place, run
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lexigraft.atomic import write_json
-from lexigraft.evaluation.measurement import Measurement, record
+from lexigraft.evaluation.task_kinds import Measurement, record
 from lexigraft.provenance import write_card
 from workflow.cells import Cell
 from workflow.configuration import load_registries, resolve

@@ -28,12 +28,13 @@ _NOT_CONTENT = (
     "job", "versions", "card_sha256", "files", "seconds", "tokens_per_second", "share_of_peak",
     "peak_memory_bytes", "resumed_from_step", "device", "threads",
 )  # fmt: skip
+_PLACES = ("inputs", "outputs", "folders")  # of a job: where things lie, which does not matter
 _LOG = "log.jsonl"  # holds times, which differ between two equal trainings
 
 
 def fingerprint(job: Mapping[str, Any]) -> str:
     """Digest of a job and of the content of what it reads; where that lies does not matter."""
-    described = {key: value for key, value in job.items() if key not in ("inputs", "outputs")}
+    described = {key: value for key, value in job.items() if key not in _PLACES}
     return _digest([described, _checksums(job["inputs"])])
 
 

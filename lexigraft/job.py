@@ -64,7 +64,7 @@ def run(
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     folder = Path()
     try:
-        job = read(sys.argv[1:])
+        job = expand(read(sys.argv[1:]))
         folder = Path(job["outputs"]["folder"])
         folder.mkdir(parents=True, exist_ok=True)
         if not first:

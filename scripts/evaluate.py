@@ -1,22 +1,14 @@
-"""Rule evaluate: one task on one cell, written to record.json."""
+"""Rule evaluate: all tasks of a study on one cell, each run written to a record.json."""
 
-from lexigraft.atomic import write_json
-from lexigraft.evaluation.harness.benchmark_state import lacking
-from lexigraft.evaluation.measurement import Measurement, record
-from lexigraft.evaluation.opening import opened
-from lexigraft.evaluation.registry import task
+from lexigraft.completion import card_of
 from lexigraft.job import Job, run
+from lexigraft.provenance import write_card
 
 
 def stage(job: Job) -> None:
-    if why := lacking(job):
-        # No reason to stop a study, and none to open a model.
-        write_json(job["outputs"]["record"], {**record(job, Measurement({})), "not_scored": why})
-        return
-    evaluate = task(job["settings"]["kind"])
-    with opened(job) as (model, tokenizer):
-        measured = evaluate(model, tokenizer, job)
-    write_json(job["outputs"]["record"], record(job, measured))
+    from lexigraft.evaluation.evaluate import evaluate_cell
+
+    write_card(card_of(job), job, evaluate_cell(job))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ ROOMS = (
     "vocabulary",
     "auxiliary",
     "initialization",
+    "inference",
     "training",
     "evaluation",
     "report",

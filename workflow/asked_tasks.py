@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.registry import GENERATED
+from lexigraft.evaluation.task_kinds import task_kind
 from workflow.task_examples import (
     check_codes,
     check_text_files,
@@ -19,11 +19,7 @@ from workflow.task_examples import (
     text_of,
 )
 
-# Kinds that ask in every language of a group and in English; the others ask about one language.
-_OF_ALL_LANGUAGES = ("question_answering",)
 _PARTS = {"tests": "test", "shots": "shots"}  # what a job calls them, and what a task does
-# Where the columns of a table of questions are, unless a task says otherwise: as in SQuAD's.
-_COLUMNS = {"question": "question", "context": "context", "answers": "answers.text"}
 
 
 def asked_codes(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
@@ -33,9 +29,10 @@ def asked_codes(config: Mapping[str, Any], task: str, language: str) -> dict[str
     tasks without such examples.
     """
     entry = config["tasks"][task]
-    if entry["kind"] not in GENERATED or "examples" not in entry:
+    kind = task_kind(entry["kind"])
+    if not kind.generates or "examples" not in entry:
         return {}
-    if entry["kind"] not in _OF_ALL_LANGUAGES:
+    if not kind.every_language:
         return languages_of(config, task, language)
     return tests_of(config, task, language, codes_of(entry["examples"].get("test", ())))
 
@@ -70,8 +67,8 @@ def asked_settings(config: Mapping[str, Any], task: str, part: str) -> dict[str,
     }
     if "repair" in text:
         settings["repair"] = text["repair"]
-    if entry["kind"] == "question_answering":
-        settings["columns"] = text.get("columns") or entry["examples"].get("columns") or _COLUMNS
+    if columns := task_kind(entry["kind"]).columns:
+        settings["columns"] = text.get("columns") or entry["examples"].get("columns") or {**columns}
     return settings
 
 
@@ -83,7 +80,7 @@ def check_asked_tasks(config: Mapping[str, Any]) -> None:
     UserError
         Naming the task and what it lacks.
     """
-    for task, language in run_on(config, GENERATED):
+    for task, language in run_on(config, "generates"):
         entry = config["tasks"][task]
         for key in (key for key in _PARTS.values() if key in entry["examples"]):
             check_codes(config, task, key, asked_codes(config, task, language))
@@ -102,7 +99,7 @@ def check_local_asked(config: Mapping[str, Any]) -> None:
     UserError
         Naming the key and the path of the first one that is missing or empty.
     """
-    for task, language in run_on(config, GENERATED):
+    for task, language in run_on(config, "generates"):
         for parts in asked_parts(config, task, language).values():
             for part in parts.values():
                 check_text_files(task, part, asked_settings(config, task, part)["text"])

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lexigraft.errors import UserError
+from lexigraft.evaluation.task_kinds import task_kind
 from workflow.task_examples import codes_of, languages_of, tests_of, text_of
 
-KIND = "multiple_choice"
 # Keys of such a task that the rule reads which prepares it, and the task itself does not.
 PREPARED = ("harness", "data")
 
@@ -21,7 +21,7 @@ def benchmarks_of(config: Mapping[str, Any], task: str, language: str) -> dict[s
     it in English. None for other kinds of task.
     """
     entry = config["tasks"][task]
-    if entry["kind"] != KIND:
+    if task_kind(entry["kind"]).tests != "benchmark":
         return {}
     known = codes_of(entry["harness"])
     tests = tests_of(config, task, language, known)
@@ -43,7 +43,7 @@ def check_benchmarks(config: Mapping[str, Any]) -> None:
     """
     for task, wanted in config["run_tasks"].items():
         entry = config["tasks"][task]
-        if entry["kind"] != KIND:
+        if task_kind(entry["kind"]).tests != "benchmark":
             continue
         for language in dict.fromkeys(
             name for block in config["cells"] for name in block["languages"]
@@ -70,8 +70,9 @@ def _benchmarks(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]
     """The tasks of the harness that the study's own ask for, each with what prepares it."""
     for task in config["run_tasks"]:
         entry = config["tasks"][task]
-        for code in codes_of(entry["harness"]) if entry["kind"] == KIND else ():
-            yield task, {**_named(entry, code), "data": entry.get("data")}
+        if task_kind(entry["kind"]).tests == "benchmark":
+            for code in codes_of(entry["harness"]):
+                yield task, {**_named(entry, code), "data": entry.get("data")}
 
 
 def _named(entry: Mapping[str, Any], code: str) -> dict[str, str]:

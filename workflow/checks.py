@@ -8,7 +8,7 @@ from typing import Any
 
 from lexigraft.corpus.files import check_files
 from lexigraft.errors import UserError, unknown
-from lexigraft.evaluation.registry import GENERATED, kinds
+from lexigraft.evaluation.task_kinds import kinds, kinds_with, prompts_of, task_kind
 from lexigraft.initialization.registry import initializer, methods, needed_roles
 from lexigraft.training.settings import of_new_vocabulary, read_strategy
 from workflow.asked_tasks import check_asked_tasks, check_local_asked
@@ -31,8 +31,6 @@ from workflow.teachers import check_teachers, teachers
 from workflow.tested import check_tested, languages_named, tested_language
 from workflow.vocabulary_checks import check_plms, check_tokenizers
 
-# Kinds of task whose predictions hold an output and a reference for a learned metric to compare.
-SCORED_KINDS = ("summarization", "translation")
 # Not registry entries: what "nothing was changed here" is called on each axis.
 SOURCE_VOCABULARY = "source"
 NO_INITIALIZER = "none"
@@ -111,13 +109,6 @@ def check_local_files(study: dict[str, Any]) -> None:
     check_auxiliary_files(study)
 
 
-def prompted_as(task: dict[str, Any]) -> str | None:
-    """The kind of task whose prompts a task uses; None if it uses none."""
-    if task["kind"] == "speed":
-        return task.get("prompts_from", "translation")
-    return task["kind"] if task["kind"] in GENERATED else None
-
-
 def _check_cells(study: dict[str, Any], block: dict[str, Any], where: str) -> None:
     axes = {
         "sources": [],
@@ -175,14 +166,14 @@ def _check_texts(language: str, texts: dict[str, Any]) -> None:
 def _check_texts_of_task(
     task: str, settings: dict[str, Any], language: str, texts: dict[str, Any]
 ) -> None:
-    if settings["kind"] == "question_answering":
-        return  # of examples of its own, see `asked_tasks`
-    prompted, own = prompted_as(settings), "test" in settings.get("examples", {})
-    if prompted not in (*SCORED_KINDS, None):
-        raise UserError(
-            f"tasks.{task}.prompts_from: '{prompted}' is not one of {', '.join(SCORED_KINDS)}"
-        )
-    if prompted is not None and settings["kind"] != "speed" and "group" in texts:
+    kind = task_kind(settings["kind"])
+    if kind.tests == "test_sets":
+        return  # of its own, see `asked_tasks`
+    prompted, own = prompts_of(settings), "test" in settings.get("examples", {})
+    if "prompts_from" in settings and prompted not in kinds_with("language_texts"):
+        known = ", ".join(kinds_with("language_texts"))
+        raise UserError(f"tasks.{task}.prompts_from: '{prompted}' is not one of {known}")
+    if kind.generates and "group" in texts:
         raise UserError(
             f"languages.{language}: a group, but task '{task}' tests one language; leave the task "
             f"out of run_tasks, or name a member in tasks.{task}.language"
@@ -228,10 +219,10 @@ def _check_roles(name: str, entry: dict[str, Any], auxiliaries: list[str]) -> No
 
 
 def _check_engine(name: str, entry: dict[str, Any]) -> None:
-    if "engine" in entry and entry["kind"] not in GENERATED:
+    if "engine" in entry and not task_kind(entry["kind"]).generates:
         raise UserError(
-            f"tasks.{name}.engine: only tasks of kind {', '.join(GENERATED)} have a choice; leave "
-            f"it out of this one, which is of kind '{entry['kind']}'"
+            f"tasks.{name}.engine: only tasks of kind {', '.join(kinds_with('generates'))} have a "
+            f"choice; leave it out of this one, which is of kind '{entry['kind']}'"
         )
     if entry.get("engine") == "vllm" and entry.get("beams", 1) > 1:
         raise UserError(
@@ -244,10 +235,10 @@ def _check_learned_metrics(study: dict[str, Any], task: str) -> None:
     where = f"config.run_tasks.{task}.learned_metrics"
     for name in wanted:
         _require(name, list(study["metrics"]), where)
-    if wanted and study["tasks"][task]["kind"] not in SCORED_KINDS:
+    if wanted and not task_kind(study["tasks"][task]["kind"]).scored_by_learned_metrics:
         raise UserError(
             f"{where}: task '{task}' writes no predictions to score; only tasks of kind "
-            f"{' or '.join(SCORED_KINDS)} do"
+            f"{' or '.join(kinds_with('scored_by_learned_metrics'))} do"
         )
     shown = [study["metrics"][name]["metric"] for name in wanted]
     if len(set(shown)) < len(shown):

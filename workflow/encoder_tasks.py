@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.registry import FINE_TUNED, GENERATED
+from lexigraft.evaluation.task_kinds import task_kind
 from workflow.task_examples import (
     check_codes,
     check_text_files,
@@ -29,7 +29,7 @@ def example_parts(config: Mapping[str, Any], task: str, language: str) -> dict[s
     fine-tunes nothing.
     """
     entry = config["tasks"][task]
-    if entry["kind"] not in FINE_TUNED:
+    if not task_kind(entry["kind"]).fine_tunes:
         return {}
     return tests_of(config, task, language, codes_of(entry["examples"]["test"]))
 
@@ -69,9 +69,10 @@ def check_encoder_tasks(config: Mapping[str, Any]) -> None:
                     _check_task(config, source, task)
     for task in config["run_tasks"]:
         kind = config["tasks"][task]["kind"]
-        if "examples" in config["tasks"][task] and kind not in (*FINE_TUNED, *GENERATED):
+        learns = task_kind(kind).fine_tunes or task_kind(kind).generates
+        if "examples" in config["tasks"][task] and not learns:
             raise UserError(f"tasks.{task}.examples: kind '{kind}' learns from none; take them out")
-    for task, language in run_on(config, FINE_TUNED):
+    for task, language in run_on(config, "fine_tunes"):
         check_codes(config, task, "test", example_parts(config, task, language))
 
 
@@ -83,7 +84,7 @@ def check_local_examples(config: Mapping[str, Any]) -> None:
     UserError
         Naming the key and the path of the first one that is missing or empty.
     """
-    for task, language in run_on(config, FINE_TUNED):
+    for task, language in run_on(config, "fine_tunes"):
         for part in (TRAIN, *example_parts(config, task, language).values()):
             check_text_files(task, part, example_settings(config, task, part)["text"])
 
@@ -102,7 +103,7 @@ def _check_strategy(config: Mapping[str, Any], source: str, strategy: str) -> No
 
 def _check_task(config: Mapping[str, Any], source: str, task: str) -> None:
     kind, masked = config["tasks"][task]["kind"], config["sources"][source]["kind"] == MASKED
-    if (kind in FINE_TUNED) != masked:
+    if task_kind(kind).fine_tunes != masked:
         raise UserError(
             f"config.run_tasks.{task}: kind '{kind}' does not fit source '{source}', a "
             f"{config['sources'][source]['kind']} language model; name the sources that the task "

@@ -8,6 +8,7 @@ from typing import Any
 
 from lexigraft.corpus.files import check_samples_files
 from lexigraft.errors import UserError
+from lexigraft.evaluation.task_kinds import task_kind
 from workflow.group_checks import members
 from workflow.tested import tested_language
 
@@ -56,13 +57,14 @@ def filled(value: Any, called: str) -> Any:
     return [filled(one, called) for one in value] if isinstance(value, list) else value
 
 
-def run_on(config: Mapping[str, Any], kinds: Collection[str]) -> list[tuple[str, str]]:
-    """Every task of these kinds with examples of its own and every language that it is run on."""
+def run_on(config: Mapping[str, Any], property_: str) -> list[tuple[str, str]]:
+    """Every task with examples of its own, of kinds with a property, by language it is run on."""
     return list(
         dict.fromkeys(
             (task, language)
             for task, wanted in config["run_tasks"].items()
-            if config["tasks"][task]["kind"] in kinds and "examples" in config["tasks"][task]
+            if getattr(task_kind(config["tasks"][task]["kind"]), property_)
+            and "examples" in config["tasks"][task]
             for block in config["cells"]
             for language in block["languages"]
             if (wanted["languages"] is None or language in wanted["languages"])

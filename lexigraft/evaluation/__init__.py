@@ -5,8 +5,8 @@ from lexigraft.doors import doors
 _MODULES = {
     "chrf": "lexigraft.evaluation.chrf",
     "fragmentation": "lexigraft.evaluation.fragmentation",
-    "generate": "lexigraft.training.generation",
+    "generate": "lexigraft.inference.generation",
     "rouge_l": "lexigraft.evaluation.rouge",
-    "task": "lexigraft.evaluation.registry",
+    "task_kind": "lexigraft.evaluation.task_kinds",
 }
 __all__, __getattr__, __dir__ = doors(__name__, _MODULES)

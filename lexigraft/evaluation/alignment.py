@@ -11,7 +11,7 @@ import numpy as np
 from lexigraft.errors import UserError
 from lexigraft.evaluation.encoding import plain_ids
 from lexigraft.evaluation.similarity import SentenceEncoder
-from lexigraft.training.generation import decoded
+from lexigraft.inference.generation import decode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -82,7 +82,7 @@ def alignment(
         "text_coverage": 1 - sum(token in lost for ids in cut for token in ids) / max(tokens, 1),
     }
     if encoder is not None:
-        metrics["semantic_similarity"] = encoder.similarity(texts, decoded(source, mapped))
+        metrics["semantic_similarity"] = encoder.similarity(texts, decode(source, mapped))
     return metrics
 
 

@@ -64,7 +64,7 @@ def own_rows(job: dict[str, Any], part: str, language: str | None = None) -> lis
     language
         Whose; None where the task asks in one language only.
     """
-    folders = job["inputs"].get("asked", {}).get(part)
+    folders = job["inputs"].get("test_sets", {}).get(part)
     if not folders:
         return None
     folder = folders[language] if language else next(iter(folders.values()))

@@ -8,9 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-from transformers import PrinterCallback, Trainer, TrainingArguments, set_seed
-
 from lexigraft.atomic import PARTIAL
 from lexigraft.errors import UserError
 from lexigraft.hardware import device, precision
@@ -18,7 +15,7 @@ from lexigraft.randomness import seed_from
 from lexigraft.source.positions import positions_of
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedModel, TrainingArguments
 
 Feature = dict[str, Any]
 
@@ -85,6 +82,9 @@ def fine_tuned(
     UserError
         The loss is no finite number.
     """
+    import torch
+    from transformers import PrinterCallback, Trainer, set_seed
+
     seed = seed_from(*job["seed"], "fine-tuning")
     with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=job["outputs"]["folder"]) as folder:
         model.save_pretrained(folder)
@@ -124,7 +124,10 @@ def type_ids(model: "PreTrainedModel") -> bool:
     return getattr(model.config, "type_vocab_size", 0) > 1
 
 
-def _arguments(settings: FineTuning, examples: int, seed: int, folder: str) -> TrainingArguments:
+def _arguments(settings: FineTuning, examples: int, seed: int, folder: str) -> "TrainingArguments":
+    import torch
+    from transformers import TrainingArguments
+
     steps = math.ceil(settings.epochs * math.ceil(examples / settings.batch_size))
     arguments = TrainingArguments(
         output_dir=folder,

@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterable, Set
 from pathlib import Path
 
-from lexigraft.training.store import read_card, reference
-
 
 def new_ids(cell: str | Path) -> frozenset[int]:
     """Ids of the tokens of a trained cell that its source vocabulary does not have.
@@ -18,6 +16,8 @@ def new_ids(cell: str | Path) -> frozenset[int]:
     UserError
         The cell has no readable card, or its tokenizer is gone.
     """
+    from lexigraft.training.store import read_card, reference
+
     folder = Path(cell)
     return listed(reference(folder, read_card(folder), "tokenizer"))
 

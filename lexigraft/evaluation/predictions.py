@@ -1,19 +1,32 @@
-"""Generated texts with what they are compared with, row by row: what generation tasks share."""
+"""Generated texts with what they are compared with, row by row: what generation tasks share.
 
-from collections.abc import Sequence
+A prompt that several runs of a task have in common is generated once. Generation is greedy or by
+beams, so equal prompts have equal outputs; what is known already is taken from the runs before.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_jsonl
+from lexigraft.completion import input_checksums
 from lexigraft.evaluation.new_tokens import count_new, new_ids
-from lexigraft.provenance import sha256_of
-from lexigraft.training.generation import generate
-from lexigraft.training.vllm_model import VllmModel
+from lexigraft.inference.generation import generate
+from lexigraft.inference.vllm_model import VllmModel
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 Row = dict[str, Any]
+logger = logging.getLogger(__name__)
+
+PREDICTIONS = "predictions.jsonl"
+PARTIAL = "predictions.partial.jsonl"
+# Of a row of predictions: what the model wrote, whichever run asked for it.
+_GENERATED = ("output", "output_tokens", "new_output_tokens", "steps", "finished")
 
 
 def predict(
@@ -30,6 +43,11 @@ def predict(
 ) -> list[Row]:
     """Continue each prompt up to a stop string, greedily or by beams; resumed when interrupted.
 
+    Outputs of equal prompts are taken from the runs of this task that have a lower number, complete
+    or interrupted, if the cell, the code, the engine, the precision and the settings of decoding
+    are the same. Higher numbers do not count: what a run reuses does not depend on the order in
+    which runs were made.
+
     Parameters
     ----------
     examples
@@ -43,50 +61,68 @@ def predict(
     -------
     list
         A row per example: its keys, `output`, counts of the prompt's and the output's tokens and
-        of the new ones among them, decoding `steps`, and whether the model `finished` by itself.
+        of the new ones among them, decoding `steps`, whether the model `finished` by itself, and
+        `generation`, a digest of the prompt and of all that decides the output. The rows of prompts
+        that this run did not generate say so (`reused`).
     """
-    names = [example["id"] for example in examples]
+    decoding = {"max_new_tokens": max_new_tokens, "batch_size": batch_size, "stop": list(stop)}
+    decoding |= {"beams": beams}
+    identity = f"{model_digest(job, model)} {json.dumps(decoding)}"
+    keys = [_digest(f"{identity} {prompt}") for prompt in prompts]
+    new = new_ids(job["inputs"]["cell"])
+    known = {key: row for key, row in _known(job, new) if key in set(keys)}
+    wanted = {key: text for key, text in zip(keys, prompts, strict=True) if key not in known}
+    if known:
+        logger.info("%d of %d prompts are reused", len(set(keys)) - len(wanted), len(set(keys)))
     generated = generate(
         model,
         tokenizer,
-        dict(zip(names, prompts, strict=True)),
+        wanted,
         max_new_tokens=max_new_tokens,
         batch_size=batch_size,
         partial=_partial(job),
-        identity=f"{sha256_of(Path(job['inputs']['cell']) / 'card.json')} {job.get('code')} "
-        f"{model.dtype} {engine(model)}",
+        identity=identity,
         stop=stop,
         beams=beams,
     )
-    new = new_ids(job["inputs"]["cell"])
+    outputs = known | {key: _described(vars(output), new) for key, output in generated.items()}
     rows = []
-    for example, ids in zip(examples, tokenizer(prompts)["input_ids"], strict=True):
-        output = generated[example["id"]]
+    first: set[str] = set()
+    for example, key, ids in zip(examples, keys, tokenizer(prompts)["input_ids"], strict=True):
         rows.append(
             {
                 "id": example["id"],
                 "source": example["source"],
-                "output": output.text,
                 "reference": example["reference"],
                 "prompt_tokens": len(ids),
-                "output_tokens": len(output.tokens),
                 "new_prompt_tokens": count_new(ids, new),
-                "new_output_tokens": count_new(output.tokens, new),
-                "steps": output.steps,
-                "finished": output.finished,
+                **outputs[key],
+                "generation": key,
+                **({"reused": True} if key in known or key in first else {}),
             }
         )
+        first.add(key)
     return rows
 
 
-def keep(rows: list[Row], job: dict[str, Any]) -> None:
+def model_digest(job: dict[str, Any], model: "PreTrainedModel | VllmModel") -> str:
+    """Digest of what decides the answers of a cell's model beside the questions and settings."""
+    read = [job["inputs"].get(name) for name in ("cell", "source", "tokenizer")]
+    checksums = list(input_checksums(read).values())
+    return _digest(json.dumps([checksums, job.get("code"), str(model.dtype), engine(model)]))
+
+
+def write_predictions(rows: list[Row], job: dict[str, Any]) -> None:
     """Write `outputs["predictions"]`, one JSON object a row; what was kept to resume is removed."""
     write_jsonl(job["outputs"]["predictions"], rows)
     _partial(job).unlink()
 
 
 def token_metrics(rows: list[Row]) -> dict[str, float | int]:
-    """Shares of new tokens in prompts and outputs (paper 000, Appendix E), and output lengths."""
+    """Shares of new tokens in prompts and outputs, and output lengths.
+
+    The shares are those of Yamaguchi et al., Appendix E.
+    """
     totals = {
         name: sum(row[name] for row in rows)
         for name in ("prompt_tokens", "output_tokens", "new_prompt_tokens", "new_output_tokens")
@@ -107,6 +143,7 @@ def conditions(rows: list[Row], model: "PreTrainedModel | VllmModel") -> dict[st
     return {
         "empty_outputs": sum(not row["output"] for row in rows),
         "unfinished_outputs": sum(not row["finished"] for row in rows),
+        "reused_outputs": sum(row.get("reused", False) for row in rows),
         "precision": str(model.dtype).removeprefix("torch."),
         "device": model.device.type,
         "engine": engine(model),
@@ -118,5 +155,43 @@ def engine(model: "PreTrainedModel | VllmModel") -> str:
     return model.name if isinstance(model, VllmModel) else "transformers"
 
 
+def _known(job: dict[str, Any], new: frozenset[int]) -> Iterator[tuple[str, Row]]:
+    """`generation` -> what the model wrote, of the runs of this task before this one."""
+    folder = Path(job["outputs"]["folder"])
+    for number in range(job["run"]):
+        run = folder.with_name(f"run-{number}")
+        for row in _rows(run / PARTIAL)[1:]:
+            yield row["id"], _described(row, new)
+        for row in _rows(run / PREDICTIONS):
+            if "generation" in row:
+                yield row["generation"], {name: row[name] for name in _GENERATED}
+
+
+def _described(generated: dict[str, Any], new: frozenset[int]) -> Row:
+    """What a row of predictions says of a generated text."""
+    return {
+        "output": generated["text"],
+        "output_tokens": len(generated["tokens"]),
+        "new_output_tokens": count_new(generated["tokens"], new),
+        "steps": generated["steps"],
+        "finished": generated["finished"],
+    }
+
+
+def _rows(file: Path) -> list[Row]:
+    """The JSON lines of a file, up to one that an interruption cut off; none without the file."""
+    rows = []
+    for line in file.read_text("utf-8").split("\n") if file.exists() else ():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            break
+    return rows
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 def _partial(job: dict[str, Any]) -> Path:
-    return Path(job["outputs"]["folder"]) / "predictions.partial.jsonl"
+    return Path(job["outputs"]["folder"]) / PARTIAL

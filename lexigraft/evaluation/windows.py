@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from lexigraft.training.boundaries import encode
-from lexigraft.training.chunked import nats_each, read_out
-from lexigraft.training.data import IGNORED, targets_ahead
-from lexigraft.training.likelihood import Likelihood, likelihood_of
+from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, nll_per_token, targets_ahead
+from lexigraft.inference.likelihood import Likelihood, likelihood_from_nats
+from lexigraft.inference.text_encoding import encode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -72,7 +71,7 @@ def score_windows(
             scored = numbers[:, 1:] >= 0
             nats.index_add_(0, numbers[:, 1:][scored].long(), own[:, :-1][scored])
     model.train(was_training)
-    return likelihood_of(texts, nats.tolist(), counts)
+    return likelihood_from_nats(texts, nats.tolist(), counts)
 
 
 def _batches(total: int, window: int, rows: int) -> Iterator[list[tuple[int, int]]]:
@@ -88,5 +87,5 @@ def _batches(total: int, window: int, rows: int) -> Iterator[list[tuple[int, int
 def _score(model: "PreTrainedModel", rows: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     """Nats [windows, tokens] of what follows each token in its row, of the `wanted` ones alone."""
     targets = targets_ahead(rows.masked_fill(~wanted, IGNORED), 1)
-    readout = read_out(model, {"input_ids": rows, "use_cache": False})
-    return nats_each(readout, targets).cpu().double()
+    readout = chunked_logits(model, {"input_ids": rows, "use_cache": False})
+    return nll_per_token(readout, targets).cpu().double()

@@ -1,15 +1,13 @@
-"""Training: phases of a strategy, held-out likelihood, and cells stored as what changed."""
+"""Training: the phases of a strategy, and cells stored as what changed."""
 
 from lexigraft.doors import doors
 
 _MODULES = {
-    "Likelihood": "lexigraft.training.likelihood",
     "Strategy": "lexigraft.training.settings",
     "export": "lexigraft.training.export",
     "load_cell": "lexigraft.training.store",
     "read_strategy": "lexigraft.training.settings",
     "save_cell": "lexigraft.training.store",
-    "score_texts": "lexigraft.training.likelihood",
     "train_cell": "lexigraft.training.train",
 }
 __all__, __getattr__, __dir__ = doors(__name__, _MODULES)

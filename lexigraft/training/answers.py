@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from lexigraft.corpus.sample_file import read_samples, write_samples
 from lexigraft.errors import UserError
 from lexigraft.hardware import device, precision
+from lexigraft.inference.generation import generate
 from lexigraft.provenance import sha256_of
 from lexigraft.source.model import load_model, load_tokenizer, open_source
 from lexigraft.source.positions import positions_of
-from lexigraft.training.generation import generate
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast

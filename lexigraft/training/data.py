@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from lexigraft.errors import UserError
+from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.randomness import generator
 
 if TYPE_CHECKING:
     import torch
-
-IGNORED = -100  # a label that counts for no loss, by torch's convention
 
 
 @dataclass(frozen=True)
@@ -190,20 +189,3 @@ def collate(sequences: list[Sequence]) -> dict[str, "torch.Tensor"]:
     if any(sequence.positions is not None for sequence in sequences):
         return {"input_ids": input_ids, "position_ids": position_ids, "labels": labels}
     return {"input_ids": input_ids, "attention_mask": attention_mask, "labels": labels}
-
-
-def targets_ahead(
-    labels: "torch.Tensor", ahead: int, positions: "torch.Tensor | None" = None
-) -> "torch.Tensor":
-    """The label `ahead` positions after each one, [batch, tokens]; IGNORED where there is none.
-
-    `positions` [batch, tokens] are the batch's `position_ids`, if it has some: a label of another
-    document is none.
-    """
-    import torch
-
-    moved = torch.nn.functional.pad(labels, (0, ahead), value=IGNORED)[:, ahead:]
-    if positions is None:
-        return moved
-    there = torch.nn.functional.pad(positions, (0, ahead), value=-1)[:, ahead:]
-    return moved.where(there == positions + ahead, IGNORED)

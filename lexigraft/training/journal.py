@@ -12,10 +12,10 @@ from transformers import TrainerCallback
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
+from lexigraft.inference.likelihood import Likelihood
+from lexigraft.inference.masked_likelihood import MaskedLikelihood
 from lexigraft.training.computation import Computation
 from lexigraft.training.distributed import by_first, process
-from lexigraft.training.likelihood import Likelihood
-from lexigraft.training.masked_likelihood import MaskedLikelihood
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -3,11 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
-from transformers import DataCollatorForLanguageModeling
-
 from lexigraft.errors import UserError
+from lexigraft.inference.masked_likelihood import Masker
 from lexigraft.randomness import seed_from
 from lexigraft.source.kind import is_masked
 from lexigraft.training.data import Sequence, Sequences
@@ -15,8 +12,6 @@ from lexigraft.training.settings import Phase, Strategy
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
-SHARE = 0.15  # of BERT, RoBERTa and paper 004 (Appendix G)
 
 
 def check_objectives(model: "PreTrainedModel", strategy: Strategy) -> None:
@@ -54,57 +49,6 @@ def as_read(
     if phase.objective != "mlm":
         return sequences
     return MaskedSequences(sequences, Masker(tokenizer, phase.masking), seed)
-
-
-class Masker:
-    """Draws tokens to restore; reads `<mask>` at 80 % of them, another token at 10 %, it at 10 %.
-
-    (Devlin et al. 2019, §3.1; the draw is that of transformers' data collator.) Special tokens are
-    never drawn.
-
-    Parameters
-    ----------
-    share
-        How likely each token is to be drawn.
-
-    Raises
-    ------
-    UserError
-        The tokenizer has no mask token.
-    """
-
-    def __init__(self, tokenizer: "PreTrainedTokenizerFast", share: float = SHARE):
-        if tokenizer.mask_token is None:
-            raise UserError(
-                "objective: mlm needs a tokenizer with a mask token; choose a vocabulary made for "
-                "an encoder, or objective clm for a causal model"
-            )
-        self._collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=share)
-        self._special = np.array(sorted(set(tokenizer.all_special_ids)))
-
-    def __call__(
-        self, tokens: np.ndarray, seed: int, targets: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """What the model reads, and the tokens to restore, IGNORED elsewhere; both [n] int64.
-
-        Parameters
-        ----------
-        tokens
-            [n], special tokens included.
-        seed
-            The same seed masks the same tokens.
-        targets
-            [n] bool: which tokens may be drawn; None lets all.
-        """
-        fixed = np.isin(tokens, self._special)
-        if targets is not None:
-            fixed |= ~targets
-        self._collator.generator = torch.Generator().manual_seed(seed)
-        read, labels = self._collator.torch_mask_tokens(
-            torch.from_numpy(tokens.astype(np.int64))[None],
-            special_tokens_mask=torch.from_numpy(fixed)[None],
-        )
-        return read[0].numpy(), labels[0].numpy()
 
 
 class MaskedSequences(Sequences):

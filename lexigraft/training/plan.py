@@ -6,7 +6,7 @@ import numpy as np
 
 from lexigraft.corpus.sample_file import read_samples
 from lexigraft.errors import UserError
-from lexigraft.training.boundaries import encode
+from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import Sequences, Text, pack, read_sentences, visiting_order
 from lexigraft.training.mixture import Joined, counts_for, mixed, more_of
 from lexigraft.training.samples import Samples, encode_samples

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.training.boundaries import BATCH, start_ids
+from lexigraft.inference.text_encoding import BATCH, start_ids
 from lexigraft.training.data import Sequence
 
 if TYPE_CHECKING:

@@ -13,6 +13,8 @@ from transformers import set_seed
 from lexigraft.atomic import replacing
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
+from lexigraft.inference.likelihood import Likelihood, score_texts
+from lexigraft.inference.masked_likelihood import MaskedLikelihood, score_masked
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.randomness import seed_from
@@ -37,8 +39,6 @@ from lexigraft.training.data import Sequences, read_english, read_sentences
 from lexigraft.training.distributed import by_first, process, sharded, start
 from lexigraft.training.journal import HeldOut, Journal, StepLog
 from lexigraft.training.kept import Kept, keep
-from lexigraft.training.likelihood import Likelihood, score_texts
-from lexigraft.training.masked_likelihood import MaskedLikelihood, score_masked
 from lexigraft.training.masking import as_read, check_objectives
 from lexigraft.training.new_rows import new_row_parameters, new_tokens
 from lexigraft.training.objectives.choice import objective_of

@@ -87,6 +87,62 @@ def make_job(tmp_path):
 
 
 @pytest.fixture
+def cell(make_job, smollm2_folder_tiny, tmp_path, monkeypatch):
+    """A cell with a changed matrix on a random model, where `make_job` looks."""
+    import torch
+
+    from lexigraft.source.model import load_model
+    from lexigraft.training.store import save_cell
+
+    monkeypatch.setenv("LEXIGRAFT_PRECISION", "float32")
+    source = tmp_path / "source"
+    source.mkdir()
+    described = {"kind": "folder", "path": str(smollm2_folder_tiny), "revision": None}
+    (source / "source.json").write_text(json.dumps(described))
+    folder = Path(make_job("translation")["inputs"]["cell"])
+    inputs = {"source": str(source), "tokenizer": str(source), "initialization": None}
+    job = {"rule": "train", "inputs": inputs, "outputs": {"folder": str(folder)}, "settings": {}}
+    job["cell"] = {"source": "tiny"}
+    model = load_model(smollm2_folder_tiny, "float32")
+    with torch.no_grad():
+        model.get_input_embeddings().weight.mul_(30)
+    save_cell(folder, model, ["model.embed_tokens.weight"], job=job)
+    return folder
+
+
+@pytest.fixture
+def cell_job(cell, make_job, tmp_path):
+    """`cell_job(name={"kind", "runs", settings})`: all of these tasks on the cell."""
+
+    def build(study: str = "test", **tasks):
+        one = make_job("translation")
+        folder = tmp_path / "evaluation"
+        described = {}
+        for name, entry in tasks.items():
+            runs = entry.pop("runs", 1)
+            inputs = {key: path for key, path in one["inputs"].items() if key != "cell"}
+            described[name] = {
+                "settings": {"kind": name, **entry},
+                "inputs": inputs,
+                "language": "el",
+                "language_name": "Greek",
+                "runs": runs,
+                "seed": [0, "evaluation", "el-kolibri", name],
+                "code": "code",
+            }
+        return {
+            "rule": "evaluate",
+            "settings": {},
+            "inputs": {"cell": str(cell), "texts": []},
+            "outputs": {"folder": str(folder), "card": str(folder / f"card-{study}.json")},
+            "cell": one["cell"],
+            "tasks": described,
+        }
+
+    return build
+
+
+@pytest.fixture
 def writing(model, monkeypatch):
     """Let the model write a text of the test's choice, then a line feed."""
 

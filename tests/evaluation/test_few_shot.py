@@ -70,7 +70,7 @@ def test_a_tasks_own_rows_are_read_by_language(make_job, tmp_path):
     (tmp_path / "asked.jsonl").write_text(json.dumps(ROWS[0]) + "\n", "utf-8")
     job = make_job("translation")
     assert own_rows(job, "tests") is None
-    job["inputs"]["asked"] = {"tests": {"greek": str(tmp_path)}}
+    job["inputs"]["test_sets"] = {"tests": {"greek": str(tmp_path)}}
     assert own_rows(job, "tests") == own_rows(job, "tests", "greek") == ROWS[:1]
     assert own_rows(job, "shots") is None
 

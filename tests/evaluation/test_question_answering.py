@@ -51,7 +51,7 @@ def job(make_job, tmp_path):
                 text = "".join(json.dumps(row) + "\n" for row in rows)
                 (folder / "asked.jsonl").write_text(text, "utf-8")
                 parts[part][name] = str(folder)
-        job["inputs"]["asked"] = parts
+        job["inputs"]["test_sets"] = parts
         return {**job, "tested": codes}
 
     return build

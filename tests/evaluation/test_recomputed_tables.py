@@ -13,9 +13,8 @@ import torch
 from rouge_score.rouge_scorer import RougeScorer
 
 from lexigraft.atomic import write_json
-from lexigraft.evaluation.measurement import record
-from lexigraft.evaluation.registry import task
 from lexigraft.evaluation.rouge import ScriptTokenizer
+from lexigraft.evaluation.task_kinds import record, task_kind
 from lexigraft.report.build import build_report
 
 AXES = ("source", "language", "vocabulary", "initializer", "strategy", "seed")
@@ -71,7 +70,7 @@ def study(results, model, byte_tokenizer, make_job, tmp_path):
                           "predictions": str(folder / "predictions.jsonl")}  # fmt: skip
         job["cell"] = dict(zip(AXES, cell, strict=True))
         folder.mkdir(parents=True)
-        measured = task(kind)(model, tokenizer, job)
+        measured = task_kind(kind).evaluate(model, tokenizer, job)
         write_json(job["outputs"]["record"], record(job, measured))
         return [json.loads(line) for line in Path(job["outputs"]["predictions"]).open()]
 

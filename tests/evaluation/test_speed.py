@@ -7,7 +7,7 @@ import pytest
 from lexigraft.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.evaluation.lengths import in_groups
-from lexigraft.evaluation.measurement import record
+from lexigraft.evaluation.task_kinds import record
 from lexigraft.evaluation.tasks import speed
 from lexigraft.evaluation.tasks.speed import Pass, evaluate
 from lexigraft.report.build import build_report

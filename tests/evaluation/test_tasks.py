@@ -7,8 +7,7 @@ import pytest
 import yaml
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.measurement import Measurement, record
-from lexigraft.evaluation.registry import kinds, task, task_file
+from lexigraft.evaluation.task_kinds import Measurement, kinds, record, task_file, task_kind
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 TASKS = yaml.safe_load((REPOSITORY / "config" / "tasks.yaml").read_text())["tasks"]
@@ -43,20 +42,18 @@ def test_every_kind_has_its_file_and_a_function():
     assert {"perplexity", "speed", "summarization", "translation"} <= set(kinds())
     for kind in kinds():
         assert (REPOSITORY / task_file(kind)).is_file()
-        assert callable(task(kind))
+        assert callable(task_kind(kind).evaluate)
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_the_registered_tasks_have_all_settings_of_their_kind_and_say_where_they_differ(name):
-    from importlib import import_module
-
     # Where examples come from is no setting of a kind; how many are shown is in a name.
     given, sources = TASKS[name].items(), ("kind", "examples", "harness", "data")
     settings = {key: value for key, value in given if key not in sources}
     shown = re.search(r"-(\d)-shot", name)
     named = {"shots": int(shown[1])} if shown else {}
-    module = import_module(f"lexigraft.evaluation.tasks.{TASKS[name]['kind']}")
-    assert settings == vars(module.Settings()) | named | DIFFERENT.get(name, {})
+    kind = task_kind(TASKS[name]["kind"])
+    assert settings == vars(kind.settings()) | named | DIFFERENT.get(name, {})
 
 
 def test_an_unknown_kind_names_the_known_ones():
@@ -74,9 +71,10 @@ def test_a_record_holds_what_the_report_reads(make_job):
     assert "transformers" in found["versions"]
 
 
-def test_finding_a_task_file_loads_no_torch():
+def test_what_tasks_declare_is_read_without_torch_or_numpy():
     code = (
-        "import sys; from lexigraft.evaluation.registry import task_file; task_file('speed'); "
+        "import sys; from lexigraft.evaluation.task_kinds import kinds, task_kind; "
+        "[task_kind(kind) for kind in kinds()]; "
         "assert not {'torch', 'transformers', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=REPOSITORY)

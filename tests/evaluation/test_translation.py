@@ -63,7 +63,8 @@ def test_a_cell_that_was_trained_again_is_generated_again(model, byte_tokenizer,
         evaluate(model, byte_tokenizer(), job)
     assert partial.exists()
     card = Path(job["inputs"]["cell"]) / "card.json"
-    card.write_text(card.read_text() + "\n")
+    changed = {"changed.safetensors": {"bytes": 1, "sha256": "1"}}
+    card.write_text(json.dumps(json.loads(card.read_text()) | {"files": changed}))
     calls = []
     inner = model.generate
     monkeypatch.setattr(model, "generate", lambda *a, **k: calls.append(1) or inner(*a, **k))
@@ -192,7 +193,7 @@ def test_a_set_of_the_task_s_own_is_translated(model, byte_tokenizer, make_job, 
             "".join(json.dumps(row) + "\n" for row in rows), "utf-8"
         )
     job = make_job("translation", prompt="names", into_english=True, shots=1, max_new_tokens=2)
-    job["inputs"]["asked"] = {
+    job["inputs"]["test_sets"] = {
         name: {"el-kolibri": str(tmp_path / name)} for name in ("tests", "shots")
     }
     details = evaluate(model, byte_tokenizer(), job).details

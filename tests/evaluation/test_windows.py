@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lexigraft.evaluation.windows import score_windows
-from lexigraft.training.likelihood import score_texts
+from lexigraft.inference.likelihood import score_texts
 
 TEXTS = ["Καλημέρα κόσμε", "ένα δύο", "ναι", "x", "good morning, world"]
 

@@ -71,7 +71,8 @@ def make_job(warm_metrics, tmp_path_factory):
             "encoder_revision": None,
         }
         root = tmp_path_factory.mktemp("scored")
-        prepared, run = root / "metric", root / "run-0"
+        prepared, run = root / "metric", root / "translation" / "run-0"
+        run.parent.mkdir()
         run_path(str(REPOSITORY / "scripts" / "prepare_metric.py"))["stage"](
             {
                 "rule": "prepare_metric",
@@ -83,8 +84,10 @@ def make_job(warm_metrics, tmp_path_factory):
             }
         )
         rows = [{"id": f"s{at}", **row} for at, row in enumerate(TEXTS)]
-        folder = run / "learned" / "tiny"
-        folder.mkdir(parents=True)
+        run.mkdir()
+        described = {"task": "translation", "kind": "translation", "run": 0}
+        described["cell"] = {"source": "tiny", "seed": 0}
+        (run / "record.json").write_text(json.dumps(described))
         (run / "predictions.jsonl").write_text(
             "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8"
         )
@@ -93,19 +96,23 @@ def make_job(warm_metrics, tmp_path_factory):
             "rule": "score_predictions",
             "settings": {**place, **settings, **options},
             "inputs": {
-                "predictions": str(run / "predictions.jsonl"),
+                "predictions": [str(run / "predictions.jsonl")],
                 "metric": str(prepared / "card.json"),
                 "python": python,
             },
-            "outputs": {"folder": str(folder), "record": str(run / "learned" / "tiny.json")},
-            "cell": {"source": "tiny", "seed": 0},
-            "task": "translation",
-            "kind": "translation",
-            "run": 0,
+            "outputs": {"folder": str(root / "learned")},
             "metric": "tiny",
+            "evaluation": str(root),
+            "cells": [[]],
+            "tasks": {"translation": 1},
         }
 
     return build
+
+
+def record_of(job: dict, run: int = 0) -> dict:
+    folder = Path(job["inputs"]["predictions"][run]).parent
+    return json.loads((folder / "learned" / "tiny.json").read_text("utf-8"))
 
 
 @pytest.fixture(scope="session")
@@ -115,7 +122,7 @@ def scored():
 
     def run(job: dict) -> dict:
         stage(job)
-        return json.loads(Path(job["outputs"]["record"]).read_text("utf-8"))
+        return record_of(job)
 
     return run
 
@@ -129,6 +136,6 @@ def scored_by_process():
         command = [sys.executable, str(script), json.dumps(job)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
-        return json.loads(Path(job["outputs"]["record"]).read_text("utf-8"))
+        return record_of(job)
 
     return run

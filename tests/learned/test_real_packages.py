@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.evaluation.learned.scoring import SCORER, _environment
+from lexigraft.evaluation.learned.scoring import SCORER, _environment, with_predictions
 from lexigraft.provenance import sha256_of
-from tests.learned.conftest import TEXTS
+from tests.learned.conftest import TEXTS, record_of
 
 # One worker builds the checkpoints, once.
 
@@ -38,6 +38,23 @@ def test_scores_are_the_packages_own_in_the_order_of_the_predictions(name, tiny,
     assert record["metrics"] == {name: pytest.approx(sum(wanted) / len(wanted), abs=1e-5)}
     # The texts differ, so an order that got lost would be seen.
     assert len({round(score, 4) for score in wanted}) == len(wanted)
+
+
+@pytest.mark.parametrize("kind", ["bleurt", "comet"])
+def test_many_runs_are_scored_by_one_loaded_checkpoint(kind, tiny, make_job, scored, capfd):
+    """Of each run the scores are those that it has alone."""
+    job = make_job(kind, tiny / kind, tiny / "encoder" if kind == "comet" else None)
+    run = Path(job["inputs"]["predictions"][0]).parent
+    for number in (1, 2):
+        other = shutil.copytree(run, run.with_name(f"run-{number}"))
+        lines = (other / "predictions.jsonl").read_text("utf-8").split("\n")[:-1]
+        (other / "predictions.jsonl").write_text("\n".join(lines[number:]) + "\n", "utf-8")
+    job = with_predictions({**job, "tasks": {"translation": 3}})
+    scored(job)
+    wanted = expected(tiny, kind)
+    for number in range(3):
+        assert record_of(job, number)["scores"] == pytest.approx(wanted[number:], abs=1e-5)
+    assert f"{kind}: 100%" in capfd.readouterr().err.split("\r")[-1]
 
 
 def test_the_record_says_which_checkpoint_scored_and_with_what(tiny, records):
@@ -105,6 +122,10 @@ def of_damaged(tiny, warm_metrics, tmp_path_factory):
     hparams = copy("comet", "objects") / "hparams.yaml"
     hparams.write_text("class_identifier: !!python/name:os.mkdir\n")
 
+    texts = folder / "texts.jsonl"
+    rows = [json.loads(line) for line in (tiny / "texts.jsonl").open(encoding="utf-8")]
+    texts.write_text("".join(json.dumps({"run": 0, **row}) + "\n" for row in rows))
+
     names = {
         "truncated": "comet",
         "pickle": "comet",
@@ -120,7 +141,7 @@ def of_damaged(tiny, warm_metrics, tmp_path_factory):
             "encoder": str(tiny / "encoder"),
             "batch_size": 2,
             "uses_source": True,
-            "texts": str(tiny / "texts.jsonl"),
+            "texts": str(texts),
             "scores": str(folder / f"{name}.jsonl"),
         }
         for name, kind in {**names, "whole": "bleurt"}.items()
@@ -161,6 +182,6 @@ def test_nothing_is_unpickled_but_tensors(of_damaged):
 
 
 def test_a_pickle_of_tensors_is_read(of_damaged, tiny):
-    conditions, *scores = of_damaged[1]("whole")
+    conditions, answer = of_damaged[1]("whole")
     assert conditions["device"] in ("cpu", "cuda")
-    assert scores == pytest.approx(expected(tiny, "bleurt-wordpiece"), abs=1e-5)
+    assert answer["scores"] == pytest.approx(expected(tiny, "bleurt-wordpiece"), abs=1e-5)

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
+from lexigraft.inference.likelihood import score_texts
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.initialization.recipe_pair import RecipePair
 from lexigraft.initialization.registry import initializer
@@ -19,7 +20,6 @@ from lexigraft.source.model import load_model
 from lexigraft.training.data import read_sentences
 from lexigraft.training.export import export
 from lexigraft.training.journal import Journal
-from lexigraft.training.likelihood import score_texts
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.vocabulary.storage import save_tokenizer

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lexigraft.errors import UserError
-from lexigraft.training.boundaries import encode
+from lexigraft.inference.chunked_logits import targets_ahead
+from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import (
     Sequence,
     Sequences,
     collate,
     pack,
     read_sentences,
-    targets_ahead,
     visiting_order,
 )
 

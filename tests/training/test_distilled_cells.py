@@ -76,7 +76,8 @@ def test_the_log_of_the_first_step_is_that_of_whole_logits(distilled):
     """Of the first batch of a mixture: blocks of text, and answers of samples."""
     from transformers import AutoModelForCausalLM
 
-    from lexigraft.training.data import collate, targets_ahead
+    from lexigraft.inference.chunked_logits import targets_ahead
+    from lexigraft.training.data import collate
     from lexigraft.training.plan import plan_phases
     from lexigraft.training.settings import read_strategy
     from lexigraft.training.store import open_tokenizer

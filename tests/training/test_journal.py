@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
+from lexigraft.inference.likelihood import Likelihood
 from lexigraft.training.computation import Computation
 from lexigraft.training.journal import HeldOut, Journal, StepLog
-from lexigraft.training.likelihood import Likelihood
 
 COMPUTATION = Computation(torch.nn.Identity())
 

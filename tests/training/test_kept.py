@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
+from lexigraft.inference.likelihood import score_texts
 from lexigraft.training.data import read_english, read_sentences
 from lexigraft.training.journal import Journal
 from lexigraft.training.kept import keep
-from lexigraft.training.likelihood import score_texts
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from tests.training.interruption import EAGER, interrupted_at

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from lexigraft.errors import UserError
-from lexigraft.training.data import IGNORED, Blocks, Sequence, Sequences, collate
-from lexigraft.training.masking import MaskedSequences, Masker, as_read
+from lexigraft.inference.chunked_logits import IGNORED
+from lexigraft.inference.masked_likelihood import Masker
+from lexigraft.training.data import Blocks, Sequence, Sequences, collate
+from lexigraft.training.masking import MaskedSequences, as_read
 from lexigraft.training.settings import Phase
 
 
@@ -19,45 +20,6 @@ def ordinary(tokenizer, count):
     special = set(tokenizer.all_special_ids)
     ids = [number for number in range(len(tokenizer)) if number not in special]
     return np.random.default_rng(0).choice(ids, count)
-
-
-def test_of_the_tokens_drawn_four_fifths_are_masked_and_a_tenth_each_is_another_and_itself(
-    masker, roberta_tokenizer
-):
-    tokens = ordinary(roberta_tokenizer, 40_000)
-    read, labels = masker(tokens, 1)
-    drawn = labels != IGNORED
-    assert (labels[drawn] == tokens[drawn]).all() and (read[~drawn] == tokens[~drawn]).all()
-    assert drawn.mean() == pytest.approx(0.15, abs=0.01)
-    assert (read[drawn] == roberta_tokenizer.mask_token_id).mean() == pytest.approx(0.8, abs=0.02)
-    assert (read[drawn] == tokens[drawn]).mean() == pytest.approx(0.1, abs=0.015)
-
-
-def test_the_share_is_the_phase_s(roberta_tokenizer):
-    tokens = ordinary(roberta_tokenizer, 20_000)
-    _, labels = Masker(roberta_tokenizer, 0.4)(tokens, 1)
-    assert (labels != IGNORED).mean() == pytest.approx(0.4, abs=0.02)
-
-
-def test_special_tokens_and_what_counts_for_nothing_are_never_drawn(masker, roberta_tokenizer):
-    tokens = np.tile([0, 40, 2, 50, 1], 2_000)
-    targets = tokens != 50
-    read, labels = masker(tokens, 3, targets)
-    assert (labels[tokens == 40] != IGNORED).any()
-    assert (labels[tokens != 40] == IGNORED).all()
-    assert (read[tokens != 40] == tokens[tokens != 40]).all()
-
-
-def test_a_seed_masks_the_same_tokens(masker, roberta_tokenizer):
-    tokens = ordinary(roberta_tokenizer, 500)
-    one, same, other = (masker(tokens, seed) for seed in (1, 1, 2))
-    assert all((a == b).all() for a, b in zip(one, same, strict=True))
-    assert (one[1] != other[1]).any()
-
-
-def test_a_tokenizer_without_a_mask_token_is_refused(without_bos):
-    with pytest.raises(UserError, match="mlm needs a tokenizer with a mask token"):
-        Masker(without_bos)
 
 
 def sequences_of(tokenizer):

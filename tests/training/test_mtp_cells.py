@@ -11,10 +11,10 @@ import torch
 from safetensors.torch import load_file
 
 import lexigraft
+from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
 from lexigraft.training import checkpoints
 from lexigraft.training import train as training
-from lexigraft.training.boundaries import encode
 from lexigraft.training.data import Sequences, pack, visiting_order
 from lexigraft.training.journal import Journal
 from lexigraft.training.objectives.mtp import Mtp, new_extra_head

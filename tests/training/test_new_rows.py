@@ -24,7 +24,7 @@ from lexigraft.training.train import train_cell
 from lexigraft.training.trainable import prepare
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.storage import save_tokenizer
-from tests.training.conftest import family_model
+from tests.inference.conftest import family_model
 from tests.training.interruption import EAGER, interrupted_at
 
 IDS = [3, 4, 20, 49]  # neither all at the end nor all in one place

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lexigraft.training.data import IGNORED, Sequences, pack
+from lexigraft.inference.chunked_logits import IGNORED
+from lexigraft.training.data import Sequences, pack
 from lexigraft.training.passes import deal, loader, rounds
 
 FEW = st.integers(1, 7)

@@ -9,7 +9,7 @@ import torch
 
 from lexigraft.corpus.sample_file import write_samples
 from lexigraft.errors import UserError
-from lexigraft.training.boundaries import encode
+from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import pack, visiting_order
 from lexigraft.training.journal import Journal
 from lexigraft.training.plan import plan_phases, samples_read, tokens_after

@@ -13,8 +13,8 @@ import torch
 from safetensors.torch import load_file
 
 from lexigraft.errors import UserError
+from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
-from lexigraft.training.boundaries import encode
 from lexigraft.training.data import pack, visiting_order
 from lexigraft.training.journal import Journal
 from lexigraft.training.store import load_cell

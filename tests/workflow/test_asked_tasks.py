@@ -95,7 +95,7 @@ def refused(config, registries):
 def test_a_cell_is_asked_its_language_s_part_of_each_text(config, registries):
     given = asked(config, registries, "mine")
     folder = "results/examples/mine"
-    assert given["inputs"]["asked"] == {
+    assert given["inputs"]["test_sets"] == {
         "tests": {"telugu": f"{folder}/test-te"},
         "shots": {"telugu": f"{folder}/shots-te"},
     }
@@ -111,12 +111,12 @@ def test_a_cell_is_asked_its_language_s_part_of_each_text(config, registries):
 def test_questions_are_asked_in_english_too_and_in_every_language_of_a_group(config, registries):
     given = asked(config, registries, "asks")
     assert given["tested"] == {"telugu": "te", "english": "en"}
-    assert "shots" not in given["inputs"]["asked"]
+    assert "shots" not in given["inputs"]["test_sets"]
     del config["run_tasks"]["mine"]
     config["cells"] = [{**config["cells"][0], "languages": ["both"]}]
     given = asked(config, registries, "asks", "both")
     assert given["tested"] == {"telugu": "te", "greek": "el", "english": "en"}
-    assert list(given["inputs"]["asked"]["tests"]) == ["telugu", "greek", "english"]
+    assert list(given["inputs"]["test_sets"]["tests"]) == ["telugu", "greek", "english"]
 
 
 def test_a_member_of_a_group_can_be_asked_alone(config, registries):
@@ -124,7 +124,7 @@ def test_a_member_of_a_group_can_be_asked_alone(config, registries):
     assert "languages.both: a group, but task 'mine' tests one" in refused(config, registries)
     config["tasks"]["mine"]["language"] = "greek"
     given = asked(config, registries, "mine", "both")
-    assert given["inputs"]["asked"]["tests"] == {"greek": "results/examples/mine/test-el"}
+    assert given["inputs"]["test_sets"]["tests"] == {"greek": "results/examples/mine/test-el"}
 
 
 def test_a_part_is_read_from_its_text_and_what_that_calls_the_language(config, registries, files):

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import CELL_PATH, VOCABULARY_PATH, Cell, cell_of, is_selected
-from lexigraft.evaluation.registry import task_file
+from lexigraft.evaluation.task_kinds import task_file, task_kind
 from workflow.asked_tasks import asked_codes, asked_parts
-from workflow.benchmarks import KIND, PREPARED, benchmarks_of
+from workflow.benchmarks import PREPARED, benchmarks_of
 from workflow.encoder_tasks import TRAIN, example_parts
 from workflow.stages.cells import fit_of, training, vocabulary
 from workflow.stages.stage import Output, Resources, stage
@@ -81,7 +81,7 @@ def tasks_of(study: Study, cell: Cell) -> list[str]:
 
 def runs_alone(study: Study, task: str) -> bool:
     """Whether other jobs on the machine would spoil what the task measures."""
-    return study.config["tasks"][task]["kind"] == "speed"
+    return task_kind(study.config["tasks"][task]["kind"]).runs_alone
 
 
 # ---- tasks on cells ----------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def _task(study: Study, cell: Cell, task: str) -> dict[str, Any]:
     config = study.config
     language = tested_language(config, task, cell.language)
     # Where texts come from, rules before this one know.
-    left_out = ("language", "examples", *(PREPARED if config["tasks"][task]["kind"] == KIND else ()))
+    left_out = ("language", "examples", *PREPARED)
     settings = {
         key: value for key, value in config["tasks"][task].items() if key not in left_out
     }
@@ -246,10 +246,10 @@ def score_predictions(study: Study, **wildcards: str) -> dict[str, Any]:
     return {
         "settings": {key: value for key, value in entry.items() if key != "resources"},
         "inputs": {
-            "metric": metric(study, wildcards["metric"]),
+            "metric": metric(study, wildcards["metric"]).file("card.json"),
             "python": study.config["metrics_python"],
-            "evaluation": f"{study.results}/evaluation",
         },
+        "outputs": {"records": f"{study.results}/evaluation"},
         "metric": wildcards["metric"],
         "cells": [[cell.path, runs] for cell, runs in _scored(study, **wildcards)],
         "code": [SCORER],

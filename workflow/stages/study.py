@@ -203,8 +203,10 @@ def in_repository(place: str) -> str:
 
 def _leaves(inputs: Any) -> Iterator[str]:
     if isinstance(inputs, Mapping):
-        for value in inputs.values():
-            yield from _leaves(value)
+        for key, value in inputs.items():
+            # Of the metrics environment its card tells more than the date of its Python.
+            if key != "python":
+                yield from _leaves(value)
     elif isinstance(inputs, list | tuple):
         for value in inputs:
             yield from _leaves(value)

@@ -11,9 +11,9 @@ from lexigraft.corpus.files import local_files, local_samples_files
 from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.evaluation.harness.benchmark_state import benchmark_state
 from lexigraft.evaluation.learned.checkpoint import state
-from lexigraft.evaluation.registry import FINE_TUNED, GENERATED
+from lexigraft.evaluation.task_kinds import task_kind
 from workflow.asked_tasks import asked_parts, asked_settings
-from workflow.benchmarks import KIND, benchmark_settings, benchmarks_of
+from workflow.benchmarks import benchmark_settings, benchmarks_of
 from workflow.encoder_tasks import example_parts, example_settings
 from workflow.stages.stage import Output, Resources, stage
 from workflow.stages.study import Study
@@ -202,7 +202,7 @@ def answer_samples(study: Study, language: str, samples: str) -> dict[str, Any]:
 @stage(
     "corpus",
     "examples/{task}/{part}",
-    names=lambda study: {"task": _tasks(study, FINE_TUNED)},
+    names=lambda study: {"task": _tasks(study, "fine_tunes")},
 )
 def prepare_examples(study: Study, task: str, part: str) -> dict[str, Any]:
     """Examples that a task is learned from, or tested on."""
@@ -213,7 +213,7 @@ def prepare_examples(study: Study, task: str, part: str) -> dict[str, Any]:
 @stage(
     "corpus",
     "examples/{task}/{part}",
-    names=lambda study: {"task": _tasks(study, GENERATED)},
+    names=lambda study: {"task": _tasks(study, "generates")},
 )
 def prepare_test_set(study: Study, task: str, part: str) -> dict[str, Any]:
     """A test set of a task in one language, or the examples that its prompts begin with."""
@@ -270,22 +270,22 @@ def searched_tests(study: Study, language: str, task: str) -> dict[str, Output]:
     """
     config = study.config
     kind, tested = config["tasks"][task]["kind"], tested_language(config, task, language)
-    texts = corpus(study, tested)
-    if kind == "perplexity":
+    texts, tests = corpus(study, tested), task_kind(kind).tests
+    if tests == "heldout":
         heldout = {
             name: texts.file(f"members/{name}/heldout.txt") for name in members(study, tested)
         }
         own = heldout or {"heldout": texts.file("heldout.txt")}
         return own | {ENGLISH: texts.file("english.txt")}
-    if kind == KIND:
+    if tests == "benchmark":
         found = benchmarks_of(config, task, language)
         return {test: benchmark(study, name) for test, name in found.items()}
-    if kind in FINE_TUNED:
+    if tests == "examples":
         parts = example_parts(config, task, language)
         return {test: examples(study, task, part).file(EXAMPLES) for test, part in parts.items()}
     if parts := asked_parts(config, task, language).get("tests", {}):
         return {test: test_set(study, task, part).file(TEST_SET) for test, part in parts.items()}
-    if kind in ("translation", "summarization") and tested != language:
+    if tests == "corpus" and tested != language:
         return {tested: texts.file(f"tasks/{kind}.jsonl")}
     return {}
 
@@ -306,8 +306,10 @@ def samples_of_member(study: Study, language: str, name: str) -> Output:
     return samples(study, language, name)
 
 
-def _tasks(study: Study, kinds: Iterable[str]) -> list[str]:
-    return [name for name, entry in study.config["tasks"].items() if entry["kind"] in kinds]
+def _tasks(study: Study, declared: str) -> list[str]:
+    """Tasks of the kinds that declare something of themselves, such as `generates`."""
+    entries = study.config["tasks"].items()
+    return [name for name, entry in entries if getattr(task_kind(entry["kind"]), declared)]
 
 
 def _packages(texts: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -81,7 +81,7 @@ def _files(places: list[str]) -> list[Path]:
     return [file for file in every if file.is_file()]
 
 
-def lacking(job: Mapping[str, Any]) -> str | None:
+def reason_not_available(job: Mapping[str, Any]) -> str | None:
     """Why a job of `evaluate` cannot be scored, which needs no model to see; None where it can.
 
     What a language lacks stops all of them: means over other languages would not compare.

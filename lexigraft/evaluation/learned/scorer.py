@@ -2,13 +2,15 @@
 
 It imports nothing of lexigraft, whose libraries are not installed there. It reads local folders
 only. Argument: JSON with `kind`, `checkpoint`, `encoder` (folders), `batch_size`, `uses_source`,
-`texts` and `scores` (files). The first line of `scores` is {"device", "versions"} and each further
-one a number, in the order of `texts`; or the one line is {"failed": why}.
+`texts` and `scores` (files). Each line of `texts` has the number of its `run`. The first line of
+`scores` is {"device", "versions"}; one for each run follows as soon as it is scored, in their
+order: {"scores": numbers in the order of its texts, "seconds"}. {"failed": why} ends them.
 """
 
 import json
 import platform
 import sys
+import time
 import traceback
 from functools import partial
 from importlib import metadata
@@ -20,27 +22,47 @@ PACKAGES = ("torch", "transformers", "tokenizers", "unbabel-comet", "bleurt-pyto
 
 
 def main() -> None:
-    """Score the texts that the command line names."""
+    """Score the texts that the command line names, run by run."""
+    from tqdm import tqdm
+
     job = json.loads(sys.argv[1])
     texts = Path(job["texts"]).read_text(encoding="utf-8")
-    rows = [json.loads(line) for line in texts.split("\n") if line]
+    runs = {}
+    for row in (json.loads(line) for line in texts.split("\n") if line):
+        runs.setdefault(row["run"], []).append(row)
     load, score = {
         "bleurt": (load_bleurt, score_with_bleurt),
         "comet": (load_comet, score_with_comet),
     }[job["kind"]]
+    total = sum(map(len, runs.values()))
     doing = f"{job['checkpoint']} cannot be loaded"
-    try:
-        model = load(job)
-        doing = "scoring failed"
-        lines = [conditions(), *score(model, rows, job)]
-    except ModuleNotFoundError as error:
-        lines = [{"failed": f"the metrics environment has no {error.name}; run `make metrics`"}]
-    # A checkpoint is a file from outside: whatever is wrong with it must not stop a study.
-    except Exception as error:
-        traceback.print_exc()
-        first = (str(error).strip().splitlines() or ["no message"])[0]
-        lines = [{"failed": f"{doing} ({type(error).__name__}: {first})"}]
-    Path(job["scores"]).write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    with (
+        Path(job["scores"]).open("w", encoding="utf-8") as file,
+        tqdm(total=total, desc=job["kind"], unit="text", mininterval=5) as progress,
+    ):
+        try:
+            model = load(job)
+            doing = "scoring failed"
+            write(file, conditions())
+            for rows in runs.values():
+                start = time.perf_counter()
+                scores = score(model, rows, job)
+                write(file, {"scores": scores, "seconds": time.perf_counter() - start})
+                progress.update(len(rows))
+        except ModuleNotFoundError as error:
+            reason = f"the metrics environment has no {error.name}; run `make metrics`"
+            write(file, {"failed": reason})
+        # A checkpoint is a file from outside: whatever is wrong with it must not stop a study.
+        except Exception as error:
+            traceback.print_exc()
+            first = (str(error).strip().splitlines() or ["no message"])[0]
+            write(file, {"failed": f"{doing} ({type(error).__name__}: {first})"})
+
+
+def write(file, line):
+    """A line that the other process can read at once."""
+    file.write(json.dumps(line) + "\n")
+    file.flush()
 
 
 def load_bleurt(job):
@@ -63,11 +85,10 @@ def load_bleurt(job):
 def score_with_bleurt(model, rows, job):
     """One score a row; as BLEURT does, the longer text is cut where both do not fit."""
     import torch
-    from tqdm import tqdm
 
     model, tokenizer = model
     scores = []
-    for at in tqdm(range(0, len(rows), job["batch_size"]), "BLEURT", unit="batch", mininterval=5):
+    for at in range(0, len(rows), job["batch_size"]):
         batch = rows[at : at + job["batch_size"]]
         inputs = tokenizer(
             [row["reference"] for row in batch],
@@ -108,7 +129,9 @@ def score_with_comet(model, rows, job):
     names = {"output": "mt", "reference": "ref"} | ({"source": "src"} if job["uses_source"] else {})
     samples = [{new: row[old] for old, new in names.items()} for row in rows]
     gpus = int(_device() == "cuda")
-    found = model.predict(samples, batch_size=job["batch_size"], gpus=gpus, num_workers=0)
+    found = model.predict(
+        samples, batch_size=job["batch_size"], gpus=gpus, num_workers=0, progress_bar=False
+    )
     return [float(score) for score in found.scores]
 
 

@@ -1,4 +1,8 @@
-"""Scores finished predictions by a learned metric, with the Python of the metrics environment."""
+"""Scores the predictions of many runs by a learned metric, in the metrics environment.
+
+One job of a metric loads its checkpoint once. Each run keeps a record and a fingerprint of its own
+(`lexigraft.completion`), so that only predictions that are new or have changed are scored.
+"""
 
 import json
 import logging
@@ -6,77 +10,154 @@ import math
 import os
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lexigraft.atomic import write_jsonl
+from lexigraft.atomic import write_json, write_jsonl
+from lexigraft.completion import begin, complete, is_complete
 from lexigraft.errors import UserError
 
+Job = dict[str, Any]
 logger = logging.getLogger(__name__)
 
 SCORER = Path(__file__).with_name("scorer.py")
 UNIT = "as the checkpoint gives it, higher is better, about 0 to 1; papers often print 100 times it"
 TEXTS = ("source", "output", "reference")
+_WAIT = 0.1  # seconds between two looks for new scores
 
 
-def score_predictions(job: dict[str, Any]) -> dict[str, Any]:
-    """The record of one learned metric on the predictions of one evaluation run.
+def with_predictions(job: Job) -> Job:
+    """A job with the predictions that it scores among its inputs.
+
+    On a command line they are named by what they have in common: `cells` (the path of each, and
+    the tasks of it with how many runs) and the folder `outputs.records`.
+    """
+    files = [
+        f"{job['outputs']['records']}/{cell}/{task}/run-{run}/predictions.jsonl"
+        for cell, tasks in job["cells"]
+        for task, runs in tasks.items()
+        for run in range(runs)
+    ]
+    return {**job, "inputs": {**job["inputs"], "predictions": files}}
+
+
+def score_predictions(job: Job) -> list[str]:
+    """Score predictions by a learned metric; each record is written as soon as it is scored.
+
+    A record lies beside the predictions, in `learned/<metric>.json`. Its `metrics` hold the mean
+    over all predictions, its `scores` one number for each, in the order of `ids`. Where nothing
+    could be scored, `metrics` is empty and `not_scored` says why and what to do: a study is not
+    stopped by a metric that is not at hand.
 
     Parameters
     ----------
     job
-        `inputs`: `predictions` (JSON lines with `id`, `source`, `output` and `reference`), `metric`
-        (what `prepare_metric` found, a card) and `python` (the metrics environment's).
-        `settings`: the metric's entry of config/metrics.yaml.
+        `inputs`: `predictions` (files of JSON lines with `id`, `source`, `output` and `reference`,
+        a `record.json` beside each), `metric` (what `prepare_metric` found, a card) and `python`
+        (the metrics environment's). `settings`: the metric's entry of config/metrics.yaml.
 
     Returns
     -------
-    dict
-        `metrics` holds the mean over all predictions, `scores` one number for each, in the order
-        of `ids`. Where nothing could be scored `metrics` is empty and `not_scored` says why and
-        what to do: a study is not stopped by a metric that is not at hand.
+    list
+        The records, relative to `outputs.folder`.
     """
-    base = {
-        "task": job["task"],
-        "kind": job["kind"],
-        "cell": job["cell"],
-        "run": job["run"],
-        "learned_metric": job["metric"],
-    }
+    runs = [_run_job(job, Path(file)) for file in job["inputs"]["predictions"]]
+    unfinished = [run for run in runs if not is_complete(run)]
+    logger.info("%d of %d runs are scored", len(runs) - len(unfinished), len(runs))
+    card = json.loads(Path(job["inputs"]["metric"]).read_text("utf-8"))
+    rows: list[tuple[Job, str, list[dict[str, Any]]]] = []
+    for run in unfinished:
+        begun = begin(run)
+        try:
+            if not card["available"]:
+                raise UserError(card["why"])
+            rows.append((run, begun, _predictions(Path(run["inputs"]["predictions"]))))
+        except UserError as reason:
+            _finish(run, _not_scored(run, str(reason)), begun)
     try:
-        return base | _score(job)
+        _score(job, card, rows)
     except UserError as reason:
-        logger.warning("not scored: %s", reason)
-        return base | {"metrics": {}, "not_scored": str(reason), "settings": job["settings"]}
+        # Not noted as complete: whatever ended the scorer may not happen again.
+        for run, _, _ in rows:
+            write_json(run["outputs"]["record"], _not_scored(run, str(reason)))
+    folder = job["outputs"]["folder"]
+    return [os.path.relpath(run["outputs"]["record"], folder) for run in runs]
 
 
-def _score(job: dict[str, Any]) -> dict[str, Any]:
-    settings, card = job["settings"], json.loads(Path(job["inputs"]["metric"]).read_text("utf-8"))
-    if not card["available"]:
-        raise UserError(card["why"])
-    described = {key: card[key] for key in ("checkpoint", "encoder") if key in card}
-    rows = _predictions(Path(job["inputs"]["predictions"]))
-    start = time.perf_counter()
-    options = {key: settings[key] for key in ("kind", "batch_size", "uses_source")}
-    folders = {key: described[key]["folder"] for key in described}
-    conditions, scores = _run_scorer(
-        job["inputs"]["python"], options | folders, rows, Path(job["outputs"]["folder"])
-    )
-    if len(scores) != len(rows) or not all(map(math.isfinite, scores)):
-        raise UserError(
-            f"{folders['checkpoint']}: its scores are not one finite number for each prediction; "
-            "check where the checkpoint comes from"
-        )
+def _run_job(job: Job, predictions: Path) -> Job:
+    """The job of one record, by which it is known to be complete."""
+    folder, metric = predictions.parent / "learned", job["metric"]
     return {
-        "metrics": {settings["metric"]: sum(scores) / len(scores)},
-        "unit": UNIT,
-        "ids": [row["id"] for row in rows],
-        "scores": scores,
-        "settings": settings,
-        **described,
-        **conditions,
-        "seconds": time.perf_counter() - start,
+        **{key: job[key] for key in ("rule", "settings", "metric", "code") if key in job},
+        "inputs": {"predictions": str(predictions), "metric": job["inputs"]["metric"]},
+        "outputs": {
+            "folder": str(folder),
+            "record": str(folder / f"{metric}.json"),
+            "card": str(folder / f"card-{metric}.json"),  # never written; names the fingerprint
+        },
     }
+
+
+def _score(job: Job, card: dict[str, Any], rows: list[tuple[Job, str, list[dict]]]) -> None:
+    """Score the predictions of some runs; a run that is done is taken off the list.
+
+    Raises
+    ------
+    UserError
+        The scorer ended before it had scored all.
+    """
+    if not rows:
+        return
+    settings = job["settings"]
+    described = {key: card[key] for key in ("checkpoint", "encoder") if key in card}
+    folders = {key: described[key]["folder"] for key in described}
+    options = {key: settings[key] for key in ("kind", "batch_size", "uses_source")} | folders
+    python, folder = job["inputs"]["python"], Path(job["outputs"]["folder"])
+    answers = _run_scorer(python, options, [texts for _, _, texts in rows], folder)
+    conditions = next(answers)
+    for answer in answers:
+        run, begun, texts = rows[0]
+        scores = answer["scores"]
+        if len(scores) != len(texts) or not all(map(math.isfinite, scores)):
+            reason = (
+                f"{folders['checkpoint']}: its scores are not one finite number for each "
+                "prediction; check where the checkpoint comes from"
+            )
+            _finish(run, _not_scored(run, reason), begun)
+        else:
+            found = {
+                "metrics": {settings["metric"]: sum(scores) / len(scores)},
+                "unit": UNIT,
+                "ids": [row["id"] for row in texts],
+                "scores": scores,
+                "settings": settings,
+                **described,
+                **conditions,
+                "seconds": answer["seconds"],
+            }
+            _finish(run, _described(run) | found, begun)
+        del rows[0]
+
+
+def _described(run: Job) -> dict[str, Any]:
+    """What a record says of the run, as the record of the evaluation has it."""
+    file = Path(run["inputs"]["predictions"]).with_name("record.json")
+    evaluated = json.loads(file.read_text("utf-8"))
+    keys = ("task", "kind", "cell", "checkpoint", "run")
+    found = {key: evaluated[key] for key in keys if key in evaluated}
+    return found | {"learned_metric": run["metric"]}
+
+
+def _not_scored(run: Job, reason: str) -> dict[str, Any]:
+    logger.warning("not scored: %s", reason)
+    return _described(run) | {"metrics": {}, "not_scored": reason, "settings": run["settings"]}
+
+
+def _finish(run: Job, record: dict[str, Any], begun: str) -> None:
+    file = Path(run["outputs"]["record"])
+    write_json(file, record)
+    complete(run, [file.name], begun)
 
 
 def _predictions(file: Path) -> list[dict[str, Any]]:
@@ -85,40 +166,77 @@ def _predictions(file: Path) -> list[dict[str, Any]]:
         rows = [json.loads(line) for line in lines if line]
     except (OSError, ValueError) as error:
         raise UserError(f"{file}: cannot be read ({error}); evaluate this run again") from None
-    lacking = sorted({key for row in rows for key in ("id", *TEXTS) if key not in row})
-    if not rows or lacking:
-        raise UserError(f"{file}: no predictions" if not rows else f"{file}: has no {lacking[0]}")
+    missing = sorted({key for row in rows for key in ("id", *TEXTS) if key not in row})
+    if not rows or missing:
+        raise UserError(f"{file}: no predictions" if not rows else f"{file}: has no {missing[0]}")
     return rows
 
 
 def _run_scorer(
-    python: str, options: dict[str, Any], rows: list[dict[str, Any]], folder: Path
-) -> tuple[dict[str, Any], list[float]]:
-    """What the scorer says of itself, and its scores in the order of `rows`."""
+    python: str, options: dict[str, Any], runs: list[list[dict[str, Any]]], folder: Path
+) -> Iterator[dict[str, Any]]:
+    """What the scorer says of itself, then for each run its `scores` and `seconds`, as they come.
+
+    Raises
+    ------
+    UserError
+        It cannot be run, ended before all was scored, or says why it failed.
+    """
     texts, scores = folder / "texts.jsonl", folder / "scores.jsonl"
-    write_jsonl(texts, [{key: row[key] for key in TEXTS} for row in rows])
+    folder.mkdir(parents=True, exist_ok=True)
+    write_jsonl(
+        texts,
+        [
+            {"run": number, **{key: row[key] for key in TEXTS}}
+            for number, rows in enumerate(runs)
+            for row in rows
+        ],
+    )
     argument = json.dumps(options | {"texts": str(texts), "scores": str(scores)})
-    scores.unlink(missing_ok=True)
+    scores.write_text("")
     # Isolated: of this environment's packages and paths nothing reaches the other.
     command = [python, "-I", str(SCORER), argument]
     try:
-        status = subprocess.run(command, env=_environment(), check=False).returncode
+        process = subprocess.Popen(command, env=_environment())
     except OSError as error:
-        raise UserError(f"{python}: cannot be run ({error.strerror}); run `make metrics`") from None
-    finally:
         texts.unlink()
-    lines = scores.read_text("utf-8").splitlines() if scores.exists() else []
-    scores.unlink(missing_ok=True)
-    if status or not lines:
+        scores.unlink()
+        raise UserError(f"{python}: cannot be run ({error.strerror}); run `make metrics`") from None
+    count = 0
+    try:
+        with scores.open(encoding="utf-8") as lines:
+            for line in _lines_of(process, lines):
+                found = json.loads(line)
+                if "failed" in found:
+                    raise UserError(found["failed"])
+                yield found
+                count += 1
+    finally:
+        process.kill()
+        process.wait()
+        texts.unlink()
+        scores.unlink()
+    if process.returncode or count < 1 + len(runs):
         raise UserError(
-            f"the scoring program ended with status {status}"
-            + ("; it was killed, perhaps for want of memory" if status < 0 else "")
+            f"the scoring program ended with status {process.returncode}"
+            + ("; it was killed, perhaps for want of memory" if process.returncode < 0 else "")
             + "; its log says more. Delete this record to score it again"
         )
-    found = [json.loads(line) for line in lines]
-    if "failed" in found[0]:
-        raise UserError(found[0]["failed"])
-    return found[0], found[1:]
+
+
+def _lines_of(process: "subprocess.Popen[bytes]", file: Any) -> Iterator[str]:
+    """The lines that a process appends to a file, until it ends."""
+    line = ""
+    while True:
+        ended = process.poll() is not None
+        while part := file.readline():
+            line += part
+            if line.endswith("\n"):
+                yield line
+                line = ""
+        if ended:
+            return
+        time.sleep(_WAIT)
 
 
 def _environment() -> dict[str, str]:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 from lexigraft.atomic import write_jsonl
 from lexigraft.corpus.examples import Example
 from lexigraft.evaluation.finetune import Feature, FineTuning, fine_tuned, longest, type_ids
-from lexigraft.evaluation.measurement import Measurement
-from lexigraft.evaluation.settings import read_settings
+from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.transfer import named, read_parts
 
 if TYPE_CHECKING:
@@ -79,3 +78,14 @@ def evaluate(
             ]
     write_jsonl(job["outputs"]["predictions"], rows)
     return Measurement(named(scores), parts.counts())
+
+
+TASK = TaskKind(
+    Settings,
+    evaluate,
+    tests="examples",
+    test_texts={"": ("first", "second")},
+    fine_tunes=True,
+    every_language=True,
+    float32_on=("cpu", "cuda"),
+)

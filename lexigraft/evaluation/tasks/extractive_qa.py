@@ -7,13 +7,13 @@ from lexigraft.atomic import write_jsonl
 from lexigraft.corpus.examples import Example
 from lexigraft.evaluation.answers import exact_match, f1
 from lexigraft.evaluation.finetune import Feature, FineTuning, fine_tuned, longest, type_ids
-from lexigraft.evaluation.measurement import Measurement
-from lexigraft.evaluation.settings import read_settings
-from lexigraft.evaluation.spans import Window, answers_of, span_of, windows
+from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.transfer import named, read_parts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from lexigraft.evaluation.spans import Window
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,12 @@ def evaluate(
     """
     from transformers import AutoModelForQuestionAnswering, DataCollatorWithPadding
 
+    from lexigraft.evaluation.spans import answers_of, windows
+
     settings = read_settings(Settings, job)
     parts = read_parts(job, settings.train_examples, settings.test_examples)
 
-    def cut(examples: list[Example]) -> list[Window]:
+    def cut(examples: list[Example]) -> "list[Window]":
         return windows(
             tokenizer,
             examples,
@@ -87,7 +89,20 @@ def evaluate(
     return Measurement(named(scores), parts.counts())
 
 
-def _with_span(window: Window, example: Example) -> Feature:
+TASK = TaskKind(
+    Settings,
+    evaluate,
+    tests="examples",
+    test_texts={"questions": ("question",), "contexts": ("context",)},
+    fine_tunes=True,
+    every_language=True,
+    float32_on=("cpu", "cuda"),
+)
+
+
+def _with_span(window: "Window", example: Example) -> Feature:
+    from lexigraft.evaluation.spans import span_of
+
     answer = example["answers"][0]
     first, last = span_of(window, answer["start"], answer["start"] + len(answer["text"]))
     return {**window.feature, "start_positions": first, "end_positions": last}

@@ -8,19 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.measurement import Measurement
-from lexigraft.evaluation.settings import read_settings
+from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, sentences
-from lexigraft.initialization.pairing import pair_vocabularies
-from lexigraft.source.model import load_model, load_tokenizer, matrix_rows, open_source
-from lexigraft.training.boundaries import encode
-from lexigraft.training.generation import (
+from lexigraft.inference.generation import (
     continue_greedily,
-    decoded,
+    decode,
     end_tokens,
     padding_token,
 )
-from lexigraft.training.store import read_card, reference
+from lexigraft.inference.text_encoding import encode
+from lexigraft.source.model import load_model, load_tokenizer, matrix_rows, open_source
 
 if TYPE_CHECKING:
     import torch
@@ -78,6 +75,9 @@ def evaluate(
     """
     import torch
 
+    from lexigraft.initialization.pairing import pair_vocabularies
+    from lexigraft.training.store import read_card, reference
+
     settings = read_settings(Settings, job)
     cell = Path(job["inputs"]["cell"])
     folder = open_source(reference(cell, read_card(cell), "source")).folder
@@ -123,6 +123,9 @@ def evaluate(
         ),
     }  # fmt: skip
     return Measurement(metrics, details)
+
+
+TASK = TaskKind(Settings, evaluate, tests="none")
 
 
 @dataclass(frozen=True)
@@ -211,7 +214,7 @@ def _shown(
     """What both write after a few prompts, as text."""
     if not prompts:
         return []
-    texts = {"prompt": decoded(source[1], prompts)}
+    texts = {"prompt": decode(source[1], prompts)}
     for name, (model, tokenizer) in (("source", source), ("cell", cell)):
-        texts[name] = decoded(tokenizer, _continued(model, tokenizer, prompts, max_new_tokens))
+        texts[name] = decode(tokenizer, _continued(model, tokenizer, prompts, max_new_tokens))
     return [dict(zip(texts, row, strict=True)) for row in zip(*texts.values(), strict=True)]

@@ -1,5 +1,6 @@
 """Multiple choice by lm-evaluation-harness: which of several answers is the likeliest?"""
 
+import copy
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,19 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
-from lexigraft.evaluation.harness.cell_model import CellModel
-from lexigraft.evaluation.harness.prepare import DATA
-from lexigraft.evaluation.harness.scoring import Scored, score
-from lexigraft.evaluation.harness.tasks import HARNESS
-from lexigraft.evaluation.measurement import Measurement
-from lexigraft.evaluation.settings import read_settings
+from lexigraft.evaluation.predictions import model_digest
+from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw
 from lexigraft.evaluation.transfer import named, targets
-from lexigraft.provenance import sha256_of
 from lexigraft.randomness import seed_from
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from lexigraft.evaluation.harness.cell_model import CellModel
+    from lexigraft.evaluation.harness.scoring import Scored
 
 BY_LENGTH = "acc_norm"
 
@@ -63,12 +62,20 @@ def evaluate(
     UserError
         The task has no metric of that name.
     """
+    # The harness takes seconds to import, and no other task needs it.
+    from lexigraft.evaluation.harness.cell_model import CellModel
+    from lexigraft.evaluation.harness.tasks import HARNESS
+
     settings = read_settings(Settings, job)
     folder = Path(job["outputs"]["folder"])
-    card = sha256_of(Path(job["inputs"]["cell"]) / "card.json")
-    identity = f"{card} {job.get('code')} {model.dtype}"
+    identity = model_digest(job, model)
+    # A copy, since the harness gives its tokenizer a padding token.
     asked = CellModel(
-        model, tokenizer, batch_size=settings.batch_size, folder=folder, identity=identity
+        model,
+        copy.deepcopy(tokenizer),
+        batch_size=settings.batch_size,
+        folder=folder,
+        identity=identity,
     )
     seed = seed_from(*job["seed"], "shots")
     found = {
@@ -95,9 +102,15 @@ def evaluate(
     return Measurement(named(scores), details)
 
 
+TASK = TaskKind(Settings, evaluate, tests="benchmark", every_language=True)
+
+
 def _score(
-    model: CellModel, place: Path, settings: Settings, seed: int, job: dict[str, Any]
-) -> Scored:
+    model: "CellModel", place: Path, settings: Settings, seed: int, job: dict[str, Any]
+) -> "Scored":
+    from lexigraft.evaluation.harness.prepare import DATA
+    from lexigraft.evaluation.harness.scoring import score
+
     card = json.loads((place / "card.json").read_text("utf-8"))
     return score(
         model,
@@ -113,8 +126,10 @@ def _score(
     )
 
 
-def _metrics(scored: Scored, settings: Settings, job: dict[str, Any]) -> dict[str, float]:
+def _metrics(scored: "Scored", settings: Settings, job: dict[str, Any]) -> dict[str, float]:
     """The harness's metrics, of which one is the accuracy."""
+    from lexigraft.evaluation.harness.tasks import HARNESS
+
     if settings.metric not in scored.metrics:
         raise UserError(
             f"config/tasks.yaml: task '{job['task']}': metric '{settings.metric}' is none of "

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
-from lexigraft.evaluation.measurement import Measurement
-from lexigraft.evaluation.settings import read_settings
+from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, member_sentences, sentences
-from lexigraft.evaluation.windows import score_windows
+from lexigraft.inference.likelihood import Likelihood, score_texts, sum_likelihoods
 from lexigraft.source.positions import positions_of
-from lexigraft.training.likelihood import Likelihood, score_texts, together
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -95,7 +93,7 @@ def evaluate(
             member: score(f"members/{member}/heldout", member, texts, settings.heldout_sentences)
             for member, texts in members.items()
         }
-        metrics |= _figures(together(list(scores.values())))
+        metrics |= _figures(sum_likelihoods(list(scores.values())))
         for member, found in scores.items():
             metrics |= _figures(found, suffix=f"_{member}")
     else:
@@ -108,6 +106,9 @@ def evaluate(
         metrics |= _figures(found, prefix="english_")
     write_jsonl(job["outputs"]["predictions"], rows)
     return Measurement(metrics, details)
+
+
+TASK = TaskKind(Settings, evaluate, tests="heldout")
 
 
 def _figures(score: Likelihood, prefix: str = "", suffix: str = "") -> dict[str, float | int]:
@@ -129,5 +130,7 @@ def _score(
 ) -> Likelihood:
     if settings.window is None:
         return score_texts(model, tokenizer, texts, batch_tokens=settings.batch_tokens)
+    from lexigraft.evaluation.windows import score_windows
+
     window = min(settings.window, positions_of(model) or settings.window)
     return score_windows(model, tokenizer, texts, window=window, batch_tokens=settings.batch_tokens)

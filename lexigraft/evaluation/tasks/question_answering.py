@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 from lexigraft.errors import UserError
 from lexigraft.evaluation import answers, mlqa
 from lexigraft.evaluation.few_shot import Prompts, examples_and_tests, own_rows, room, with_examples
-from lexigraft.evaluation.measurement import Measurement
-from lexigraft.evaluation.predictions import conditions, keep, predict, token_metrics
+from lexigraft.evaluation.predictions import conditions, predict, token_metrics, write_predictions
 from lexigraft.evaluation.prompts import question_frame
-from lexigraft.evaluation.settings import read_settings
+from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw
 from lexigraft.evaluation.transfer import named
 from lexigraft.evaluation.truncation import NoRoomError, beginning
@@ -108,12 +107,25 @@ def evaluate(
             metric: sum(row[metric] for row in scored) / len(scored)
             for metric in ("f1", "exact_match")
         }
-    keep(rows, job)
+    write_predictions(rows, job)
     details = {
         "cut_contexts": sum(one.cut for one in asked.values()),
         "tests": {name: one.details for name, one in asked.items()},
     }
     return Measurement(named(scores) | token_metrics(rows), details | conditions(rows, model))
+
+
+TASK = TaskKind(
+    Settings,
+    evaluate,
+    tests="test_sets",
+    test_texts={"questions": ("question",), "contexts": ("context",)},
+    generates=True,
+    every_language=True,
+    float32_on=("cpu",),
+    prompts="question_answering",
+    columns={"question": "question", "context": "context", "answers": "answers.text"},  # SQuAD's
+)
 
 
 def _ask(

@@ -5,21 +5,18 @@ from dataclasses import asdict, dataclass, field, fields
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-import torch
-from transformers import StoppingCriteriaList
-
 from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
 from lexigraft.evaluation.encoding import plain_ids
 from lexigraft.evaluation.lengths import in_groups
-from lexigraft.evaluation.measurement import Measurement
 from lexigraft.evaluation.prompts import translation_prompts
-from lexigraft.evaluation.settings import read_settings
+from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import sentences, summarization_pairs, translation_pairs
 from lexigraft.evaluation.truncation import article_prompts
-from lexigraft.training.generation import continue_greedily, decoded, end_tokens, padding_token
+from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
@@ -118,6 +115,8 @@ def evaluate(
     UserError
         Settings do not fit together, or the corpus has no held-out text or too few prompts.
     """
+    import torch
+
     settings = read_settings(Settings, job)
     _check(settings, job["task"])
     corpus = job["inputs"]["corpus"]
@@ -151,6 +150,9 @@ def evaluate(
         "precision": str(model.dtype).removeprefix("torch."),
     }
     return Measurement(metrics, conditions | timings)
+
+
+TASK = TaskKind(Settings, evaluate, tests="none", runs_alone=True, prompts="translation")
 
 
 def _lengths(tokenizer: "PreTrainedTokenizerFast", texts: list[str]) -> list[Text]:
@@ -203,11 +205,13 @@ def _rates(
 class _FirstToken:
     """Notes when the first token of a batch is there: the prompt is read, decoding begins."""
 
-    def __init__(self, device: torch.device):
+    def __init__(self, device: "torch.device"):
         self.device = device
         self.at: float | None = None
 
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+    def __call__(self, input_ids: "torch.Tensor", scores: Any, **_: Any) -> "torch.Tensor":
+        import torch
+
         if self.at is None:
             self.at = _now(self.device)
         return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
@@ -220,6 +224,8 @@ def _timed(
     size: int,
     new_tokens: int,
 ) -> Pass:
+    from transformers import StoppingCriteriaList
+
     reading = decoding = 0.0
     rows: list[list[int]] = []
     for at in range(0, len(prompts), size):
@@ -239,7 +245,7 @@ def _timed(
         reading += first_token.at - start
         decoding += end - first_token.at
         rows.extend(ids.tolist())
-    return Pass(reading, decoding, decoded(tokenizer, rows))
+    return Pass(reading, decoding, decode(tokenizer, rows))
 
 
 def _prompts(
@@ -292,12 +298,16 @@ def _check(settings: Settings, task: str) -> None:
             )
 
 
-def _now(device: torch.device) -> float:
+def _now(device: "torch.device") -> float:
     """Seconds on a steady clock, once the device has done what it was given."""
+    import torch
+
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
 
 
-def _device_name(device: torch.device) -> str:
+def _device_name(device: "torch.device") -> str:
+    import torch
+
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.few_shot import examples_and_tests, own_rows, with_examples
-from lexigraft.evaluation.measurement import Measurement
-from lexigraft.evaluation.predictions import conditions, keep, predict, token_metrics
+from lexigraft.evaluation.predictions import conditions, predict, token_metrics, write_predictions
 from lexigraft.evaluation.prompts import summarization_frame
 from lexigraft.evaluation.rouge import rouge_l, rouge_tokenizer
-from lexigraft.evaluation.settings import read_settings
+from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, summarization_pairs
 from lexigraft.evaluation.truncation import article_prompts
 
@@ -112,7 +111,7 @@ def evaluate(
     scores = rouge_l(outputs, references, scorer)
     for row, before, score in zip(rows, prompts.before, scores, strict=True):
         row |= {"shots": before, "rouge_l": score}
-    keep(rows, job)
+    write_predictions(rows, job)
     details = {
         "signature": f"ROUGE-L F1 of rouge-score, tokens: {scorer.name}",
         "drawn_from": len(every),
@@ -125,6 +124,19 @@ def evaluate(
         {"rouge_l": sum(scores) / len(scores), **token_metrics(rows)},
         details | conditions(rows, model),
     )
+
+
+TASK = TaskKind(
+    Settings,
+    evaluate,
+    tests="corpus",
+    test_texts={"": ("reference",)},
+    generates=True,
+    scored_by_learned_metrics=True,
+    float32_on=("cpu",),
+    prompts="summarization",
+    language_texts="summarization",
+)
 
 
 def _select(

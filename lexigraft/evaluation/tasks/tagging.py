@@ -3,13 +3,10 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lexigraft.atomic import write_jsonl
 from lexigraft.corpus.examples import Example
 from lexigraft.evaluation.finetune import Feature, FineTuning, fine_tuned, longest
-from lexigraft.evaluation.measurement import Measurement
-from lexigraft.evaluation.settings import read_settings
+from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.transfer import named, read_parts
 
 if TYPE_CHECKING:
@@ -83,6 +80,17 @@ def evaluate(
     return Measurement(named(scores), parts.counts())
 
 
+TASK = TaskKind(
+    Settings,
+    evaluate,
+    tests="examples",
+    test_texts={"": ("words",)},
+    fine_tunes=True,
+    every_language=True,
+    float32_on=("cpu", "cuda"),
+)
+
+
 def entity_f1(expected: list[list[str]], found: list[list[str]]) -> float:
     """F1 of whole entities over all sentences, from 0 to 100; 0 where there are none at all."""
     from seqeval.metrics import f1_score
@@ -148,9 +156,9 @@ def _labels(
     feature: Feature, places: list[int | None], example: Example, numbers: dict[str, int]
 ) -> list[int]:
     """The number of the tag at the token that each word goes by, IGNORED at all others."""
-    labels = np.full(len(feature["input_ids"]), IGNORED)
+    labels = [IGNORED] * len(feature["input_ids"])
     # Backwards: of two words that go by one token, the first one's tag counts.
     for place, tag in reversed(list(zip(places, example["tags"], strict=True))):
         if place is not None:
             labels[place] = numbers[tag]
-    return labels.tolist()
+    return labels

@@ -8,10 +8,9 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.bleu import bleu
 from lexigraft.evaluation.chrf import chrf
 from lexigraft.evaluation.few_shot import examples_and_tests, own_rows, room, with_examples
-from lexigraft.evaluation.measurement import Measurement
-from lexigraft.evaluation.predictions import conditions, keep, predict, token_metrics
+from lexigraft.evaluation.predictions import conditions, predict, token_metrics, write_predictions
 from lexigraft.evaluation.prompts import into_english_prompts, named_prompts, translation_prompts
-from lexigraft.evaluation.settings import read_settings
+from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, translation_pairs
 
 if TYPE_CHECKING:
@@ -112,10 +111,23 @@ def evaluate(
     )
     for row, ask, before, score in zip(rows, asks, prompts.before, sentences, strict=True):
         row |= {"prompt": ask, "shots": before, "chrf": score}
-    keep(rows, job)
+    write_predictions(rows, job)
     details = {**signatures, "drawn_from": len(every)}
     details |= prompts.details([pair["id"] for pair in examples])
     return Measurement(metrics | token_metrics(rows), details | conditions(rows, model))
+
+
+TASK = TaskKind(
+    Settings,
+    evaluate,
+    tests="corpus",
+    test_texts={"": ("target",)},
+    generates=True,
+    scored_by_learned_metrics=True,
+    float32_on=("cpu",),
+    prompts="translation",
+    language_texts="parallel",
+)
 
 
 def _directed(pair: "Row", settings: Settings) -> "Row":

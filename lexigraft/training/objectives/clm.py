@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from lexigraft.training.chunked import read_out, summed_nats
-from lexigraft.training.data import IGNORED, targets_ahead
+from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, sum_nll, targets_ahead
 from lexigraft.training.objectives.interface import Objective
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ class Clm(Objective):
         """Nats of all next tokens together, [1]."""
         targets = _targets(inputs)
         inputs.pop("labels")
-        return summed_nats(read_out(model, {**inputs, "use_cache": False}), targets)
+        return sum_nll(chunked_logits(model, {**inputs, "use_cache": False}), targets)
 
 
 def _targets(batch: dict[str, torch.Tensor]) -> torch.Tensor:

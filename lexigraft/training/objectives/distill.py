@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from lexigraft.training.chunked import Readout, read_out
+from lexigraft.inference.chunked_logits import IGNORED, ChunkedLogits, chunked_logits, targets_ahead
 from lexigraft.training.context import check_apart
-from lexigraft.training.data import IGNORED, targets_ahead
 from lexigraft.training.objectives.interface import Objective
 from lexigraft.training.settings import DistillSettings, Phase
 from lexigraft.training.teacher import load_teacher
@@ -57,15 +56,17 @@ class Distill(Objective):
         inputs.pop("labels")
         known = {**inputs, "use_cache": False}
         with torch.no_grad():
-            taught = read_out(self.teacher, known)
-        return self._sums(read_out(model, known), taught, targets)
+            taught = chunked_logits(self.teacher, known)
+        return self._sums(chunked_logits(model, known), taught, targets)
 
     def total(self, losses: torch.Tensor) -> torch.Tensor:
         """Both, weighed."""
         weight = self.settings.weight
         return (1 - weight) * losses[0] + weight * losses[1]
 
-    def _sums(self, learned: Readout, taught: Readout, targets: torch.Tensor) -> torch.Tensor:
+    def _sums(
+        self, learned: ChunkedLogits, taught: ChunkedLogits, targets: torch.Tensor
+    ) -> torch.Tensor:
         places = targets.ne(IGNORED).nonzero()[:, 0]
         wanted, states = targets[places], taught.states.flatten(0, 1)[places]
         temperature, weight = self.settings.temperature, self.settings.weight

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from lexigraft.training.chunked import read_out, summed_nats
-from lexigraft.training.data import IGNORED
+from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, sum_nll
 from lexigraft.training.objectives.interface import Objective
 
 if TYPE_CHECKING:
@@ -22,4 +21,4 @@ class Mlm(Objective):
     def losses(self, model: "PreTrainedModel", inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         """Nats of all masked tokens together, [1]."""
         labels = inputs.pop("labels")
-        return summed_nats(read_out(model, inputs), labels)
+        return sum_nll(chunked_logits(model, inputs), labels)

@@ -5,8 +5,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from lexigraft.errors import UserError
-from lexigraft.training.chunked import Readout, read_out, summed_nats
-from lexigraft.training.data import IGNORED, targets_ahead
+from lexigraft.inference.chunked_logits import (
+    IGNORED,
+    ChunkedLogits,
+    chunked_logits,
+    sum_nll,
+    targets_ahead,
+)
 from lexigraft.training.objectives.interface import Objective
 
 if TYPE_CHECKING:
@@ -54,16 +59,16 @@ class Mtp(Objective):
         """
         soon, later = _targets(inputs)
         inputs.pop("labels")
-        readout = read_out(model, {**inputs, "use_cache": False})
+        readout = chunked_logits(model, {**inputs, "use_cache": False})
         if not readout.from_head:
             raise UserError(
                 f"objective: mtp does not fit {type(model).__name__}, whose logits are not its "
                 "output head's, position by position; use clm"
             )
-        extra = summed_nats(readout, later, lambda states: self.extra_logits(readout, states))
-        return torch.cat([summed_nats(readout, soon), extra])
+        extra = sum_nll(readout, later, lambda states: self.extra_logits(readout, states))
+        return torch.cat([sum_nll(readout, soon), extra])
 
-    def extra_logits(self, readout: Readout, states: torch.Tensor) -> torch.Tensor:
+    def extra_logits(self, readout: ChunkedLogits, states: torch.Tensor) -> torch.Tensor:
         """The extra head's logits [n, vocabulary] of states [n, hidden]."""
         return readout.logits(states, self.extra_head) if self.as_head else self.extra_head(states)
 

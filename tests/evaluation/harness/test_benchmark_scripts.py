@@ -7,7 +7,8 @@ from runpy import run_path
 import pytest
 import torch
 
-from lexigraft.evaluation.registry import task
+from lexigraft.evaluation.evaluate import evaluate_cell
+from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.provenance import sha256_of
 from lexigraft.source.model import load_model, load_tokenizer
 from lexigraft.training.store import save_cell
@@ -50,6 +51,13 @@ def test_the_card_of_a_benchmark_has_the_checksums_of_what_was_kept(choice):
     assert kept["state"] == "before" and kept["used"] == card["used"]
 
 
+def job_of_cell(job: dict) -> dict:
+    """The job whose first run is that of `job`."""
+    folder = Path(job["outputs"]["folder"]).parent
+    others = {key: value for key, value in job.items() if key != "run"}
+    return {**others, "runs": 1, "seed": job["seed"][:-1], "outputs": {"folder": str(folder)}}
+
+
 def test_a_cell_is_scored_from_its_source_and_its_changed_tensors(
     choice, smollm2_folder_tiny, tmp_path, monkeypatch
 ):
@@ -64,10 +72,12 @@ def test_a_cell_is_scored_from_its_source_and_its_changed_tensors(
     inputs = {"source": str(source), "tokenizer": str(source), "initialization": None}
     cell = {"rule": "train", "inputs": inputs, "outputs": {}, "settings": {}}
     save_cell(job["inputs"]["cell"], model, ["model.embed_tokens.weight"], job=cell)
-    run_path(str(SCRIPTS / "evaluate.py"))["stage"](job)
+    evaluate_cell(job_of_cell(job))
     rows = Path(job["outputs"]["predictions"]).read_text("utf-8")
     record = json.loads(Path(job["outputs"]["record"]).read_text("utf-8"))
-    expected = task("multiple_choice")(model, load_tokenizer(smollm2_folder_tiny), job)
+    expected = task_kind("multiple_choice").evaluate(
+        model, load_tokenizer(smollm2_folder_tiny), job
+    )
     assert record["metrics"] == expected.metrics and record["details"] == expected.details
     assert rows == Path(job["outputs"]["predictions"]).read_text("utf-8")
     assert record["settings"] == {"kind": "multiple_choice"}
@@ -75,9 +85,9 @@ def test_a_cell_is_scored_from_its_source_and_its_changed_tensors(
 
 def test_without_data_the_record_says_so_and_no_model_is_opened(choice, tmp_path):
     job = choice(data=str(tmp_path / "nothing"))
-    job["inputs"]["cell"] = "no such cell"
-    run_path(str(SCRIPTS / "evaluate.py"))["stage"](job)
+    evaluate_cell(job_of_cell(job))
     record = json.loads(Path(job["outputs"]["record"]).read_text("utf-8"))
+    # The folder of the cell has a card and no model.
     assert record["metrics"] == {} and record["kind"] == "multiple_choice"
     assert record["not_scored"].startswith("facebook/xnli (de) cannot be read: ")
     assert "; facebook/xnli (en) cannot be read: " in record["not_scored"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.registry import task
+from lexigraft.evaluation.task_kinds import task_kind
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def choose(answering, prepared, make_job):
         }
         folder = Path(job["outputs"]["folder"])
         folder.mkdir(parents=True, exist_ok=True)
-        return task("multiple_choice")(*answering, job), folder
+        return task_kind("multiple_choice").evaluate(*answering, job), folder
 
     return run
 

@@ -11,7 +11,7 @@ from lexigraft.evaluation.harness.benchmark_state import (
     STATE,
     benchmark_state,
     kept_state,
-    lacking,
+    reason_not_available,
 )
 
 
@@ -149,6 +149,6 @@ def test_a_job_is_scored_only_if_every_language_can_be(tmp_path):
     def job(*names):
         return {"inputs": {"benchmarks": {name: str(tmp_path / name) for name in names}}}
 
-    assert lacking({"inputs": {}}) is None
-    assert lacking(job("de")) is None
-    assert lacking(job("de", "sw", "et")) == "no data"
+    assert reason_not_available({"inputs": {}}) is None
+    assert reason_not_available(job("de")) is None
+    assert reason_not_available(job("de", "sw", "et")) == "no data"

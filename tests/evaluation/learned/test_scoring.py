@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.evaluation.learned import scoring
-from lexigraft.evaluation.learned.scoring import score_predictions
+from lexigraft.evaluation.learned.scoring import score_predictions, with_predictions
 
 ROWS = [
     {"id": "b", "source": "two\u2028lines", "output": "δύο", "reference": "δύο γραμμές", "chrf": 1},
@@ -16,30 +16,50 @@ ROWS = [
 ]
 
 
+def write_rows(file: Path, rows: list[dict]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    file.write_text("".join(lines), "utf-8")
+
+
 @pytest.fixture
 def job(tmp_path) -> dict:
-    folder = tmp_path / "run-0"
-    (folder / "learned" / "tiny").mkdir(parents=True)
-    (folder / "predictions.jsonl").write_text(
-        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS), "utf-8"
-    )
+    """A job on one run; `runs(job, n)` makes them several."""
     place = {"name": "./m", "revision": None, "folder": str(tmp_path / "m"), "files": {}}
     card = {"available": True, "why": None, "checkpoint": place}
     (tmp_path / "card.json").write_text(json.dumps(card))
-    return {
+    job = {
+        "rule": "score_predictions",
         "settings": {"kind": "bleurt", "metric": "bleurt", "uses_source": False, "batch_size": 2},
-        "inputs": {
-            "predictions": str(folder / "predictions.jsonl"),
-            "metric": str(tmp_path / "card.json"),
-            "python": sys.executable,
-        },
-        "outputs": {"folder": str(folder / "learned" / "tiny")},
-        "cell": {"seed": 0},
-        "task": "translation",
-        "kind": "translation",
-        "run": 0,
+        "inputs": {"metric": str(tmp_path / "card.json"), "python": sys.executable},
+        "outputs": {"folder": str(tmp_path / "learned" / "tiny" / "te")},
         "metric": "tiny",
+        "evaluation": str(tmp_path / "evaluation"),
+        "cells": [["tiny", "te", "seed-0"]],
+        "tasks": {"translation": 1},
     }
+    return runs(job, 1)
+
+
+def runs(job: dict, count: int) -> dict:
+    """The job on so many runs, with the texts and the record of each."""
+    expanded = with_predictions({**job, "tasks": {"translation": count}})
+    for number, file in enumerate(map(Path, expanded["inputs"]["predictions"])):
+        write_rows(file, ROWS)
+        record = {"task": "translation", "kind": "translation", "cell": {"seed": 0}, "run": number}
+        (file.parent / "record.json").write_text(json.dumps(record))
+    return expanded
+
+
+def score(job: dict, run: int = 0) -> dict:
+    """Score, and read the record of a run."""
+    score_predictions(job)
+    return scored(job, run)
+
+
+def scored(job: dict, run: int = 0) -> dict:
+    folder = Path(job["inputs"]["predictions"][run]).parent
+    return json.loads((folder / "learned" / "tiny.json").read_text("utf-8"))
 
 
 @pytest.fixture
@@ -52,9 +72,14 @@ def scorer(tmp_path, monkeypatch):
             "job = json.loads(sys.argv[1])\n"
             "texts = Path(job['texts']).read_text('utf-8').split('\\n')\n"
             "rows = [json.loads(line) for line in texts if line]\n"
+            "of_runs = {}\n"
+            "for row in rows:\n"
+            "    of_runs.setdefault(row['run'], []).append(row)\n"
             "def say(*lines):\n"
-            "    text = ''.join(json.dumps(line) + '\\n' for line in lines)\n"
-            "    Path(job['scores']).write_text(text)\n"
+            "    with Path(job['scores']).open('a') as file:\n"
+            "        file.writelines(json.dumps(line) + '\\n' for line in lines)\n"
+            "def scores(*numbers):\n"
+            "    return {'scores': numbers, 'seconds': 1}\n"
         )
         program = tmp_path / "stand_in.py"
         program.write_text(head + body)
@@ -64,29 +89,102 @@ def scorer(tmp_path, monkeypatch):
 
 
 def test_scores_are_stored_with_their_ids_and_their_mean(job, scorer):
-    scorer("say({'device': 'cpu', 'versions': {}}, *[len(row['output']) / 4 for row in rows])")
-    record = score_predictions(job)
+    scorer("say({'device': 'cpu'}, scores(*[len(row['output']) / 4 for row in rows]))")
+    record = score(job)
     assert (record["ids"], record["scores"]) == (["b", "a"], [0.75, 0.0])
     assert record["metrics"] == {"bleurt": 0.375}
     assert record["learned_metric"] == "tiny"
+    assert (record["task"], record["run"], record["cell"]) == ("translation", 0, {"seed": 0})
     assert "not_scored" not in record
 
 
 def test_only_the_texts_cross_over(job, scorer):
-    scorer("say({'device': sorted({key for row in rows for key in row})}, 0.5, 0.5)")
-    assert score_predictions(job)["device"] == ["output", "reference", "source"]
+    scorer("say({'device': sorted({key for row in rows for key in row})}, scores(0.5, 0.5))")
+    assert score(job)["device"] == ["output", "reference", "run", "source"]
 
 
 def test_the_scorer_reaches_no_hub_and_unpickles_tensors_only(job, scorer):
     names = "('HF_HUB_OFFLINE', 'TORCH_FORCE_WEIGHTS_ONLY_LOAD')"
-    scorer(f"say({{'device': [os.environ[name] for name in {names}]}}, 0.5, 0.5)")
-    assert score_predictions(job)["device"] == ["1", "1"]
+    scorer(f"say({{'device': [os.environ[name] for name in {names}]}}, scores(0.5, 0.5))")
+    assert score(job)["device"] == ["1", "1"]
 
 
-def test_nothing_is_left_beside_the_record(job, scorer):
-    scorer("say({'device': 'cpu'}, 0.5, 0.5)")
-    score_predictions(job)
+def test_nothing_is_left_beside_the_card(job, scorer):
+    scorer("say({'device': 'cpu'}, scores(0.5, 0.5))")
+    assert score_predictions(job) == [
+        "../../../evaluation/tiny/te/seed-0/translation/run-0/learned/tiny.json"
+    ]
     assert list(Path(job["outputs"]["folder"]).iterdir()) == []
+
+
+COUNTED = (
+    "Path(job['scores']).with_name('starts').open('a').write('x')\n"
+    "say({'device': 'cpu'}, *[scores(*[len(row['output']) for row in own])"
+    " for own in of_runs.values()])"
+)
+
+
+def starts(job) -> int:
+    """How often the scorer was started."""
+    file = Path(job["outputs"]["folder"]) / "starts"
+    return len(file.read_text()) if file.exists() else 0
+
+
+def test_many_runs_are_scored_by_one_process(job, scorer):
+    scorer(COUNTED)
+    job = runs(job, 5)
+    assert len(score_predictions(job)) == 5
+    assert starts(job) == 1
+    assert [scored(job, run)["run"] for run in range(5)] == [0, 1, 2, 3, 4]
+
+
+def test_only_new_and_changed_predictions_are_scored(job, scorer):
+    scorer(COUNTED)
+    score_predictions(runs(job, 2))
+    score_predictions(runs(job, 2))  # the same texts, written again
+    assert starts(job) == 1
+    job = runs(job, 3)
+    changed = [{**ROWS[0], "output": "άλλο"}]
+    write_rows(Path(job["inputs"]["predictions"][1]), changed)
+    scorer(COUNTED.replace("'cpu'", "len(of_runs)"))
+    score_predictions(job)
+    assert [scored(job, run)["device"] for run in range(3)] == ["cpu", 2, 2]
+    assert scored(job, 1)["scores"] == [4]
+    assert starts(job) == 2
+
+
+@pytest.mark.parametrize("changed", ["settings", "code", "metric"])
+def test_another_checkpoint_or_other_settings_score_all_again(job, scorer, changed):
+    scorer(COUNTED)
+    score_predictions(job)
+    if changed == "settings":
+        job["settings"]["batch_size"] = 3
+    elif changed == "code":
+        job["code"] = "other"
+    else:
+        card = json.loads(Path(job["inputs"]["metric"]).read_text())
+        card["checkpoint"]["files"] = {"model": {"bytes": 1, "sha256": "other"}}
+        Path(job["inputs"]["metric"]).write_text(json.dumps(card))
+    score_predictions(job)
+    assert starts(job) == 2
+
+
+def test_a_kill_loses_no_record_that_is_scored(job, scorer):
+    scorer(
+        "say({'device': 'cpu'}, scores(1, 2))\n"
+        "first = Path(job['scores']).parents[3] / 'evaluation/tiny/te/seed-0/translation/run-0'\n"
+        "import time\n"
+        "while not (first / 'learned' / '.completed-tiny.json').exists():\n"
+        "    time.sleep(0.01)\n"  # written while the scorer goes on
+        "os.kill(os.getpid(), 9)"
+    )
+    job = runs(job, 3)
+    score_predictions(job)
+    assert scored(job, 0)["scores"] == [1, 2]
+    assert "status -9" in scored(job, 1)["not_scored"]
+    scorer(COUNTED.replace("'cpu'", "len(of_runs)"))
+    score_predictions(job)
+    assert [scored(job, run)["device"] for run in range(3)] == ["cpu", 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -96,21 +194,23 @@ def test_nothing_is_left_beside_the_record(job, scorer):
         ("os.kill(os.getpid(), 9)", "status -9; it was killed, perhaps for want of memory"),
         ("sys.exit(3)", "ended with status 3"),
         ("pass", "ended with status 0"),
-        ("say({'device': 'cpu'}, 0.5)", "not one finite number for each prediction"),
-        ("say({'device': 'cpu'}, 0.5, float('nan'))", "not one finite number"),
+        ("say({'device': 'cpu'})", "ended with status 0"),
+        ("say({'device': 'cpu'}, scores(0.5))", "not one finite number for each prediction"),
+        ("say({'device': 'cpu'}, scores(0.5, float('nan')))", "not one finite number"),
     ],
 )
 def test_whatever_goes_wrong_is_the_records_reason(body, reason, job, scorer):
     scorer(body)
-    record = score_predictions(job)
+    record = score(job)
     assert record["metrics"] == {}
     assert reason in record["not_scored"]
     assert "\n" not in record["not_scored"]
+    assert list(Path(job["outputs"]["folder"]).iterdir()) == []
 
 
 def test_without_an_environment_the_reason_is_its_own(job):
     job["inputs"]["python"] = "/no/such/python"
-    reason = score_predictions(job)["not_scored"]
+    reason = score(job)["not_scored"]
     assert (
         reason == "/no/such/python: cannot be run (No such file or directory); run `make metrics`"
     )
@@ -119,7 +219,7 @@ def test_without_an_environment_the_reason_is_its_own(job):
 def test_what_the_preparation_lacked_is_the_reason(job):
     card = {"available": False, "why": "metrics.tiny.checkpoint: none is named"}
     Path(job["inputs"]["metric"]).write_text(json.dumps(card))
-    record = score_predictions(job)
+    record = score(job)
     assert record["not_scored"] == "metrics.tiny.checkpoint: none is named"
     assert record["metrics"] == {}
 
@@ -129,8 +229,8 @@ def test_what_the_preparation_lacked_is_the_reason(job):
     [("", "no predictions"), ('{"id": "a"}\n', "has no output"), ("{", "cannot be read")],
 )
 def test_predictions_that_cannot_be_scored_are_said(text, reason, job):
-    Path(job["inputs"]["predictions"]).write_text(text)
-    assert reason in score_predictions(job)["not_scored"]
+    Path(job["inputs"]["predictions"][0]).write_text(text)
+    assert reason in score(job)["not_scored"]
 
 
 def test_the_scorer_imports_nothing_of_lexigraft():

@@ -7,8 +7,8 @@ from scipy.special import rel_entr, softmax
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from lexigraft.training import chunked
-from lexigraft.training.data import IGNORED, targets_ahead
+from lexigraft.inference import chunked_logits as chunked_module
+from lexigraft.inference.chunked_logits import IGNORED, targets_ahead
 from lexigraft.training.objectives.distill import Distill, divergence
 from lexigraft.training.settings import DistillSettings
 
@@ -77,7 +77,7 @@ def test_losses_and_gradients_are_those_of_whole_logits(
     family, teacher, padded, monkeypatch, chunk, temperature, weight
 ):
     model, _ = family
-    monkeypatch.setitem(chunked.CHUNK_LOGITS, "cpu", chunk)
+    monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", chunk)
     objective = Distill(teacher, DistillSettings("t", temperature, weight), SHARED)
     found = objective.losses(model, batch_of(padded))
     expected = plain(model, teacher, batch_of(padded), temperature)
@@ -157,7 +157,7 @@ class Largest(TorchDispatchMode):
 def test_neither_models_logits_are_there_all_at_once(tiny_llama, monkeypatch):
     vocabulary, tokens = 3000, 64
     teacher, model = (tiny_llama(vocabulary, seed=seed) for seed in (0, 1))
-    monkeypatch.setitem(chunked.CHUNK_LOGITS, "cpu", 8 * vocabulary)
+    monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", 8 * vocabulary)
     ids = torch.arange(4 * tokens).view(4, tokens)
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids}
     objective = Distill(teacher.requires_grad_(False), DistillSettings("t"), vocabulary)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
-from lexigraft.training.data import IGNORED
+from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.training.objectives.mlm import Mlm
 
 SIZES = {

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
-from lexigraft.training import chunked
-from lexigraft.training.chunked import read_out
-from lexigraft.training.data import IGNORED, Sequence, collate
+from lexigraft.inference import chunked_logits as chunked_module
+from lexigraft.inference.chunked_logits import IGNORED, chunked_logits
+from lexigraft.training.data import Sequence, collate
 from lexigraft.training.objectives.mtp import EXTRA_HEAD, Mtp, new_extra_head
 
 
@@ -30,7 +30,7 @@ def objective_of(model, extra=None, as_head=True):
 
 def extra_logits(model, objective, inputs):
     """[positions, vocabulary]"""
-    readout = read_out(model, inputs)
+    readout = chunked_logits(model, inputs)
     return objective.extra_logits(readout, readout.states.flatten(0, 1))
 
 
@@ -102,7 +102,7 @@ def test_drawing_a_head_takes_nothing_from_other_random_numbers(tiny_llama):
 
 
 def test_losses_are_those_of_a_loop_over_positions(tiny_llama, monkeypatch):
-    monkeypatch.setitem(chunked.CHUNK_LOGITS, "cpu", 200)  # four positions
+    monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", 200)  # four positions
     model = tiny_llama(50, tied=False)
     torch.nn.init.normal_(model.lm_head.weight)
     objective = objective_of(model)
@@ -148,7 +148,7 @@ def test_the_second_loss_reaches_the_body_and_the_extra_head_but_not_an_untied_h
 
 
 def test_gradients_of_both_losses_are_those_of_all_logits_at_once(tiny_llama, padded, monkeypatch):
-    monkeypatch.setitem(chunked.CHUNK_LOGITS, "cpu", 150)
+    monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", 150)
     model, inputs = tiny_llama(50), padded()
     objective, ids = objective_of(model), inputs["input_ids"]
     logits = model(**inputs).logits, by_hand(model, objective.extra_head, inputs).view(2, 7, 50)

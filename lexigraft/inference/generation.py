@@ -3,23 +3,47 @@
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lexigraft.atomic import replacing
 from lexigraft.errors import UserError
+from lexigraft.inference.shared_prefix import SharedPrefix, group_by_prefix, shared_prefix
+from lexigraft.inference.stop_strings import StopStrings
+from lexigraft.inference.vllm_model import PROMPTS_PER_CALL, VllmModel
 from lexigraft.source.positions import positions_of
-from lexigraft.training.generated import Generated, as_lines, open_partial
-from lexigraft.training.shared_prefix import SharedPrefix, alike, shared_prefix
-from lexigraft.training.stop_strings import StopStrings
-from lexigraft.training.vllm_model import HANDED_OVER, VllmModel
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast, StoppingCriteriaList
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class GeneratedText:
+    """What a model wrote after one prompt.
+
+    Attributes
+    ----------
+    text
+        The text up to its first stop string, without spaces around it.
+    tokens
+        The ids that make up this text: neither the end-of-text token nor one that only belongs to a
+        stop string.
+    steps
+        Decoding steps taken: all generated tokens, those that ended the text included.
+    finished
+        Whether the model ended the text itself, before it ran out of tokens.
+    """
+
+    text: str
+    tokens: list[int]
+    steps: int
+    finished: bool
 
 
 def generate(
@@ -33,7 +57,7 @@ def generate(
     identity: str,
     stop: Sequence[str] = ("\n",),
     beams: int = 1,
-) -> dict[str, Generated]:
+) -> dict[str, GeneratedText]:
     """Continue every prompt greedily up to a stop string, an end-of-text token or a limit.
 
     Prompts are batched by length, the longest first, padded on the left and masked: in float32 the
@@ -77,14 +101,14 @@ def generate(
         raise UserError("vLLM continues texts greedily here: set beams to 1, or take engine out")
     work = [identity, list(prompts.items()), max_new_tokens, batch_size, list(stop), beams]
     digest = hashlib.sha256(json.dumps(work).encode()).hexdigest()
-    done = open_partial(partial, digest)
+    done = _open_partial(partial, digest)
     if done:
         logger.info("%s: %d of %d outputs are there already", partial, len(done), len(prompts))
     stops, ends = StopStrings(tokenizer, stop), end_tokens(model, tokenizer)
     if isinstance(model, VllmModel):
-        groups, batch_size = [list(prompts)], HANDED_OVER
+        groups, batch_size = [list(prompts)], PROMPTS_PER_CALL
     else:
-        groups = alike(encoded, 2 * batch_size)
+        groups = group_by_prefix(encoded, 2 * batch_size)
     with (
         partial.open("a", encoding="utf-8", newline="\n") as file,
         tqdm(total=len(prompts), desc="generate", unit="text", disable=None) as progress,
@@ -100,12 +124,14 @@ def generate(
             if not batches:
                 continue
             texts = [encoded[name] for name in group]
-            write = _writer(model, tokenizer, texts, stops, ends, max_new_tokens, beams)
+            continue_batch = _continuation(
+                model, tokenizer, texts, stops, ends, max_new_tokens, beams
+            )
             for batch in batches:
-                rows = write([encoded[name] for name in batch])
+                rows = continue_batch([encoded[name] for name in batch])
                 for name, ids in zip(batch, rows, strict=True):
                     done[name] = _cut(tokenizer, ids, stops, ends)
-                file.write(as_lines((name, done[name]) for name in batch))
+                file.write(_as_lines((name, done[name]) for name in batch))
                 file.flush()
                 progress.update(len(batch))
     return {name: done[name] for name in prompts}
@@ -157,7 +183,7 @@ def continue_greedily(
     # Padding stands right before what differs, so that what is shared lies in the same places.
     padded = [[*shared, *[padding] * (width - len(ids)), *ids] for ids in rests]
     mask = [[1] * len(shared) + [0] * (width - len(ids)) + [1] * len(ids) for ids in rests]
-    read = {"past_key_values": prefix.repeated(len(prompts) * beams)} if prefix else {}
+    read = {"past_key_values": prefix.repeat(len(prompts) * beams)} if prefix else {}
     settings = GenerationConfig(
         do_sample=False,
         num_beams=beams,
@@ -177,7 +203,7 @@ def continue_greedily(
     return ids[:, len(shared) + width :]
 
 
-def decoded(tokenizer: "PreTrainedTokenizerFast", rows: list[list[int]]) -> list[str]:
+def decode(tokenizer: "PreTrainedTokenizerFast", rows: list[list[int]]) -> list[str]:
     """The text of each row of ids, special tokens left out, spaces as they are."""
     return tokenizer.batch_decode(
         rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
@@ -198,13 +224,49 @@ def padding_token(tokenizer: "PreTrainedTokenizerFast") -> int:
     return 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
 
 
+def _open_partial(partial: Path, digest: str) -> dict[str, GeneratedText]:
+    """Finished outputs of the same work; otherwise `partial` is begun anew.
+
+    A line that an interruption cut off is dropped, from the file too, so that the next one does
+    not continue it.
+
+    Parameters
+    ----------
+    partial
+        A file that may be there.
+    digest
+        Of all that decides the outputs.
+    """
+    kept = partial.read_bytes() if partial.exists() else b""
+    lines = kept.split(b"\n")[:-1]
+    header = json.dumps({"digest": digest}).encode()
+    if lines[:1] != [header]:
+        lines = [header]
+    done: dict[str, GeneratedText] = {}
+    for line in lines[1:]:
+        row: dict[str, Any] = json.loads(line)
+        name = row.pop("id")
+        done[name] = GeneratedText(**row)
+    whole = b"".join(line + b"\n" for line in lines)
+    if whole != kept:
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(partial) as file:
+            file.write_bytes(whole)
+    return done
+
+
+def _as_lines(outputs: Iterable[tuple[str, GeneratedText]]) -> str:
+    """JSON lines of `(id, output)`, to be appended to what `_open_partial` opened."""
+    return "".join(json.dumps({"id": name, **asdict(output)}) + "\n" for name, output in outputs)
+
+
 def _by_length(group: list[str], encoded: dict[str, list[int]], size: int) -> list[list[str]]:
     """Batches of a group of prompts, the longest first."""
     ordered = sorted(group, key=lambda name: -len(encoded[name]))
     return [ordered[at : at + size] for at in range(0, len(ordered), size)]
 
 
-def _writer(
+def _continuation(
     model: "PreTrainedModel | VllmModel",
     tokenizer: "PreTrainedTokenizerFast",
     prompts: list[list[int]],
@@ -228,39 +290,39 @@ def _writer(
 
     prefix = shared_prefix(model, prompts, max_new_tokens)
 
-    def write(batch: list[list[int]]) -> list[list[int]]:
-        # Beams change places, which a watch does not follow: their texts are cut afterwards.
-        watch = [stops.watch(len(batch))] if stops.cross_tokens and beams == 1 else []
+    def continue_batch(batch: list[list[int]]) -> list[list[int]]:
+        # Beams change places, which a criterion does not follow: their texts are cut afterwards.
+        criteria = [stops.criterion(len(batch))] if stops.cross_tokens and beams == 1 else []
         return continue_greedily(
             model,
             batch,
             padding=padding_token(tokenizer),
             stop_tokens=stop_tokens,
             max_new_tokens=max_new_tokens,
-            criteria=StoppingCriteriaList(watch),
+            criteria=StoppingCriteriaList(criteria),
             prefix=prefix,
             beams=beams,
         ).tolist()
 
-    return write
+    return continue_batch
 
 
 def _cut(
     tokenizer: "PreTrainedTokenizerFast", ids: list[int], stops: StopStrings, ends: set[int]
-) -> Generated:
+) -> GeneratedText:
     """Cut a generated row where its text ends; of a token that goes on there keep the beginning."""
     end = next((place for place, token in enumerate(ids) if token in ends), None)
     kept = ids[:end]
     stop = stops.find(kept)
     if stop is None:
-        text, steps = decoded(tokenizer, [kept])[0], len(kept) + (end is not None)
-        return Generated(text.strip(), kept, steps, finished=end is not None)
-    text = decoded(tokenizer, [kept[: stop.last + 1]])[0]
+        text, steps = decode(tokenizer, [kept])[0], len(kept) + (end is not None)
+        return GeneratedText(text.strip(), kept, steps, finished=end is not None)
+    text = decode(tokenizer, [kept[: stop.last + 1]])[0]
     kept = kept[: stop.whole + bool(stop.part.strip())]
     begins = [place for place in map(text.find, stops.strings) if place >= 0]
     # Bytes that are no text hide a string behind them in some decoders, and so are special tokens.
-    text = text[: min(begins)] if begins else decoded(tokenizer, [kept])[0]
-    return Generated(text.strip(), kept, stop.last + 1, finished=True)
+    text = text[: min(begins)] if begins else decode(tokenizer, [kept])[0]
+    return GeneratedText(text.strip(), kept, stop.last + 1, finished=True)
 
 
 def _check_context(

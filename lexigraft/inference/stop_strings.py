@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-class Stop(NamedTuple):
+class StopPosition(NamedTuple):
     """Where a text ends.
 
     Attributes
@@ -72,7 +72,7 @@ class StopStrings:
         """Whether a stop string may lie in several tokens; one of a single byte never does."""
         return self._longest > 1
 
-    def find(self, ids: Sequence[int]) -> Stop | None:
+    def find(self, ids: Sequence[int]) -> StopPosition | None:
         """Where generated tokens come to the first stop string; None if they never do."""
         text, starts = b"", []
         for place, token in enumerate(ids):
@@ -81,12 +81,12 @@ class StopStrings:
             begin = self._completed(text, starts[place])
             if begin is not None:
                 whole = max(at for at in range(place + 1) if starts[at] <= begin)
-                return Stop(place, whole, text[starts[whole] : begin])
+                return StopPosition(place, whole, text[starts[whole] : begin])
         return None
 
-    def watch(self, rows: int) -> "Watch":
+    def criterion(self, rows: int) -> "StopCriterion":
         """What says of each of so many rows, while they are generated, when it has come to one."""
-        return Watch(self, rows)
+        return StopCriterion(self, rows)
 
     def after(self, tail: bytes, token: int) -> bytes | None:
         """The end of a text in which a stop string may have begun; None where one is complete.
@@ -111,7 +111,7 @@ class StopStrings:
         return self._bytes[token] if token < len(self._bytes) else b""
 
 
-class Watch:
+class StopCriterion:
     """A stopping criterion for `transformers`: called after each step, it says which rows end."""
 
     def __init__(self, stops: StopStrings, rows: int):

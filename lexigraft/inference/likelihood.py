@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from lexigraft.inference.text_encoding import encode
 from lexigraft.source.positions import positions_of
-from lexigraft.training.boundaries import encode
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 Window = TypeVar("Window")
@@ -41,18 +42,20 @@ class Likelihood:
     @property
     def perplexity(self) -> float:
         """Per token of this vocabulary; infinite where it would overflow."""
-        return perplexity_of(self.nats, self.tokens)
+        return perplexity_per_token(self.nats, self.tokens)
 
 
-def perplexity_of(nats: float, tokens: int) -> float:
+def perplexity_per_token(nats: float, tokens: int) -> float:
     """Per token; infinite where it would overflow."""
     mean = nats / tokens
     return math.exp(mean) if mean < 700 else math.inf
 
 
-def likelihood_of(texts: Sequence[str], nats: Sequence[float], tokens: Sequence[int]) -> Likelihood:
+def likelihood_from_nats(
+    texts: Sequence[str], nats: Sequence[float], tokens: Sequence[int]
+) -> Likelihood:
     """The likelihood of texts from the nats and the scored tokens of each."""
-    return together(
+    return sum_likelihoods(
         [
             Likelihood(nats=own, tokens=count, bytes=len(text.encode()), characters=len(text))
             for text, own, count in zip(texts, nats, tokens, strict=True)
@@ -60,7 +63,7 @@ def likelihood_of(texts: Sequence[str], nats: Sequence[float], tokens: Sequence[
     )
 
 
-def together(each: Sequence[Likelihood]) -> Likelihood:
+def sum_likelihoods(each: Sequence[Likelihood]) -> Likelihood:
     """The likelihood of several texts, or of several sets of them, together."""
     return Likelihood(
         nats=sum(one.nats for one in each),
@@ -110,12 +113,12 @@ def score_texts(
     was_training = model.training
     model.eval()
     with torch.no_grad():
-        for batch in by_length(windows, lambda window: len(window.ids), batch_tokens):
+        for batch in batch_by_length(windows, lambda window: len(window.ids), batch_tokens):
             for window, own in zip(batch, _score(model, batch), strict=True):
                 nats[window.text] += own
                 tokens[window.text] += len(window.ids) - window.known
     model.train(was_training)
-    return likelihood_of(texts, nats, tokens)
+    return likelihood_from_nats(texts, nats, tokens)
 
 
 class _Window(NamedTuple):
@@ -141,7 +144,7 @@ def _windows(ids: list[int], size: int) -> Iterator[tuple[list[int], int]]:
         done = begin + len(window)
 
 
-def by_length(
+def batch_by_length(
     windows: Iterable[Window], length: Callable[[Window], int], batch_tokens: int
 ) -> Iterator[list[Window]]:
     """Batches of neighbours in length: at most `batch_tokens` with padding, or one window.
@@ -161,21 +164,39 @@ def by_length(
         yield batch
 
 
-def _score(model: "PreTrainedModel", batch: list[_Window]) -> list[float]:
-    """The nats of each window."""
+def pad_batch(
+    inputs: Sequence[Sequence[int]], labels: Sequence[Sequence[int]]
+) -> dict[str, "torch.Tensor"]:
+    """Pad rows on the right: `input_ids`, `attention_mask`, `labels`, all [rows, longest] int64.
+
+    Labels of padding are IGNORED.
+    """
     import torch
 
-    from lexigraft.training.chunked import nats_each, read_out
-    from lexigraft.training.data import IGNORED
+    from lexigraft.inference.chunked_logits import IGNORED
 
-    shape = (len(batch), max(len(window.ids) for window in batch))
-    input_ids = torch.zeros(shape, dtype=torch.int64)
-    mask = torch.zeros(shape, dtype=torch.int64)
-    targets = torch.full(shape, IGNORED, dtype=torch.int64)
-    for row, (_, ids, known) in enumerate(batch):
-        input_ids[row, : len(ids)] = torch.tensor(ids)
-        mask[row, : len(ids)] = 1
-        targets[row, known - 1 : len(ids) - 1] = torch.tensor(ids[known:])
-    input_ids, mask, targets = (t.to(model.device) for t in (input_ids, mask, targets))
-    inputs = {"input_ids": input_ids, "attention_mask": mask, "use_cache": False}
-    return nats_each(read_out(model, inputs), targets).cpu().double().sum(dim=1).tolist()
+    shape = (len(inputs), max(map(len, inputs)))
+    batch = {
+        "input_ids": torch.zeros(shape, dtype=torch.int64),
+        "attention_mask": torch.zeros(shape, dtype=torch.int64),
+        "labels": torch.full(shape, IGNORED, dtype=torch.int64),
+    }
+    for row, (ids, targets) in enumerate(zip(inputs, labels, strict=True)):
+        batch["input_ids"][row, : len(ids)] = torch.as_tensor(ids)
+        batch["attention_mask"][row, : len(ids)] = 1
+        batch["labels"][row, : len(ids)] = torch.as_tensor(targets)
+    return batch
+
+
+def _score(model: "PreTrainedModel", batch: list[_Window]) -> list[float]:
+    """The nats of each window."""
+    from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, nll_per_token
+
+    targets = [
+        [*[IGNORED] * (window.known - 1), *window.ids[window.known :], IGNORED] for window in batch
+    ]
+    padded = pad_batch([window.ids for window in batch], targets)
+    inputs = {name: tensor.to(model.device) for name, tensor in padded.items()}
+    labels = inputs.pop("labels")
+    logits = chunked_logits(model, {**inputs, "use_cache": False})
+    return nll_per_token(logits, labels).cpu().double().sum(dim=1).tolist()

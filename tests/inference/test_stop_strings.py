@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
-from lexigraft.training.stop_strings import Stop, StopStrings
+from lexigraft.inference.stop_strings import StopPosition, StopStrings
 
 
 @pytest.fixture
@@ -19,40 +19,40 @@ def ids(tokenizer, *tokens: str) -> list[int]:
 
 def test_a_string_is_found_across_the_borders_of_tokens(tokenizer):
     stops = StopStrings(tokenizer, ["stop"])
-    assert stops.find(ids(tokenizer, "a", "s", "t", "op", "b")) == Stop(3, 1, b"")
+    assert stops.find(ids(tokenizer, "a", "s", "t", "op", "b")) == StopPosition(3, 1, b"")
 
 
 def test_what_stands_before_the_string_in_its_first_token_is_kept_apart(tokenizer):
     stops = StopStrings(tokenizer, ["\nQ:"])
-    assert stops.find(ids(tokenizer, "a", "xĊQ", ":", "b")) == Stop(2, 1, b"x")
+    assert stops.find(ids(tokenizer, "a", "xĊQ", ":", "b")) == StopPosition(2, 1, b"x")
 
 
 def test_a_string_inside_one_token_makes_that_token_a_stop(tokenizer):
     stops = StopStrings(tokenizer, ["\n"])
     assert stops.tokens == set(ids(tokenizer, "Ċ", "ĊQ", "xĊQ"))
-    assert stops.find(ids(tokenizer, "a", "xĊQ")) == Stop(1, 1, b"x")
+    assert stops.find(ids(tokenizer, "a", "xĊQ")) == StopPosition(1, 1, b"x")
 
 
 def test_letters_of_several_bytes_are_found_byte_by_byte(tokenizer):
     bytes_of_danda = [tokenizer.convert_tokens_to_ids(token) for token in ("à", "¥", "¤")]
-    assert StopStrings(tokenizer, ["।"]).find([5, *bytes_of_danda]) == Stop(3, 1, b"")
+    assert StopStrings(tokenizer, ["।"]).find([5, *bytes_of_danda]) == StopPosition(3, 1, b"")
 
 
 def test_byte_fallback_tokens_count_as_their_bytes(mistral_tokenizer):
     stops = StopStrings(mistral_tokenizer, ["\n\n"])
     pieces = ["▁no", "<0x0A>", "<0x0A>"]
     found = [mistral_tokenizer.convert_tokens_to_ids(piece) for piece in pieces]
-    assert stops.find(found) == Stop(2, 1, b"")
+    assert stops.find(found) == StopPosition(2, 1, b"")
 
 
 def test_the_string_that_is_complete_first_ends_the_text(tokenizer):
     stops = StopStrings(tokenizer, ["bcd", "c"])
-    assert stops.find(ids(tokenizer, "a", "b", "c", "d")) == Stop(2, 2, b"")
+    assert stops.find(ids(tokenizer, "a", "b", "c", "d")) == StopPosition(2, 2, b"")
 
 
 def test_of_strings_that_one_token_completes_the_earliest_begins(tokenizer):
     stops = StopStrings(tokenizer, ["p", "top"])
-    assert stops.find(ids(tokenizer, "s", "t", "op")) == Stop(2, 1, b"")
+    assert stops.find(ids(tokenizer, "s", "t", "op")) == StopPosition(2, 1, b"")
 
 
 def test_a_part_of_a_string_stops_nothing(tokenizer):
@@ -77,7 +77,7 @@ def first_by_searching(texts: list[bytes], stops: list[bytes]) -> int | None:
     return None
 
 
-def test_a_watch_sees_what_searching_the_whole_text_sees(tokenizer):
+def test_a_stopping_criterion_finds_what_searching_the_whole_text_finds(tokenizer):
     draw = random.Random(0)
     letters = ids(tokenizer, "a", "b", "op", "o", "p", "Ċ", "ĊQ", "xĊQ")
     texts = {token: tokenizer.decode([token]).encode() for token in letters}
@@ -91,9 +91,9 @@ def test_a_watch_sees_what_searching_the_whole_text_sees(tokenizer):
         ]
         found = [stops.find(row) for row in rows]
         assert [stop and stop.last for stop in found] == expected
-        watch = stops.watch(3)
+        criterion = stops.criterion(3)
         for step in range(12):
-            seen = watch(torch.tensor(rows)[:, : step + 1], None).tolist()
+            seen = criterion(torch.tensor(rows)[:, : step + 1], None).tolist()
             assert seen == [place is not None and place <= step for place in expected]
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
-from lexigraft.training import generation
-from lexigraft.training.generation import continue_greedily, generate
+from lexigraft.inference import generation
+from lexigraft.inference.generation import continue_greedily, generate
 
 PROMPTS = {"a": "one two", "b": "three", "c": "four five six seven", "d": "ναι"}
 

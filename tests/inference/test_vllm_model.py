@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
-from lexigraft.training import vllm_model
-from lexigraft.training.generation import generate
-from lexigraft.training.vllm_model import VllmModel
+from lexigraft.inference import vllm_model
+from lexigraft.inference.generation import generate
+from lexigraft.inference.vllm_model import VllmModel
 from tests.fake_vllm import LLM, install
 
 PROMPTS = {"a": "one two =", "b": "yes =", "c": "good morning, world =", "d": "="}
@@ -66,7 +66,7 @@ def test_vllm_gets_many_prompts_at_once_and_memory_for_the_longest(
 def test_what_is_finished_is_not_generated_again(
     vllm, folder, byte_tokenizer, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr("lexigraft.training.generation.HANDED_OVER", 3)
+    monkeypatch.setattr("lexigraft.inference.generation.PROMPTS_PER_CALL", 3)
     partial, model = tmp_path / "partial.jsonl", VllmModel(folder, torch.float32)
     whole = written(model, byte_tokenizer(), partial)
     assert LLM.made[0].asked == [3, 1]

@@ -11,8 +11,8 @@ from transformers import (
     Qwen2Config,
 )
 
-from lexigraft.training.generation import continue_greedily, generate
-from lexigraft.training.shared_prefix import alike, shared_prefix
+from lexigraft.inference.generation import continue_greedily, generate
+from lexigraft.inference.shared_prefix import group_by_prefix, shared_prefix
 
 SHOTS = "one = ένα\ntwo = δύο\nthree = τρία\n"
 PROMPTS = {
@@ -127,9 +127,9 @@ def test_prompts_in_two_languages_have_a_prefix_each():
     greek, telugu = list(range(100)), list(range(50, 150))
     prompts = {f"{name}{at}": [*ids, at] for at in range(3) for name, ids in
                (("el", greek), ("te", telugu))}  # fmt: skip
-    assert alike(prompts, 3) == [["el0", "el1", "el2"], ["te0", "te1", "te2"]]
+    assert group_by_prefix(prompts, 3) == [["el0", "el1", "el2"], ["te0", "te1", "te2"]]
 
 
 def test_the_few_prompts_that_begin_otherwise_are_one_group():
     prompts = {"a": [1] * 80, "b": [2] * 80, "c": [1] * 90, "d": [3] * 5, "e": [1] * 70}
-    assert alike(prompts, 3) == [["a", "c", "e"], ["b", "d"]]
+    assert group_by_prefix(prompts, 3) == [["a", "c", "e"], ["b", "d"]]

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from lexigraft.training.likelihood import score_texts
+from lexigraft.inference.likelihood import score_texts
 
 TEXTS = ["one two three", "a", "the quick brown fox jumps over the lazy dog", "ένα δύο", "b" * 50]
 

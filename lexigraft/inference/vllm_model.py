@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # Prompts that vLLM gets together: it computes about as many at once, and what is finished is kept
 # after each such lot.
-HANDED_OVER = 256
+PROMPTS_PER_CALL = 256
 
 
 class VllmModel:

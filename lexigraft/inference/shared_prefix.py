@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from transformers import DynamicCache, PreTrainedModel
 
 # Shorter ones save nothing: to read 8 tokens apart costs 4 % more (benchmarks/generation.py).
-WORTHWHILE = 32
+MIN_TOKENS = 32
 # Prompts are of one kind if so many tokens are the same: by then they are in the first example.
-_ALIKE = 64
+_GROUP_TOKENS = 64
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class SharedPrefix:
     ids: list[int]
     cache: "DynamicCache"
 
-    def repeated(self, rows: int) -> "DynamicCache":
+    def repeat(self, rows: int) -> "DynamicCache":
         """A copy of the cache for a batch of so many rows, to be written on."""
         own = copy.deepcopy(self.cache)
         own.batch_repeat_interleave(rows)
         return own
 
 
-def alike(prompts: dict[str, list[int]], least: int) -> list[list[str]]:
+def group_by_prefix(prompts: dict[str, list[int]], least: int) -> list[list[str]]:
     """Groups of prompts that begin in the same way, each to have a prefix of its own.
 
     A task may ask in several languages, or leave out examples where a prompt would be too long.
@@ -53,7 +53,7 @@ def alike(prompts: dict[str, list[int]], least: int) -> list[list[str]]:
     list
         Ids of the prompts of each group, in the order of `prompts`.
     """
-    begins = {name: tuple(ids[:_ALIKE]) for name, ids in prompts.items()}
+    begins = {name: tuple(ids[:_GROUP_TOKENS]) for name, ids in prompts.items()}
     counts = Counter(begins.values())
     groups: dict[tuple[int, ...] | None, list[str]] = {}
     for name, begin in begins.items():
@@ -85,10 +85,10 @@ def shared_prefix(
     """
     import torch
 
-    ids = _common(prompts)
-    if len(prompts) < 2 or len(ids) < WORTHWHILE:
+    ids = _common_prefix(prompts)
+    if len(prompts) < 2 or len(ids) < MIN_TOKENS:
         return None
-    cache = _lasting_cache(model, max(map(len, prompts)) + max_new_tokens)
+    cache = _full_cache(model, max(map(len, prompts)) + max_new_tokens)
     if cache is None:
         return None
     with torch.inference_mode():
@@ -101,7 +101,7 @@ def shared_prefix(
     return SharedPrefix(ids, cache)
 
 
-def _common(prompts: list[list[int]]) -> list[int]:
+def _common_prefix(prompts: list[list[int]]) -> list[int]:
     """What all prompts begin with, but for the last token of the shortest."""
     # In alphabetical order no two are further apart than the first and the last.
     first, last = min(prompts, default=[]), max(prompts, default=[])
@@ -111,7 +111,7 @@ def _common(prompts: list[list[int]]) -> list[int]:
     return first[: min(longest, next(differ, longest))]
 
 
-def _lasting_cache(model: "PreTrainedModel", width: int) -> "DynamicCache | None":
+def _full_cache(model: "PreTrainedModel", width: int) -> "DynamicCache | None":
     """An empty cache, if all of the model's layers keep texts of `width` tokens whole."""
     from transformers import DynamicCache
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from lexigraft.training.data import IGNORED
-
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+IGNORED = -100  # a label that counts for no loss, by torch's convention
 # Numbers in the logits of a chunk; their loss and gradient take about four times as many. A chunk
 # adds a gradient as large as the head, which costs the less the more positions it has.
 CHUNK_LOGITS = {"cpu": 2**25, "cuda": 2**28}
@@ -26,7 +25,7 @@ CHUNK_LOGITS = {"cpu": 2**25, "cuda": 2**28}
 Loss = Callable[[torch.Tensor, slice], torch.Tensor]
 
 
-def read_out(model: "PreTrainedModel", inputs: dict[str, Any]) -> "Readout":
+def chunked_logits(model: "PreTrainedModel", inputs: dict[str, Any]) -> "ChunkedLogits":
     """Run a model up to its head, for logits of some positions at a time.
 
     Parameters
@@ -60,11 +59,11 @@ def read_out(model: "PreTrainedModel", inputs: dict[str, Any]) -> "Readout":
         for hook in hooks:
             hook.remove()
     if len(states) != 1:
-        return Readout(logits, logits.shape[-1], None)
-    return Readout(states[0], logits.shape[-1], _Rest(model, head, *bodies[-1], inputs))
+        return ChunkedLogits(logits, logits.shape[-1], None)
+    return ChunkedLogits(states[0], logits.shape[-1], _Rest(model, head, *bodies[-1], inputs))
 
 
-class Readout:
+class ChunkedLogits:
     """What the head of a model reads in one forward pass.
 
     Attributes
@@ -115,8 +114,8 @@ class Readout:
         return [slice(begin, begin + size) for begin in range(0, len(places), size)]
 
 
-def summed_nats(
-    readout: Readout,
+def sum_nll(
+    readout: ChunkedLogits,
     targets: torch.Tensor,
     logits: Callable[[torch.Tensor], torch.Tensor] | None = None,
 ) -> torch.Tensor:
@@ -141,7 +140,7 @@ def summed_nats(
 
 
 @torch.no_grad()
-def nats_each(readout: Readout, targets: torch.Tensor) -> torch.Tensor:
+def nll_per_token(readout: ChunkedLogits, targets: torch.Tensor) -> torch.Tensor:
     """The negative log-likelihood of each target in nats, [batch, tokens] float32, no gradient.
 
     Parameters
@@ -159,6 +158,21 @@ def nats_each(readout: Readout, targets: torch.Tensor) -> torch.Tensor:
             scores, wanted[chunk], reduction="none"
         )
     return found.view_as(targets)
+
+
+def targets_ahead(
+    labels: torch.Tensor, ahead: int, positions: torch.Tensor | None = None
+) -> torch.Tensor:
+    """The label `ahead` positions after each one, [batch, tokens]; IGNORED where there is none.
+
+    `positions` [batch, tokens] are the batch's `position_ids`, if it has some: a label of another
+    document is none.
+    """
+    moved = torch.nn.functional.pad(labels, (0, ahead), value=IGNORED)[:, ahead:]
+    if positions is None:
+        return moved
+    there = torch.nn.functional.pad(positions, (0, ahead), value=-1)[:, ahead:]
+    return moved.where(there == positions + ahead, IGNORED)
 
 
 class _Rest:

@@ -2,13 +2,13 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
-from lexigraft.training.generation import (
-    Generated,
+from lexigraft.inference.generation import (
+    GeneratedText,
     continue_greedily,
     end_tokens,
     generate,
 )
-from lexigraft.training.stop_strings import StopStrings
+from lexigraft.inference.stop_strings import StopStrings
 
 PROMPTS = {
     "long": "one two three four five six seven =",
@@ -134,7 +134,7 @@ def test_text_ends_at_the_first_newline_and_keeps_what_the_token_holds_before_it
         partial=tmp_path / "partial.jsonl",
         identity="",
     ).values()
-    assert output == Generated("ab.", [a, b, end], 3, finished=True)
+    assert output == GeneratedText("ab.", [a, b, end], 3, finished=True)
 
 
 def test_a_bare_newline_and_the_end_token_are_no_part_of_the_output(
@@ -154,10 +154,10 @@ def test_a_bare_newline_and_the_end_token_are_no_part_of_the_output(
         identity="",
     )
     assert list(outputs.values()) == [
-        Generated("a", [a], 2, finished=True),
-        Generated("aa", [a, a], 3, finished=True),
-        Generated("", [], 1, finished=True),
-        Generated("aaaa", [a, a, a, a], 4, finished=False),
+        GeneratedText("a", [a], 2, finished=True),
+        GeneratedText("aa", [a, a], 3, finished=True),
+        GeneratedText("", [], 1, finished=True),
+        GeneratedText("aaaa", [a, a, a, a], 4, finished=False),
     ]
 
 
@@ -177,7 +177,7 @@ def test_a_text_ends_exactly_before_a_stop_string_that_lies_across_tokens(
         identity="",
         stop=["\nQ:", "\n\n"],
     ).values()
-    assert output == Generated("no", [n, o], 3, finished=True)
+    assert output == GeneratedText("no", [n, o], 3, finished=True)
 
 
 def test_a_line_feed_may_be_part_of_a_text(run):

@@ -3,7 +3,7 @@
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.training.boundaries import encode
+from lexigraft.inference.text_encoding import encode
 
 
 def test_a_tokenizer_with_bos_is_used_as_it_is(with_bos):
@@ -18,7 +18,7 @@ def test_a_tokenizer_without_bos_gets_its_eos_in_front(without_bos):
 
 
 def test_texts_keep_their_order_over_batches(without_bos, monkeypatch):
-    monkeypatch.setattr("lexigraft.training.boundaries.BATCH", 2)
+    monkeypatch.setattr("lexigraft.inference.text_encoding.BATCH", 2)
     texts = [f"text {number}" for number in range(5)]
     assert [without_bos.decode(ids[1:]) for ids in encode(without_bos, texts)] == texts
 

@@ -6,15 +6,20 @@ from peft import LoraConfig, get_peft_model
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from lexigraft.training import chunked
-from lexigraft.training.chunked import nats_each, read_out, summed_nats
-from lexigraft.training.data import IGNORED, targets_ahead
+from lexigraft.inference import chunked_logits as module
+from lexigraft.inference.chunked_logits import (
+    IGNORED,
+    chunked_logits,
+    nll_per_token,
+    sum_nll,
+    targets_ahead,
+)
 
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Three positions of a vocabulary of 50."""
-    monkeypatch.setitem(chunked.CHUNK_LOGITS, "cpu", 150)
+    monkeypatch.setitem(module.CHUNK_LOGITS, "cpu", 150)
 
 
 def targets_of(inputs):
@@ -39,7 +44,7 @@ def gradients(model, loss):
 def assert_same(model, inputs, tolerance=1e-5):
     expected = plain_nats(model, inputs)
     wanted = gradients(model, expected)
-    found = summed_nats(read_out(model, inputs), targets_of(inputs))
+    found = sum_nll(chunked_logits(model, inputs), targets_of(inputs))
     assert found.shape == (1,) and found.dtype == torch.float32
     assert found.item() == pytest.approx(expected.item(), rel=tolerance)
     given = gradients(model, found[0])
@@ -61,7 +66,7 @@ def test_nats_of_each_position_are_those_of_all_logits_at_once(family, padded):
     with torch.no_grad():
         logits = model(**inputs).logits.float().flatten(0, 1)
     expected = cross_entropy(logits, targets.flatten(), reduction="none").view_as(targets)
-    found = nats_each(read_out(model, inputs), targets)
+    found = nll_per_token(chunked_logits(model, inputs), targets)
     assert found.shape == targets.shape and not found.requires_grad
     assert torch.allclose(found, expected, rtol=1e-4, atol=1e-5)
     assert (found[targets == IGNORED] == 0).all()
@@ -70,7 +75,7 @@ def test_nats_of_each_position_are_those_of_all_logits_at_once(family, padded):
 def test_logits_of_chosen_states_are_the_model_s_own(family, padded):
     model, _ = family
     expected = model(**padded()).logits
-    readout = read_out(model, padded())
+    readout = chunked_logits(model, padded())
     assert readout.from_head and readout.vocabulary == 50
     found = readout.logits(readout.states.flatten(0, 1)[5:9])
     assert torch.allclose(found, expected.flatten(0, 1)[5:9], atol=1e-5)
@@ -119,7 +124,7 @@ def test_under_autocast_it_rounds_where_the_model_does(tiny_llama, padded, tied)
     model, inputs = tiny_llama(50, tied=tied), padded(4, 16)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert_same(model, inputs, tolerance=0.02)
-        assert read_out(model, inputs).logits(torch.randn(2, 32)).dtype == torch.bfloat16
+        assert chunked_logits(model, inputs).logits(torch.randn(2, 32)).dtype == torch.bfloat16
 
 
 class VocabularyRows(TorchDispatchMode):
@@ -144,12 +149,12 @@ def test_no_tensor_ever_holds_the_logits_of_more_positions_than_a_chunk_has(
     with VocabularyRows(997) as seen:
         plain_nats(model, inputs).backward()
     assert seen.most == 120
-    monkeypatch.setitem(chunked.CHUNK_LOGITS, "cpu", 50 * 997)
+    monkeypatch.setitem(module.CHUNK_LOGITS, "cpu", 50 * 997)
     with VocabularyRows(997) as seen:
-        summed_nats(read_out(model, inputs), targets_of(inputs)).backward()
+        sum_nll(chunked_logits(model, inputs), targets_of(inputs)).backward()
     assert 32 < seen.most <= 50  # 32 are the columns of the head's matrix
     with VocabularyRows(997) as seen, torch.no_grad():
-        summed_nats(read_out(model, inputs), targets_of(inputs))
+        sum_nll(chunked_logits(model, inputs), targets_of(inputs))
     assert 32 < seen.most <= 50  # 32 are the columns of the head's matrix
 
 
@@ -157,16 +162,16 @@ def test_positions_that_count_for_nothing_never_reach_the_head(tiny_llama, padde
     model, inputs = tiny_llama(50), padded(3, 40)
     targets = torch.full_like(inputs["input_ids"], IGNORED)
     targets[1, 10:15] = 7
-    readout, seen = read_out(model, inputs), []
+    readout, seen = chunked_logits(model, inputs), []
     model.lm_head.register_forward_hook(lambda *call: seen.append(call[-1].shape[-2]))
-    summed_nats(readout, targets)
+    sum_nll(readout, targets)
     assert sum(seen) == 5 and max(seen) <= 3
 
 
 def test_without_any_target_the_loss_is_zero_and_so_are_all_gradients(tiny_llama, padded):
     model, inputs = tiny_llama(50, tied=False), padded()
     targets = torch.full_like(inputs["input_ids"], IGNORED)
-    loss = summed_nats(read_out(model, inputs), targets)
+    loss = sum_nll(chunked_logits(model, inputs), targets)
     loss.sum().backward()
     assert loss.item() == 0
     # Not None: processes that share a model wait for all of them.
@@ -180,7 +185,7 @@ def test_any_loss_of_the_logits_has_its_gradients(tiny_llama, padded):
     logits = model(**inputs).logits.flatten(0, 1)[places]
     expected = (factors * logits.square().sum(-1)).sum()
     wanted = gradients(model, expected)
-    readout = read_out(model, inputs)
+    readout = chunked_logits(model, inputs)
     found = readout.sum(
         places,
         lambda states, chunk: (factors[chunk] * readout.logits(states).square().sum(-1)).sum(),
@@ -194,5 +199,5 @@ def test_a_model_whose_logits_are_not_its_head_s_is_read_as_it_is(tiny_llama, pa
     model = tiny_llama(50)
     elsewhere = torch.nn.Linear(32, 50)  # never called
     monkeypatch.setattr(model, "get_output_embeddings", lambda: elsewhere)
-    assert not read_out(model, padded()).from_head
+    assert not chunked_logits(model, padded()).from_head
     assert_same(model, padded())

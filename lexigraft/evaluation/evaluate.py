@@ -1,0 +1,229 @@
+"""Evaluates a cell: every run of every task in one process, for which its model is loaded once.
+
+Each run has a folder, a record and a fingerprint of its own (`lexigraft.completion`): what is
+complete is not repeated, and where everything is, no model is loaded at all.
+"""
+
+import gc
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lexigraft.atomic import write_json
+from lexigraft.completion import begin, complete, is_complete
+from lexigraft.errors import UserError
+from lexigraft.evaluation.harness.benchmark_state import reason_not_available
+from lexigraft.evaluation.task_kinds import Measurement, record, task_kind
+from lexigraft.training.store import load_cell, read_card, reference
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerFast
+
+Job = dict[str, Any]
+logger = logging.getLogger(__name__)
+
+VLLM = "vllm"
+
+
+class Opening(NamedTuple):
+    """How a model is opened: by which engine, and in which precision it computes."""
+
+    engine: str
+    dtype: "torch.dtype"
+
+
+def evaluate_cell(job: Job) -> list[str]:
+    """Evaluate a cell on all tasks of a job; records that are complete are not made again.
+
+    The model is loaded when the first run needs it, and again only for tasks that need another
+    engine or precision. No task changes its weights: those that fine-tune train a
+    copy (`finetune.fine_tuned`). A task that fails (`UserError`) does not stop the others.
+
+    Parameters
+    ----------
+    job
+        `inputs.cell` is the folder of the cell or of a checkpoint; `tasks` are described in
+        `run_jobs`.
+
+    Returns
+    -------
+    list
+        Files of all runs, relative to `outputs.folder`.
+
+    Raises
+    ------
+    UserError
+        The cell cannot be read; or, after all other tasks have run, naming the tasks that failed.
+    """
+    runs = run_jobs(job)
+    unfinished = [run for run in runs if not is_complete(run)]
+    logger.info("%d of %d runs are complete", len(runs) - len(unfinished), len(runs))
+    groups: dict[Opening, list[Job]] = {}
+    for run in unfinished:
+        if reason := reason_not_available(run):
+            # No reason to stop a study, and none to load a model.
+            Path(run["outputs"]["predictions"]).unlink(missing_ok=True)
+            _finish(run, {**record(run, Measurement({})), "not_scored": reason}, begin(run))
+        else:
+            groups.setdefault(_opening(run["settings"]), []).append(run)
+    failures: dict[str, str] = {}
+    for opening, group in groups.items():
+        _evaluate_group(job, opening, group, failures)
+        _free_memory()
+    if failures:
+        reasons = "; ".join(f"{task}: {reason}" for task, reason in failures.items())
+        tasks = {run["task"] for run in runs}
+        raise UserError(f"{len(failures)} of {len(tasks)} tasks failed: {reasons}")
+    return [file for run in runs for file in _files(run, job["outputs"]["folder"])]
+
+
+def run_jobs(job: Job) -> list[Job]:
+    """The job of each run, by which its record is known to be complete.
+
+    Parameters
+    ----------
+    job
+        `tasks`: name -> `settings` (an entry of config/tasks.yaml), `language` (its code),
+        `language_name`, `tested` (test set -> code), `runs` (how many), `seed` and `code`;
+        `inputs.read`: name -> `corpus`, `prompts`, and where the task has them `examples`,
+        `test_sets`, `benchmarks`; `outputs.records`: the folder of the records, unless it is that
+        of the job.
+
+    Returns
+    -------
+    list
+        Jobs with the `run`, its seed, a folder `run-<number>`, and as inputs the cell with the
+        source model and the tokenizer that it is put together with.
+    """
+    outputs, cell = job["outputs"], job["inputs"]["cell"]
+    folder = outputs.get("records") or outputs["folder"]
+    card = read_card(Path(cell))
+    read = {name: str(reference(Path(cell), card, name)) for name in ("source", "tokenizer")
+            if card["references"].get(name)}  # fmt: skip
+    common = {key: job[key] for key in ("rule", "cell", "checkpoint") if key in job}
+    found = []
+    for name, task in job["tasks"].items():
+        own = {key: value for key, value in task.items() if key not in ("runs", "seed")}
+        for run in range(task["runs"]):
+            into = f"{folder}/{name}/run-{run}"
+            outputs = {
+                "folder": into,
+                "record": f"{into}/record.json",
+                "predictions": f"{into}/predictions.jsonl",
+            }
+            found.append(
+                {
+                    **common,
+                    **own,
+                    "inputs": {**job["inputs"]["read"][name], "cell": cell, **read},
+                    "outputs": outputs,
+                    "task": name,
+                    "run": run,
+                    "seed": [*task["seed"], run],
+                }
+            )
+    return found
+
+
+@contextmanager
+def open_cell(
+    cell: str | Path, opening: Opening, folder: str | Path
+) -> "Iterator[tuple[Any, PreTrainedTokenizerFast]]":
+    """The model of a cell, a `PreTrainedModel` or `VllmModel`, and its tokenizer.
+
+    The only place where evaluation loads the model of a cell.
+
+    Parameters
+    ----------
+    folder
+        vLLM reads plain folders: the cell is exported to `exported` in this folder, and the export
+        deleted again.
+
+    Raises
+    ------
+    UserError
+        The cell is incomplete or damaged, or vLLM is asked for and not there.
+    """
+    from lexigraft.hardware import device
+
+    logger.info("loading %s for %s in %s", cell, *opening)
+    if opening.engine != VLLM:
+        model, tokenizer = load_cell(cell, opening.dtype)
+        yield model.to(device()), tokenizer  # type: ignore[arg-type]  # its decorator hides `self`
+        return
+    from lexigraft.inference.vllm_model import VllmModel, engine_name
+    from lexigraft.source.model import load_tokenizer
+    from lexigraft.training.export import export
+
+    engine_name()  # before gigabytes are written
+    exported = Path(folder) / "exported"
+    try:
+        export(cell, exported)
+        yield VllmModel(exported, opening.dtype), load_tokenizer(exported)
+    finally:
+        shutil.rmtree(exported, ignore_errors=True)
+
+
+def _opening(settings: dict[str, Any]) -> Opening:
+    """How a task needs the model.
+
+    What is trained on keeps all of its digits. So does what generates on a CPU: in bfloat16 the
+    text may depend on the batch (with SmolLM2, one of six did), and it gains at most a third of
+    the time.
+    """
+    import torch
+
+    from lexigraft.hardware import device, precision
+
+    kind, engine = task_kind(settings["kind"]), settings.get("engine", "transformers")
+    chosen = "LEXIGRAFT_PRECISION" in os.environ and not kind.fine_tunes
+    if engine != VLLM and device().type in kind.float32_on and not chosen:
+        return Opening(engine, torch.float32)
+    return Opening(engine, precision())
+
+
+def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict[str, str]) -> None:
+    """Evaluate the runs that need the model in one way; failed tasks are noted with their reason.
+
+    The model must not outlive this function: no exception, which would hold it, is kept.
+    """
+    try:
+        with open_cell(job["inputs"]["cell"], opening, job["outputs"]["folder"]) as opened:
+            for run in group:
+                logger.info("evaluating %s, run %d", run["task"], run["run"])
+                begun = begin(run)
+                try:
+                    measured = task_kind(run["settings"]["kind"]).evaluate(*opened, run)
+                except UserError as error:
+                    logger.error("%s failed: %s", run["task"], error)
+                    failures.setdefault(run["task"], str(error))
+                else:
+                    _finish(run, record(run, measured), begun)
+    except UserError as error:  # the model cannot be loaded in this way
+        for run in group:
+            failures.setdefault(run["task"], str(error))
+
+
+def _finish(run: Job, written: dict[str, Any], begun: str) -> None:
+    write_json(run["outputs"]["record"], written)
+    complete(run, _files(run, run["outputs"]["folder"]), begun)
+
+
+def _files(run: Job, folder: str) -> list[str]:
+    """The files of a run that are there, relative to a folder."""
+    outputs = (Path(run["outputs"][name]) for name in ("record", "predictions"))
+    return [os.path.relpath(path, folder) for path in outputs if path.is_file()]
+
+
+def _free_memory() -> None:
+    """Free the model of one group of runs before that of the next is loaded."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

@@ -1,0 +1,156 @@
+"""How well an encoder restores masked tokens: the held-out curve of masked language models.
+
+Bits per byte are not defined: a token that is restored from both sides is no step of a code for
+the text. Perplexities compare between cells with one vocabulary, for which the masks are the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from transformers import DataCollatorForLanguageModeling
+
+from lexigraft.errors import UserError
+from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, sum_nll
+from lexigraft.inference.likelihood import (
+    WINDOW,
+    batch_by_length,
+    pad_batch,
+    perplexity_per_token,
+)
+from lexigraft.inference.text_encoding import encode
+from lexigraft.randomness import seed_from
+from lexigraft.source.positions import positions_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+MASKED_SHARE = 0.15  # of BERT, RoBERTa and CW2V (Appendix G)
+
+
+@dataclass(frozen=True)
+class MaskedLikelihood:
+    """Total negative log-likelihood of the masked tokens of texts, and their number."""
+
+    nats: float
+    tokens: int
+
+    @property
+    def bits_per_byte(self) -> None:
+        """Not defined for masked tokens."""
+        return None
+
+    @property
+    def perplexity(self) -> float:
+        """Per masked token; infinite where it would overflow."""
+        return perplexity_per_token(self.nats, self.tokens)
+
+
+def score_masked(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerFast",
+    texts: Sequence[str],
+    *,
+    batch_tokens: int = WINDOW,
+) -> MaskedLikelihood:
+    """Mask 15 % of the tokens of texts, always the same ones, and score what the model restores.
+
+    Parameters
+    ----------
+    model
+        A masked language model on any device, in any dtype; log-probabilities are float32.
+    texts
+        Each is scored on its own; one longer than the model's context is cut into windows.
+    batch_tokens
+        Tokens in one forward pass, padding included; at least one text.
+
+    Raises
+    ------
+    UserError
+        No token was drawn: the texts have almost no tokens.
+    """
+    size = min(WINDOW, positions_of(model) or WINDOW)
+    windows = batch_by_length(
+        _masked_windows(tokenizer, texts, size), lambda window: len(window[0]), batch_tokens
+    )
+    batches = [pad_batch(*zip(*batch, strict=True)) for batch in windows]
+    tokens = sum(int(batch["labels"].ne(IGNORED).sum()) for batch in batches)
+    if not tokens:
+        raise UserError(
+            f"held-out text: no token of {len(texts)} sentences was masked; raise curve.sentences, "
+            "or provide more text"
+        )
+    was_training = model.training
+    model.eval()
+    nats = 0.0
+    with torch.no_grad():
+        for batch in batches:
+            inputs = {name: tensor.to(model.device) for name, tensor in batch.items()}
+            labels = inputs.pop("labels")
+            nats += sum_nll(chunked_logits(model, inputs), labels).item()
+    model.train(was_training)
+    return MaskedLikelihood(nats, tokens)
+
+
+class Masker:
+    """Draws tokens to restore; of these 80 % become `<mask>`, 10 % another token, 10 % stay.
+
+    (Devlin et al. 2019, §3.1; the draw is that of transformers' data collator.) Special tokens are
+    never drawn.
+
+    Parameters
+    ----------
+    share
+        How likely each token is to be drawn.
+
+    Raises
+    ------
+    UserError
+        The tokenizer has no mask token.
+    """
+
+    def __init__(self, tokenizer: "PreTrainedTokenizerFast", share: float = MASKED_SHARE):
+        if tokenizer.mask_token is None:
+            raise UserError(
+                "objective: mlm needs a tokenizer with a mask token; choose a vocabulary made for "
+                "an encoder, or objective clm for a causal model"
+            )
+        self._collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=share)
+        self._special = np.array(sorted(set(tokenizer.all_special_ids)))
+
+    def __call__(
+        self, tokens: np.ndarray, seed: int, targets: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What the model reads, and the tokens to restore, IGNORED elsewhere; both [n] int64.
+
+        Parameters
+        ----------
+        tokens
+            [n], special tokens included.
+        seed
+            The same seed masks the same tokens.
+        targets
+            [n] bool: which tokens may be drawn; None lets all.
+        """
+        fixed = np.isin(tokens, self._special)
+        if targets is not None:
+            fixed |= ~targets
+        self._collator.generator = torch.Generator().manual_seed(seed)
+        inputs, labels = self._collator.torch_mask_tokens(
+            torch.from_numpy(tokens.astype(np.int64))[None],
+            special_tokens_mask=torch.from_numpy(fixed)[None],
+        )
+        return inputs[0].numpy(), labels[0].numpy()
+
+
+def _masked_windows(
+    tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], size: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Inputs and labels of windows of at most `size` tokens."""
+    masker = Masker(tokenizer)
+    for number, ids in enumerate(encode(tokenizer, texts)):
+        for begin in range(0, len(ids), size):
+            window = np.array(ids[begin : begin + size])
+            yield masker(window, seed_from("held-out", number, begin))

@@ -1,0 +1,284 @@
+"""One process evaluates a cell: what loads its model, what is computed again, and what is not."""
+
+import json
+import math
+import sys
+import weakref
+from pathlib import Path
+from runpy import run_path
+
+import pytest
+import torch
+
+from lexigraft import hardware
+from lexigraft.errors import UserError
+from lexigraft.evaluation import evaluate
+from lexigraft.evaluation.evaluate import Opening, evaluate_cell, open_cell, run_jobs
+from lexigraft.evaluation.task_kinds import task_kind
+from lexigraft.inference.vllm_model import VllmModel
+from tests.conftest import REPOSITORY
+from tests.fake_vllm import LLM, install
+
+TRANSLATION = {"max_new_tokens": 4, "samples": 3, "batch_size": 1}
+
+
+@pytest.fixture
+def loads(monkeypatch):
+    """How the model of a cell was loaded, one entry for each time."""
+    found, inner = [], evaluate.open_cell
+
+    def counted(cell, opening, folder):
+        found.append(opening)
+        return inner(cell, opening, folder)
+
+    monkeypatch.setattr(evaluate, "open_cell", counted)
+    return found
+
+
+def record(job, task, run=0) -> dict:
+    return json.loads(Path(job["outputs"]["folder"], task, f"run-{run}", "record.json").read_text())
+
+
+def rows(job, task, run=0) -> list[dict]:
+    file = Path(job["outputs"]["folder"], task, f"run-{run}", "predictions.jsonl")
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+
+def dates(job) -> dict[str, int]:
+    """When each record was written."""
+    files = Path(job["outputs"]["folder"]).rglob("record.json")
+    return {f"{file.parent.parent.name}-{file.parent.name}": file.stat().st_mtime_ns
+            for file in files}  # fmt: skip
+
+
+def test_all_tasks_and_runs_of_a_cell_load_its_model_once(cell_job, loads):
+    job = cell_job(
+        perplexity={"runs": 2, "heldout_sentences": 2},
+        translation={"runs": 2, **TRANSLATION},
+        summarization={"max_new_tokens": 3, "samples": 2},
+        greedy_agreement={"prompt_tokens": 3, "max_new_tokens": 3},
+    )
+    files = evaluate_cell(job)
+    assert loads == [Opening("transformers", torch.float32)]
+    assert "translation/run-1/predictions.jsonl" in files and len(files) == 11
+    for run in run_jobs(job):
+        found = record(job, run["task"], run["run"])
+        assert (found["task"], found["run"], found["seed"]) == (
+            run["task"], run["run"], run["seed"],
+        )  # fmt: skip
+        assert found["cell"] == job["cell"]
+        assert all(map(math.isfinite, found["metrics"].values()))
+
+
+def test_nothing_is_loaded_where_every_record_is_complete(cell_job, loads):
+    job = cell_job(perplexity={}, translation={**TRANSLATION})
+    files, before = evaluate_cell(job), dates(job)
+    assert evaluate_cell(job) == files
+    assert len(loads) == 1 and dates(job) == before
+
+
+def test_changing_the_settings_of_one_task_computes_that_task_alone(cell_job):
+    job = cell_job(perplexity={"runs": 2}, translation={**TRANSLATION})
+    evaluate_cell(job)
+    before = dates(job)
+    job["tasks"]["translation"]["settings"]["max_new_tokens"] = 5
+    evaluate_cell(job)
+    after = dates(job)
+    assert {name for name in before if before[name] != after[name]} == {"translation-run-0"}
+
+
+@pytest.mark.parametrize("changed", ["code", "corpus", "cell"])
+def test_a_change_of_what_a_record_is_made_of_makes_it_again(cell_job, cell, changed):
+    job = cell_job(perplexity={})
+    evaluate_cell(job)
+    before = dates(job)
+    if changed == "code":
+        job["tasks"]["perplexity"]["code"] = "other"
+    elif changed == "corpus":
+        corpus = Path(job["tasks"]["perplexity"]["inputs"]["corpus"])
+        (corpus / "heldout.txt").write_text("ένα\n", "utf-8")
+    else:
+        card = json.loads((cell / "card.json").read_text())
+        card["files"]["changed.safetensors"]["sha256"] = "0"
+        del card["card_sha256"]
+        (cell / "card.json").write_text(json.dumps(card))
+        with pytest.raises(UserError, match="train the cell again"):
+            evaluate_cell(job)
+        return
+    evaluate_cell(job)
+    assert dates(job) != before
+
+
+def test_another_study_with_other_tasks_repeats_nothing(cell_job, loads):
+    one = cell_job(perplexity={}, translation={"runs": 2, **TRANSLATION})
+    other = cell_job("other", translation={"runs": 1, **TRANSLATION}, summarization={"samples": 1})
+    evaluate_cell(one)
+    before = dates(one)
+    evaluate_cell(other)
+    assert {name: dates(one)[name] for name in before} == before
+    evaluate_cell(one)
+    assert {name: dates(one)[name] for name in before} == before
+    assert len(loads) == 2
+
+
+def test_what_was_complete_before_a_kill_stays_and_the_rest_follows(cell_job, monkeypatch):
+    job = cell_job(perplexity={}, translation={"runs": 2, **TRANSLATION})
+    kind = task_kind("translation")
+    inner, calls = kind.evaluate, []
+
+    def killed(model, tokenizer, run):
+        calls.append(run["run"])
+        if run["run"] == 1:
+            raise KeyboardInterrupt
+        return inner(model, tokenizer, run)
+
+    with monkeypatch.context() as patch:
+        patch.setitem(vars(kind), "evaluate", killed)
+        with pytest.raises(KeyboardInterrupt):
+            evaluate_cell(job)
+    before = dates(job)
+    assert set(before) == {"perplexity-run-0", "translation-run-0"}
+    evaluate_cell(job)
+    after = dates(job)
+    assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) == {"translation-run-1"}
+
+
+def test_a_kill_costs_at_most_the_batch_under_way(cell_job, monkeypatch):
+    from transformers import LlamaForCausalLM
+
+    expected = cell_job(translation=dict(TRANSLATION))
+    evaluate_cell(expected)
+    whole = rows(expected, "translation")
+    Path(expected["outputs"]["folder"], "translation", "run-0", ".completed.json").unlink()
+    inner, calls = LlamaForCausalLM.generate, []
+
+    def interrupted(*arguments, **given):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return inner(*arguments, **given)
+
+    monkeypatch.setattr(LlamaForCausalLM, "generate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate_cell(expected)
+    evaluate_cell(expected)
+    assert len(calls) == 4  # three batches, of which the last one was repeated
+    assert rows(expected, "translation") == whole
+
+
+def test_a_task_that_fails_neither_stops_the_others_nor_loses_them(cell_job, loads):
+    job = cell_job(
+        translation={**TRANSLATION, "shots": 9},
+        perplexity={"window": 1},
+        summarization={"samples": 1},
+        greedy_agreement={"prompt_tokens": 3},
+    )
+    with pytest.raises(UserError) as failure:
+        evaluate_cell(job)
+    message = str(failure.value)
+    assert message.startswith("2 of 4 tasks failed: translation: config/tasks.yaml: task")
+    assert "; perplexity: " in message and "\n" not in message
+    assert set(dates(job)) == {"summarization-run-0", "greedy_agreement-run-0"}
+    before = dates(job)
+    job["tasks"]["translation"]["settings"]["shots"] = 0
+    job["tasks"]["perplexity"]["settings"]["window"] = None
+    evaluate_cell(job)
+    assert len(loads) == 2
+    assert {name: dates(job)[name] for name in before} == before
+
+
+def test_a_task_of_another_precision_loads_the_model_again_after_the_first_is_freed(
+    cell_job, loads, monkeypatch
+):
+    monkeypatch.delenv("LEXIGRAFT_PRECISION")
+    monkeypatch.setattr(hardware, "precision", lambda: torch.bfloat16)
+    alive, inner = [], evaluate.load_cell
+
+    def loaded(cell, dtype):
+        assert not any(model() for model in alive)
+        model, tokenizer = inner(cell, dtype)
+        alive.append(weakref.ref(model))
+        return model, tokenizer
+
+    monkeypatch.setattr(evaluate, "load_cell", loaded)
+    job = cell_job(
+        translation=dict(TRANSLATION), perplexity={}, summarization={"samples": 1}, speed={
+            "batch_sizes": [1], "prompts": 1, "new_tokens": 2, "repeats": 1,
+        },
+    )  # fmt: skip
+    evaluate_cell(job)
+    assert [opening.dtype for opening in loads] == [torch.float32, torch.bfloat16]
+    assert record(job, "translation")["details"]["precision"] == "float32"
+    assert record(job, "speed")["details"]["precision"] == "bfloat16"
+
+
+def test_kinds_that_fine_tune_compute_in_float32_whatever_is_chosen(monkeypatch):
+    monkeypatch.setenv("LEXIGRAFT_PRECISION", "bfloat16")
+    assert evaluate._opening({"kind": "tagging"}).dtype == torch.float32
+    assert evaluate._opening({"kind": "translation"}).dtype == torch.bfloat16
+
+
+def test_vllm_generates_what_transformers_generates_and_the_record_says_which(
+    cell_job, loads, monkeypatch
+):
+    job = cell_job(translation=dict(TRANSLATION))
+    evaluate_cell(job)
+    expected = rows(job, "translation")
+    install(monkeypatch)
+    made = len(LLM.made)
+    job["tasks"]["translation"]["settings"]["engine"] = "vllm"
+    assert record(job, "translation")["details"]["engine"] == "transformers"
+    evaluate_cell(job)
+    assert record(job, "translation")["details"]["engine"] == "vllm 0.30.0"
+    same = rows(job, "translation")
+    assert [row["output"] for row in same] == [row["output"] for row in expected]
+    assert any(row["output"] for row in same)
+    assert len(LLM.made) - made == 1
+    assert not (Path(job["outputs"]["folder"]) / "exported").exists()
+
+
+def test_the_export_for_vllm_is_there_only_while_it_is_needed(cell, tmp_path, monkeypatch):
+    install(monkeypatch)
+    exported, vllm = tmp_path / "exported", Opening("vllm", torch.float32)
+    with pytest.raises(KeyboardInterrupt), open_cell(cell, vllm, tmp_path) as (model, _):
+        assert isinstance(model, VllmModel)
+        assert (exported / "model.safetensors").is_file()
+        raise KeyboardInterrupt
+    assert not exported.exists()
+
+
+def test_without_vllm_only_its_own_task_fails_and_nothing_is_exported(cell_job, monkeypatch):
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    job = cell_job(translation={"engine": "vllm"}, perplexity={})
+    with pytest.raises(UserError, match="1 of 2 tasks failed: translation: vLLM cannot be used"):
+        evaluate_cell(job)
+    assert set(dates(job)) == {"perplexity-run-0"}
+    assert not (Path(job["outputs"]["folder"]) / "exported").exists()
+
+
+def test_a_job_of_one_task_has_the_folder_of_the_task(cell_job, loads):
+    """As speed is measured: alone, all of its runs in one process."""
+    many = cell_job(
+        speed={"runs": 2, "batch_sizes": [1], "prompts": 1, "new_tokens": 2, "repeats": 1}
+    )
+    task = many.pop("tasks")["speed"]
+    folder = f"{many['outputs']['folder']}/speed"
+    inputs = task["inputs"] | {"cell": many["inputs"]["cell"]}
+    job = {**many, **task, "task": "speed", "rule": "measure_speed", "inputs": inputs}
+    job["outputs"] = {"folder": folder, "card": f"{folder}/card-test.json"}
+    assert evaluate_cell(job) == [
+        f"run-{run}/{name}" for run in (0, 1) for name in ("record.json", "predictions.jsonl")
+    ]
+    assert record(many, "speed", 1)["seed"] == [0, "evaluation", "el-kolibri", "speed", 1]
+    assert len(loads) == 1
+
+
+def test_the_script_lists_all_records_in_the_card_of_the_study(cell_job):
+    job = cell_job("mine", perplexity={"runs": 2})
+    run_path(str(REPOSITORY / "scripts" / "evaluate.py"))["stage"](job)
+    card = json.loads(Path(job["outputs"]["card"]).read_text("utf-8"))
+    assert Path(job["outputs"]["card"]).name == "card-mine.json"
+    assert {"perplexity/run-1/record.json", "perplexity/run-0/predictions.jsonl"} <= set(
+        card["files"]
+    )
