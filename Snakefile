@@ -20,9 +20,9 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 sys.path.insert(0, workflow.basedir)
 from lexigraft.errors import UserError
 from workflow.at_work import hold
-from workflow.checks import check_local_files
+from workflow.config.checks import check_local_files
 from workflow.clock import forgive_clocks
-from workflow.configuration import load_registries, resolve
+from workflow.config.registries import load_registries, resolve
 from workflow.disk import check_writable
 from workflow.cells import AXES, FIT, NAME
 from workflow.grid import Study

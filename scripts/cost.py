@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lexigraft.errors import UserError
-from workflow.configuration import ROOT, load_registries, read_yaml, resolve
+from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
 from workflow.costs import Planned, as_text, costs
 from workflow.disk import sizes
 from workflow.estimates import finished_in

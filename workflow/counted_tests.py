@@ -10,13 +10,16 @@ Plain Python: the Snakefile is parsed again in every job.
 from pathlib import PurePosixPath
 
 from lexigraft.evaluation.registry import FINE_TUNED
-from workflow.asked_tasks import asked_parts
-from workflow.benchmarks import KIND, benchmarks_of
 from workflow.cells import is_wanted
-from workflow.encoder_tasks import example_parts
+from workflow.config.task_data import (
+    ENGLISH,
+    KIND,
+    benchmarks_of,
+    example_parts,
+    own_test_parts,
+    tested_language,
+)
 from workflow.places import Places
-from workflow.task_examples import ENGLISH
-from workflow.tested import tested_language
 
 HELDOUT = "heldout"
 # What the rules of stage 2 write.
@@ -43,7 +46,7 @@ def looked_for(places: Places, language: str, task: str) -> dict[str, str]:
     if kind in FINE_TUNED:
         parts, file = example_parts(config, task, language), _EXAMPLES
     else:
-        parts, file = asked_parts(config, task, language).get("tests", {}), _ASKED
+        parts, file = own_test_parts(config, task, language).get("tests", {}), _ASKED
     if parts:
         return {
             test: f"{places.examples_folder(task, part)}/{file}" for test, part in parts.items()

@@ -8,17 +8,24 @@ from typing import Any
 
 from lexigraft.evaluation.harness.benchmark_state import benchmark_state
 from lexigraft.evaluation.registry import task_file
-from workflow.asked_tasks import asked_codes, asked_parts
-from workflow.benchmarks import KIND, PREPARED, benchmark_settings, benchmarks_of
 from workflow.cells import AXES, cell_of
-from workflow.checks import NO_INITIALIZER
+from workflow.config.checks import NO_INITIALIZER, languages_measured
+from workflow.config.task_data import (
+    KIND,
+    PREPARED,
+    TRAIN,
+    benchmark_settings,
+    benchmarks_of,
+    example_parts,
+    languages_named,
+    own_test_codes,
+    own_test_parts,
+    tested_language,
+)
+from workflow.config.training_data import teachers
 from workflow.digests import digest
-from workflow.encoder_tasks import TRAIN, example_parts
-from workflow.fragmentation_checks import languages_measured
 from workflow.grid import Study
 from workflow.places import PROMPTS
-from workflow.teachers import teachers
-from workflow.tested import languages_named, tested_language
 
 # It runs in another environment, so no import leads to it.
 SCORER = "lexigraft/evaluation/learned/scorer.py"
@@ -43,7 +50,7 @@ def evaluate(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
     }
     asked = {
         key: {name: study.examples_folder(task, part) for name, part in own.items()}
-        for key, own in asked_parts(study.config, task, cell.language).items()
+        for key, own in own_test_parts(study.config, task, cell.language).items()
     }
     language = tested_language(study.config, task, cell.language)
     return {
@@ -68,7 +75,7 @@ def evaluate(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
         "cell": vars(cell),
         "language": study.config["languages"][language].get("code"),
         "language_name": study.config["languages"][language]["name"],
-        **({"tested": asked_codes(study.config, task, cell.language)} if asked else {}),
+        **({"tested": own_test_codes(study.config, task, cell.language)} if asked else {}),
         "task": task,
         "run": run,
         # The same examples for every cell: what is drawn depends on the task and the run only.

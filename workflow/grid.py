@@ -11,11 +11,11 @@ from lexigraft.auxiliary.files import BINARY
 from lexigraft.evaluation.learned.checkpoint import state
 from lexigraft.report.items import ALIGNMENT, Item, read_items
 from workflow.cells import is_wanted
-from workflow.checks import SOURCE_VOCABULARY, prompted_as
+from workflow.config.checks import SOURCE_VOCABULARY
+from workflow.config.task_data import checkpoints_of, prompted_as
 from workflow.counted_tests import counted_tests
 from workflow.places import PROMPTS
 from workflow.rule_inputs import RuleInputs
-from workflow.tested import checkpoints_of
 
 
 class Study(RuleInputs):
@@ -24,7 +24,7 @@ class Study(RuleInputs):
     Parameters
     ----------
     config
-        What `workflow.configuration.resolve` returned.
+        What `workflow.config.registries.resolve` returned.
     """
 
     # ---- what the report reads ----------------------------------------------------------------

@@ -10,7 +10,7 @@ from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.prefix import VARIABLE
 from lexigraft.training.settings import samples_of
 from workflow.cells import Cell, cells_of
-from workflow.checks import NO_INITIALIZER, SOURCE_VOCABULARY
+from workflow.config.checks import NO_INITIALIZER, SOURCE_VOCABULARY
 
 PROMPTS = "config/prompts"
 
@@ -21,7 +21,7 @@ class Places:
     Parameters
     ----------
     config
-        What `workflow.configuration.resolve` returned.
+        What `workflow.config.registries.resolve` returned.
     """
 
     def __init__(self, config: dict[str, Any]):

@@ -11,15 +11,21 @@ from lexigraft.auxiliary.files import word_vector_files
 from lexigraft.corpus.files import local_files, local_samples_files
 from lexigraft.initialization.registry import read_roles
 from lexigraft.source.hub import is_folder
-from workflow.asked_tasks import asked_parts, asked_settings
-from workflow.benchmarks import benchmarks_of
 from workflow.cells import AXES, cell_of
-from workflow.checks import NO_INITIALIZER, SOURCE_VOCABULARY
+from workflow.config.checks import NO_INITIALIZER, SOURCE_VOCABULARY
+from workflow.config.task_data import (
+    TEXTS,
+    TRAIN,
+    benchmarks_of,
+    example_parts,
+    example_settings,
+    own_test_parts,
+    own_test_settings,
+    tested_language,
+)
 from workflow.counted_tests import inputs_of
-from workflow.encoder_tasks import TRAIN, example_parts, example_settings
 from workflow.patterns import any_of
 from workflow.places import Places
-from workflow.tested import TEXTS, tested_language
 
 
 class RuleInputs(Places):
@@ -82,7 +88,7 @@ class RuleInputs(Places):
 
     def asked_inputs(self, wildcards: Mapping[str, str]) -> list[str]:
         """The same of one part of what a task asks."""
-        settings = asked_settings(self.config, wildcards["task"], wildcards["part"])
+        settings = own_test_settings(self.config, wildcards["task"], wildcards["part"])
         return present(local_samples_files(settings))
 
     def examples_cards(self, wildcards: Mapping[str, str]) -> list[str]:
@@ -90,7 +96,7 @@ class RuleInputs(Places):
         task = wildcards["task"]
         parts = example_parts(self.config, task, wildcards["language"]).values()
         wanted = dict.fromkeys((TRAIN, *parts)) if parts else {}
-        asked = asked_parts(self.config, task, wildcards["language"]).values()
+        asked = own_test_parts(self.config, task, wildcards["language"]).values()
         wanted |= dict.fromkeys(part for tests in asked for part in tests.values())
         return [f"{self.examples_folder(task, part)}/card.json" for part in wanted]
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from workflow.cells import AXES, Cell, is_wanted
-from workflow.checks import SOURCE_VOCABULARY
+from workflow.config.checks import SOURCE_VOCABULARY
+from workflow.config.task_data import checkpoints_of, tested_language
 from workflow.counted_tests import counted_tests
 from workflow.grid import Study
 from workflow.rule_inputs import made_by
-from workflow.tested import checkpoints_of, tested_language
 
 STAGES = (
     "source",

@@ -6,10 +6,9 @@ Plain Python: the Snakefile is parsed again in every job.
 from collections.abc import Mapping
 from typing import Any
 
-from workflow.asked_tasks import asked_settings
+from workflow.config.task_data import example_settings, own_test_settings
 from workflow.counted_tests import looked_for
 from workflow.digests import digest
-from workflow.encoder_tasks import example_settings
 from workflow.grid import Study
 from workflow.rule_inputs import corpus_packages, samples_packages
 from workflow.teachers import answered_entry, answering_inputs
@@ -137,7 +136,7 @@ def prepare_asked(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
     """What a task asks in one language, or the examples that its prompts begin with."""
     task, part = wildcards["task"], wildcards["part"]
     return {
-        "settings": asked_settings(study.config, task, part),
+        "settings": own_test_settings(study.config, task, part),
         "inputs": {},
         "outputs": {"folder": study.examples_folder(task, part)},
         "code": digest("scripts/prepare_asked.py"),
