@@ -19,8 +19,8 @@ min_version("9.27")
 sys.path.insert(0, workflow.current_basedir)
 from lexigraft.cells import NAME
 from lexigraft.errors import UserError
-from workflow.checks import check_local_files
-from workflow.configuration import load_registries, resolve
+from workflow.config.checks import check_local_files
+from workflow.config.registries import load_registries, resolve
 from workflow.orphans import notice_of_orphans
 from workflow.snakemake_patches import stop_rescheduling
 from workflow.stages import Study

@@ -24,7 +24,7 @@ from lexigraft.atomic import write_json
 from lexigraft.evaluation.task_kinds import Measurement, record
 from lexigraft.provenance import write_card
 from workflow.cells import Cell
-from workflow.configuration import load_registries, resolve
+from workflow.config.registries import load_registries, resolve
 from workflow.grid import Study
 from workflow.jobs import described
 

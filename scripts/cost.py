@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lexigraft.errors import UserError
-from workflow.configuration import load_registries, read_yaml, resolve
+from workflow.config.registries import load_registries, read_yaml, resolve
 from workflow.stages import Study
 from workflow.status.cost import as_text, costs, planned
 from workflow.status.disk import sizes

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lexigraft.atomic import replacing
 from lexigraft.errors import UserError
-from workflow.configuration import load_registries, read_yaml, resolve
+from workflow.config.registries import load_registries, read_yaml, resolve
 from workflow.stages import Study
 from workflow.status.summary import as_text, status
 from workflow.status.page import page

@@ -62,7 +62,7 @@ def test_modules_import_from_modules_so_that_the_digest_sees_them():
 def test_importing_the_package_or_the_grid_loads_no_heavy_library():
     heavy = ("torch", "transformers", "numpy", "pandas", "scipy", "datasets")
     code = (
-        "import sys, lexigraft, workflow.grid, workflow.configuration;"
+        "import sys, lexigraft, workflow.grid, workflow.config.registries;"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     result = subprocess.run(

@@ -2,129 +2,317 @@
 tuning are lists of phases; none of them is a code path of its own."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
-from lexigraft.errors import UserError
-from lexigraft.training.setting_values import check_value, mapping, read_values
+from pydantic import (
+    BeforeValidator,
+    Field,
+    Strict,
+    Tag,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
-PARTS = ("embeddings", "head", "new-rows", "lora", "outside-layers", "all", "adapter")
+from lexigraft.settings import KeyedError, Settings, by_shape, optional, validate
+
+Part = Literal["embeddings", "head", "new-rows", "lora", "outside-layers", "all", "adapter"]
+PARTS = get_args(Part)
 MONOLINGUAL = "monolingual"  # the corpus; every other name in `data` is an entry of samples
+Share = Annotated[float, Field(gt=0, le=1)]
 
 
-@dataclass(frozen=True)
-class Lora:
+class Lora(Settings):
     """Rank, scale (alpha / r multiplies the update) and dropout of the adapters."""
 
-    r: int = 8
-    alpha: float = 32
-    dropout: float = 0.05
+    r: int = Field(
+        8, ge=1, description="rank of the adapters", json_schema_extra={"left_out": True}
+    )
+    alpha: float = Field(
+        32.0,
+        gt=0,
+        description="`alpha / r` multiplies the update",
+        json_schema_extra={"left_out": True},
+    )
+    dropout: float = Field(
+        0.05,
+        ge=0,
+        lt=1,
+        description="probability of dropout on the adapters' input",
+        json_schema_extra={"left_out": True},
+    )
 
 
-@dataclass(frozen=True)
-class AdapterSettings:
-    """VocADT's adapters: their form, the most weights of a row, and alpha of Eq. 4 (paper 001).
+class AdapterSettings(Settings):
+    """The adapters of VocADT (Han et al. 2025): form, weights of a row, and alpha of its Eq. 4."""
 
-    Of a sparse adapter no other weights are trained, of a dense one no others are stored.
-    """
-
-    form: str = "dense"
-    entries: int = 256
-    alpha: float = 0.1
-
-
-@dataclass(frozen=True)
-class DistillSettings:
-    """The source model that teaches, the temperature of both, and the part of the loss it has."""
-
-    teacher: str
-    temperature: float = 1.0
-    weight: float = 0.5
-
-
-@dataclass(frozen=True)
-class Phase:
-    """One stretch of training with one set of trainable parameters and one schedule.
-
-    `layers` are indices of whole decoder layers, from the front or, negative, from the back;
-    `share` is this phase's part of the strategy's epochs; `length` is in tokens. `data` gives each
-    text its share of the sequences; the first one sets how many there are. The extra head of
-    objective `mtp` starts as `extra_head` says in the first such phase, and later ones go on with
-    it; `extra_logits` says whether the model treats its logits as those of its own head. `masking`
-    is the share of tokens that objective `mlm` masks; `distill` is for the objective of that name.
-    """
-
-    trainable: tuple[str, ...]
-    layers: tuple[int, ...]
-    length: int
-    objective: str = "clm"
-    extra_head: str = "copied"
-    extra_logits: str = "as-head"
-    masking: float = 0.15
-    distill: DistillSettings | None = None
-    data: Mapping[str, float] = field(default_factory=lambda: {MONOLINGUAL: 1.0})
-    share: float = 1.0
-    learning_rate: float = 1e-4
-    lora: Lora = Lora()
-    adapter: AdapterSettings | None = None
+    form: Literal["dense", "sparse"] = Field(
+        "dense",
+        description="`dense` trains all weights of a recipe, `sparse` the largest ones of each row "
+        "of the initializer's recipe",
+    )
+    entries: int = Field(
+        256,
+        ge=1,
+        description="weights of a row. A sparse adapter trains no others; of a dense one no others "
+        "are stored",
+    )
+    alpha: float = Field(
+        0.1,
+        ge=0,
+        description="weight of the auxiliary loss, which holds shared tokens where they were",
+    )
 
 
-@dataclass(frozen=True)
-class Curve:
+class DistillSettings(Settings):
+    """The source model that teaches, the temperature of both, and its part of the loss."""
+
+    teacher: str = Field(description="a name of sources.yaml. It must have the cell's vocabulary")
+    temperature: float = Field(1.0, gt=0, description="of the distributions of both models")
+    weight: float = Field(0.5, gt=0, le=1, description="the teacher's part of the loss")
+
+
+class Layers(Settings):
+    """Whole decoder layers."""
+
+    layers: Annotated[tuple[int, ...], Strict(False)] = Field(
+        min_length=1, description="whole numbers. Negative ones count from the last layer"
+    )
+
+
+Trained = Annotated[
+    Annotated[Part, Tag("@text")] | Annotated[Layers, Tag("@mapping")],
+    by_shape(f"needs one of {', '.join(PARTS)} or {{layers: [0, 1, -2, -1]}}"),
+]
+
+
+def _as_shares(value: Any) -> Any:
+    return {value: 1.0} if isinstance(value, str) else value
+
+
+class Phase(Settings):
+    """One stretch of training with one set of trainable parameters and one schedule."""
+
+    trainable: Annotated[tuple[Trained, ...], Strict(False)] = Field(
+        min_length=1,
+        description=f"a list of: {', '.join(PARTS)}, or {{layers: [0, 1, -2, -1]}}. `lora` adapts "
+        "every linear layer but the head; `outside-layers` is all that is in no decoder layer; "
+        "`adapter` trains VocADT's recipes and leaves the model as it is; `new-rows` are the rows "
+        "of new tokens in embeddings and head. Tied embeddings and head are trained once",
+    )
+    length: int = Field(ge=8, description="tokens of a training sequence")
+    objective: Literal["clm", "distill", "mlm", "mtp"] = Field(
+        "clm",
+        description="what is predicted. `clm`: the next token; `mtp`: the token after it too, by "
+        "an extra head; `mlm`: masked tokens, for sources of `kind: masked`; `distill`: the next "
+        "token, and what a teacher predicts",
+    )
+    data: Annotated[
+        dict[str, Share],
+        BeforeValidator(_as_shares, json_schema_input_type=str | dict[str, float]),
+    ] = Field(
+        default_factory=lambda: {MONOLINGUAL: 1.0},
+        description="the text. `monolingual` is the language's corpus, other names are entries of "
+        "its `samples`; or several with their shares of the sequences, such as `{monolingual: "
+        "0.85, tasks: 0.15}`. The first one sets how many sequences there are",
+    )
+    share: Share = Field(1.0, description="part of the strategy's epochs. All shares add up to 1")
+    learning_rate: float = optional("instead of the strategy's", gt=0)
+    lora: Lora = optional("keys that differ from the strategy's")
+    adapter: AdapterSettings | None = optional("of `trainable: [adapter]`: its adapters")
+    distill: DistillSettings | None = optional("of objective `distill`: the teacher")
+    masking: float = Field(
+        0.15,
+        gt=0,
+        lt=1,
+        description="of objective `mlm`: share of the tokens that are masked, anew at each visit",
+        json_schema_extra={"left_out": True},
+    )
+    extra_head: Literal["copied", "random"] = Field(
+        "copied",
+        description="of objective `mtp`: how the extra head starts. Later phases continue with it",
+        json_schema_extra={"left_out": True},
+    )
+    extra_logits: Literal["as-head", "raw"] = Field(
+        "as-head",
+        description="of objective `mtp`: `as-head` treats the extra logits like the model's own, "
+        "which Gemma 2 caps",
+        json_schema_extra={"left_out": True},
+    )
+
+    @model_serializer(mode="plain")
+    def given(self) -> dict[str, Any]:
+        """The same; one text alone by its name."""
+        own = super().given()
+        return own | {"data": next(iter(self.data)) if len(self.data) == 1 else self.data}
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Indices of whole decoder layers, from the front or, negative, from the back."""
+        chosen = (item.layers for item in self.trainable if isinstance(item, Layers))
+        return tuple(index for layers in chosen for index in layers)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What is trained beside whole layers, by name."""
+        return tuple(item for item in self.trainable if isinstance(item, str))
+
+    @field_validator("data")
+    @classmethod
+    def _shares_add_up(cls, shares: dict[str, float]) -> dict[str, float]:
+        if abs(sum(shares.values()) - 1) > 1e-6:
+            raise ValueError(
+                f"the shares add up to {sum(shares.values()):g}; they must add up to 1"
+            )
+        return shares
+
+    @field_validator("trainable")
+    @classmethod
+    def _fit_together(cls, items: tuple[str | Layers, ...]) -> tuple[str | Layers, ...]:
+        parts = [item for item in items if isinstance(item, str)]
+        if "all" in parts and len(items) > 1:
+            raise ValueError("'all' already holds every parameter; list nothing beside it")
+        if "adapter" in parts and len(items) > 1:
+            raise ValueError("'adapter' keeps the model as it is; list nothing beside it")
+        whole = {"embeddings", "head", "outside-layers"} & set(parts)
+        if "new-rows" in parts and whole:
+            raise ValueError(f"'{min(whole)}' already holds the new rows; take out 'new-rows'")
+        if "lora" in parts and len(parts) < len(items):
+            raise ValueError(
+                "'lora' adapts every linear layer, so whole layers need a phase of their own"
+            )
+        return items
+
+    @model_validator(mode="after")
+    def _has_what_its_objective_needs(self) -> "Phase":
+        given, objective = self.model_fields_set, self.objective
+        for key in ("extra_head", "extra_logits"):
+            if key in given and objective != "mtp":
+                raise KeyedError(key, f"only objective mtp has an extra head; take out '{key}'")
+        if "masking" in given and objective != "mlm":
+            raise KeyedError("masking", "only objective mlm masks tokens; take out 'masking'")
+        if objective == "mtp" and "new-rows" in self.trainable:
+            raise KeyedError(
+                "objective", "new rows have no head of their own to copy; take out 'mtp'"
+            )
+        if objective == "mtp" and "adapter" in self.trainable:
+            raise KeyedError(
+                "objective", "an adapter has no head of its own to copy; take out 'mtp'"
+            )
+        if objective == "distill" and self.distill is None:
+            raise KeyedError("distill.teacher", "missing; name an entry of sources.yaml")
+        if objective != "distill" and "distill" in given:
+            raise KeyedError("distill", "only objective distill has a teacher; take out 'distill'")
+        if "adapter" not in self.trainable and "adapter" in given:
+            raise KeyedError("adapter", "this phase trains no adapter; take out 'adapter'")
+        return self
+
+
+class Curve(Settings):
     """Held-out sentences scored during training, and how often between the start and the end."""
 
-    sentences: int = 64
-    points: int = 10
+    sentences: int = Field(64, ge=1, description="held-out sentences, and as many English ones")
+    points: int = Field(10, ge=0, description="measurements between the start and the end")
 
 
-@dataclass(frozen=True)
-class Strategy:
-    """Phases, and what they share. The defaults are those of paper 000, Table 6.
+class StrategyResources(Settings):
+    """How many times what its source model's `resources` say a training job asks for."""
 
-    `checkpoints` are kept at equal distances; the last one is the trained cell itself. `packing`
-    says whether the documents of a sequence see each other.
+    time: float = Field(1.0, gt=0, description="times the source's `training_minutes`")
+    memory: float = Field(1.0, gt=0, description="times the source's `training_mb`")
+
+
+class Strategy(Settings):
+    """Phases, and what they share. Defaults are those of Yamaguchi et al. (lowres), Table 6.
+
+    `learning_rate` and `lora` are those of all phases; a phase may override them, and each phase of
+    a strategy has its own.
     """
 
-    phases: tuple[Phase, ...] = ()
-    epochs: float = 2
-    sentences: int | None = None
-    batch_sequences: int = 8
-    weight_decay: float = 0.01
-    schedule: str = "cosine"
-    schedule_over: str = "phase"
-    warmup: float = 0.05
-    gradient_checkpointing: bool = True
-    packing: str = "joined"
-    checkpoints: int = 1
-    curve: Curve = field(default_factory=Curve)
+    phases: Annotated[tuple[Phase, ...], Strict(False)] = Field(
+        description="a list of phases, trained one after the other. `[]` trains nothing"
+    )
+    epochs: float = Field(2.0, gt=0, description="passes over the text")
+    sentences: int | None = Field(
+        None, ge=1, description="train on the first N sentences. `null` is all"
+    )
+    batch_sequences: int = Field(8, ge=1, description="sequences of an optimizer step")
+    learning_rate: float = Field(
+        1e-4, gt=0, description="AdamW's highest, after warm-up. Gradients are clipped to norm 1"
+    )
+    weight_decay: float = Field(
+        0.01, ge=0, description="AdamW's, on all parameters but norms and biases"
+    )
+    schedule: Literal["cosine", "linear", "constant"] = Field(
+        "cosine", description="of the learning rate. The first two end at zero"
+    )
+    schedule_over: Literal["phase", "strategy"] = Field(
+        "phase", description="one schedule for each phase, or one for all of them"
+    )
+    warmup: float = Field(0.05, ge=0, le=1, description="share of the steps with a rising rate")
+    lora: Lora = Field(
+        default_factory=lambda: Lora(r=8, alpha=32.0, dropout=0.05),
+        description="rank, scale and dropout of the adapters of `lora`",
+    )
+    gradient_checkpointing: bool = Field(
+        True, description="compute activations again: less memory, about a third more time"
+    )
+    packing: Literal["joined", "apart"] = Field(
+        "joined", description="whether the documents of a sequence see each other"
+    )
+    checkpoints: int = Field(
+        1, ge=1, description="how many are kept, at equal distances. The last is the trained cell"
+    )
+    resources: StrategyResources = Field(
+        default_factory=StrategyResources,
+        description="what a cluster job asks for. It changes no result",
+    )
+    curve: Curve = Field(
+        default_factory=Curve, description="of the held-out curve drawn during training"
+    )
+
+    @model_validator(mode="after")
+    def _phases_fit_together(self) -> "Strategy":
+        total = sum(phase.share for phase in self.phases)
+        if self.phases and abs(total - 1) > 1e-6:
+            raise KeyedError("phases", f"their shares add up to {total:g}; they must add up to 1")
+        for number, phase in enumerate(self.phases):
+            if number and "adapter" in phase.trainable:
+                key = f"phases[{number}].trainable"
+                raise KeyedError(key, "only the first phase can train an adapter; put it first")
+        names = sorted({phase.distill.teacher for phase in self.phases if phase.distill})
+        if len(names) > 1:
+            raise KeyedError("phases", f"the teachers {' and '.join(names)}; a cell has one")
+        self._complete_phases()
+        return self
+
+    def _complete_phases(self) -> None:
+        """What phases take over. As plain data they have only what the user gave them."""
+        completed = tuple(
+            phase.model_construct(
+                phase.model_fields_set,
+                **dict(phase)
+                | {
+                    "learning_rate": phase.learning_rate or self.learning_rate,
+                    "lora": _over(self.lora, phase.lora),
+                    "adapter": phase.adapter
+                    or (AdapterSettings() if "adapter" in phase.trainable else None),
+                },
+            )
+            for phase in self.phases
+        )
+        self.__dict__["phases"] = completed
 
 
-def read_strategy(settings: Mapping[str, Any]) -> Strategy:
-    """Turn one entry of `config/strategies.yaml` into a `Strategy`.
-
-    `learning_rate` and `lora` are given for all phases, and a phase may override them. `resources`
-    is what a job asks a cluster for, and no setting of training.
+def read_strategy(settings: Mapping[str, Any], where: str = "strategy") -> Strategy:
+    """One entry of `config/strategies.yaml` as a `Strategy`.
 
     Raises
     ------
     UserError
-        A key is unknown or missing, or a value is out of its range.
+        A key is unknown or missing, or a value is out of its range; `where` names the entry.
     """
-    given = dict(mapping(settings, "strategy"))
-    given.pop("resources", None)
-    phases = given.pop("phases", None)
-    if not isinstance(phases, list | tuple):
-        raise UserError("strategy: 'phases' must be a list; [] trains nothing")
-    shared = {"learning_rate": given.pop("learning_rate", 1e-4), "lora": given.pop("lora", {})}
-    curve = read_values(Curve, given.pop("curve", {}), "strategy.curve", {})
-    read = tuple(_phase(phase, f"strategy.phases[{i}]", shared) for i, phase in enumerate(phases))
-    shares = sum(phase.share for phase in read)
-    if read and abs(shares - 1) > 1e-6:
-        raise UserError(f"strategy: the phases' shares add up to {shares:g}; they must add up to 1")
-    strategy = read_values(Strategy, given, "strategy", {"phases": read, "curve": curve})
-    _check_adapter(strategy)
-    _check_teachers(strategy)
-    return strategy
+    return validate(Strategy, settings, where)
 
 
 def of_new_vocabulary(settings: Mapping[str, Any]) -> list[str]:
@@ -146,105 +334,9 @@ def teacher_of(settings: Mapping[str, Any]) -> str | None:
     return next((distill["teacher"] for distill in taught), None)
 
 
-def _phase(settings: Any, place: str, shared: dict[str, Any]) -> Phase:
-    given = {"learning_rate": shared["learning_rate"], **mapping(settings, place)}
-    lora = {
-        **mapping(shared["lora"], "strategy.lora"),
-        **mapping(given.pop("lora", {}), f"{place}.lora"),
-    }
-    parts, layers = _trainable(given.pop("trainable", None), place)
-    known = {
-        "trainable": parts,
-        "layers": layers,
-        "data": _data(given.pop("data", MONOLINGUAL), place),
-        "lora": read_values(Lora, lora, f"{place}.lora", {}),
-    }
-    if "length" not in given:
-        raise UserError(f"{place}: 'length' is missing; give the tokens of a training sequence")
-    for name in ("extra_head", "extra_logits"):
-        if name in given and given.get("objective") != "mtp":
-            raise UserError(f"{place}: only objective mtp has an extra head; take out '{name}'")
-    if "new-rows" in parts and given.get("objective") == "mtp":
-        raise UserError(f"{place}: new rows have no head of their own to copy; take out 'mtp'")
-    if "masking" in given and given.get("objective") != "mlm":
-        raise UserError(f"{place}: only objective mlm masks tokens; take out 'masking'")
-    if "adapter" in parts:
-        adapter = given.pop("adapter", {})
-        known["adapter"] = read_values(AdapterSettings, adapter, f"{place}.adapter", {})
-    elif "adapter" in given:
-        raise UserError(f"{place}: it trains no adapter; take out 'adapter'")
-    if given.get("objective") == "distill":
-        known["distill"] = _distill(given.pop("distill", {}), f"{place}.distill")
-    elif "distill" in given:
-        raise UserError(f"{place}: only objective distill has a teacher; take out 'distill'")
-    return read_values(Phase, given, place, known)
-
-
-def _check_adapter(strategy: Strategy) -> None:
-    """An adapter stands between the source's own matrices and a new vocabulary, and goes alone."""
-    for number, phase in enumerate(strategy.phases):
-        if phase.adapter is None:
-            continue
-        place = f"strategy.phases[{number}]"
-        if number:
-            raise UserError(f"{place}: only the first phase can train an adapter; put it first")
-        if phase.objective == "mtp":
-            raise UserError(f"{place}: an adapter has no head of its own to copy; take out 'mtp'")
-
-
-def _distill(settings: Any, place: str) -> DistillSettings:
-    given = dict(mapping(settings, place))
-    teacher = given.pop("teacher", None)
-    if not isinstance(teacher, str):
-        raise UserError(f"{place}: 'teacher' is missing; name an entry of sources.yaml")
-    return read_values(DistillSettings, given, place, {"teacher": teacher})
-
-
-def _check_teachers(strategy: Strategy) -> None:
-    names = sorted({phase.distill.teacher for phase in strategy.phases if phase.distill})
-    if len(names) > 1:
-        raise UserError(
-            f"strategy: its phases have the teachers {' and '.join(names)}; a cell has one"
-        )
-
-
-def _data(value: Any, place: str) -> Mapping[str, float]:
-    """Share of each text; a name alone has all."""
-    shares = {value: 1.0} if isinstance(value, str) else mapping(value, f"{place}.data")
-    for name, share in shares.items():
-        check_value("share", share, f"{place}.data.{name}")
-    if abs(sum(shares.values()) - 1) > 1e-6:
-        raise UserError(
-            f"{place}.data: the shares add up to {sum(shares.values()):g}; they must add up to 1"
-        )
-    return shares
-
-
-def _trainable(value: Any, place: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    if not isinstance(value, list | tuple) or not value:
-        raise UserError(
-            f"{place}: 'trainable' must be a list of {', '.join(PARTS)} or {{layers: [...]}}"
-        )
-    parts: list[str] = []
-    layers: list[int] = []
-    for item in value:
-        if isinstance(item, Mapping) and set(item) == {"layers"}:
-            layers.extend(item["layers"])
-        elif item in PARTS:
-            parts.append(item)
-        else:
-            raise UserError(f"{place}: trainable has no '{item}'; it takes {', '.join(PARTS)}")
-    if not all(isinstance(layer, int) and not isinstance(layer, bool) for layer in layers):
-        raise UserError(f"{place}: layers must be whole numbers, not {layers}")
-    if "all" in parts and (len(parts) > 1 or layers):
-        raise UserError(f"{place}: 'all' already holds every parameter; list nothing beside it")
-    if "adapter" in parts and (len(parts) > 1 or layers):
-        raise UserError(f"{place}: 'adapter' keeps the model as it is; list nothing beside it")
-    whole = {"embeddings", "head", "outside-layers"} & set(parts)
-    if "new-rows" in parts and whole:
-        raise UserError(f"{place}: '{min(whole)}' already holds the new rows; take out 'new-rows'")
-    if "lora" in parts and layers:
-        raise UserError(
-            f"{place}: 'lora' adapts every linear layer, so whole layers need a phase of their own"
-        )
-    return tuple(parts), tuple(layers)
+def _over(shared: Lora, own: Lora | None) -> Lora:
+    """The strategy's values, with those that a phase gives; as plain data the phase's alone."""
+    if own is None:
+        return shared
+    given = {name: getattr(own, name) for name in own.model_fields_set}
+    return Lora.model_construct(own.model_fields_set, **{**dict(shared), **given})

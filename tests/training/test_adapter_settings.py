@@ -17,10 +17,12 @@ def registered(name):
     return yaml.safe_load(REGISTRY.read_text())["strategies"][name]
 
 
-def test_the_registry_holds_the_values_of_paper_001():
+def test_the_registry_holds_the_values_of_vocadt():
     strategy = read_strategy(registered("vocadt"))
     (phase,) = strategy.phases
-    assert phase.trainable == ("adapter",) and phase.adapter == AdapterSettings("dense", 256, 0.1)
+    assert phase.trainable == ("adapter",) and phase.adapter == AdapterSettings(
+        form="dense", entries=256, alpha=0.1
+    )
     assert (phase.length, phase.learning_rate, phase.objective) == (512, 2e-6, "clm")
     assert (strategy.batch_sequences, strategy.epochs) == (128, 1)
     assert (strategy.weight_decay, strategy.warmup, strategy.schedule) == (0.01, 0.01, "cosine")
@@ -45,15 +47,21 @@ def test_a_phase_that_trains_none_has_none():
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"phases": [ALL, {**PHASE, "share": 0.5}]}, "phases[1]: only the first phase"),
+        ({"phases": [ALL, {**PHASE, "share": 0.5}]}, "phases[1].trainable: only the first phase"),
         ({"phases": [{**PHASE, "trainable": ["adapter", "lora"]}]}, "list nothing beside it"),
         ({"phases": [{**PHASE, "objective": "mtp"}]}, "take out 'mtp'"),
         ({"phases": [{**ALL, "share": 1, "adapter": {}}]}, "trains no adapter; take out 'adapter'"),
-        ({"phases": [{**PHASE, "adapter": {"form": "thin"}}]}, "must be one of dense, sparse"),
-        ({"phases": [{**PHASE, "adapter": {"alpha": -1}}]}, "adapter: alpha is -1; it must be a"),
-        ({"phases": [{**PHASE, "adapter": {"entries": 0}}]}, "entries is 0; it must be a whole"),
-        ({"phases": [{**PHASE, "adapter": {"r": 8}}]}, "adapter: no key 'r'; it takes form"),
-        ({"phases": [PHASE], "lora": {"alpha": 0}}, "alpha is 0; it must be a number above 0"),
+        (
+            {"phases": [{**PHASE, "adapter": {"form": "thin"}}]},
+            "form: 'thin' is not one of 'dense', 'sparse'",
+        ),
+        ({"phases": [{**PHASE, "adapter": {"alpha": -1}}]}, "adapter.alpha: -1 is not at least 0"),
+        ({"phases": [{**PHASE, "adapter": {"entries": 0}}]}, "entries: 0 is not at least 1"),
+        (
+            {"phases": [{**PHASE, "adapter": {"r": 8}}]},
+            "adapter: unknown key 'r'; known are alpha, entries, form",
+        ),
+        ({"phases": [PHASE], "lora": {"alpha": 0}}, "lora.alpha: 0 is not above 0"),
     ],
 )
 def test_a_wrong_setting_is_named_in_one_line(settings, named):

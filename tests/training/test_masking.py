@@ -55,6 +55,6 @@ def test_a_batch_has_labels_where_tokens_are_masked(masker, roberta_tokenizer):
 def test_only_phases_of_mlm_are_masked(roberta_tokenizer):
     plain = sequences_of(roberta_tokenizer)
     for objective in ("clm", "mlm"):
-        phase = Phase(("all",), (), 64, objective=objective)
+        phase = Phase(trainable=("all",), length=64, objective=objective)
         read = as_read(plain, phase, roberta_tokenizer, ["cell"])
         assert (read is plain) == (objective == "clm")

@@ -28,13 +28,14 @@ def test_a_phase_may_override_the_learning_rate_and_parts_of_the_adapters():
     )
     first, second = strategy.phases
     assert (first.learning_rate, second.learning_rate) == (1e-3, 2e-6)
-    assert (first.lora, second.lora) == (Lora(8, 16, 0.05), Lora(2, 16, 0.05))
+    assert first.lora == Lora(r=8, alpha=16, dropout=0.05)
+    assert second.lora == Lora(r=2, alpha=16, dropout=0.05)
 
 
 def test_layers_stand_beside_named_parts():
     phase = {"trainable": ["embeddings", {"layers": [0, 1, -2, -1]}], "length": 8}
     (read,) = read_strategy({"phases": [phase]}).phases
-    assert (read.trainable, read.layers) == (("embeddings",), (0, 1, -2, -1))
+    assert (read.parts, read.layers) == (("embeddings",), (0, 1, -2, -1))
 
 
 def test_the_curve_has_defaults_of_its_own():
@@ -63,7 +64,7 @@ def test_the_registry_holds_the_paper_s_strategies():
     ]
     for procedure, objective, length, extra_head, name in grid + table_10:
         phases = named.pop(name).phases
-        assert [(p.trainable, p.layers, p.share) for p in phases] == procedures[procedure], name
+        assert [(p.parts, p.layers, p.share) for p in phases] == procedures[procedure], name
         for phase in phases:
             assert (phase.objective, phase.length) == (objective, length), name
             assert (phase.extra_head, phase.extra_logits) == (extra_head, "as-head"), name
@@ -71,7 +72,7 @@ def test_the_registry_holds_the_paper_s_strategies():
 
 
 def test_alma_trains_the_whole_model_on_the_corpus_and_then_on_parallel_sentences():
-    # Paper 001, §3.4; the values are those of Xu et al. (2024).
+    # VocADT, §3.4; the values are those of ALMA (Xu et al. 2024).
     strategy = read_strategy(yaml.safe_load(REGISTRY.read_text())["strategies"]["alma"])
     assert [(p.trainable, p.data, p.share) for p in strategy.phases] == [
         (("all",), {"monolingual": 1.0}, 0.5),
@@ -97,10 +98,10 @@ def test_several_texts_keep_their_order_and_shares():
     ("data", "message"),
     [
         ({"monolingual": 0.85, "tasks": 0.1}, "shares add up to 0.95; they must add up to 1"),
-        ({}, "shares add up to 0"),
-        ({"monolingual": 1.5, "tasks": -0.5}, r"data\.monolingual: share is 1.5"),
-        ({"monolingual": "half", "tasks": 0.5}, r"data\.monolingual: share is 'half'"),
-        (["monolingual"], r"phases\[0\]\.data: must be a mapping"),
+        ({}, r"data: the shares add up to 0"),
+        ({"monolingual": 1.5, "tasks": -0.5}, r"data\.monolingual: 1.5 is not at most 1"),
+        ({"monolingual": "half", "tasks": 0.5}, r"data\.monolingual: 'half' is not a number"),
+        (["monolingual"], r"phases\[0\]\.data: .* is not a mapping"),
     ],
 )
 def test_shares_that_cannot_be_are_named(data, message):
@@ -123,33 +124,68 @@ def test_every_strategy_of_the_registry_can_be_read(name):
     ]
 
 
+@pytest.mark.parametrize("name", yaml.safe_load(REGISTRY.read_text())["strategies"])
+def test_a_strategy_is_the_same_after_it_was_written_as_plain_data(name):
+    strategy = read_strategy(yaml.safe_load(REGISTRY.read_text())["strategies"][name])
+    assert read_strategy(strategy.model_dump(mode="json")) == strategy
+
+
+def test_plain_data_has_of_a_phase_only_what_was_given():
+    strategy = read_strategy({"phases": [{**PHASE, "lora": {"r": 2}}], "learning_rate": 1e-3})
+    (phase,) = strategy.model_dump(mode="json")["phases"]
+    assert phase["lora"] == {"r": 2} and "learning_rate" not in phase
+    assert phase["data"] == "monolingual"
+
+
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({}, "'phases' must be a list"),
-        ({"phases": [PHASE], "epoch": 1}, "no key 'epoch'"),
-        ({"phases": [{**PHASE, "seed": 1}]}, "phases[0]: no key 'seed'"),
-        ({"phases": [{"trainable": ["head"]}]}, "'length' is missing"),
-        ({"phases": [{"trainable": [], "length": 8}]}, "'trainable' must be a list"),
-        ({"phases": [{**PHASE, "trainable": ["norm"]}]}, "trainable has no 'norm'"),
-        ({"phases": [{**PHASE, "trainable": [{"layers": ["a"]}]}]}, "whole numbers"),
+        ({}, "strategy: 'phases' is missing (a list of phases"),
+        ({"phases": [PHASE], "epoch": 1}, "unknown key 'epoch'; did you mean 'epochs'?"),
+        ({"phases": [{**PHASE, "seed": 1}]}, "phases[0]: unknown key 'seed'"),
+        ({"phases": [{"trainable": ["head"]}]}, "phases[0]: 'length' is missing"),
+        (
+            {"phases": [{"trainable": [], "length": 8}]},
+            "phases[0].trainable: [] is too short; give at least 1",
+        ),
+        (
+            {"phases": [{**PHASE, "trainable": ["norm"]}]},
+            "trainable[0]: 'norm' is not one of 'embeddings'",
+        ),
+        (
+            {"phases": [{**PHASE, "trainable": [{"layers": ["a"]}]}]},
+            "layers[0]: 'a' is not a whole number",
+        ),
         ({"phases": [{**PHASE, "trainable": ["all", "head"]}]}, "'all' already holds"),
         ({"phases": [{**PHASE, "trainable": ["lora", {"layers": [0]}]}]}, "phase of their own"),
         ({"phases": [PHASE, PHASE]}, "add up to 2"),
         (
             {"phases": [{**PHASE, "objective": "rtd"}]},
-            "is 'rtd'; it must be one of clm, distill, mlm, mtp",
+            "objective: 'rtd' is not one of 'clm', 'distill', 'mlm', 'mtp'",
         ),
         ({"phases": [{**PHASE, "extra_head": "random"}]}, "take out 'extra_head'"),
         ({"phases": [{**PHASE, "objective": "clm", "extra_logits": "raw"}]}, "'extra_logits'"),
-        ({"phases": [{**PHASE, "objective": "mtp", "extra_head": "zero"}]}, "of copied, random"),
-        ({"phases": [PHASE], "epochs": 0}, "epochs is 0; it must be a number above 0"),
-        ({"phases": [PHASE], "warmup": 1.5}, "at most 1"),
-        ({"phases": [PHASE], "batch_sequences": 2.5}, "a whole number at least 1"),
-        ({"phases": [PHASE], "learning_rate": "1e-4"}, "learning_rate is '1e-4'"),
-        ({"phases": [PHASE], "gradient_checkpointing": 1}, "must be true or false"),
-        ({"phases": [PHASE], "lora": {"rank": 8}}, "lora: no key 'rank'"),
-        ({"phases": [PHASE], "curve": []}, "strategy.curve: must be a mapping"),
+        (
+            {"phases": [{**PHASE, "objective": "mtp", "extra_head": "zero"}]},
+            "extra_head: 'zero' is not one",
+        ),
+        ({"phases": [PHASE], "epochs": 0}, "strategy.epochs: 0 is not above 0"),
+        ({"phases": [PHASE], "warmup": 1.5}, "warmup: 1.5 is not at most 1"),
+        ({"phases": [PHASE], "batch_sequences": 2.5}, "batch_sequences: 2.5 is not a whole number"),
+        ({"phases": [PHASE], "learning_rate": "1e-4"}, "learning_rate: '1e-4' is not a number"),
+        (
+            {"phases": [PHASE], "gradient_checkpointing": 1},
+            "gradient_checkpointing: 1 is not true or false",
+        ),
+        (
+            {"phases": [PHASE], "lora": {"rank": 8}},
+            "lora: unknown key 'rank'; known are alpha, dropout, r",
+        ),
+        ({"phases": [{**PHASE, "length": 7}]}, "length: 7 is not at least 8"),
+        ({"phases": [PHASE], "lora": {"dropout": 1}}, "lora.dropout: 1 is not below 1"),
+        ({"phases": [PHASE], "curve": {"points": -1}}, "curve.points: -1 is not at least 0"),
+        ({"phases": [{"length": 8, "trainable": [3]}]}, "trainable[0]: needs"),
+        ({"phases": [PHASE], "curve": []}, "strategy.curve: [] is not a mapping"),
     ],
 )
 def test_a_wrong_setting_is_named_in_one_line(settings, named):

@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 
 from lexigraft import UserError
-from workflow.configuration import load_registries, resolve
+from workflow.config.registries import load_registries, resolve
 
 
 @pytest.fixture

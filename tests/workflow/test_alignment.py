@@ -3,7 +3,7 @@
 import pytest
 
 from lexigraft.errors import UserError
-from workflow.configuration import load_registries, resolve
+from workflow.config.registries import load_registries, resolve
 from workflow.grid import Study
 
 SHOWN = {"items": ["results", "alignment"], "fonts": None}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lexigraft.errors import UserError
-from workflow.configuration import ROOT, load_registries, read_yaml, resolve
+from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
 from workflow.grid import Study
 from workflow.jobs import described
 
@@ -179,7 +179,7 @@ def test_what_does_not_fit_is_told(config, registries, change, message):
 
 def test_every_entry_of_the_registry_reads_its_text_of_each_language(registries):
     """What stands for `{code}` is filled in, and the tests of the papers' languages are there."""
-    from workflow.asked_tasks import asked_settings
+    from workflow.config.task_data import own_test_settings
 
     tasks = registries["tasks"]
     parts = {
@@ -192,7 +192,7 @@ def test_every_entry_of_the_registry_reads_its_text_of_each_language(registries)
     }
     assert len(parts) > 500
     for name, part in parts:
-        assert "{" not in json.dumps(asked_settings(registries, name, part)["text"]).strip("{}")
+        assert "{" not in json.dumps(own_test_settings(registries, name, part)["text"]).strip("{}")
     for code in ("ar", "my", "de", "el", "hi", "ja", "si", "sw", "te", "th"):  # paper 000
         assert {(name, f"test-{code}") for name in ("translation-ntrex", "translation-4-shot")} <= (
             parts

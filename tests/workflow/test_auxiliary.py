@@ -7,7 +7,7 @@ import pytest
 
 from lexigraft import UserError
 from tests.workflow.conftest import Checkout, copy_project
-from workflow.configuration import load_registries, resolve
+from workflow.config.registries import load_registries, resolve
 
 
 def untrained(miniature: dict, *initializers: str) -> dict:

@@ -3,7 +3,7 @@
 import pytest
 
 from lexigraft import UserError
-from workflow.configuration import load_registries, resolve
+from workflow.config.registries import load_registries, resolve
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_only_tasks_that_generate_texts_choose_an_engine(config, registries):
 
 
 def test_the_default_study_is_valid(registries):
-    from workflow.configuration import ROOT, read_yaml
+    from workflow.config.registries import ROOT, read_yaml
 
     assert resolve(read_yaml(ROOT / "config/config.yaml"), registries)["study"] == "default"
 

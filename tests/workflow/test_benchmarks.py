@@ -10,8 +10,8 @@ import pytest
 from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import STATE, kept_state
 from tests.workflow.conftest import REPOSITORY, copy_project, open_study
-from workflow.benchmarks import benchmark_settings, benchmarks_of
-from workflow.configuration import load_registries, resolve
+from workflow.config.registries import load_registries, resolve
+from workflow.config.task_data import benchmark_settings, benchmarks_of
 from workflow.grid import Study
 from workflow.jobs import job
 

@@ -21,7 +21,7 @@ CELL = {
 
 @pytest.fixture
 def study(miniature, tmp_path):
-    from workflow.configuration import load_registries, resolve
+    from workflow.config.registries import load_registries, resolve
     from workflow.grid import Study
 
     config = miniature | {"results": str(tmp_path / "results")}

@@ -5,7 +5,7 @@ import pytest
 from lexigraft.report.items import read_items
 from tests.workflow.conftest import open_study
 from workflow.cells import Cell
-from workflow.checks import check_local_files
+from workflow.config.checks import check_local_files
 
 PAPER = [
     "cw2v-dictionary",

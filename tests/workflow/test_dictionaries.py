@@ -5,8 +5,8 @@ from copy import deepcopy
 import pytest
 
 from lexigraft import UserError
-from workflow.checks import check_local_files
-from workflow.configuration import load_registries, resolve
+from workflow.config.checks import check_local_files
+from workflow.config.registries import load_registries, resolve
 
 
 @pytest.fixture

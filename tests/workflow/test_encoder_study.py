@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lexigraft.errors import UserError
-from workflow.configuration import ROOT, load_registries, read_yaml, resolve
+from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
 from workflow.grid import Study
 from workflow.jobs import job
 
@@ -187,7 +187,7 @@ def test_what_a_task_lacks_is_told(config, registries, change, message):
 
 
 def test_the_tasks_of_paper_004_have_its_languages(registries):
-    from workflow.encoder_tasks import example_settings
+    from workflow.config.task_data import example_settings
 
     for task in ("xnli", "wikiann", "squad"):
         for code in ("train", "en", "de", "ru", "hi", "ta"):

@@ -8,7 +8,7 @@ import pytest
 from lexigraft import UserError
 from lexigraft.report.items import read_items
 from tests.workflow.conftest import copy_project, open_study
-from workflow.configuration import load_registries, resolve
+from workflow.config.registries import load_registries, resolve
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from lexigraft import UserError
 from tests.workflow.conftest import Checkout, copy_project
-from workflow.configuration import load_registries, resolve
+from workflow.config.registries import load_registries, resolve
 from workflow.grid import Study
 from workflow.jobs import job
 

@@ -10,8 +10,8 @@ from lexigraft.errors import UserError
 from lexigraft.report.items import read_items
 from tests.workflow.conftest import copy_project, open_study
 from workflow.cells import Cell
-from workflow.checks import check_local_files
-from workflow.configuration import ROOT, load_registries, read_yaml, resolve
+from workflow.config.checks import check_local_files
+from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
 from workflow.grid import Study
 from workflow.stages import works
 

@@ -9,8 +9,8 @@ import yaml
 
 from lexigraft import UserError
 from tests.workflow.conftest import REPOSITORY
-from workflow.checks import check_local_files
-from workflow.configuration import load_registries, resolve
+from workflow.config.checks import check_local_files
+from workflow.config.registries import load_registries, resolve
 from workflow.grid import Study
 from workflow.jobs import job
 

@@ -11,7 +11,7 @@ import pytest
 from lexigraft import UserError
 from tests.workflow.conftest import REPOSITORY, Checkout
 from workflow.cells import NAME
-from workflow.configuration import REGISTRIES, load_registries, resolve
+from workflow.config.registries import REGISTRIES, load_registries, resolve
 
 RULES = sorted((REPOSITORY / "workflow/rules").glob("*.smk"))
 # Made of numbers alone, by workflow/processes.py.

@@ -10,7 +10,7 @@ import pytest
 from lexigraft.source.model import load_model, load_tokenizer
 from lexigraft.source.prepare import prepare_source
 from tests.workflow.conftest import Checkout, copy_project
-from workflow.configuration import load_registries, resolve
+from workflow.config.registries import load_registries, resolve
 from workflow.grid import Study
 from workflow.jobs import job
 from workflow.stages import works

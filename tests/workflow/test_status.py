@@ -15,7 +15,7 @@ import pytest
 
 from lexigraft.atomic import write_json
 from workflow.at_work import at_work, hold
-from workflow.configuration import load_registries, resolve
+from workflow.config.registries import load_registries, resolve
 from workflow.grid import Study
 from workflow.jobs import described
 from workflow.stages import works

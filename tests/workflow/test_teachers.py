@@ -6,7 +6,7 @@ from copy import deepcopy
 import pytest
 
 from lexigraft import UserError
-from workflow.configuration import load_registries, resolve
+from workflow.config.registries import load_registries, resolve
 from workflow.grid import Study
 from workflow.jobs import job
 from workflow.teachers import teacher_memory

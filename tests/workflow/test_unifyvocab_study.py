@@ -7,8 +7,8 @@ import pytest
 from lexigraft.report.items import read_items
 from tests.workflow.conftest import open_study
 from workflow.cells import Cell
-from workflow.checks import check_local_files
-from workflow.configuration import ROOT
+from workflow.config.checks import check_local_files
+from workflow.config.registries import ROOT
 
 CODES = ("ar", "bn", "de", "en", "ja", "ko", "ta", "te", "th", "ur", "vi", "zh")
 TWELVE = [f"culturax-{code}" for code in CODES]

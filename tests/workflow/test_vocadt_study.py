@@ -10,8 +10,8 @@ from lexigraft.report.items import read_items
 from lexigraft.training.settings import read_strategy
 from tests.workflow.conftest import copy_project, open_study
 from workflow.cells import Cell
-from workflow.checks import check_local_files
-from workflow.configuration import ROOT
+from workflow.config.checks import check_local_files
+from workflow.config.registries import ROOT
 
 GROUPS = ["madlad-latin", "madlad-mixed", "madlad-cyrillic"]
 TEN = [f"madlad-{code}" for code in ("sw", "id", "et", "ht", "ko", "el", "ru", "bg", "uk", "kk")]

@@ -9,14 +9,20 @@ from typing import Any
 
 from lexigraft.cells import CELL_PATH, VOCABULARY_PATH, Cell, cell_of, is_selected
 from lexigraft.evaluation.task_kinds import task_file, task_kind
-from workflow.asked_tasks import asked_codes, asked_parts
-from workflow.benchmarks import PREPARED, benchmarks_of
-from workflow.encoder_tasks import TRAIN, example_parts
+from workflow.config.task_data import (
+    PREPARED,
+    TRAIN,
+    benchmarks_of,
+    checkpoints_of,
+    example_parts,
+    own_test_codes,
+    own_test_parts,
+    tested_language,
+)
 from workflow.stages.cells import fit_of, training, vocabulary
 from workflow.stages.stage import Output, Resources, stage
 from workflow.stages.study import Study, digest
 from workflow.stages.texts import benchmark, corpus, examples, metric, package, source, test_set
-from workflow.tested import checkpoints_of, tested_language
 
 # A job's hours are bounded by what queues allow; the next attempt goes on where it stopped.
 MOST_MINUTES = 24 * 60
@@ -179,12 +185,12 @@ def _task(study: Study, cell: Cell, task: str) -> dict[str, Any]:
     settings = {
         key: value for key, value in config["tasks"][task].items() if key not in left_out
     }
-    codes = asked_codes(config, task, cell.language)
+    codes = own_test_codes(config, task, cell.language)
     return {
         "settings": settings,
         "language": config["languages"][language].get("code"),
         "language_name": config["languages"][language]["name"],
-        **({"tested": codes} if asked_parts(config, task, cell.language) else {}),
+        **({"tested": codes} if own_test_parts(config, task, cell.language) else {}),
         "runs": config["run_tasks"][task]["runs"],
         # The same examples for every cell: what is drawn depends on the task and the run only.
         "seed": [config["seed"], "evaluation", language, task],
@@ -198,7 +204,7 @@ def _read_by(study: Study, cell: Cell, task: str) -> dict[str, Any]:
     parts = example_parts(config, task, cell.language)
     test_sets = {
         key: {name: test_set(study, task, part) for name, part in own.items()}
-        for key, own in asked_parts(config, task, cell.language).items()
+        for key, own in own_test_parts(config, task, cell.language).items()
     }
     benchmarks = benchmarks_of(config, task, cell.language)
     return {

@@ -8,15 +8,15 @@ from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER
 from lexigraft.report.items import ALIGNMENT, Item, read_items
-from workflow.fragmentation_checks import languages_measured
+from workflow.config.checks import languages_measured
+from workflow.config.task_data import languages_named
+from workflow.config.training_data import teachers
 from workflow.stages import measuring
 from workflow.stages.cells import initialization, training, vocabulary
 from workflow.stages.measuring import alignment, evaluations, fragmentation, tokenizers
 from workflow.stages.stage import Output, stage
 from workflow.stages.study import Study
 from workflow.stages.texts import corpus, members, package, searched
-from workflow.teachers import teachers
-from workflow.tested import languages_named
 
 # Where things lie is no matter of the report.
 _PLACES = ("prefix", "hub_cache")

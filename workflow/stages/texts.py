@@ -12,14 +12,19 @@ from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.evaluation.harness.benchmark_state import benchmark_state
 from lexigraft.evaluation.learned.checkpoint import state
 from lexigraft.evaluation.task_kinds import task_kind
-from workflow.asked_tasks import asked_parts, asked_settings
-from workflow.benchmarks import benchmark_settings, benchmarks_of
-from workflow.encoder_tasks import example_parts, example_settings
+from workflow.config.task_data import (
+    ENGLISH,
+    benchmark_settings,
+    benchmarks_of,
+    example_parts,
+    example_settings,
+    own_test_parts,
+    own_test_settings,
+    tested_language,
+)
+from workflow.config.training_data import answered_samples
 from workflow.stages.stage import Output, Resources, stage
 from workflow.stages.study import Study
-from workflow.task_examples import ENGLISH
-from workflow.teachers import answered_samples
-from workflow.tested import tested_language
 
 # What the scripts of examples and of test sets write.
 EXAMPLES, TEST_SET = "examples.jsonl", "test_set.jsonl"
@@ -177,6 +182,11 @@ def mix_samples(study: Study, language: str, samples: str) -> dict[str, Any]:
     }
 
 
+def _answered(study: Study) -> Mapping[str, Iterable[str]]:
+    found = [(language, name) for language, name, _ in answered_samples(study.config)]
+    return {"language": [one for one, _ in found], "samples": [name for _, name in found]}
+
+
 def _answering(study: Study, language: str, samples: str) -> Resources:
     teacher = study.config["languages"][language]["samples"][samples]["teacher"]
     resources = study.config["sources"][teacher]["resources"]
@@ -187,7 +197,7 @@ def _answering(study: Study, language: str, samples: str) -> Resources:
     "corpus",
     "corpus/{language}/samples/{samples}",
     resources=_answering,
-    names=lambda study: answered_samples(study.config),
+    names=_answered,
 )
 def answer_samples(study: Study, language: str, samples: str) -> dict[str, Any]:
     """The prompts of other samples with a teacher's answers."""
@@ -217,7 +227,7 @@ def prepare_examples(study: Study, task: str, part: str) -> dict[str, Any]:
 )
 def prepare_test_set(study: Study, task: str, part: str) -> dict[str, Any]:
     """A test set of a task in one language, or the examples that its prompts begin with."""
-    settings = asked_settings(study.config, task, part)
+    settings = own_test_settings(study.config, task, part)
     return {"settings": settings, "inputs": _local(local_samples_files(settings))}
 
 
@@ -283,7 +293,7 @@ def searched_tests(study: Study, language: str, task: str) -> dict[str, Output]:
     if tests == "examples":
         parts = example_parts(config, task, language)
         return {test: examples(study, task, part).file(EXAMPLES) for test, part in parts.items()}
-    if parts := asked_parts(config, task, language).get("tests", {}):
+    if parts := own_test_parts(config, task, language).get("tests", {}):
         return {test: test_set(study, task, part).file(TEST_SET) for test, part in parts.items()}
     if tests == "corpus" and tested != language:
         return {tested: texts.file(f"tasks/{kind}.jsonl")}

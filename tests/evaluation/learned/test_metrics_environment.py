@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from workflow.configuration import load_registries
+from workflow.config.registries import load_registries
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 

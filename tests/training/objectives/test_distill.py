@@ -7,8 +7,8 @@ from scipy.special import rel_entr, softmax
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from lexigraft.inference import chunked_logits as chunked_module
-from lexigraft.inference.chunked_logits import IGNORED, targets_ahead
+from lexigraft.training import chunked
+from lexigraft.training.data import IGNORED, targets_ahead
 from lexigraft.training.objectives.distill import Distill, divergence
 from lexigraft.training.settings import DistillSettings
 
@@ -78,7 +78,9 @@ def test_losses_and_gradients_are_those_of_whole_logits(
 ):
     model, _ = family
     monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", chunk)
-    objective = Distill(teacher, DistillSettings("t", temperature, weight), SHARED)
+    objective = Distill(
+        teacher, DistillSettings(teacher="t", temperature=temperature, weight=weight), SHARED
+    )
     found = objective.losses(model, batch_of(padded))
     expected = plain(model, teacher, batch_of(padded), temperature)
     assert torch.allclose(found, expected, rtol=1e-4)
@@ -94,14 +96,16 @@ def test_losses_and_gradients_are_those_of_whole_logits(
 
 def test_both_parts_count_the_tokens_that_are_learned(teacher, padded):
     batch = batch_of(padded)
-    counts = Distill(teacher, DistillSettings("t"), SHARED).count(batch)
+    counts = Distill(teacher, DistillSettings(teacher="t"), SHARED).count(batch)
     # Rows of 7 tokens have 6 next ones; the first row lacks one label of these, the last one two.
     assert counts.tolist() == [6 - 1 + 6 + 4] * 2
 
 
 def test_a_model_that_expects_what_its_teacher_does_learns_next_tokens_alone(tiny_llama, padded):
     teacher, model = (tiny_llama(50) for _ in range(2))
-    objective = Distill(teacher.requires_grad_(False), DistillSettings("t", 2.0, 0.5), 50)
+    objective = Distill(
+        teacher.requires_grad_(False), DistillSettings(teacher="t", temperature=2.0, weight=0.5), 50
+    )
     losses = objective.losses(model, batch_of(padded))
     assert losses[1].item() == pytest.approx(0, abs=1e-4)
     ours = gradients(model, objective.total(losses))
@@ -119,7 +123,7 @@ def nats(model, padded):
 
 def test_rows_that_are_not_shared_have_no_part_in_the_divergence(teacher, tiny_llama, padded):
     model = tiny_llama(50, tied=False)
-    objective = Distill(teacher, DistillSettings("t"), SHARED)
+    objective = Distill(teacher, DistillSettings(teacher="t"), SHARED)
     before = objective.losses(model, batch_of(padded))
     with torch.no_grad():
         model.lm_head.weight[SHARED:] += 1
@@ -131,7 +135,7 @@ def test_rows_that_are_not_shared_have_no_part_in_the_divergence(teacher, tiny_l
 
 def test_the_teacher_stays_as_it_is(teacher, tiny_llama, padded):
     before = {name: p.clone() for name, p in teacher.named_parameters()}
-    objective, model = Distill(teacher, DistillSettings("t"), SHARED), tiny_llama(50)
+    objective, model = Distill(teacher, DistillSettings(teacher="t"), SHARED), tiny_llama(50)
     model.train()
     objective.total(objective.losses(model, batch_of(padded))).backward()
     assert not teacher.training
@@ -160,7 +164,7 @@ def test_neither_models_logits_are_there_all_at_once(tiny_llama, monkeypatch):
     monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", 8 * vocabulary)
     ids = torch.arange(4 * tokens).view(4, tokens)
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids}
-    objective = Distill(teacher.requires_grad_(False), DistillSettings("t"), vocabulary)
+    objective = Distill(teacher.requires_grad_(False), DistillSettings(teacher="t"), vocabulary)
     with Largest() as largest:
         objective.total(objective.losses(model, batch)).backward()
     # The embedding matrix, 32 numbers for each token; all logits would be 256.

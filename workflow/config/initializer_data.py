@@ -1,4 +1,4 @@
-"""What a schema cannot check of auxiliaries: that languages have the files and models they read.
+"""What initializers and vocabularies read: auxiliary vectors, dictionaries, models of a language.
 
 Plain Python: the Snakefile is parsed again in every job.
 """
@@ -8,10 +8,70 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.auxiliary.files import check_dictionary, check_word_vectors, word_vector_files
-from lexigraft.errors import UserError
-from lexigraft.initialization.registry import read_roles
+from lexigraft.errors import UserError, unknown
+from lexigraft.initialization import registry
 from lexigraft.source.hub import is_folder
-from workflow.group_checks import members
+from workflow.config.training_data import members
+
+
+def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) -> None:
+    """Check that a method is there, and has its auxiliaries and options.
+
+    Raises
+    ------
+    UserError
+        Naming the key of the initializer that is wrong.
+    """
+    if entry["method"] not in registry.methods():
+        raise unknown(f"initializers.{name}.method", entry["method"], registry.methods())
+    _check_roles(name, entry, auxiliaries)
+    if entry["options"]:
+        # Only then: making an initializer imports numpy, and the Snakefile is to stay light.
+        try:
+            registry.initializer(entry["method"], **entry["options"])
+        except UserError as error:
+            raise UserError(f"initializers.{name}.options: {error}") from None
+
+
+def check_plms(study: dict[str, Any]) -> None:
+    """Check that each language has the models whose tokenizers its vocabularies take.
+
+    Raises
+    ------
+    UserError
+        Naming the language and the model that is missing.
+    """
+    for language, vocabulary in _vocabularies(study):
+        name = study["vocabularies"][vocabulary].get("plm")
+        plms = study["languages"][language].get("plms") or {}
+        if name is not None and name not in plms:
+            raise UserError(
+                f"languages.{language}.plms.{name}: missing, but vocabulary '{vocabulary}' takes "
+                "its tokenizer; name a model, or leave the vocabulary out for this language"
+            )
+
+
+def check_tokenizers(study: dict[str, Any]) -> None:
+    """Check that local folders whose tokenizers vocabularies take hold one.
+
+    Raises
+    ------
+    UserError
+        Naming the key and the folder of the first one that does not.
+    """
+    for language, vocabulary in _vocabularies(study):
+        entry = study["vocabularies"][vocabulary]
+        where, place = f"vocabularies.{vocabulary}.tokenizer", entry.get("tokenizer")
+        if "plm" in entry:
+            where = f"languages.{language}.plms.{entry['plm']}.model"
+            place = study["languages"][language]["plms"][entry["plm"]]["model"]
+        if place is None or not is_folder(place):
+            continue
+        if not (Path(place).expanduser() / "tokenizer.json").is_file():
+            raise UserError(
+                f"{where}: {place} holds no tokenizer.json; name a folder with a fast tokenizer, "
+                "or a hub name"
+            )
 
 
 def check_word_vector_files(study: dict[str, Any]) -> None:
@@ -73,7 +133,7 @@ def check_dictionaries(study: dict[str, Any]) -> None:
     """
     for language, initializer in _dictionary_readers(study):
         method = study["initializers"][initializer]["method"]
-        if "dictionary" not in read_roles(method):
+        if "dictionary" not in registry.read_roles(method):
             raise UserError(
                 f"initializers.{initializer}.dictionary: true, but method '{method}' reads none; "
                 "take it out"
@@ -111,6 +171,33 @@ def check_auxiliary_files(study: dict[str, Any]) -> None:
                 f"languages.{language}.plms.{plm}.model: {place} holds no config.json; name a "
                 "folder in Hugging Face layout, or a hub name"
             )
+
+
+def _check_roles(name: str, entry: dict[str, Any], auxiliaries: list[str]) -> None:
+    """An initializer names what its method reads, each in its role, and nothing else."""
+    where, needed = f"initializers.{name}.auxiliary", registry.needed_roles(entry["method"])
+    for role, auxiliary in entry["auxiliary"].items():
+        if role not in needed:
+            reads = f"reads {', '.join(needed)}" if needed else "reads no auxiliary"
+            raise UserError(f"{where}: role '{role}', but method '{entry['method']}' {reads}")
+        at = where if role == "target" else f"{where}.{role}"
+        if auxiliary not in auxiliaries:
+            raise unknown(at, auxiliary, auxiliaries)
+    for role in needed:
+        if role not in entry["auxiliary"]:
+            raise UserError(
+                f"{where}: none in the role '{role}', which method '{entry['method']}' reads; name "
+                f"an entry of auxiliary.yaml: {{{', '.join(f'{need}: …' for need in needed)}}}"
+            )
+
+
+def _vocabularies(study: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Languages and the vocabularies of their cells, the source's own left out."""
+    for block in study["cells"]:
+        for vocabulary in block["vocabularies"]:
+            if vocabulary in study["vocabularies"]:
+                for language in block["languages"]:
+                    yield language, vocabulary
 
 
 def _dictionaries(study: dict[str, Any], language: str) -> dict[str, str]:

@@ -1,40 +1,47 @@
-"""What a schema cannot check of a study: that every name, text and file is there.
+"""What entries say of each other: that every name, text and file of a study is there.
 
 Plain Python: the Snakefile is parsed again in every job.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lexigraft.corpus.files import check_files
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import kinds, kinds_with, prompts_of, task_kind
-from lexigraft.initialization.registry import initializer, methods, needed_roles
-from lexigraft.training.settings import of_new_vocabulary, read_strategy
-from workflow.asked_tasks import check_asked_tasks, check_local_asked
-from workflow.auxiliary_checks import (
+from lexigraft.training.settings import of_new_vocabulary
+from workflow.config.initializer_data import (
     check_auxiliary_files,
     check_dictionaries,
     check_helper_models,
+    check_initializer,
+    check_plms,
+    check_tokenizers,
     check_word_vector_files,
 )
-from workflow.benchmarks import check_benchmarks
-from workflow.encoder_tasks import check_encoder_tasks, check_local_examples
-from workflow.fragmentation_checks import (
-    check_fragmentation,
-    check_tokenizer_folders,
-    languages_measured,
+from workflow.config.task_data import (
+    check_benchmarks,
+    check_examples,
+    check_local_examples,
+    check_tested,
+    languages_named,
+    tested_language,
 )
-from workflow.group_checks import check_group, members
-from workflow.sample_checks import check_local_samples, check_samples
-from workflow.teachers import check_teachers, teachers
-from workflow.tested import check_tested, languages_named, tested_language
-from workflow.vocabulary_checks import check_plms, check_tokenizers
+from workflow.config.training_data import (
+    check_group,
+    check_local_samples,
+    check_samples,
+    check_teachers,
+    members,
+    teachers,
+)
 
 # Not registry entries: what "nothing was changed here" is called on each axis.
 SOURCE_VOCABULARY = "source"
 NO_INITIALIZER = "none"
 NO_STRATEGY = "none"
+MASKED = "masked"
 
 
 def check_study(study: dict[str, Any]) -> None:
@@ -53,12 +60,10 @@ def check_study(study: dict[str, Any]) -> None:
         _check_engine(name, study["tasks"][name])
         _check_learned_metrics(study, name)
     for name in sorted(_used(study, "initializers") - {NO_INITIALIZER}):
-        _check_initializer(name, study["initializers"][name], list(study["auxiliary"]))
-    for name in sorted(_used(study, "strategies")):
-        _check_strategy(name, study["strategies"][name])
+        check_initializer(name, study["initializers"][name], list(study["auxiliary"]))
     _check_packages(study)
     check_tested(study)
-    check_fragmentation(study)
+    _check_fragmentation(study)
     read = languages_named(study) | languages_measured(study)
     for language in sorted(_used(study, "languages") | read):
         check_group(study, language)
@@ -72,8 +77,8 @@ def check_study(study: dict[str, Any]) -> None:
             texts = study["languages"][tested]
             _check_texts_of_task(task, study["tasks"][task], tested, texts)
     check_teachers(study)
-    check_encoder_tasks(study)
-    check_asked_tasks(study)
+    _check_kinds_of_sources(study)
+    check_examples(study)
     check_benchmarks(study)
     check_samples(study)
     check_plms(study)
@@ -96,9 +101,8 @@ def check_local_files(study: dict[str, Any]) -> None:
         check_files(study["languages"][name], f"languages.{name}")
     check_local_samples(study)
     check_local_examples(study)
-    check_local_asked(study)
     check_tokenizers(study)
-    check_tokenizer_folders(study)
+    _check_tokenizer_folders(study)
     for name in sorted(_used(study, "sources") | teachers(study)):
         folder = study["sources"][name].get("folder")
         if folder is not None and not (Path(folder) / "config.json").is_file():
@@ -107,6 +111,11 @@ def check_local_files(study: dict[str, Any]) -> None:
                 "name a folder in Hugging Face layout"
             )
     check_auxiliary_files(study)
+
+
+def languages_measured(study: dict[str, Any]) -> set[str]:
+    """Languages whose text these tokenizers cut."""
+    return set(study["fragmentation"]["languages"])
 
 
 def _check_cells(study: dict[str, Any], block: dict[str, Any], where: str) -> None:
@@ -168,7 +177,7 @@ def _check_texts_of_task(
 ) -> None:
     kind = task_kind(settings["kind"])
     if kind.tests == "test_sets":
-        return  # of its own, see `asked_tasks`
+        return  # of its own, see `check_examples`
     prompted, own = prompts_of(settings), "test" in settings.get("examples", {})
     if "prompts_from" in settings and prompted not in kinds_with("language_texts"):
         known = ", ".join(kinds_with("language_texts"))
@@ -188,34 +197,6 @@ def _check_texts_of_task(
             f"languages.{language}.summarization: missing, but task '{task}' summarizes; "
             "name articles with summaries or leave the task out of run_tasks"
         )
-
-
-def _check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) -> None:
-    _require(entry["method"], methods(), f"initializers.{name}.method")
-    _check_roles(name, entry, auxiliaries)
-    if entry["options"]:
-        # Only then: making an initializer imports numpy, and the Snakefile is to stay light.
-        try:
-            initializer(entry["method"], **entry["options"])
-        except UserError as error:
-            raise UserError(f"initializers.{name}.options: {error}") from None
-
-
-def _check_roles(name: str, entry: dict[str, Any], auxiliaries: list[str]) -> None:
-    """An initializer names what its method reads, each in its role, and nothing else."""
-    where, needed = f"initializers.{name}.auxiliary", needed_roles(entry["method"])
-    for role, auxiliary in entry["auxiliary"].items():
-        if role not in needed:
-            reads = f"reads {', '.join(needed)}" if needed else "reads no auxiliary"
-            raise UserError(f"{where}: role '{role}', but method '{entry['method']}' {reads}")
-        at = where if role == "target" else f"{where}.{role}"
-        _require(auxiliary, auxiliaries, at)
-    for role in needed:
-        if role not in entry["auxiliary"]:
-            raise UserError(
-                f"{where}: none in the role '{role}', which method '{entry['method']}' reads; name "
-                f"an entry of auxiliary.yaml: {{{', '.join(f'{need}: …' for need in needed)}}}"
-            )
 
 
 def _check_engine(name: str, entry: dict[str, Any]) -> None:
@@ -248,12 +229,69 @@ def _check_learned_metrics(study: dict[str, Any], task: str) -> None:
         )
 
 
-def _check_strategy(name: str, entry: dict[str, Any]) -> None:
-    """What a schema cannot say, such as that the shares of the phases add up to one."""
-    try:
-        read_strategy(entry)
-    except UserError as error:
-        raise UserError(f"strategies.{name}: {error}") from None
+def _check_kinds_of_sources(study: dict[str, Any]) -> None:
+    """Strategies and tasks fit what the source models of their cells predict."""
+    for block in study["cells"]:
+        for source in block["sources"]:
+            for strategy in block["strategies"]:
+                _check_objectives(study, source, strategy)
+            for task, wanted in study["run_tasks"].items():
+                if wanted["sources"] is None or source in wanted["sources"]:
+                    _check_kind(study, source, task)
+
+
+def _check_objectives(config: Mapping[str, Any], source: str, strategy: str) -> None:
+    masked = config["sources"][source]["kind"] == MASKED
+    for number, phase in enumerate(config["strategies"][strategy]["phases"]):
+        if (phase["objective"] == "mlm") != masked:
+            way = "give it objective mlm" if masked else "mlm is for sources of `kind: masked`"
+            raise UserError(
+                f"strategies.{strategy}.phases[{number}].objective: {phase['objective']} does not "
+                f"fit source '{source}', a {config['sources'][source]['kind']} language model; "
+                f"{way}, or put the source in a block of cells of its own"
+            )
+
+
+def _check_kind(config: Mapping[str, Any], source: str, task: str) -> None:
+    kind, masked = config["tasks"][task]["kind"], config["sources"][source]["kind"] == MASKED
+    if task_kind(kind).fine_tunes != masked:
+        raise UserError(
+            f"config.run_tasks.{task}: kind '{kind}' does not fit source '{source}', a "
+            f"{config['sources'][source]['kind']} language model; name the sources that the task "
+            f"is for: `{task}: {{sources: […]}}`"
+        )
+
+
+def _check_fragmentation(study: dict[str, Any]) -> None:
+    """Check that tokenizers and languages are there, and that each is one language."""
+    wanted = study["fragmentation"]
+    for axis in ("tokenizers", "languages"):
+        for name in wanted[axis]:
+            if name not in study[axis]:
+                raise unknown(f"config.fragmentation.{axis}", name, study[axis])
+    for name in wanted["tokenizers"]:
+        package = study["tokenizers"][name].get("package")
+        if package is not None and package not in study["packages"]:
+            raise unknown(f"tokenizers.{name}.package", package, study["packages"])
+    for name in wanted["languages"]:
+        if "group" in study["languages"][name]:
+            raise UserError(
+                f"config.fragmentation.languages: '{name}' is a group; name its members"
+            )
+
+
+def _check_tokenizer_folders(study: dict[str, Any]) -> None:
+    """Check that tokenizers in local folders are there."""
+    for name in study["fragmentation"]["tokenizers"]:
+        folder = study["tokenizers"][name].get("folder")
+        if folder is None:
+            continue
+        files = (Path(folder).expanduser() / file for file in ("tokenizer.json", "source.json"))
+        if not any(file.is_file() for file in files):
+            raise UserError(
+                f"tokenizers.{name}.folder: {folder} holds no tokenizer.json; name a folder with a "
+                "fast tokenizer"
+            )
 
 
 def _used(study: dict[str, Any], axis: str) -> set[str]:

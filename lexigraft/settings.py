@@ -1,0 +1,252 @@
+"""What all models of settings share, and validation errors as one line for the user.
+
+A model's fields say everything about a key of the config: its type, bounds, default and meaning.
+The tables of `config/README.md` are made from them, and so are error messages.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+    model_serializer,
+)
+
+from lexigraft.errors import UserError, suggestion
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_TYPES = {
+    "bool_type": "true or false",
+    "dict_type": "a mapping of keys to values",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "list_type": "a list",
+    "model_type": "a mapping of keys to values",
+    "string_type": "text",
+    "tuple_type": "a list",
+}
+_BOUNDS = {
+    "greater_than": "above {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than": "below {lt:g}",
+    "less_than_equal": "at most {le:g}",
+}
+
+
+class Settings(BaseModel):
+    """A mapping of a config. It takes no other keys than its fields, and converts no types."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        defer_build=True,
+        protected_namespaces=(),
+    )
+    _left_out: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        cls._left_out = frozenset(
+            name
+            for name, field in cls.model_fields.items()
+            if isinstance(field.json_schema_extra, dict) and "left_out" in field.json_schema_extra
+        )
+
+    @model_serializer(mode="plain")
+    def given(self) -> dict[str, Any]:
+        """The fields and their values, without optional ones that the user did not give."""
+        own = {name: getattr(self, name) for name in type(self).model_fields}
+        left_out = self._left_out - self.model_fields_set
+        return {name: own[name] for name in own if name not in left_out} | (self.model_extra or {})
+
+
+class KeyedError(ValueError):
+    """What is wrong with one key of a mapping, raised while the mapping as a whole is checked."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def optional(description: str, **bounds: Any) -> Any:
+    """A field without a default: where the user does not give it, plain data has no such key."""
+    return Field(None, description=description, json_schema_extra={"left_out": True}, **bounds)
+
+
+def chosen_by(key: str, message: str, **variants: str) -> Discriminator:
+    """Which of several models a mapping is meant to be: the one whose tag is `@` and its `key`.
+
+    Parameters
+    ----------
+    message
+        What is said where the key is missing or names none of the models.
+    variants
+        Key -> tag of the model, for mappings that have this key beside the `key` itself.
+    """
+
+    def tag(value: Any) -> str:
+        has = value.__contains__ if isinstance(value, Mapping) else vars(value).__contains__
+        get = value.get if isinstance(value, Mapping) else vars(value).get
+        name = get(key)
+        own = [other for other, of in variants.items() if has(other) and of.startswith(f"{name}")]
+        return f"@{variants[own[0]] if own else name}"
+
+    return Discriminator(
+        lambda value: tag(value) if isinstance(value, Mapping | BaseModel) else None,
+        custom_error_type="none_of_them",
+        custom_error_message=message,
+    )
+
+
+def by_shape(message: str) -> Discriminator:
+    """Which of `@text`, `@list` and `@mapping` a value is."""
+    shapes = ((str, "@text"), (list | tuple, "@list"), (Mapping | BaseModel, "@mapping"))
+    return Discriminator(
+        lambda value: next((tag for kind, tag in shapes if isinstance(value, kind)), None),
+        custom_error_type="none_of_them",
+        custom_error_message=message,
+    )
+
+
+def validate(kind: type[Model], value: Any, where: str) -> Model:
+    """The value as a model.
+
+    Raises
+    ------
+    UserError
+        Naming the key that is wrong, what is wrong with it, and what would be right. `where` is
+        what the value itself is called.
+    """
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        raise UserError(explain(error, kind, where)) from None
+
+
+def validate_as(kind: "TypeAdapter[Any]", of: Any, value: Any, where: str) -> Any:
+    """The same for a type that is no model, such as a union of them, with its adapter."""
+    try:
+        return kind.validate_python(value)
+    except ValidationError as error:
+        raise UserError(explain(error, of, where)) from None
+
+
+def explain(error: ValidationError, kind: Any, where: str) -> str:
+    """One line about the outermost thing that is wrong: that is what the user can act on."""
+    # Items that are wrong themselves are not counted, which makes a list too short as well.
+    errors = [
+        one
+        for one in error.errors(include_url=False)
+        if one["type"] != "too_short" or len(one["input"]) < one["ctx"]["min_length"]
+    ]
+    found = [_explain(one, kind) for one in errors]
+    _, path, reason = min(found, key=lambda one: (one[0], one[1]))
+    return f"{where}{path}: {reason}"
+
+
+def _explain(error: Any, kind: Any) -> tuple[int, str, str]:
+    """Depth, path and reason of one error."""
+    place, name = list(error["loc"]), error["type"]
+    last = place.pop() if name in ("missing", "extra_forbidden") else None
+    model, hint = _described(kind, place)
+    if name == "missing":
+        _, hint = _described(kind, [*place, last])
+        reason = f"'{last}' is missing{_in_brackets(hint)}"
+    elif name == "extra_forbidden":
+        reason = f"unknown key '{last}'{suggestion(last, _fields(model))}"
+    elif name == "value_error":
+        wrong = error["ctx"]["error"]
+        if isinstance(wrong, KeyedError):
+            place.append(wrong.key)
+        reason = str(wrong)
+    else:
+        reason = _reason(error) + (_in_brackets(hint) if name != "none_of_them" else "")
+    path = [one for one in place if not str(one).startswith("@") and one != "[key]"]
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return len(path), text, reason
+
+
+def _reason(error: Any) -> str:
+    name, value, facts = error["type"], error["input"], error.get("ctx", {})
+    if name in _TYPES:
+        return f"{_shown(value)} is not {_TYPES[name]}"
+    if name in _BOUNDS:
+        return f"{value} is not {_BOUNDS[name].format(**facts)}"
+    if name == "literal_error":
+        return f"{_shown(value)} is not one of {facts['expected'].replace(' or ', ', ')}"
+    if name == "string_pattern_mismatch":
+        return f"{value!r} does not match {facts['pattern']!r}"
+    if name in ("too_short", "string_too_short"):
+        return f"{_shown(value)} is too short; give at least {facts['min_length']}"
+    if name == "too_long":
+        return f"{_shown(value)} is too long; give at most {facts['max_length']}"
+    return str(error["msg"])
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _in_brackets(description: str) -> str:
+    """The first clause of a description: the rest is for the documentation."""
+    first = description.split(". ")[0].split("; ")[0].rstrip(".")
+    return f" ({first})" if first else ""
+
+
+def _fields(model: Any) -> list[str]:
+    return list(model.model_fields) if is_model(model) else []
+
+
+def _described(kind: Any, place: Sequence[Any], hint: str = "") -> tuple[Any, str]:
+    """The type of what lies at a place of a validation error, and the description nearest to it."""
+    kind, tags = bare(kind)
+    if not place:
+        return kind, hint
+    first, *rest = place
+    if isinstance(first, str) and first.startswith("@"):
+        return _described(tags.get(first, Any), rest, hint)
+    if is_model(kind):
+        if field := kind.model_fields.get(first):
+            return _described(field.annotation, rest, field.description or "")
+        return Any, hint
+    inner = [one for one in get_args(kind) if one is not Ellipsis]
+    return _described(inner[-1] if inner else Any, rest, hint)
+
+
+def bare(kind: Any) -> tuple[Any, dict[str, Any]]:
+    """A type without what annotates it or null; of a union that is chosen from, tag -> member."""
+    while True:
+        members = [one for one in get_args(kind) if one is not NoneType]
+        if get_origin(kind) is Annotated or (
+            get_origin(kind) in (Union, UnionType) and len(members) == 1
+        ):
+            kind = members[0]
+        elif get_origin(kind) in (Union, UnionType):
+            tags = {tag: one for one in members for tag in _tags(one)}
+            if not tags and get_origin(members[0]) is Annotated:
+                kind = members[0]  # a choice, or null
+                continue
+            return kind, tags
+        else:
+            return kind, {}
+
+
+def is_model(kind: Any) -> bool:
+    """Whether a type is a model of settings."""
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _tags(member: Any) -> Iterable[str]:
+    if get_origin(member) is Annotated:
+        yield from (one.tag for one in get_args(member)[1:] if isinstance(one, Tag))

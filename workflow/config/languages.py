@@ -1,0 +1,215 @@
+"""Languages: their texts, samples to train on, models and groups."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, Tag, model_validator
+
+from lexigraft.settings import KeyedError, Settings, chosen_by, optional
+from workflow.config.texts import (
+    Articles,
+    Code,
+    Name,
+    Pairs,
+    RatedPairs,
+    Repair,
+    Rows,
+    SearchedText,
+    Text,
+    Unique,
+    Words,
+)
+
+Amount = Annotated[int, Field(ge=1)]
+
+
+class ParallelSamples(Settings):
+    """Pairs of sentences to learn to translate from."""
+
+    kind: Literal["parallel"] = Field(
+        description="pairs, each translated in both directions with ALMA's prompt"
+    )
+    text: RatedPairs = Field(
+        description="what the language's `parallel` takes, and where the quality of a pair is: "
+        "`quality_column` (`tsv`, `parquet`, `datasets`), `quality_field` (`jsonl`) or `quality`, "
+        "a file with a number a line (`files`). Columns of `tsv` are numbered from 1; "
+        "`source_column` (1) and `target_column` (2) say where English and the translation are"
+    )
+    pairs: Amount | None = Field(
+        None,
+        description="how many: the best ones where the quality is known, else a random draw. "
+        "`null` is all",
+    )
+    minimum_quality: float | None = Field(
+        None, description="pairs below it, or without a number, are dropped"
+    )
+
+
+class QuestionSamples(Settings):
+    """Rows of a table as prompts and answers."""
+
+    kind: Literal["questions"] = Field(description="rows of a table")
+    text: Rows = Field(description="a table: `jsonl`, `parquet` or `datasets`")
+    prompt: Words = Field(
+        description="a [Jinja](https://jinja.palletsprojects.com) template over the columns, such "
+        'as `"Question: {{question}}\\nAnswer:"`'
+    )
+    answer: Words = Field(
+        description='the same, such as `" {{choices.text[0]}}"`. What separates the two, here a '
+        "space, belongs to one of them"
+    )
+    questions: Amount | None = Field(
+        None, description="how many rows, drawn at random. `null` is all"
+    )
+
+
+class AnsweredSamples(Settings):
+    """Prompts of other samples with the answers of another model."""
+
+    kind: Literal["answered"] = Field(
+        description="the prompts of another entry, answered greedily by another model up to the "
+        "end of a line. Empty and unfinished answers are left out"
+    )
+    prompts: str = Field(description="another name in the language's samples")
+    teacher: str = Field(description="a name of sources.yaml")
+    max_new_tokens: Amount = Field(128, description="tokens of an answer")
+    batch_size: Amount = Field(8, description="prompts answered at once")
+
+
+Samples = Annotated[
+    Annotated[ParallelSamples, Tag("@parallel")]
+    | Annotated[QuestionSamples, Tag("@questions")]
+    | Annotated[AnsweredSamples, Tag("@answered")],
+    chosen_by("kind", "needs a kind: parallel, questions or answered, with its keys"),
+]
+
+
+class Group(Settings):
+    """Several languages with one vocabulary, one training text and one model."""
+
+    members: Annotated[list[str], Unique] = Field(
+        min_length=2, description="two or more languages of the registry, no groups"
+    )
+    shares: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
+        default_factory=dict,
+        description="language -> its share of the training sentences. `{}` fixes none; all members "
+        "have one, and they add up to 1, or the others share the rest",
+    )
+    temperature: float = Field(
+        1.0,
+        gt=0,
+        description="members without a share have the rest by size ^ (1 / temperature). 1 is "
+        "proportional to size, more favours small ones",
+    )
+
+
+class LanguageModel(Settings):
+    """A model of a language, whose tokenizer or embeddings others take."""
+
+    model: Words = Field(description="a hub name, or a folder that begins with `/`, `.` or `~`")
+    revision: str | None = Field(None, description="a commit, tag or branch of the hub")
+
+
+class Contamination(Settings):
+    """Texts that the training text is searched for."""
+
+    tests: dict[Name, SearchedText] = Field(
+        default_factory=dict,
+        description="name -> a text as in `text`, no catalogue. The tests that cells are scored on "
+        "are searched for anyway",
+    )
+    drop: bool = Field(
+        False,
+        description="`true` keeps sentences that hold something of `tests` out of training and "
+        "held-out text, `false` counts them",
+    )
+
+    @model_validator(mode="after")
+    def _names_are_free(self) -> "Contamination":
+        for name in ("translation", "summarization"):
+            if name in self.tests:
+                raise KeyedError(
+                    "tests", f"'{name}': the language's own tests are searched for anyway"
+                )
+        return self
+
+
+class Language(Settings):
+    """One language and its texts, or a group of languages."""
+
+    name: Words = Field(description="the English name, which tables show")
+    code: Code = optional("ISO 639 code, such as te. It chooses the prompt. Required but of groups")
+    script: Annotated[str, StringConstraints(pattern="^[A-Z][a-z]{3}$")] = Field(
+        "Latn", description="ISO 15924 code, such as Telu. It chooses the font"
+    )
+    text: Text = optional("the corpus. Required but of groups")
+    group: Group = optional("a group in place of a language")
+    parallel: Pairs | None = Field(
+        None, description="English sentences and their translations, which cells translate"
+    )
+    english: Text | None = Field(
+        None, description="English text, to see what English loses; by default that of `parallel`"
+    )
+    summarization: Articles | None = Field(None, description="articles and their summaries")
+    word_vectors: str | None = Field(
+        None,
+        description="a file of word vectors: `.bin` of fastText, `.vec` or `.vec.gz`. For "
+        "`focus-word`, `salt` and `wechsel`",
+    )
+    english_word_vectors: str | None = Field(
+        None, description="the same of English words, for `wechsel`"
+    )
+    dictionary: str | None = Field(
+        None,
+        description="a text file of pairs: an English word, a tab, its translation. For `wechsel` "
+        "and `cw2v-dictionary`",
+    )
+    plms: dict[str, LanguageModel] = Field(
+        default_factory=dict,
+        description="models of the language by name, for vocabularies and auxiliaries that name "
+        "one: `{bert: {model: …, revision: …}}`",
+    )
+    samples: dict[Name, Samples] = Field(
+        default_factory=dict, description="prompts with answers to train on, by name"
+    )
+    repair: Repair = Field(
+        default_factory=list,
+        description="damage to undo in all texts of the language. `zawgyi`: Burmese in the Zawgyi "
+        "encoding; `quotes`: lines that are fields of CSV files, as FLORES-200 has in several "
+        "languages; `mojibake`: UTF-8 that was read as another encoding (`schÃ¶n`). The report "
+        "counts such lines anyway",
+    )
+    contamination: Contamination = Field(
+        default_factory=Contamination,
+        description="`tests` are texts that the training text is searched for, `drop` whether "
+        "sentences with something of them are left out ([how](../docs/methods.md#texts))",
+    )
+    train_sentences: Amount | None = Field(
+        30000, description="training sentences, drawn at random. `null` is all"
+    )
+    heldout_sentences: Amount = Field(
+        1000, description="sentences for perplexity and bits per byte"
+    )
+    english_sentences: Amount = Field(1000, description="sentences for the check of English")
+    translation_pairs: Amount | None = Field(
+        500, description="pairs for translation, kept out of training. `null` is all"
+    )
+    summarization_pairs: Amount | None = Field(
+        None, description="articles with summaries, kept out of training. `null` is all"
+    )
+    minimum_characters: Amount = Field(10, description="shorter sentences are dropped")
+
+    @model_validator(mode="after")
+    def _is_a_language_or_a_group(self) -> "Language":
+        if "group" not in self.model_fields_set:
+            for key in ("code", "text"):
+                if key not in self.model_fields_set:
+                    raise ValueError(f"'{key}' is missing")
+        for key in self.model_fields if "group" in self.model_fields_set else ():
+            allowed = ("name", "group", "train_sentences")
+            if key in self.model_fields_set and key not in allowed:
+                raise KeyedError(
+                    key, f"a group has {', '.join(allowed)} alone; set '{key}' for its members"
+                )
+        if "monolingual" in self.samples:
+            raise KeyedError("samples", "'monolingual' is the corpus itself; take another name")
+        return self

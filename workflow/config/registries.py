@@ -1,0 +1,223 @@
+"""Reads a study's config and the registries, and resolves them: before any job.
+
+Plain Python and pydantic only: the Snakefile is parsed again in every job.
+"""
+
+import posixpath
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import TypeAdapter
+
+from lexigraft.errors import UserError, unknown
+from lexigraft.report.items import check_items, read_items
+from lexigraft.settings import is_model, validate, validate_as
+from lexigraft.training.settings import Strategy
+from lexigraft.cells import NAME
+from workflow.config.checks import check_local_files, check_study
+from workflow.config.languages import Language
+from workflow.config.models import (
+    Auxiliary,
+    Initializer,
+    Metric,
+    Package,
+    Source,
+    Tokenizer,
+    Vocabulary,
+)
+from workflow.config.study import Study
+from workflow.config.tasks import AnyTask
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+# What an entry of each registry is.
+REGISTRIES: dict[str, Any] = {
+    "packages": Package,
+    "sources": Source,
+    "tokenizers": Tokenizer,
+    "languages": Language,
+    "vocabularies": Vocabulary,
+    "auxiliary": Auxiliary,
+    "initializers": Initializer,
+    "strategies": Strategy,
+    "tasks": AnyTask,
+    "metrics": Metric,
+}
+# Keys of an entry that say nothing of what is computed: an entry may change them under its name.
+WITHOUT_EFFECT = ("resources",)
+# Keys of every entry beside those of its model.
+BASE, TITLE = "base", "title"
+
+
+def load_registries(folder: Path = ROOT / "config") -> dict[str, dict[str, Any]]:
+    """Read `config/<registry>.yaml` for every registry: name -> settings, not yet validated."""
+    registries = {}
+    for kind in REGISTRIES:
+        content = read_yaml(folder / f"{kind}.yaml")
+        registries[kind] = content.get(kind, {}) if isinstance(content, dict) else {}
+    return registries
+
+
+def resolve(
+    config: dict[str, Any], registries: dict[str, dict[str, Any]], require_files: bool = True
+) -> dict[str, Any]:
+    """Validate a study's config and the registries, and fill in defaults.
+
+    Parameters
+    ----------
+    config
+        The study: cells, tasks, report items, and registry entries of its own.
+    registries
+        What `load_registries` read.
+    require_files
+        Whether local files that the study reads must be there already. A plan (`snakemake -n`)
+        needs none; what is run calls `check_local_files` before its first job.
+
+    Returns
+    -------
+    dict
+        The study with all its defaults as plain data, and under each registry's name every entry,
+        complete. `titles` has the labels of entries: registry -> name -> title.
+
+    Raises
+    ------
+    UserError
+        Naming the first key that is wrong, what is wrong with it, and what would be right.
+    """
+    study = _plain(validate(Study, config, "config"))
+    for key in ("results", "packages_folder"):
+        study[key] = posixpath.join(study["prefix"] or "", study[key])
+    study["titles"] = {}
+    for kind in REGISTRIES:
+        given = study.get(kind, {})
+        study[kind], titles = _entries(kind, given, registries[kind])
+        if titles:
+            study["titles"][kind] = titles
+    for entry in study["initializers"].values():
+        entry["auxiliary"] = _by_role(entry["auxiliary"])
+    check_study(study)
+    check_items(
+        read_items(study["report"]["items"]),
+        study["cells"],
+        study["run_tasks"],
+        study["fragmentation"],
+    )
+    if require_files:
+        check_local_files(study)
+    return study
+
+
+def read_yaml(path: Path) -> Any:
+    """Read one YAML file; a `UserError` names the file and line where it does not parse."""
+    try:
+        # The loader in C: the one in Python takes a quarter of the time of a plan.
+        return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader) or {}
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path}: not valid YAML ({reason})") from None
+
+
+def _entries(
+    kind: str, own: dict[Any, Any], registry: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """All entries of one kind, validated, and the titles of those that have one."""
+    for name in (*registry, *own):
+        if not isinstance(name, str) or not re.fullmatch(NAME, name):
+            raise UserError(
+                f"{kind}: {name!r} is no name; use letters, digits, '.', '_' and '-', the first of "
+                "them a letter or a digit"
+            )
+    entries, titles = {}, {}
+    for name in registry:
+        entries[name] = _validated(kind, name, _with_base(kind, name, registry, {}))
+    for name in own:
+        entry = _validated(kind, name, _with_base(kind, name, registry, own))
+        if name in entries and _effect(entry) != _effect(entries[name]):
+            raise UserError(
+                f"{kind}.{name}: the registry has this name with other settings (of "
+                f"{_difference(entry, entries[name])}), and results of one name must be of one "
+                f"setting; give it a name of its own and `base: {name}`, then only what differs"
+                + (f" ({', '.join(WITHOUT_EFFECT)} alone may differ)" if _has_free(entry) else "")
+            )
+        entries[name] = entry
+    for name in (*registry, *own):
+        title = own.get(name, {}).get(TITLE, registry.get(name, {}).get(TITLE))
+        if title is not None:
+            if not isinstance(title, str) or not title:
+                raise UserError(f"{kind}.{name}.title: {title!r} is not text")
+            titles[name] = title
+    return entries, titles
+
+
+def _with_base(
+    kind: str, name: str, registry: Mapping[str, Any], own: Mapping[str, Any]
+) -> dict[str, Any]:
+    """An entry over those that it is based on: keys that it gives replace theirs."""
+    chain, seen = [], [name]
+    entry = own.get(name, registry.get(name))
+    # Under its name in the registry, an entry gives what it changes.
+    below = registry.get(name) if name in own else None
+    while True:
+        if not isinstance(entry, Mapping):
+            raise UserError(f"{kind}.{seen[-1]}: {entry!r} is not a mapping of keys to values")
+        chain.append({key: value for key, value in entry.items() if key not in (BASE, TITLE)})
+        base = entry.get(BASE)
+        if base is None:
+            break
+        where = f"{kind}.{seen[-1]}.base"
+        if base == seen[-1] and below is not None:
+            entry, below = below, None
+            continue
+        if base in seen:
+            raise UserError(f"{where}: {' -> '.join([*seen, base])} is a circle; break it")
+        if base not in own and base not in registry:
+            raise unknown(where, base, [*registry, *own])
+        entry = own.get(base, registry.get(base))
+        below = registry.get(base) if base in own else None
+        seen.append(base)
+    if below is not None:
+        chain.append(_with_base(kind, seen[-1], registry, {}))
+    return {key: value for entry in reversed(chain) for key, value in entry.items()}
+
+
+def _validated(kind: str, name: str, settings: dict[str, Any]) -> dict[str, Any]:
+    of, where = REGISTRIES[kind], f"{kind}.{name}"
+    if is_model(of):
+        return _plain(validate(of, settings, where))
+    return _plain(validate_as(_adapter(kind), of, settings, where))
+
+
+@cache
+def _adapter(kind: str) -> "TypeAdapter[Any]":
+    return TypeAdapter(REGISTRIES[kind])
+
+
+def _plain(model: Any) -> dict[str, Any]:
+    data: dict[str, Any] = model.model_dump(mode="json")
+    return data
+
+
+def _effect(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key not in WITHOUT_EFFECT}
+
+
+def _has_free(entry: Mapping[str, Any]) -> bool:
+    return any(key in entry for key in WITHOUT_EFFECT)
+
+
+def _difference(entry: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    keys = dict.fromkeys([*entry, *other])
+    return ", ".join(key for key in keys if key not in WITHOUT_EFFECT
+                     and entry.get(key) != other.get(key))  # fmt: skip
+
+
+def _by_role(auxiliary: str | dict[str, str] | None) -> dict[str, str]:
+    """The auxiliaries of an initializer as role -> entry; one without a role is the target's."""
+    if auxiliary is None:
+        return {}
+    return {"target": auxiliary} if isinstance(auxiliary, str) else auxiliary

@@ -1,0 +1,219 @@
+"""A study: which cells, which tasks on them, which report."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, Tag, model_validator
+
+from lexigraft.report.items import DEFAULT
+from lexigraft.settings import Settings, by_shape, optional
+from workflow.config.texts import Name, Unique, Words
+
+Names = Annotated[list[Name], Field(min_length=1), Unique]
+Seed = Annotated[int, Field(ge=0)]
+Path = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9/._-]+$")]
+_PATH = "a path of letters, digits, '/', '.', '_' and '-'"
+
+
+class Cells(Settings):
+    """A block of cells: every combination of its names."""
+
+    sources: Names = Field(description="names of sources.yaml, each once")
+    languages: Names = Field(description="names of languages.yaml, each once")
+    vocabularies: Names = Field(description="names of vocabularies.yaml, each once, or `source`")
+    initializers: Names = Field(description="names of initializers.yaml, each once, or `none`")
+    strategies: Names = Field(description="names of strategies.yaml, each once, or `none`")
+    seeds: Annotated[list[Seed], Field(min_length=1), Unique] = Field(
+        default_factory=lambda: [0], description="whole numbers from 0, each once"
+    )
+
+
+class Run(Settings):
+    """How a task is run, and on which cells."""
+
+    runs: int = Field(1, ge=1, description="how often, each time with another seed")
+    seeds: list[Seed] | None = Field(None, description="only cells of these seeds. `null` is all")
+    languages: Names | None = Field(
+        None, description="only cells of these languages. `null` is all"
+    )
+    sources: Names | None = Field(
+        None, description="only cells of these source models. `null` is all"
+    )
+    initializers: Names | None = Field(
+        None, description="only cells of these initializers. `null` is all"
+    )
+    strategies: Names | None = Field(
+        None, description="only cells of these strategies. `null` is all"
+    )
+    checkpoints: bool = Field(
+        False, description="run the task on every checkpoint that a strategy keeps, too"
+    )
+    learned_metrics: Annotated[list[Name], Unique] = Field(
+        default_factory=list,
+        description="names of metrics.yaml that score the task's predictions, each once",
+    )
+
+
+class Where(Settings):
+    """What an item of the report shows of each axis, in this order."""
+
+    sources: Names = optional("names of sources, each once")
+    languages: Names = optional("names of languages, each once")
+    vocabularies: Names = optional("names of vocabularies, each once")
+    initializers: Names = optional("names of initializers, each once")
+    strategies: Names = optional("names of strategies, each once")
+
+
+class ReportItem(Settings):
+    """A page, table or figure of a part of the study."""
+
+    item: str = Field(description="the kind")
+    name: Name = optional("what its files are called. By default the kind")
+    title: str = optional("its heading. By default the kind's own")
+    where: Where = optional("axis -> the names to show, in this order. Other axes show all")
+    tasks: Names = optional("tasks to show, in this order")
+    metrics: Names = optional("metrics to show, in this order")
+    batch_size: int = optional("the batch size at which speed is shown", ge=1)
+    speed_up_of: str = optional("the initializer whose speed-up is the last row")
+    over: Literal["steps", "tokens"] = optional("what curves of training are drawn over")
+    tokenizers: Names = optional("tokenizers to show, in this order")
+    compared_with: Names = optional("tokenizers from which each has a column of changes")
+
+
+class Fonts(Settings):
+    """Fonts in a package."""
+
+    package: str = Field(description="a name of packages.yaml")
+    folder: str = Field(description="a folder in the package")
+
+
+_ITEM = "needs a kind of table or figure, or {item: <kind>, name, title, where, …}"
+
+
+class Report(Settings):
+    """What the report shows."""
+
+    items: list[
+        Annotated[
+            Annotated[str, Tag("@text")] | Annotated[ReportItem, Tag("@mapping")],
+            by_shape(_ITEM),
+        ]
+    ] = Field(
+        default_factory=lambda: [*DEFAULT],
+        description="pages, tables and figures: [what a report shows](#what-a-report-shows). By "
+        "default the first twelve",
+    )
+    reference_strategy: str | None = Field(
+        None,
+        description="the strategy by which initializers are compared. `null` is the one that most "
+        "cells share",
+    )
+    fonts: Fonts | None = Field(
+        default_factory=lambda: Fonts(package="kolibri", folder="kolibri/core/static/assets/fonts"),
+        description="where figures find fonts for the scripts shown: `{package, folder}`. `null` "
+        "uses the system's",
+    )
+
+
+class Encoder(Settings):
+    """A sentence encoder: on the hub, in a folder, or in a folder of a package."""
+
+    hub: str = optional("a hub name, such as sentence-transformers/all-mpnet-base-v2")
+    revision: str = optional("a commit, tag or branch of the hub")
+    package: str = optional("a name of packages.yaml")
+    folder: str = optional("a folder, or one in the package")
+
+    @model_validator(mode="after")
+    def _is_somewhere(self) -> "Encoder":
+        if not {"hub", "folder"} & self.model_fields_set:
+            raise ValueError("needs {hub, revision}, {folder}, or {package, folder}")
+        return self
+
+
+class Alignment(Settings):
+    """The report items `alignment` and `alignment_loss`."""
+
+    sentences: Annotated[int, Field(ge=1)] | None = Field(
+        1000, description="held-out sentences whose tokens are renamed. `null` is all"
+    )
+    encoder: Encoder | None = Field(
+        None,
+        description="the sentence encoder that compares meanings: `{hub, revision}`, `{folder}`, "
+        "or `{package, folder}`. `null` leaves that measure out",
+    )
+
+
+class Fragmentation(Settings):
+    """Tokenizers that are compared without any model."""
+
+    tokenizers: Names = Field(description="names of tokenizers.yaml, each once")
+    languages: Names = Field(description="languages in whose text they are compared, each once")
+
+
+Entries = dict[Any, Any]
+_OWN = "entries of this study's own ([names](#a-name-means-one-thing))"
+
+
+class Study(Settings):
+    """A study."""
+
+    study: Name = Field(description="its name: the report lies in `results/report/<study>/`")
+    title: str = Field("", description="a heading for the report")
+    seed: Seed = Field(
+        0,
+        description="a whole number from 0. Every random draw derives from it and the cell's name",
+    )
+    prefix: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9/._-]*[A-Za-z0-9._-]$")] | None = (
+        Field(
+            None,
+            description="folder below which `results` and `packages_folder` lie "
+            f"([results elsewhere](../docs/sharing.md)): {_PATH}",
+        )
+    )
+    hub_cache: Words | None = Field(
+        None,
+        description="cache of the Hugging Face hub. By default as `HF_HUB_CACHE` and `HF_HOME` say",
+    )
+    results: Path = Field("results", description=f"folder of all outputs: {_PATH}")
+    metrics_python: Words = Field(
+        ".venv-metrics/bin/python",
+        description="the Python of the environment of [learned metrics]"
+        "(../docs/learned-metrics.md)",
+    )
+    packages_folder: Path = Field(
+        ".cache/packages", description=f"folder where packages are unpacked: {_PATH}"
+    )
+    cells: list[Cells] = Field(
+        default_factory=list,
+        min_length=1,
+        description="a list of blocks. Each stands for every combination of its names",
+    )
+    run_tasks: dict[str, Run] = Field(
+        default_factory=dict, min_length=1, description="task -> how and on which cells it is run"
+    )
+    report: Report = Field(default_factory=Report, description="what the report shows")
+    alignment: Alignment = Field(
+        default_factory=Alignment, description="of the items `alignment` and `alignment_loss`"
+    )
+    fragmentation: Fragmentation = Field(
+        default_factory=lambda: Fragmentation.model_construct(tokenizers=[], languages=[]),
+        description="of the items `tokenizers` and `tokens_per_sentence`. A study with it needs no "
+        "`cells`",
+    )
+    packages: Entries = optional(_OWN)
+    sources: Entries = optional(_OWN)
+    tokenizers: Entries = optional(_OWN)
+    languages: Entries = optional(_OWN)
+    vocabularies: Entries = optional(_OWN)
+    auxiliary: Entries = optional(_OWN)
+    initializers: Entries = optional(_OWN)
+    strategies: Entries = optional(_OWN)
+    tasks: Entries = optional(_OWN)
+    metrics: Entries = optional(_OWN)
+
+    @model_validator(mode="after")
+    def _has_something_to_do(self) -> "Study":
+        given = self.model_fields_set
+        for key, other in (("cells", "run_tasks"), ("run_tasks", "cells")):
+            if key not in given and (other in given or "fragmentation" not in given):
+                raise ValueError(f"'{key}' is missing")
+        return self

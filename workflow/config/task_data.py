@@ -1,0 +1,352 @@
+"""What tasks are tested on: languages, test sets, examples, benchmarks and checkpoints.
+
+Tasks bring tests of their own in three forms: `examples` of kinds that fine-tune (`train` and
+`test`), `examples` of kinds that generate (`test` and `shots`), and tasks of lm-evaluation-harness
+(`harness`). Each text says which languages it serves, by their codes.
+
+Plain Python: the Snakefile is parsed again in every job.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from lexigraft.corpus.files import check_samples_files
+from lexigraft.errors import UserError, unknown
+from lexigraft.evaluation.task_kinds import task_kind
+from workflow.config.training_data import members
+
+ENGLISH = "english"
+TRAIN = "train"  # the part that is learned from; tests are called by their language's code
+# Keys of a task of lm-evaluation-harness that the rule reads which prepares it, and the task itself does not.
+PREPARED = ("harness", "data")
+_PARTS = {"tests": "test", "shots": "shots"}  # what a job calls them, and what a task does
+
+
+# ---- which languages and checkpoints ------------------------------------------------------------
+
+
+def tested_language(config: Mapping[str, Any], task: str, language: str) -> str:
+    """The language whose texts a task takes: the one that it names, else the cell's own."""
+    return config["tasks"][task].get("language") or language
+
+
+def languages_named(config: Mapping[str, Any]) -> set[str]:
+    """Languages that the study's tasks name."""
+    tasks = (config["tasks"][name] for name in config["run_tasks"])
+    return {task["language"] for task in tasks if task.get("language")}
+
+
+def languages_of(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
+    """The languages that a task tests a cell of a language on: name -> code.
+
+    Each language of a group.
+    """
+    names = members(config, tested_language(config, task, language))
+    return {name: config["languages"][name]["code"] for name in names}
+
+
+def checkpoints_of(config: Mapping[str, Any], task: str, strategy: str) -> range:
+    """Numbers of the checkpoints that a task is run on, beside the trained cell, which is the last.
+
+    None if the task is for trained cells alone or the strategy keeps no others.
+    """
+    wanted = config["run_tasks"][task]["checkpoints"]
+    return range(1, config["strategies"][strategy]["checkpoints"] if wanted else 1)
+
+
+# ---- tasks that generate: test sets and examples in prompts -------------------------------------
+
+
+def own_test_codes(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
+    """What a task with examples of its own tests a cell of a language on: name of the test -> code.
+
+    Each language of a group by its name, and English if the task has questions in it. None for
+    tasks without such examples.
+    """
+    entry = config["tasks"][task]
+    kind = task_kind(entry["kind"])
+    if not kind.generates or "examples" not in entry:
+        return {}
+    if not kind.every_language:
+        return languages_of(config, task, language)
+    return _tests_of(config, task, language, _codes_of(entry["examples"].get("test", ())))
+
+
+def own_test_parts(
+    config: Mapping[str, Any], task: str, language: str
+) -> dict[str, dict[str, str]]:
+    """The same as parts of the task's examples: `tests` and `shots` -> name -> part.
+
+    Either is left out where the task has none: its corpus, or its tests, then serve for it.
+    """
+    codes = own_test_codes(config, task, language)
+    examples = config["tasks"][task].get("examples") or {}
+    return {
+        name: {test: f"{key}-{code}" for test, code in codes.items()}
+        for name, key in _PARTS.items()
+        if codes and key in examples
+    }
+
+
+def own_test_settings(config: Mapping[str, Any], task: str, part: str) -> dict[str, Any]:
+    """Settings of the job that reads one part: `kind`, `text`, `repair`; of questions `columns`.
+
+    `{code}` in a text of several languages stands for the code of each, or for what its
+    `languages` say that the text calls it.
+    """
+    entry = config["tasks"][task]
+    key, _, code = part.partition("-")
+    text, called = _text_of(entry["examples"][key], code)
+    own = ("languages", "columns", "repair")
+    settings = {
+        "kind": entry["kind"],
+        "text": {name: _filled(value, called) for name, value in text.items() if name not in own},
+    }
+    if "repair" in text:
+        settings["repair"] = text["repair"]
+    if columns := task_kind(entry["kind"]).columns:
+        settings["columns"] = text.get("columns") or entry["examples"].get("columns") or columns
+    return settings
+
+
+# ---- tasks that fine-tune: examples -------------------------------------------------------------
+
+
+def example_parts(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
+    """What a cell of a language is tested on by a task: name of the test -> part of the examples.
+
+    Each language of a group, by its name; and English, if the task has it. None for a task that
+    fine-tunes nothing.
+    """
+    entry = config["tasks"][task]
+    if not task_kind(entry["kind"]).fine_tunes:
+        return {}
+    return _tests_of(config, task, language, _codes_of(entry["examples"]["test"]))
+
+
+def example_settings(config: Mapping[str, Any], task: str, part: str) -> dict[str, Any]:
+    """Settings of the job that reads one part of a task's examples: `text`, `columns`, `labels`.
+
+    `{code}` in a text of several languages stands for the code of each.
+    """
+    entry = config["tasks"][task]
+    examples = entry["examples"]
+    text, called = (examples["train"], part) if part == TRAIN else _text_of(examples["test"], part)
+    own = ("languages", "columns", "labels")
+    return {
+        "kind": entry["kind"],
+        "columns": text.get("columns") or examples["columns"],
+        "labels": text.get("labels") or examples.get("labels"),
+        "text": {key: _filled(value, called) for key, value in text.items() if key not in own},
+    }
+
+
+# ---- tasks of lm-evaluation-harness -------------------------------------------------------------
+
+
+def benchmarks_of(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
+    """What a task tests a cell of a language on: name of the test -> the harness's task.
+
+    Each language of a group that the harness has the task in, by its name; and English, if it has
+    it in English. None for other kinds of task.
+    """
+    entry = config["tasks"][task]
+    if task_kind(entry["kind"]).tests != "benchmark":
+        return {}
+    known = _codes_of(entry["harness"])
+    tests = _tests_of(config, task, language, known)
+    return {test: _named(entry, code)["task"] for test, code in tests.items() if code in known}
+
+
+def benchmark_settings(config: Mapping[str, Any], benchmark: str) -> dict[str, Any]:
+    """Settings of the job that prepares a task of the harness: `task`, `folder`, `data`."""
+    return next(settings for _, settings in _benchmarks(config) if settings["task"] == benchmark)
+
+
+# ---- checks -------------------------------------------------------------------------------------
+
+
+def check_tested(config: Mapping[str, Any]) -> None:
+    """Check that languages that tasks name are there, and the checkpoints that they ask for.
+
+    Raises
+    ------
+    UserError
+        Naming the task.
+    """
+    strategies = {name for block in config["cells"] for name in block["strategies"]}
+    for task, wanted in config["run_tasks"].items():
+        language = config["tasks"][task].get("language")
+        if language and language not in config["languages"]:
+            raise unknown(f"tasks.{task}.language", language, config["languages"])
+        languages = {name for block in config["cells"] for name in block["languages"]}
+        for name in wanted["languages"] or ():
+            if name not in languages:
+                raise unknown(f"config.run_tasks.{task}.languages", name, languages, "of a cell")
+        kept = any(checkpoints_of(config, task, name) for name in strategies)
+        if wanted["checkpoints"] and not kept:
+            raise UserError(
+                f"config.run_tasks.{task}.checkpoints: no strategy of this study keeps any; give "
+                "one `checkpoints: 5`, for example"
+            )
+
+
+def check_examples(config: Mapping[str, Any]) -> None:
+    """Check that tasks have tests, and examples, of every language that they are run on.
+
+    Raises
+    ------
+    UserError
+        Naming the task and what it lacks.
+    """
+    for task in config["run_tasks"]:
+        kind = config["tasks"][task]["kind"]
+        takes = task_kind(kind).fine_tunes or task_kind(kind).generates
+        if "examples" in config["tasks"][task] and not takes:
+            raise UserError(f"tasks.{task}.examples: kind '{kind}' learns from none; take them out")
+    for task, language in _run_on(config, "fine_tunes"):
+        _check_codes(config, task, "test", example_parts(config, task, language))
+    for task, language in _run_on(config, "generates"):
+        entry = config["tasks"][task]
+        for key in (key for key in _PARTS.values() if key in entry["examples"]):
+            _check_codes(config, task, key, own_test_codes(config, task, language))
+        if "shots" in entry["examples"] and not entry.get("shots"):
+            raise UserError(
+                f"tasks.{task}.shots: missing, but there are examples.shots; say how many of them "
+                "stand before a question"
+            )
+
+
+def check_local_examples(config: Mapping[str, Any]) -> None:
+    """Check that the local files of examples and test sets exist.
+
+    Raises
+    ------
+    UserError
+        Naming the key and the path of the first one that is missing or empty.
+    """
+    for task, language in _run_on(config, "fine_tunes"):
+        for part in (TRAIN, *example_parts(config, task, language).values()):
+            _check_files(task, part, example_settings(config, task, part))
+    for task, language in _run_on(config, "generates"):
+        for parts in own_test_parts(config, task, language).values():
+            for part in parts.values():
+                _check_files(task, part, own_test_settings(config, task, part))
+
+
+def check_benchmarks(config: Mapping[str, Any]) -> None:
+    """Check that tasks of the harness fit the languages of their cells, and each other.
+
+    Raises
+    ------
+    UserError
+        A task has nothing of a language, or two tasks name one benchmark with other data.
+    """
+    for task, wanted in config["run_tasks"].items():
+        entry = config["tasks"][task]
+        if task_kind(entry["kind"]).tests != "benchmark":
+            continue
+        for language in dict.fromkeys(
+            name for block in config["cells"] for name in block["languages"]
+        ):
+            if wanted["languages"] is not None and language not in wanted["languages"]:
+                continue
+            tested = languages_of(config, task, language)
+            if not {*tested.values()} & _codes_of(entry["harness"]):
+                raise UserError(
+                    f"tasks.{task}.harness: no task of the language of '{language}'; leave it out "
+                    f"of config.run_tasks.{task}.languages"
+                )
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for task, settings in _benchmarks(config):
+        other, same = found.setdefault(settings["task"], (task, settings))
+        if settings != same:
+            raise UserError(
+                f"tasks.{task}: {settings['task']} has another folder or other data than in task "
+                f"'{other}'; give both the same"
+            )
+
+
+def _check_codes(config: Mapping[str, Any], task: str, key: str, codes: Mapping[str, str]) -> None:
+    """A part of a task's examples, `test` or `shots`, has some of every language."""
+    known = _codes_of(config["tasks"][task]["examples"][key])
+    for name, code in codes.items():
+        if code not in known:
+            raise UserError(
+                f"tasks.{task}.examples.{key}: none of '{code}', the language of '{name}'; add "
+                f"some, or leave it out of config.run_tasks.{task}.languages"
+            )
+
+
+def _check_files(task: str, part: str, settings: Mapping[str, Any]) -> None:
+    check_samples_files({"text": settings["text"]}, f"tasks.{task}.examples ({part})")
+
+
+# ---- texts by the codes of languages ------------------------------------------------------------
+
+
+def _tests_of(
+    config: Mapping[str, Any], task: str, language: str, known: Collection[str]
+) -> dict[str, str]:
+    """What a task tests a cell of a language on, in each language and in English: name -> code.
+
+    English is tested, and called so, where its code is known to the task.
+    """
+    codes = languages_of(config, task, language)
+    tests = {ENGLISH if code == "en" else name: code for name, code in codes.items()}
+    if "en" in known:
+        tests.setdefault(ENGLISH, "en")
+    return tests
+
+
+def _codes_of(texts: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The codes of the languages that some texts serve."""
+    return {code for text in texts for code in text["languages"]}
+
+
+def _text_of(texts: Iterable[Mapping[str, Any]], code: str) -> tuple[Mapping[str, Any], str]:
+    """The first text that serves a language, and what it calls it: its code, or another name."""
+    text = next(one for one in texts if code in one["languages"])
+    called = text["languages"][code] if isinstance(text["languages"], Mapping) else code
+    return text, called
+
+
+def _filled(value: Any, called: str) -> Any:
+    """A setting of a text of several languages, with the name of one of them for `{code}`."""
+    if isinstance(value, str):
+        return value.replace("{code}", called)
+    return [_filled(one, called) for one in value] if isinstance(value, list) else value
+
+
+def _run_on(config: Mapping[str, Any], declared: str) -> list[tuple[str, str]]:
+    """Every task with examples of its own and every language that it is run on.
+
+    Of the kinds that declare something of themselves, such as `generates`.
+    """
+    return list(
+        dict.fromkeys(
+            (task, language)
+            for task, wanted in config["run_tasks"].items()
+            if "examples" in config["tasks"][task]
+            and getattr(task_kind(config["tasks"][task]["kind"]), declared)
+            for block in config["cells"]
+            for language in block["languages"]
+            if (wanted["languages"] is None or language in wanted["languages"])
+            and (wanted["sources"] is None or set(wanted["sources"]) & set(block["sources"]))
+        )
+    )
+
+
+def _benchmarks(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The tasks of the harness that the study's own ask for, each with what prepares it."""
+    for task in config["run_tasks"]:
+        entry = config["tasks"][task]
+        if task_kind(entry["kind"]).tests == "benchmark":
+            for code in _codes_of(entry["harness"]):
+                yield task, {**_named(entry, code), "data": entry.get("data")}
+
+
+def _named(entry: Mapping[str, Any], code: str) -> dict[str, str]:
+    """The harness's task of a language and the folder of its definition."""
+    found, called = _text_of(entry["harness"], code)
+    return {key: found[key].replace("{code}", called) for key in ("task", "folder")}
