@@ -28,7 +28,7 @@ import yaml
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
-from workflow.grid import Study
+from workflow.stages import Study
 from workflow.jobs import described
 from workflow.stages import works
 

@@ -25,7 +25,7 @@ from lexigraft.evaluation.task_kinds import Measurement, record
 from lexigraft.provenance import write_card
 from workflow.cells import Cell
 from workflow.config.registries import load_registries, resolve
-from workflow.grid import Study
+from workflow.stages import Study
 from workflow.jobs import described
 
 STEPS = 50

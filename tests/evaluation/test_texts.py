@@ -6,7 +6,7 @@ import pytest
 from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import draw, summarization_pairs, translation_pairs
 from workflow.config.registries import ROOT, load_registries, resolve
-from workflow.grid import Study
+from workflow.stages import Study
 from workflow.jobs import job
 
 CELL = {

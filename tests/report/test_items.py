@@ -11,7 +11,7 @@ from lexigraft.report import build
 from lexigraft.report.items import DEFAULT, FIGURES, PAGES, TABLES, Item, check_items, read_items
 from lexigraft.report.records import read_study
 from lexigraft.report.tables.models import Model, models
-from workflow.grid import Study
+from workflow.stages import Study
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BLOCK = {"sources": ["m"], "languages": ["te", "el"], "vocabularies": ["source", "big"],

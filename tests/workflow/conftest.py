@@ -20,7 +20,7 @@ PARTS = ("Snakefile", "workflow", "config", "lexigraft", "scripts", "profiles")
 def open_study(name):
     """A study of config/studies; files of its users need not be there."""
     from workflow.config.registries import load_registries, read_yaml, resolve
-    from workflow.grid import Study
+    from workflow.stages import Study
 
     config = read_yaml(REPOSITORY / "config" / "studies" / f"{name}.yaml")
     return Study(resolve(config, load_registries(), require_files=False))

@@ -4,7 +4,7 @@ import pytest
 
 from lexigraft.errors import UserError
 from workflow.config.registries import load_registries, resolve
-from workflow.grid import Study
+from workflow.stages import Study
 
 SHOWN = {"items": ["results", "alignment"], "fonts": None}
 

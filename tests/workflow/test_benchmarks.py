@@ -12,7 +12,7 @@ from lexigraft.evaluation.harness.benchmark_state import STATE, kept_state
 from tests.workflow.conftest import REPOSITORY, copy_project, open_study
 from workflow.config.registries import load_registries, resolve
 from workflow.config.task_data import benchmark_settings, benchmarks_of
-from workflow.grid import Study
+from workflow.stages import Study
 from workflow.jobs import job
 
 XNLI = {"languages": ["el", "en"], "folder": "xnli", "task": "xnli_{code}"}

@@ -22,7 +22,7 @@ CELL = {
 @pytest.fixture
 def study(miniature, tmp_path):
     from workflow.config.registries import load_registries, resolve
-    from workflow.grid import Study
+    from workflow.stages import Study
 
     config = miniature | {"results": str(tmp_path / "results")}
     return Study(resolve(config, load_registries(), require_files=False))

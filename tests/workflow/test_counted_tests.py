@@ -7,7 +7,7 @@ from copy import deepcopy
 import pytest
 
 from workflow.config.registries import load_registries, resolve
-from workflow.grid import Study
+from workflow.stages import Study
 from workflow.jobs import described, job
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lexigraft.errors import UserError
 from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
-from workflow.grid import Study
+from workflow.stages import Study
 from workflow.jobs import job
 
 

@@ -11,7 +11,7 @@ import pytest
 from lexigraft import UserError
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.registries import load_registries, resolve
-from workflow.grid import Study
+from workflow.stages import Study
 from workflow.jobs import job
 
 CHECKPOINT = "models/tiny-bleurt"

@@ -12,7 +12,7 @@ from tests.workflow.conftest import copy_project, open_study
 from workflow.cells import Cell
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
-from workflow.grid import Study
+from workflow.stages import Study
 from workflow.stages import works
 
 LLAMA_2, LLAMA_3, GEMMA_2 = "llama-2-7b", "llama-3-8b", "gemma-2-9b"

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from workflow.grid import Study
+from workflow.stages import Study
 from workflow.processes import launcher, training_gpus, training_memory, training_minutes
 
 TRAINED = [{"trainable": ["embeddings"], "length": 64}]

@@ -9,7 +9,7 @@ import pytest
 from lexigraft import UserError, load_cell
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.registries import load_registries, resolve
-from workflow.grid import Study
+from workflow.stages import Study
 
 CELL = "tiny/both/replaced/mean/short/seed-0"
 

@@ -11,7 +11,7 @@ from lexigraft import UserError
 from tests.workflow.conftest import REPOSITORY
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
-from workflow.grid import Study
+from workflow.stages import Study
 from workflow.jobs import job
 
 SHARED = {"trainable": ["all"], "length": 64}

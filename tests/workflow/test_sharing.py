@@ -11,7 +11,7 @@ from lexigraft.source.model import load_model, load_tokenizer
 from lexigraft.source.prepare import prepare_source
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.registries import load_registries, resolve
-from workflow.grid import Study
+from workflow.stages import Study
 from workflow.jobs import job
 from workflow.stages import works
 

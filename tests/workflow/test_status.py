@@ -16,7 +16,7 @@ import pytest
 from lexigraft.atomic import write_json
 from workflow.at_work import at_work, hold
 from workflow.config.registries import load_registries, resolve
-from workflow.grid import Study
+from workflow.stages import Study
 from workflow.jobs import described
 from workflow.stages import works
 from workflow.states import states

@@ -7,7 +7,7 @@ import pytest
 
 from lexigraft import UserError
 from workflow.config.registries import load_registries, resolve
-from workflow.grid import Study
+from workflow.stages import Study
 from workflow.jobs import job
 from workflow.teachers import teacher_memory
 
