@@ -11,6 +11,7 @@ from lexigraft.integrity import check_inputs
 from lexigraft.job import Job, run
 from lexigraft.provenance import write_card
 from lexigraft.report.build import build_report
+from lexigraft.report.names import shown_as
 from workflow.grid import Study
 
 # Not all of the folder: Snakemake puts its own report there too.
@@ -32,7 +33,8 @@ def stage(job: Job) -> None:
         "fonts": Path(study.package_folder(fonts["package"]), fonts["folder"]) if fonts else None,
     }
     check_inputs(list(_read_by_report(study.report_inputs())))
-    build_report(settings, inputs, job["outputs"])
+    with shown_as(config.get("titles", {})):
+        build_report(settings, inputs, job["outputs"])
     folder = Path(job["outputs"]["folder"])
     files = [file for pattern in _WRITTEN for file in folder.glob(pattern)]
     write_card(folder, job, [file.relative_to(folder).as_posix() for file in files])
