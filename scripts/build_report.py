@@ -12,6 +12,7 @@ _WRITTEN = ("report.html", "recommendation.*", "summary.json", "tables/*", "figu
 def stage(job: Job) -> None:
     from lexigraft.provenance import write_card
     from lexigraft.report.build import build_report
+    from lexigraft.report.names import shown_as
 
     config = job["settings"]["study"]
     settings = {
@@ -23,7 +24,8 @@ def stage(job: Job) -> None:
     read = report_inputs(config, job["folders"], job["searched"])
     fonts = job["inputs"].get("fonts")
     inputs = read | {"languages": config["languages"], "fonts": Path(fonts) if fonts else None}
-    build_report(settings, inputs, job["outputs"])
+    with shown_as(config.get("titles", {})):
+        build_report(settings, inputs, job["outputs"])
     folder = Path(job["outputs"]["folder"])
     files = [file for pattern in _WRITTEN for file in folder.glob(pattern)]
     write_card(folder, job, [file.relative_to(folder).as_posix() for file in files])

@@ -1,5 +1,8 @@
 """What a reader sees for the names of the grid: rows, languages and strategies."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +37,18 @@ _BENCHMARKS = {
 }
 # Kinds of tasks whose names are short enough to stand over every language.
 _TASKS = {"translation": "MT", "summarization": "SUM"}
+# Titles of entries of the study: registry -> name -> what it is shown as.
+_TITLES: ContextVar[Mapping[str, Mapping[str, str]]] = ContextVar("titles", default={})
+
+
+@contextmanager
+def shown_as(titles: Mapping[str, Mapping[str, str]]) -> Iterator[None]:
+    """Within it, entries that have a `title` in the config are shown by it: kind -> name -> title."""
+    token = _TITLES.set(titles)
+    try:
+        yield
+    finally:
+        _TITLES.reset(token)
 
 
 @dataclass(frozen=True)
@@ -69,7 +84,15 @@ def role(cell: Any) -> str:
 
 
 def initializer_name(key: str) -> str:
-    """`mean-of-all` as `Mean of all`."""
+    """Its title, or `mean-of-all` as `Mean of all`."""
+    return _readable(_title("initializers", key))
+
+
+def _title(kind: str, key: str) -> str:
+    return _TITLES.get().get(kind, {}).get(key, key)
+
+
+def _readable(key: str) -> str:
     words = key.replace("-", " ").replace("_", " ").split(" ")
     first = _INITIALIZERS.get(words[0], words[0][:1].upper() + words[0][1:])
     return " ".join([first, *words[1:]])
@@ -77,10 +100,11 @@ def initializer_name(key: str) -> str:
 
 def task_name(task: str, kind: str) -> str:
     """A task over a narrow column: `MT` for translation, `ARC-E 5-shot` for arc-easy-5-shot."""
-    benchmark, *shots = task.removesuffix("-shot").rsplit("-", 1)
-    if benchmark in _BENCHMARKS and task.endswith("-shot"):
+    title = _title("tasks", task)
+    benchmark, *shots = title.removesuffix("-shot").rsplit("-", 1)
+    if benchmark in _BENCHMARKS and title.endswith("-shot"):
         return f"{_BENCHMARKS[benchmark]} {shots[0]}-shot"
-    return _TASKS.get(kind, initializer_name(task))
+    return _readable(title) if title != task else _TASKS.get(kind, _readable(task))
 
 
 def row_name(initializer: str, strategy: str) -> str:
@@ -97,12 +121,12 @@ def listed(names: list[str]) -> str:
 
 def language_name(key: str, languages: dict[str, dict]) -> str:
     """The name in the registry, else the key with a capital."""
-    return languages.get(key, {}).get("name") or initializer_name(key)
+    return languages.get(key, {}).get("name") or _readable(key)
 
 
 def take_apart(key: str, phases: list[dict] | None = None) -> Strategy:
     """Procedure, objective and length of a strategy: from its phases where known, else its name."""
-    parts = key.split("-")
+    parts = _title("strategies", key).split("-")
     at = next((i for i, part in enumerate(parts) if part in OBJECTIVES and i), len(parts))
     objective = parts[at] if at < len(parts) else ""
     # Without an objective, a length is at the end.

@@ -171,7 +171,7 @@ def miniature(smollm2_folder_tiny, texts) -> dict:
             {**axes, "languages": ["telugu"], "initializers": ["multivariate", "align"]},
             {**axes, "languages": ["greek"], "initializers": ["align"]},
         ],
-        "run_tasks": {"perplexity": {}, "translation": {}, "speed": {}},
+        "run_tasks": {"perplexity": {}, "translation-short": {}, "speed-short": {}},
         "sources": {"tiny": {"folder": str(smollm2_folder_tiny)}},
         "languages": {
             "telugu": language("telugu", "te", "Telu"),
@@ -190,8 +190,14 @@ def miniature(smollm2_folder_tiny, texts) -> dict:
             }
         },
         "tasks": {
-            "translation": {"samples": 2, "max_new_tokens": 8},
-            "speed": {"prompts": 2, "batch_sizes": [1, 2], "new_tokens": 4, "repeats": 1},
+            "translation-short": {"base": "translation", "samples": 2, "max_new_tokens": 8},
+            "speed-short": {
+                "base": "speed",
+                "prompts": 2,
+                "batch_sizes": [1, 2],
+                "new_tokens": 4,
+                "repeats": 1,
+            },  # fmt: skip
         },
         "report": {"fonts": None},
     }

@@ -138,6 +138,11 @@ def _check_cells(study: dict[str, Any], block: dict[str, Any], where: str) -> No
             "does; put the baselines in a block of their own"
         )
     for name in block["strategies"]:
+        if name != NO_STRATEGY and not study["strategies"][name]["phases"]:
+            raise UserError(
+                f"strategies.{name}.phases: empty; the strategy that trains nothing is "
+                f"'{NO_STRATEGY}', name that in {where}.strategies"
+            )
         trained = of_new_vocabulary(study["strategies"].get(name, {"phases": []}))
         if trained and not adapted:
             raise UserError(
