@@ -29,8 +29,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
 from workflow.stages import Study
-from workflow.jobs import described
-from workflow.stages import works
 
 PAPERS = ("lowres", "vocadt", "salt", "unifyvocab", "cw2v", "cw2v-roberta")
 STUDY = "study.yaml"
@@ -139,7 +137,7 @@ def leave_outputs(folder: Path) -> None:
     for work in works(study).values():
         place = Path(work.folder)
         place.mkdir(parents=True, exist_ok=True)
-        job = described(study, work.rule, work.wildcards)
+        job = study.described(work.rule, work.wildcards)
         (place / "job.json").write_text(json.dumps(job, indent=2))
         (place / "usage.jsonl").write_text('{"seconds": 60, "ended": "done", "gpus": 1}\n')
         Path(work.whole).touch()

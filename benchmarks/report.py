@@ -23,10 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from lexigraft.atomic import write_json
 from lexigraft.evaluation.task_kinds import Measurement, record
 from lexigraft.provenance import write_card
-from workflow.cells import Cell
+from lexigraft.cells import Cell
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
-from workflow.jobs import described
 
 STEPS = 50
 EXAMPLES = 20
@@ -77,7 +76,7 @@ def _train(made: Study, cell: Cell) -> None:
     lines.append(lines[0] | {"step": STEPS, "bits_per_byte": 1 + draw.random()})
     _write_lines(folder / "log.jsonl", lines)
     facts = {"steps": STEPS, "tokens": 512 * STEPS, "seconds": 30.0, "device": "a CPU"}
-    job = described(made, "train", {**vars(cell), "seed": str(cell.seed)})
+    job = made.described("train", {**vars(cell), "seed": str(cell.seed)})
     write_card(folder, job, ["log.jsonl"], **facts)
 
 
@@ -124,7 +123,7 @@ def measured(sizes: tuple[int, ...]) -> Iterator[tuple[int, int, Run]]:
             made = study(cells, folder)
             leave_results(made)
             files = sum(1 for file in Path(made.results).rglob("*") if file.is_file())
-            write_json("job.json", described(made, "build_report", {}))
+            write_json("job.json", made.described("build_report", {}))
             yield (
                 len(made.cells),
                 files,

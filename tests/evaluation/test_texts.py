@@ -7,7 +7,6 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import draw, summarization_pairs, translation_pairs
 from workflow.config.registries import ROOT, load_registries, resolve
 from workflow.stages import Study
-from workflow.jobs import job
 
 CELL = {
     "source": "tiny", "language": "te-mine", "vocabulary": "source", "initializer": "none",
@@ -41,9 +40,9 @@ def test_the_five_runs_of_a_study_draw_five_samples(task):
     study, rows = study_of(["translation", "summarization"]), list(range(1012))
     samples = []
     for run in range(5):
-        described = json.loads(job(study, "evaluate", {**CELL, "task": task, "run": str(run)}))
+        described = json.loads(study.job("evaluate", {**CELL, "task": task, "run": str(run)}))
         assert described == json.loads(
-            job(study, "evaluate", {**CELL, "task": task, "run": str(run)})
+            study.job("evaluate", {**CELL, "task": task, "run": str(run)})
         )
         samples.append(draw(rows, 500, described, "what"))
     assert len({tuple(sample) for sample in samples}) == 5

@@ -36,7 +36,7 @@ def _workshop(results, tiny_llama, without_bos, telugu):
             (corpus / "train.txt").write_text("\n".join(telugu[:sentences]) + "\n")
             (corpus / "heldout.txt").write_text("\n".join(telugu[-10:]) + "\n")
 
-        def job(settings, strategy="s", seed=0):
+        def settings.job(strategy="s", seed=0):
             names = ["tiny", "te", "source", "none", strategy, seed]
             axes = ["source", "language", "vocabulary", "initializer", "strategy", "seed"]
             cell = dict(zip(axes, names, strict=True))

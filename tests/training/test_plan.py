@@ -23,7 +23,7 @@ SAMPLES = [(f"{n} and {n} is:", f" {2 * n}") for n in range(9)] + [("Too long:",
 
 
 @pytest.fixture
-def job(workshop, tmp_path):
+def workshop.job(tmp_path):
     """Jobs with a corpus, and samples of the names `sums` and `more`."""
 
     def build(settings):

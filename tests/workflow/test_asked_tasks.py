@@ -7,7 +7,6 @@ import pytest
 from lexigraft.errors import UserError
 from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
 from workflow.stages import Study
-from workflow.jobs import described
 
 CELL = {
     "source": "tiny", "vocabulary": "source", "initializer": "none", "strategy": "none",
@@ -82,7 +81,7 @@ def config(miniature, files):
 
 def asked(config, registries, task, language="telugu"):
     study = Study(resolve(config, registries))
-    return described(study, "evaluate", {**CELL, "language": language, "task": task})
+    return study.described("evaluate", {**CELL, "language": language, "task": task})
 
 
 def refused(config, registries):
@@ -130,13 +129,13 @@ def test_a_member_of_a_group_can_be_asked_alone(config, registries):
 def test_a_part_is_read_from_its_text_and_what_that_calls_the_language(config, registries, files):
     config["tasks"]["mine"]["examples"]["test"][0]["languages"]["te"] = "el"
     study = Study(resolve(config, registries))
-    given = described(study, "prepare_asked", {"task": "mine", "part": "test-te"})
+    given = study.described("prepare_asked", {"task": "mine", "part": "test-te"})
     assert given["settings"] == {
         "kind": "translation", "text": {"loader": "tsv", "path": f"{files}/pairs-el.tsv"},
     }  # fmt: skip
     assert given["outputs"]["folder"] == "results/examples/mine/test-te"
     assert study.asked_inputs({"task": "mine", "part": "test-te"}) == [f"{files}/pairs-el.tsv"]
-    given = described(study, "prepare_asked", {"task": "asks", "part": "test-te"})
+    given = study.described("prepare_asked", {"task": "asks", "part": "test-te"})
     assert given["settings"]["columns"]["answers"] == "answers.text"
 
 

@@ -13,7 +13,6 @@ from tests.workflow.conftest import REPOSITORY, copy_project, open_study
 from workflow.config.registries import load_registries, resolve
 from workflow.config.task_data import benchmark_settings, benchmarks_of
 from workflow.stages import Study
-from workflow.jobs import job
 
 XNLI = {"languages": ["el", "en"], "folder": "xnli", "task": "xnli_{code}"}
 CELL = {
@@ -48,9 +47,9 @@ def config(miniature):
     return config
 
 
-def described(config, registries, rule, **wildcards):
+def config.described(registries, rule, **wildcards):
     study = Study(resolve(config, registries, require_files=False))
-    return json.loads(job(study, rule, wildcards))
+    return json.loads(study.job(rule, wildcards))
 
 
 def refused(config, registries):
@@ -61,7 +60,7 @@ def refused(config, registries):
 
 
 def test_a_cell_is_asked_in_its_language_and_in_english(config, registries):
-    given = described(config, registries, "evaluate", **CELL, task="choose")
+    given = config.described(registries, "evaluate", **CELL, task="choose")
     assert given["inputs"]["benchmarks"] == {
         "telugu": "results/benchmarks/belebele_tel_Telu", "english": "results/benchmarks/xnli_en",
     }  # fmt: skip
@@ -86,7 +85,7 @@ def test_what_prepares_a_benchmark_is_told_where_it_is_defined_and_where_data_is
 ):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     config["tasks"]["choose"]["data"] = "data/hub"
-    given = described(config, registries, "prepare_benchmark", benchmark="belebele_tel_Telu")
+    given = config.described(registries, "prepare_benchmark", benchmark="belebele_tel_Telu")
     assert given["settings"] == {
         "task": "belebele_tel_Telu", "folder": "belebele", "data": "data/hub",
     }  # fmt: skip
@@ -134,7 +133,7 @@ def test_a_task_without_data_is_scored_once_the_data_is_there(miniature, tmp_pat
     folder.mkdir(parents=True)
     with chdir(copy.folder):
         study = Study(resolve(deepcopy(config), load_registries()))
-        given = json.loads(job(study, "prepare_benchmark", {"benchmark": "xnli_te"}))
+        given = json.loads(study.job("prepare_benchmark", {"benchmark": "xnli_te"}))
         # As the script leaves it that found nothing.
         (folder / STATE).write_text(json.dumps(kept_state(given["state"], "data/hub", None)))
     copy.pretend_finished()

@@ -5,9 +5,9 @@ import subprocess
 
 import pytest
 
-from workflow.cell_size import changed_parameters
-from workflow.costs import Planned, as_text, costs
-from workflow.estimates import Finished, kin_of
+from workflow.status.cell_size import changed_parameters
+from workflow.status.cost import Planned, as_text, costs
+from workflow.status.estimates import Finished, similarity_key
 
 CELL = {
     "source": "tiny",
@@ -31,7 +31,7 @@ def study(miniature, tmp_path):
 def test_finished_kin_count_with_their_mean_and_others_with_their_limit(study):
     known = Finished()
     usage = {"seconds": 1800, "gpus": 2, "device": "Made-Up"}
-    known.add(kin_of(study.config, "train", CELL), usage, megabytes=500)
+    known.add(similarity_key(study.config, "train", CELL), usage, megabytes=500)
     planned = [
         Planned("train", CELL | {"seed": "1"}, 2, 600),
         Planned("train", CELL | {"seed": "2"}, 2, 600),

@@ -8,7 +8,6 @@ import pytest
 
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
-from workflow.jobs import described, job
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +55,7 @@ def counted(config, registries):
     found = {}
     for record in study.contamination_records():
         *_, language, _, task, _ = record.split("/")
-        given = described(study, "count_tests", {"language": language, "task": task})
+        given = study.described("count_tests", {"language": language, "task": task})
         assert given["inputs"]["text"] == f"results/corpus/{language}/train.txt"
         assert given["outputs"]["file"] == record
         found[language, task] = given["inputs"]["tests"]
@@ -140,7 +139,7 @@ def test_other_tests_leave_the_corpus_as_it_is(config, registries, files):
 
     def upstream(study):
         language = {"language": "telugu"}
-        return [job(study, "prepare_corpus", language)]
+        return [study.job("prepare_corpus", language)]
 
     before = study_of(config, registries)
     changed = deepcopy(config)
@@ -149,7 +148,7 @@ def test_other_tests_leave_the_corpus_as_it_is(config, registries, files):
     after = study_of(changed, registries)
     assert upstream(before) == upstream(after)
     part = {"task": "asks", "part": "test-te"}
-    assert job(before, "prepare_asked", part) != job(after, "prepare_asked", part)
+    assert before.job("prepare_asked", part) != after.job("prepare_asked", part)
     assert len(after.contamination_records()) > len(before.contamination_records())
 
 

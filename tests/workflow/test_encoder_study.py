@@ -7,7 +7,6 @@ import pytest
 from lexigraft.errors import UserError
 from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
 from workflow.stages import Study
-from workflow.jobs import job
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +75,7 @@ def config(texts, roberta_folder, tmp_path):
     }
 
 
-def described(config, registries, rule, **wildcards):
+def config.described(registries, rule, **wildcards):
     return json.loads(job(Study(resolve(config, registries)), rule, wildcards))
 
 
@@ -95,7 +94,7 @@ def refused(config, registries):
 
 
 def test_a_cell_learns_from_one_part_and_is_tested_on_its_language_and_english(config, registries):
-    given = described(config, registries, "evaluate", **cell())
+    given = config.described(registries, "evaluate", **cell())
     folder = "results/examples/nli"
     assert given["inputs"]["examples"] == {
         "train": f"{folder}/train",
@@ -110,16 +109,16 @@ def test_a_cell_learns_from_one_part_and_is_tested_on_its_language_and_english(c
 
 def test_a_group_is_tested_on_each_of_its_languages(config, registries):
     config["cells"][0]["languages"] = ["both"]
-    given = described(config, registries, "evaluate", **cell("both"))
+    given = config.described(registries, "evaluate", **cell("both"))
     assert list(given["inputs"]["examples"]["tests"]) == ["telugu", "greek", "english"]
 
 
 def test_a_part_is_read_from_its_own_table(config, registries):
-    given = described(config, registries, "prepare_examples", task="nli", part="te")
+    given = config.described(registries, "prepare_examples", task="nli", part="te")
     assert given["settings"]["columns"] == {"first": "a", "second": "b", "label": "y"}
     assert given["settings"]["text"]["loader"] == "jsonl"
     assert given["outputs"]["folder"] == "results/examples/nli/te"
-    given = described(config, registries, "prepare_examples", task="nli", part="hi")
+    given = config.described(registries, "prepare_examples", task="nli", part="hi")
     assert given["settings"] == {
         "kind": "classification",
         "labels": ["no", "yes"],

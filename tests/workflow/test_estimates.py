@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from workflow.disk import sizes
-from workflow.estimates import Finished, finished_in, kin_of
+from workflow.status.disk import sizes
+from workflow.status.estimates import Finished, finished_in, similarity_key
 
 CONFIG = {
     "results": "results",
@@ -29,12 +29,12 @@ def known(*finished, rule="train"):
     found = Finished()
     for wildcards, seconds in finished:
         usage = {"seconds": seconds, "gpus": 1, "device": "Made-Up"}
-        found.add(kin_of(CONFIG, rule, wildcards), usage, megabytes=10)
+        found.add(similarity_key(CONFIG, rule, wildcards), usage, megabytes=10)
     return found
 
 
 def like(found, rule="train", **changed):
-    return found.like(kin_of(CONFIG, rule, cell(**changed)))
+    return found.like(similarity_key(CONFIG, rule, cell(**changed)))
 
 
 def test_the_nearest_kin_count_and_no_others():
@@ -70,7 +70,7 @@ def test_a_task_is_compared_on_the_same_model_only():
 
 
 def test_a_strategy_that_the_config_lacks_has_no_kin():
-    assert kin_of(CONFIG, "train", cell(strategy="of-another-study")) is None
+    assert similarity_key(CONFIG, "train", cell(strategy="of-another-study")) is None
 
 
 def test_finished_jobs_are_found_below_the_results_by_where_they_lie(tmp_path, monkeypatch):
@@ -85,7 +85,7 @@ def test_finished_jobs_are_found_below_the_results_by_where_they_lie(tmp_path, m
 
     failed, done = {"seconds": 7, "ended": "failed"}, {"seconds": 60, "ended": "done", "gpus": 2}
     trained = "training/small/te/expand/mean/short/seed-0"
-    job(trained, failed, done, content=bytes(5_000_000))
+    trained.job(failed, done, content=bytes(5_000_000))
     (tmp_path / "results" / trained / "checkpoint-1").mkdir()
     (tmp_path / "results" / trained / "checkpoint-1/changed").write_bytes(bytes(1_000_000))
     job("training/small/te/expand/mean/short/seed-1", failed)

@@ -12,7 +12,6 @@ from lexigraft import UserError
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
-from workflow.jobs import job
 
 CHECKPOINT = "models/tiny-bleurt"
 
@@ -37,7 +36,7 @@ def finished(tmp_path_factory, config) -> Checkout:
     (copy.folder / "metrics" / "bin" / "python").touch()
     with chdir(copy.folder):
         study = Study(resolve(deepcopy(config), load_registries()))
-        described = job(study, "prepare_metric", {"metric": "bleurt-20"})
+        described = study.job("prepare_metric", {"metric": "bleurt-20"})
         subprocess.run([sys.executable, "scripts/prepare_metric.py", described], check=True)
     copy.pretend_finished()
     return copy

@@ -9,11 +9,10 @@ import pytest
 from lexigraft.errors import UserError
 from lexigraft.report.items import read_items
 from tests.workflow.conftest import copy_project, open_study
-from workflow.cells import Cell
+from lexigraft.cells import Cell
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
 from workflow.stages import Study
-from workflow.stages import works
 
 LLAMA_2, LLAMA_3, GEMMA_2 = "llama-2-7b", "llama-3-8b", "gemma-2-9b"
 TEN = ("ar", "my", "de", "el", "hi", "ja", "si", "sw", "te", "th")

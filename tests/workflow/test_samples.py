@@ -12,7 +12,6 @@ from tests.workflow.conftest import REPOSITORY
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
-from workflow.jobs import job
 
 SHARED = {"trainable": ["all"], "length": 64}
 
@@ -75,7 +74,7 @@ def test_samples_are_made_for_the_languages_that_train_on_them(checkout, config)
 def test_a_cell_s_job_names_the_files_that_its_strategy_reads(changed):
     study = Study(changed())
     inputs = {
-        cell.language: json.loads(job(study, "train", {k: str(v) for k, v in vars(cell).items()}))[
+        cell.language: json.loads(study.job("train", {k: str(v) for k, v in vars(cell).items()}))[
             "inputs"
         ].get("samples")
         for cell in study.cells
@@ -92,7 +91,7 @@ def test_the_jobs_of_samples_run_as_the_rules_describe_them(changed, tmp_path, m
     monkeypatch.chdir(tmp_path)
 
     def run(rule, **wildcards):
-        described = json.loads(job(study, rule, wildcards))
+        described = json.loads(study.job(rule, wildcards))
         run_path(str(REPOSITORY / f"scripts/{rule}.py"))["stage"](described)
         return tmp_path / described["outputs"]["folder"]
 
@@ -163,7 +162,7 @@ def test_samples_that_cannot_be_are_refused(change, message, changed):
 
 def test_a_member_without_samples_gives_a_group_none(changed):
     study = Study(changed(lambda c: c["languages"]["greek"].pop("samples")))
-    mixed = json.loads(job(study, "mix_samples", {"language": "both", "samples": "parallel"}))
+    mixed = json.loads(study.job("mix_samples", {"language": "both", "samples": "parallel"}))
     assert list(mixed["inputs"]["samples"]) == ["telugu"]
     assert list(mixed["inputs"]["corpora"]) == ["telugu", "greek"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from lexigraft import UserError
 from tests.workflow.conftest import REPOSITORY, Checkout
-from workflow.cells import NAME
+from lexigraft.cells import NAME
 from workflow.config.registries import REGISTRIES, load_registries, resolve
 
 RULES = sorted((REPOSITORY / "workflow/rules").glob("*.smk"))

@@ -12,8 +12,6 @@ from lexigraft.source.prepare import prepare_source
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
-from workflow.jobs import job
-from workflow.stages import works
 
 TOKENIZER = "vocabulary/tiny/telugu/expand-50"
 VECTORS = f"auxiliary/{TOKENIZER.removeprefix('vocabulary/')}/fasttext"
@@ -38,7 +36,7 @@ def test_results_and_packages_lie_below_the_prefix_unless_they_are_absolute(mini
 
 def test_every_job_says_the_same_below_any_prefix(miniature):
     def jobs(study):
-        return [job(study, work.rule, work.wildcards) for work in works(study).values()]
+        return [study.job(work.rule, work.wildcards) for work in works(study).values()]
 
     one, two = (opened(miniature, prefix=prefix) for prefix in ("/a", "/b/c"))
     assert jobs(one) == jobs(two)
@@ -48,7 +46,7 @@ def test_every_job_says_the_same_below_any_prefix(miniature):
 def test_without_a_prefix_jobs_are_what_they_were(miniature):
     study = opened(miniature)
     for work in works(study).values():
-        text = job(study, work.rule, work.wildcards)
+        text = study.job(work.rule, work.wildcards)
         assert "prefix" not in text.lower()
         assert json.loads(text)["outputs"]["folder"].startswith("results/")
 

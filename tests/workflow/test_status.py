@@ -14,14 +14,12 @@ from pathlib import Path
 import pytest
 
 from lexigraft.atomic import write_json
-from workflow.at_work import at_work, hold
+from workflow.status.activity import at_work, hold
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
-from workflow.jobs import described
-from workflow.stages import works
-from workflow.states import states
-from workflow.status import as_text, status
-from workflow.status_page import page
+from workflow.status.states import states
+from workflow.status.summary import as_text, status
+from workflow.status.page import page
 
 TRAINED = "training/tiny/telugu/expand-50/align/short/seed-0"
 FITTED = "initialization/tiny/telugu/expand-50/align/all-seeds"
@@ -37,7 +35,7 @@ def finish(study, work, at, seconds=60.0, ended="done", gpus=0):
     """Leave what a job leaves, at a time in seconds."""
     folder = Path(work.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "job.json", described(study, work.rule, work.wildcards))
+    write_json(folder / "job.json", study.described(work.rule, work.wildcards))
     line = {"seconds": seconds, "ended": ended, "gpus": gpus}
     (folder / "usage.jsonl").write_text(json.dumps(line) + "\n")
     for file in (folder / "job.json", folder / "usage.jsonl"):
@@ -282,7 +280,7 @@ def test_a_snakemake_is_seen_while_it_lives_and_no_longer(miniature, tmp_path):
     assert not at_work(study)
     file = Path(study.results) / "status" / "miniature.lock"
     code = (
-        "import sys, types; from workflow.at_work import hold\n"
+        "import sys, types; from workflow.status.activity import hold\n"
         f"hold(types.SimpleNamespace(results={study.results!r}, name='miniature'))\n"
         "print('held', flush=True); sys.stdin.read()"
     )

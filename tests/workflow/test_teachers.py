@@ -8,7 +8,6 @@ import pytest
 from lexigraft import UserError
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
-from workflow.jobs import job
 from workflow.teachers import teacher_memory
 
 DISTILL = {"trainable": ["all"], "length": 64, "objective": "distill", "data": "tasks"}
@@ -79,7 +78,7 @@ def test_a_plan_prepares_the_teacher_and_its_answers(checkout, config):
 
 def test_only_a_cell_that_has_a_teacher_is_told_of_one(study):
     teachers = {
-        strategy: json.loads(job(study, "train", wildcards(strategy)))["inputs"].get("teacher")
+        strategy: json.loads(study.job("train", wildcards(strategy)))["inputs"].get("teacher")
         for strategy in ("distill", "sentence-distill", "short")
     }
     assert teachers == {
@@ -95,7 +94,7 @@ def test_a_job_with_a_teacher_asks_for_its_memory_too(study):
 
 def test_the_job_of_answered_samples_says_what_is_asked_and_who(study):
     described = json.loads(
-        job(study, "answer_samples", {"language": "telugu", "samples": "answered"})
+        study.job("answer_samples", {"language": "telugu", "samples": "answered"})
     )
     assert described["settings"] == {"max_new_tokens": 128, "batch_size": 8}
     assert described["inputs"] == {
@@ -107,7 +106,7 @@ def test_the_job_of_answered_samples_says_what_is_asked_and_who(study):
 
 
 def test_the_report_knows_the_teacher(study):
-    settings = json.loads(job(study, "build_report", {}))["settings"]["study"]
+    settings = json.loads(study.job("build_report", {}))["settings"]["study"]
     assert set(settings["sources"]) == {"tiny", "large"}
 
 

@@ -8,7 +8,6 @@ import pytest
 from lexigraft.errors import UserError
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
-from workflow.jobs import job
 
 CELL = {
     "source": "tiny", "language": "greek", "vocabulary": "expand-50", "initializer": "align",
@@ -40,14 +39,14 @@ def study(config, registries):
     return Study(resolve(config, registries, require_files=False))
 
 
-def described(config, registries, rule, **wildcards):
+def config.described(registries, rule, **wildcards):
     return json.loads(job(study(config, registries), rule, {**CELL, **wildcards}))
 
 
 def test_a_task_that_names_a_language_reads_its_texts_whatever_the_cells_language(
     config, registries
 ):
-    found = described(config, registries, "evaluate", task="translation-te")
+    found = config.described(registries, "evaluate", task="translation-te")
     assert found["inputs"]["corpus"] == "results/corpus/telugu"
     assert found["language"] == "te"
     assert found["inputs"]["cell"].startswith("results/training/tiny/greek/")
@@ -55,7 +54,7 @@ def test_a_task_that_names_a_language_reads_its_texts_whatever_the_cells_languag
     assert found["seed"][2] == "telugu" and "language" not in found["settings"]
     texts = study(config, registries).tested_texts({**CELL, "task": "translation-te"})
     assert "results/corpus/telugu/tasks/translation.jsonl" in texts
-    own = described(config, registries, "evaluate", task="perplexity")
+    own = config.described(registries, "evaluate", task="perplexity")
     assert own["inputs"]["corpus"] == "results/corpus/greek"
 
 
@@ -78,8 +77,8 @@ def test_checkpoints_are_scored_by_tasks_that_ask_for_them(config, registries):
 
 
 def test_a_checkpoint_is_scored_as_its_cell_is(config, registries):
-    cell = described(config, registries, "evaluate", task="perplexity")
-    found = described(config, registries, "evaluate_checkpoint", task="perplexity", checkpoint="2")
+    cell = config.described(registries, "evaluate", task="perplexity")
+    found = config.described(registries, "evaluate_checkpoint", task="perplexity", checkpoint="2")
     assert found["inputs"].pop("cell") == cell["inputs"].pop("cell") + "/checkpoint-2"
     assert found["inputs"] == cell["inputs"] and found["seed"] == cell["seed"]
     assert found["outputs"]["record"].endswith("/run-0/checkpoint-2/record.json")

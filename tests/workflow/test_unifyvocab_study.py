@@ -6,7 +6,7 @@ import pytest
 
 from lexigraft.report.items import read_items
 from tests.workflow.conftest import open_study
-from workflow.cells import Cell
+from lexigraft.cells import Cell
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT
 

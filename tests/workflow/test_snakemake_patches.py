@@ -1,4 +1,4 @@
-"""The repairs of Snakemake's scheduler, the first on the limiter that Snakemake really makes."""
+"""The one repair of Snakemake, on the limiter that Snakemake really makes."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,7 @@ from snakemake.cli import get_argument_parser
 from snakemake.scheduling.job_scheduler import JobRateLimiter
 from snakemake.settings.types import MaxJobsPerTimespan
 
-from workflow.scheduling import go_on_after_failures, lift_default_rate_limit
+from workflow.snakemake_patches import stop_rescheduling
 
 
 def scheduler(limit):
@@ -16,27 +16,24 @@ def scheduler(limit):
 
 def test_the_default_limit_goes():
     made = scheduler(get_argument_parser().get_default("max_jobs_per_timespan"))
-    lift_default_rate_limit(made)
+    stop_rescheduling(made)
     assert made.job_rate_limiter is None
 
 
 @pytest.mark.parametrize("limit", ["10/1s", "100/1m"])
-def test_a_limit_of_the_users_stays(limit):
+def test_a_limit_of_the_user_stays(limit):
     made = scheduler(limit)
-    lift_default_rate_limit(made)
+    stop_rescheduling(made)
     assert made.job_rate_limiter is not None
 
 
 def test_without_a_limit_nothing_is_done():
     made = SimpleNamespace(job_rate_limiter=None)
-    lift_default_rate_limit(made)
+    stop_rescheduling(made)
     assert made.job_rate_limiter is None
 
 
-def test_a_scheduler_goes_on_after_failures_whatever_it_was_told():
-    class Scheduler:
-        def __init__(self):
-            self.keepgoing = False
-
-    go_on_after_failures(Scheduler)
-    assert Scheduler().keepgoing
+@pytest.mark.parametrize("other", [SimpleNamespace(), SimpleNamespace(job_rate_limiter=object())])
+def test_another_snakemake_is_an_error_not_a_silent_change(other):
+    with pytest.raises(AttributeError, match="job_rate_limiter|rate limiter"):
+        stop_rescheduling(other)

@@ -1,0 +1,170 @@
+"""A job is complete if its outputs were made by an equal job from equal inputs, and are whole."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lexigraft import completion
+from lexigraft.completion import begin, card_of, complete, complete_with_card, is_complete, restore
+from lexigraft.provenance import write_card
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """A folder that an earlier job made."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "train.txt").write_text("one\n")
+    write_card(folder, {"rule": "prepare_corpus"}, ["train.txt"])
+    return folder
+
+
+@pytest.fixture
+def job(tmp_path, corpus):
+    """A job that is complete: it read the corpus and a file of the user's."""
+    words = tmp_path / "words.txt"
+    words.write_text("a b\n")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "made.txt").write_text("made")
+    job = {
+        "rule": "make",
+        "settings": {"value": 1},
+        "seed": [0, "make"],
+        "code": "abc",
+        "inputs": {"corpus": str(corpus), "files": [str(words)], "none": None},
+        "outputs": {"folder": str(folder)},
+    }
+    begun = begin(job)
+    write_card(folder, job, ["made.txt"])
+    complete_with_card(job, begun)
+    return job
+
+
+def test_a_job_is_complete_after_its_card_was_written(job):
+    assert is_complete(job)
+
+
+@pytest.mark.parametrize("change", [{"settings": {"value": 2}}, {"seed": [1]}, {"code": "def"}])
+def test_another_setting_seed_or_code_makes_it_incomplete(job, change):
+    assert not is_complete(job | change)
+
+
+def test_another_file_of_the_user_makes_it_incomplete(job):
+    Path(job["inputs"]["files"][0]).write_text("b c\n")
+    assert not is_complete(job)
+
+
+def test_another_text_makes_it_incomplete(job, corpus):
+    (corpus / "train.txt").write_text("two\n")
+    write_card(corpus, {"rule": "prepare_corpus"}, ["train.txt"])
+    assert not is_complete(job)
+
+
+def test_the_same_text_made_by_other_code_changes_nothing(job, corpus):
+    write_card(corpus, {"rule": "prepare_corpus", "code": "other"}, ["train.txt"])
+    assert is_complete(job)
+
+
+def test_a_file_that_is_damaged_or_gone_makes_it_incomplete(job):
+    made = Path(job["outputs"]["folder"], "made.txt")
+    made.write_text("nade")
+    assert not is_complete(job)
+    made.unlink()
+    assert not is_complete(job)
+
+
+def test_where_things_lie_does_not_matter(job, tmp_path):
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in ("corpus", "out", "words.txt"):
+        (tmp_path / name).rename(moved / name)
+    assert is_complete(json.loads(json.dumps(job).replace(str(tmp_path), str(moved))))
+
+
+def test_a_card_that_was_deleted_comes_back_as_it_was(job):
+    card = card_of(job)
+    before = card.read_bytes()
+    card.unlink()
+    assert is_complete(job)
+    restore(job)
+    assert card.read_bytes() == before
+
+
+def test_a_job_that_begins_again_is_not_complete_until_it_ends(job):
+    begin(job)
+    assert not is_complete(job)
+
+
+def test_an_input_that_changes_while_a_job_runs_leaves_it_incomplete(job, corpus):
+    begun = begin(job)
+    (corpus / "train.txt").write_text("two\n")
+    write_card(corpus, {"rule": "prepare_corpus"}, ["train.txt"])
+    complete_with_card(job, begun)
+    assert not is_complete(job)
+
+
+def test_a_card_is_never_older_than_what_its_job_read(job, corpus):
+    tomorrow = time.time_ns() + 24 * 3600 * 10**9
+    os.utime(corpus / "card.json", ns=(tomorrow, tomorrow))
+    restore(job)
+    assert card_of(job).stat().st_mtime_ns == tomorrow
+
+
+def test_a_card_is_not_dated_back(job, corpus):
+    yesterday = time.time_ns() - 24 * 3600 * 10**9
+    os.utime(corpus / "card.json", ns=(yesterday, yesterday))
+    before = time.time_ns() - 10**9
+    restore(job)
+    assert card_of(job).stat().st_mtime_ns > before
+
+
+def test_several_cards_in_one_folder_are_complete_each_by_itself(job):
+    folder = job["outputs"]["folder"]
+    own = job | {"outputs": {"folder": folder, "card": f"{folder}/card-mine.json"}}
+    assert not is_complete(own)
+    begun = begin(own)
+    write_card(card_of(own), own, ["made.txt"])
+    complete_with_card(own, begun)
+    assert is_complete(own)
+    assert is_complete(job)
+
+
+def test_a_record_needs_no_card(job):
+    own = job | {"outputs": {"folder": job["outputs"]["folder"], "card": f"{job['outputs']['folder']}/card-record.json"}}  # fmt: skip
+    complete(own, ["made.txt"], begin(own))
+    assert is_complete(own)
+    assert not card_of(own).exists()
+
+
+def test_a_large_file_without_a_card_counts_by_size_and_date(job, monkeypatch):
+    monkeypatch.setattr(completion, "SMALL", 1)
+    words = Path(job["inputs"]["files"][0])
+    complete_with_card(job, begin(job))
+    assert is_complete(job)
+    os.utime(words, ns=(0, 0))
+    assert not is_complete(job)
+
+
+def test_a_complete_job_ends_before_anything_heavy_is_imported():
+    """Every script that Snakemake runs, on a job that is complete."""
+    code = (
+        "import sys, runpy\n"
+        "for script in sys.argv[1:]:\n"
+        "    runpy.run_path(script, run_name='imported')\n"
+        "heavy = {'torch', 'transformers', 'pandas', 'numpy', 'scipy', 'datasets'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    by_hand = {"cost.py", "status.py", "verify.py"}
+    scripts = [str(file) for file in sorted((REPOSITORY / "scripts").glob("*.py")) if file.name not in by_hand]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code, *scripts], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
