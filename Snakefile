@@ -33,7 +33,6 @@ from workflow.large_plans import (
     prepare_for_many_jobs,
 )
 from workflow.made import keep_what_is_made
-from workflow.orphans import notice_of_orphans
 from workflow.processes import (
     launcher,
     training_gpus,
@@ -41,6 +40,7 @@ from workflow.processes import (
     training_minutes,
 )
 from workflow.scheduling import go_on_after_failures, lift_default_rate_limit
+from workflow.slurm import leftover_jobs, missing_slurm
 from workflow.teachers import (
     answered_entry,
     answered_languages,
@@ -74,8 +74,10 @@ if workflow.remote_exec:
 # A plan (-n) may come before its data; a run may not.
 onstart:
     lift_default_rate_limit(workflow.scheduler)
-    if notice := notice_of_orphans(Path.cwd()):
-        logger.warning(notice)
+    if problem := missing_slurm(workflow.executor_plugin.name):
+        raise WorkflowError(problem)
+    if warning := leftover_jobs(Path.cwd()):
+        logger.warning(warning)
     try:
         check_writable(STUDY.results)
         check_local_files(STUDY.config)

@@ -38,7 +38,7 @@ def launcher(study: Study, source: str, gpus: int) -> str:
     if gpus < 2:
         return "python"
     sharded = study.config["sources"][source]["resources"]["training_sharded"]
-    return f"{'LEXIGRAFT_SHARDED=1 ' * sharded}torchrun --standalone --nproc-per-node {gpus}"
+    return f"{'env LEXIGRAFT_SHARDED=1 ' * sharded}torchrun --standalone --nproc-per-node {gpus}"
 
 
 def _trains(study: Study, strategy: str) -> bool:

@@ -112,7 +112,7 @@ rule answer_samples:
     message:
         "Answering the samples {wildcards.samples} of {wildcards.language}"
     shell:
-        "python scripts/answer_samples.py {params.job:q} > {log:q} 2>&1"
+        "python -m lexigraft.gpus {resources.gpu} python scripts/answer_samples.py {params.job:q} > {log:q} 2>&1"
 
 
 ruleorder: mix_samples > answer_samples > prepare_samples

@@ -91,7 +91,7 @@ rule evaluate:
     message:
         "Evaluating {wildcards.task} of {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        "python scripts/evaluate.py {params.job:q} > {log:q} 2>&1"
+        "python -m lexigraft.gpus {resources.gpu} python scripts/evaluate.py {params.job:q} > {log:q} 2>&1"
 
 
 # A checkpoint lies in its cell's folder and is whole when the cell is.

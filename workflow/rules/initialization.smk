@@ -14,6 +14,7 @@ rule initialize:
         f"{RESULTS}/logs/initialization/{VOCABULARY}/{{initializer}}/{{fit}}.log",
     priority: 80
     resources:
+        gpu=0,
         mem_mb=lambda wildcards, attempt: STUDY.memory(
             "initialization", wildcards.source, attempt
         ),
@@ -23,7 +24,7 @@ rule initialize:
     message:
         "Initializing {wildcards.language} {wildcards.vocabulary} by {wildcards.initializer} ({wildcards.fit})"
     shell:
-        "python scripts/initialize.py {params.job:q} > {log:q} 2>&1"
+        "python -m lexigraft.gpus {resources.gpu} python scripts/initialize.py {params.job:q} > {log:q} 2>&1"
 
 
 # Those that learn from the source model or its matrices take the machine that trains it.

@@ -36,4 +36,4 @@ rule score_predictions:
     message:
         "Scoring {wildcards.task} of {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed} by {wildcards.metric}"
     shell:
-        "python scripts/score_predictions.py {params.job:q} > {log:q} 2>&1"
+        "python -m lexigraft.gpus {resources.gpu} python scripts/score_predictions.py {params.job:q} > {log:q} 2>&1"

@@ -34,7 +34,7 @@ rule train:
     message:
         "Training {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        "{params.launcher} scripts/train.py {params.job:q} > {log:q} 2>&1"
+        "python -m lexigraft.gpus {resources.gpu} {params.launcher} scripts/train.py {params.job:q} > {log:q} 2>&1"
 
 
 rule export_cell:
