@@ -26,6 +26,7 @@ from workflow.configuration import load_registries, resolve
 from workflow.disk import check_writable
 from workflow.cells import AXES, FIT, NAME
 from workflow.grid import Study
+from workflow.interruption import interrupt_jobs_with_snakemake
 from workflow.jobs import job
 from workflow.large_plans import (
     leave_jobs_unsaid,
@@ -84,6 +85,7 @@ onstart:
     except UserError as error:
         raise WorkflowError(str(error)) from None
     hold(STUDY)
+    interrupt_jobs_with_snakemake(workflow.executor_plugin.name)
 
 
 # Where a study's own places are, its jobs read in their environment (docs/sharing.md).

@@ -4,7 +4,9 @@ import fcntl
 import json
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -19,6 +21,7 @@ from lexigraft.provenance import write_card
 from lexigraft.usage import recorded
 
 Job = dict[str, Any]
+SECONDS_TO_END = 5  # of an interrupted job, before it is ended by force
 logger = logging.getLogger(__name__)
 
 
@@ -38,6 +41,8 @@ def run(stage: Callable[[Job], None], replaces: bool = False) -> None:
     Snakemake is started again, or when two of them share their results. Processes that `torchrun`
     started together are one in this: the first of them holds the folder, and speaks for all.
 
+    SIGINT and SIGTERM end the process within seconds, with one line and without a traceback.
+
     Parameters
     ----------
     stage
@@ -46,6 +51,7 @@ def run(stage: Callable[[Job], None], replaces: bool = False) -> None:
         Whether it replaces its folder as a whole: until then, what is there stays.
     """
     first = os.environ.get("RANK", "0") == "0"
+    _end_when_interrupted()
     logging.basicConfig(
         level=logging.INFO if first else logging.ERROR,
         format="%(asctime)s %(name)s: %(message)s",
@@ -100,6 +106,41 @@ def read(arguments: list[str]) -> Job:
     if missing:
         raise UserError(f"{arguments[0][:200]}: the job lacks {', '.join(sorted(missing))}")
     return job
+
+
+def _end_when_interrupted() -> None:
+    """End the process at SIGINT or SIGTERM: at once, or in `SECONDS_TO_END` if it is stuck.
+
+    Python handles a signal between two of its instructions, so that a long computation outside of
+    Python delays it; a thread ends such a process. Nothing is lost but what no checkpoint holds.
+    """
+
+    def end(number: int, _: object) -> None:
+        for other in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(other, signal.SIG_IGN)
+        if os.environ.get("RANK", "0") == "0":
+            name = signal.Signals(number).name
+            print(f"interrupted ({name}); run again to go on", file=sys.stderr, flush=True)
+        raise SystemExit(128 + number)
+
+    def watch() -> None:
+        number = os.read(reader, 1)[0]
+        threading.Event().wait(SECONDS_TO_END)
+        os._exit(128 + number)
+
+    def leave_forks_alone() -> None:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=watch, daemon=True).start()
+    # Processes that libraries fork, and end with SIGTERM in the course of things.
+    os.register_at_fork(after_in_child=leave_forks_alone)
 
 
 def _begin(job: Job, folder: Path, replaces: bool) -> None:
