@@ -22,6 +22,7 @@ from lexigraft.usage import recorded
 
 Job = dict[str, Any]
 SECONDS_TO_END = 5  # of an interrupted job, before it is ended by force
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 logger = logging.getLogger(__name__)
 
 
@@ -116,7 +117,7 @@ def _end_when_interrupted() -> None:
     """
 
     def end(number: int, _: object) -> None:
-        for other in (signal.SIGINT, signal.SIGTERM):
+        for other in _INTERRUPTS:
             signal.signal(other, signal.SIG_IGN)
         if os.environ.get("RANK", "0") == "0":
             name = signal.Signals(number).name
@@ -124,23 +125,34 @@ def _end_when_interrupted() -> None:
         raise SystemExit(128 + number)
 
     def watch() -> None:
-        number = os.read(reader, 1)[0]
+        while (number := os.read(reader, 1)[0]) not in _INTERRUPTS:
+            pass  # another signal that a library handles
         threading.Event().wait(SECONDS_TO_END)
         os._exit(128 + number)
 
-    def leave_forks_alone() -> None:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _INTERRUPTS:
         signal.signal(number, end)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     threading.Thread(target=watch, daemon=True).start()
-    # Processes that libraries fork, and end with SIGTERM in the course of things.
-    os.register_at_fork(after_in_child=leave_forks_alone)
+    _leave_forks_alone()
+
+
+def _leave_forks_alone() -> None:
+    """Give processes that this one forks the usual handlers: libraries end them with SIGTERM."""
+
+    def reset() -> None:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTS)
+
+    os.register_at_fork(
+        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS),
+        after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTS),
+        after_in_child=reset,
+    )
 
 
 def _begin(job: Job, folder: Path, replaces: bool) -> None:
