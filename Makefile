@@ -13,7 +13,7 @@ CORES ?= $(shell nproc)
 MEMORY_MB ?= $(shell awk '/MemTotal/ {print int($$2 / 1024 * 0.8)}' /proc/meminfo)
 RESULTS ?= results
 CONFIG ?= config/config.yaml
-GPU := $(if $(shell command -v nvidia-smi),gpu=1)
+GPU := gpu=$(shell nvidia-smi -L 2>/dev/null | grep -c ^GPU)
 BIN := .venv/bin
 PIP = $(@D)/bin/python -m pip --disable-pip-version-check --quiet install
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES) --resources mem_mb=$(MEMORY_MB) $(GPU)

@@ -21,7 +21,8 @@ from lexigraft.cells import NAME
 from lexigraft.errors import UserError
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
-from workflow.orphans import notice_of_orphans
+from workflow.interruption import interrupt_jobs_with_snakemake
+from workflow.slurm import leftover_jobs, missing_slurm
 from workflow.snakemake_patches import stop_rescheduling
 from workflow.stages import Study
 from workflow.stages.cells import launcher
@@ -44,14 +45,17 @@ except UserError as error:
 # A plan (-n) may come before its data; a run may not.
 onstart:
     stop_rescheduling(workflow.scheduler)
-    if notice := notice_of_orphans(Path.cwd()):
-        logger.warning(notice)
+    if problem := missing_slurm(workflow.executor_plugin.name):
+        raise WorkflowError(problem)
+    if warning := leftover_jobs(Path.cwd()):
+        logger.warning(warning)
     try:
         check_writable(STUDY.results)
         check_local_files(STUDY.config)
     except UserError as error:
         raise WorkflowError(str(error)) from None
     hold(STUDY)
+    interrupt_jobs_with_snakemake(workflow.executor_plugin.name)
 
 
 # Where a study's own places are, its jobs read in their environment (docs/sharing.md).

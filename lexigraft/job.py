@@ -4,7 +4,9 @@ import fcntl
 import json
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,8 @@ from lexigraft.provenance import write_card
 from lexigraft.usage import recorded
 
 Job = dict[str, Any]
+SECONDS_TO_END = 5  # of an interrupted job, before it is ended by force
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 logger = logging.getLogger(__name__)
 
 
@@ -45,6 +49,8 @@ def run(
     started again, or when two of them share their results. Processes that `torchrun` started
     together are one in this: the one of rank 0 holds the folder, and reports for all.
 
+    SIGINT and SIGTERM end the process within seconds, with one line and without a traceback.
+
     Parameters
     ----------
     stage
@@ -56,6 +62,7 @@ def run(
         command line.
     """
     first = os.environ.get("RANK", "0") == "0"
+    _end_when_interrupted()
     logging.basicConfig(
         level=logging.INFO if first else logging.ERROR,
         format="%(asctime)s %(name)s: %(message)s",
@@ -116,6 +123,52 @@ def read(arguments: list[str]) -> Job:
     if missing:
         raise UserError(f"{arguments[0][:200]}: the job lacks {', '.join(sorted(missing))}")
     return job
+
+
+def _end_when_interrupted() -> None:
+    """End the process at SIGINT or SIGTERM: at once, or in `SECONDS_TO_END` if it is stuck.
+
+    Python handles a signal between two of its instructions, so that a long computation outside of
+    Python delays it; a thread ends such a process. Nothing is lost but what no checkpoint holds.
+    """
+
+    def end(number: int, _: object) -> None:
+        for other in _INTERRUPTS:
+            signal.signal(other, signal.SIG_IGN)
+        if os.environ.get("RANK", "0") == "0":
+            name = signal.Signals(number).name
+            print(f"interrupted ({name}); run again to go on", file=sys.stderr, flush=True)
+        raise SystemExit(128 + number)
+
+    def watch() -> None:
+        while (number := os.read(reader, 1)[0]) not in _INTERRUPTS:
+            pass  # another signal that a library handles
+        threading.Event().wait(SECONDS_TO_END)
+        os._exit(128 + number)
+
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    for number in _INTERRUPTS:
+        signal.signal(number, end)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=watch, daemon=True).start()
+    _leave_forks_alone()
+
+
+def _leave_forks_alone() -> None:
+    """Give processes that this one forks the usual handlers: libraries end them with SIGTERM."""
+
+    def reset() -> None:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTS)
+
+    os.register_at_fork(
+        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS),
+        after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTS),
+        after_in_child=reset,
+    )
 
 
 def _begin(job: Job, folder: Path, replaces: bool) -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from lexigraft.provenance import write_card
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 SCRIPT = """
-import sys, time
+import hashlib, multiprocessing, sys, time
 from pathlib import Path
 from lexigraft.atomic import write_lines
 from lexigraft.errors import UserError
@@ -29,6 +30,16 @@ def stage(job):
         raise UserError("config.x: wrong")
     if job["settings"].get("write"):
         write_lines(job["outputs"]["file"], ["x"] * job["settings"]["write"])
+        return
+    if job["settings"].get("compute"):  # outside of Python
+        (folder / "order.txt").touch()
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+    if job["settings"].get("fork"):
+        worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        worker.start()
+        worker.terminate()
+        worker.join()
+        time.sleep(job["settings"]["fork"])
         return
     with (folder / "order.txt").open("a") as file:
         file.write("begin\\n")
@@ -167,3 +178,35 @@ def test_a_bug_still_shows_its_traceback(script):
     _, said = process.communicate()
     assert process.returncode == 1
     assert "Traceback" in said
+
+
+def wait_for(file: Path) -> None:
+    while not file.exists():
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_job_ends_at_once_with_one_line(script, tmp_path, number):
+    process = script({"seconds": 60})
+    wait_for(tmp_path / "out/order.txt")
+    sent = time.monotonic()
+    for _ in range(3):  # the terminal and Snakemake may both send it
+        process.send_signal(number)
+    _, said = process.communicate(timeout=10)
+    assert time.monotonic() - sent < 3
+    assert process.returncode == 128 + number
+    assert said == f"interrupted ({number.name}); run again to go on\n"
+
+
+def test_an_interrupted_job_that_computes_outside_of_python_ends_too(script, tmp_path):
+    process = script({"compute": True})
+    wait_for(tmp_path / "out/order.txt")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=15) == 128 + signal.SIGINT
+    process.stderr.close()
+
+
+def test_a_worker_that_a_job_ends_is_no_interruption(script):
+    process = script({"fork": 6})  # seconds afterwards, more than an interrupted job has
+    _, said = process.communicate(timeout=30)
+    assert (process.returncode, said) == (0, "")

@@ -41,7 +41,7 @@ def study(strategy=None, **resources):
         (
             {"training_gpus": 4, "training_sharded": True},
             2,  # all that `--resources gpu=2` leaves it
-            "LEXIGRAFT_SHARDED=1 torchrun --standalone --nproc-per-node 2",
+            "env LEXIGRAFT_SHARDED=1 torchrun --standalone --nproc-per-node 2",
         ),
     ],
 )

@@ -4,10 +4,25 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
 import yaml
+import yte
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROFILE = yaml.safe_load((REPOSITORY / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
+
+
+GPU_JOBS = """
+rule all:
+    input: "a", "b"
+rule one:
+    output: "{name,[ab]}"
+    resources: gpu=2
+    shell:
+        "python -m lexigraft.gpus {resources.gpu} sh -c "
+        "'(echo {resources.gpu} $CUDA_VISIBLE_DEVICES; "
+        "date +%s.%N; sleep 2; date +%s.%N) > {output}'"
+"""
 
 
 def snakemake(checkout, *arguments: str) -> str:
@@ -50,31 +65,45 @@ def rules() -> dict[str, str]:
 
 
 def test_jobs_with_a_gpu_and_no_others_go_to_the_partition_with_gpus():
-    on_gpus = {name for name, text in rules().items() if re.search(r"\bgpu=", text)}
+    on_gpus = {name for name, text in rules().items() if re.search(r"\bgpu=[^0]", text)}
     assert {"train", "evaluate", "evaluate_checkpoint", "learn_initialization"} <= on_gpus
     assert set(PROFILE["set-resources"]) == on_gpus
     assert len({id(settings) for settings in PROFILE["set-resources"].values()}) == 1
 
 
-def test_members_of_a_group_with_a_gpu_take_turns_on_it():
-    """Each takes all the cores that a group has."""
-    for rule in PROFILE["groups"].keys() & PROFILE["set-resources"].keys():
-        assert PROFILE["set-threads"][rule] == PROFILE["cores"]
+def test_the_gpus_of_a_job_are_in_one_machine():
+    assert PROFILE["set-resources"]["train"]["nodes"] == 1
 
 
-def test_no_training_waits_for_a_group():
-    """A member that fails holds up whatever reads from its group."""
-    texts = rules()
-    readers = {
-        rule: {name for name, text in texts.items() if f"rules.{rule}.output" in text}
-        for rule in PROFILE["groups"]
-    }
-    assert set().union(*readers.values()) <= {"score_predictions"}
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], {"gpu": 2}),
+        (["--profile", "profiles/slurm"], None),
+        (["--executor", "slurm"], None),
+    ],
+)
+def test_the_default_profile_limits_jobs_of_this_machine_alone(monkeypatch, arguments, expected):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    monkeypatch.delenv("SNAKEMAKE_PROFILE", raising=False)
+    monkeypatch.setattr("sys.argv", ["snakemake", *arguments])
+    with (REPOSITORY / "profiles/default/config.yaml").open() as file:
+        profile = yte.process_yaml(file, require_use_yte=True)
+    assert profile.get("resources") == expected
+    assert profile["keep-going"] is True
 
 
-def test_groups_are_of_rules_and_labels_that_exist():
-    assert PROFILE["groups"].keys() <= rules().keys()
-    assert PROFILE["group-components"].keys() == set(PROFILE["groups"].values())
+def test_jobs_run_one_after_the_other_on_one_gpu_and_each_is_told_which(checkout, monkeypatch):
+    """A rule that asks for more GPUs than there are gets all of them; without any, none."""
+    (checkout.folder / "Snakefile").write_text(GPU_JOBS, encoding="utf-8")
+    for visible, granted in (("0", 1), ("", 0)):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        snakemake(checkout, "--cores", "2", "--forceall")
+        jobs = [(checkout.folder / name).read_text().splitlines() for name in ("a", "b")]
+        assert [job[0] for job in jobs] == [f"{granted} {visible}".strip()] * 2
+        (began, ended), (began_other, ended_other) = (map(float, job[1:]) for job in jobs)
+        apart = ended <= began_other or ended_other <= began
+        assert apart == (granted == 1)
 
 
 def test_lint_finds_nothing_but_the_one_pinned_environment(checkout):

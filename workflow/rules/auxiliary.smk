@@ -13,8 +13,12 @@ rule train_fasttext:
         **STUDY.constraints("train_fasttext"),
     priority: 85
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory("train_fasttext", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("train_fasttext", wildcards, attempt),
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "train_fasttext", wildcards, attempt
+        ),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "train_fasttext", wildcards, attempt
+        ),
     params:
         job=lambda wildcards: STUDY.job("train_fasttext", wildcards),
     message:
@@ -35,8 +39,12 @@ rule train_glove:
     priority: 85
     threads: 4
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory("train_glove", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("train_glove", wildcards, attempt),
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "train_glove", wildcards, attempt
+        ),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "train_glove", wildcards, attempt
+        ),
     params:
         job=lambda wildcards: STUDY.job("train_glove", wildcards),
     message:
@@ -56,8 +64,12 @@ rule read_word_vectors:
         **STUDY.constraints("read_word_vectors"),
     priority: 85
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory("read_word_vectors", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("read_word_vectors", wildcards, attempt),
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "read_word_vectors", wildcards, attempt
+        ),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "read_word_vectors", wildcards, attempt
+        ),
     params:
         job=lambda wildcards: STUDY.job("read_word_vectors", wildcards),
     message:

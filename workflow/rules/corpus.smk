@@ -85,14 +85,18 @@ rule answer_samples:
     priority: 100
     resources:
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory("answer_samples", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("answer_samples", wildcards, attempt),
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "answer_samples", wildcards, attempt
+        ),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "answer_samples", wildcards, attempt
+        ),
     params:
         job=lambda wildcards: STUDY.job("answer_samples", wildcards),
     message:
         "Answering the samples {wildcards.samples} of {wildcards.language}"
     shell:
-        "python {SCRIPTS}/answer_samples.py {params.job:q} > {log:q} 2>&1"
+        "python -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/answer_samples.py {params.job:q} > {log:q} 2>&1"
 
 
 ruleorder: mix_samples > answer_samples > prepare_samples

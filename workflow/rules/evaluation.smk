@@ -33,7 +33,7 @@ rule evaluate:
     message:
         "Evaluating {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        "python {SCRIPTS}/evaluate.py {params.job:q} > {log:q} 2>&1"
+        "python -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/evaluate.py {params.job:q} > {log:q} 2>&1"
 
 
 rule evaluate_checkpoint:
@@ -45,14 +45,18 @@ rule evaluate_checkpoint:
         STUDY.log("evaluate_checkpoint"),
     resources:
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory("evaluate_checkpoint", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("evaluate_checkpoint", wildcards, attempt),
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "evaluate_checkpoint", wildcards, attempt
+        ),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "evaluate_checkpoint", wildcards, attempt
+        ),
     params:
         job=lambda wildcards: STUDY.job("evaluate_checkpoint", wildcards),
     message:
         "Evaluating {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}, checkpoint {wildcards.checkpoint}"
     shell:
-        "python {SCRIPTS}/evaluate.py {params.job:q} > {log:q} 2>&1"
+        "python -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/evaluate.py {params.job:q} > {log:q} 2>&1"
 
 
 # With no other job beside it: on this machine it takes all cores.
@@ -66,14 +70,18 @@ rule measure_speed:
     threads: workflow.cores
     resources:
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory("measure_speed", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("measure_speed", wildcards, attempt),
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "measure_speed", wildcards, attempt
+        ),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "measure_speed", wildcards, attempt
+        ),
     params:
         job=lambda wildcards: STUDY.job("measure_speed", wildcards),
     message:
         "Measuring the speed of {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        "python {SCRIPTS}/evaluate.py {params.job:q} > {log:q} 2>&1"
+        "python -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/evaluate.py {params.job:q} > {log:q} 2>&1"
 
 
 rule prepare_metric:
@@ -99,14 +107,18 @@ rule score_predictions:
         STUDY.log("score_predictions"),
     resources:
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory("score_predictions", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("score_predictions", wildcards, attempt),
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "score_predictions", wildcards, attempt
+        ),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "score_predictions", wildcards, attempt
+        ),
     params:
         job=lambda wildcards: STUDY.job("score_predictions", wildcards),
     message:
         "Scoring predictions in {wildcards.language} of {wildcards.source} by {wildcards.metric}"
     shell:
-        "python {SCRIPTS}/score_predictions.py {params.job:q} > {log:q} 2>&1"
+        "python -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/score_predictions.py {params.job:q} > {log:q} 2>&1"
 
 
 rule measure_fragmentation:
@@ -117,8 +129,12 @@ rule measure_fragmentation:
     log:
         STUDY.log("measure_fragmentation"),
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory("measure_fragmentation", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("measure_fragmentation", wildcards, attempt),
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "measure_fragmentation", wildcards, attempt
+        ),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "measure_fragmentation", wildcards, attempt
+        ),
     params:
         job=lambda wildcards: STUDY.job("measure_fragmentation", wildcards),
     message:
@@ -150,8 +166,12 @@ rule measure_alignment:
     log:
         STUDY.log("measure_alignment"),
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory("measure_alignment", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("measure_alignment", wildcards, attempt),
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "measure_alignment", wildcards, attempt
+        ),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "measure_alignment", wildcards, attempt
+        ),
     params:
         job=lambda wildcards: STUDY.job("measure_alignment", wildcards),
     message:

@@ -13,7 +13,9 @@ rule initialize:
     priority: 80
     resources:
         mem_mb=lambda wildcards, attempt: STUDY.memory("initialize", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("initialize", wildcards, attempt),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "initialize", wildcards, attempt
+        ),
     params:
         job=lambda wildcards: STUDY.job("initialize", wildcards),
     message:
@@ -35,11 +37,15 @@ rule learn_initialization:
     priority: 80
     resources:
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory("learn_initialization", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("learn_initialization", wildcards, attempt),
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "learn_initialization", wildcards, attempt
+        ),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "learn_initialization", wildcards, attempt
+        ),
     params:
         job=lambda wildcards: STUDY.job("learn_initialization", wildcards),
     message:
         "Learning to initialize {wildcards.language} {wildcards.vocabulary} by {wildcards.initializer} ({wildcards.fit})"
     shell:
-        "python {SCRIPTS}/initialize.py {params.job:q} > {log:q} 2>&1"
+        "python -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/initialize.py {params.job:q} > {log:q} 2>&1"

@@ -21,7 +21,7 @@ rule train:
     message:
         "Training {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        "{params.launcher} {SCRIPTS}/train.py {params.job:q} > {log:q} 2>&1"
+        "python -m lexigraft.gpus {resources.gpu} {params.launcher} {SCRIPTS}/train.py {params.job:q} > {log:q} 2>&1"
 
 
 rule export_cell:
@@ -32,8 +32,12 @@ rule export_cell:
     log:
         STUDY.log("export_cell"),
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory("export_cell", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("export_cell", wildcards, attempt),
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "export_cell", wildcards, attempt
+        ),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "export_cell", wildcards, attempt
+        ),
     params:
         job=lambda wildcards: STUDY.job("export_cell", wildcards),
     message:

@@ -13,8 +13,12 @@ rule expand_vocabulary:
         **STUDY.constraints("expand_vocabulary"),
     priority: 90
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory("expand_vocabulary", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("expand_vocabulary", wildcards, attempt),
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "expand_vocabulary", wildcards, attempt
+        ),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "expand_vocabulary", wildcards, attempt
+        ),
     params:
         job=lambda wildcards: STUDY.job("expand_vocabulary", wildcards),
     message:
@@ -34,8 +38,12 @@ rule train_vocabulary:
         **STUDY.constraints("train_vocabulary"),
     priority: 90
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory("train_vocabulary", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("train_vocabulary", wildcards, attempt),
+        mem_mb=lambda wildcards, attempt: STUDY.memory(
+            "train_vocabulary", wildcards, attempt
+        ),
+        runtime=lambda wildcards, attempt: STUDY.minutes(
+            "train_vocabulary", wildcards, attempt
+        ),
     params:
         job=lambda wildcards: STUDY.job("train_vocabulary", wildcards),
     message:

@@ -328,7 +328,7 @@ def launcher(study: Study, source_name: str, gpus: int) -> str:
     if gpus < 2:
         return "python"
     sharded = study.config["sources"][source_name]["resources"]["training_sharded"]
-    return f"{'LEXIGRAFT_SHARDED=1 ' * sharded}torchrun --standalone --nproc-per-node {gpus}"
+    return f"{'env LEXIGRAFT_SHARDED=1 ' * sharded}torchrun --standalone --nproc-per-node {gpus}"
 
 
 @stage("training", f"training/{CELL_PATH}", resources=_training)

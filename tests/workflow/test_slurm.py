@@ -1,11 +1,11 @@
-"""Jobs of a Snakemake that died are found in Slurm's queue, and no others."""
+"""Slurm: a machine without it says so, and jobs of a Snakemake that died are found in its queue."""
 
 from pathlib import Path
 
 import pytest
 import yaml
 
-from workflow.orphans import PREFIX, notice_of_orphans
+from workflow.slurm import PREFIX, leftover_jobs, missing_slurm
 
 
 @pytest.fixture
@@ -30,27 +30,43 @@ def test_jobs_of_this_folder_are_named(queue, tmp_path):
         f"14|of-somebody|{tmp_path}",
         f"15|lexigraft_77aa|{tmp_path}",
     )
-    notice = notice_of_orphans(tmp_path)
-    assert notice is not None
-    assert "2 job(s)" in notice
-    assert notice.endswith("scancel 12 15")
+    warning = leftover_jobs(tmp_path)
+    assert warning is not None
+    assert "2 job(s)" in warning
+    assert warning.endswith("scancel 12 15")
 
 
 def test_an_empty_queue_is_no_news(queue, tmp_path):
     queue()
-    assert notice_of_orphans(tmp_path) is None
+    assert leftover_jobs(tmp_path) is None
 
 
 def test_a_queue_that_does_not_answer_is_no_error(queue, tmp_path):
     queue("slurm_load_jobs error: Unable to contact slurm controller", status=1)
-    assert notice_of_orphans(tmp_path) is None
+    assert leftover_jobs(tmp_path) is None
 
 
 def test_without_slurm_there_is_nothing_to_ask(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert notice_of_orphans(tmp_path) is None
+    assert leftover_jobs(tmp_path) is None
 
 
 def test_they_are_known_by_the_prefix_of_the_profile():
     profile = Path(__file__).resolve().parents[2] / "profiles/slurm/config.yaml"
     assert yaml.safe_load(profile.read_text())["slurm-jobname-prefix"] + "_" == PREFIX
+
+
+def test_a_machine_that_cannot_submit_says_so_before_the_first_job(checkout, monkeypatch):
+    result = checkout.snakemake("--profile", "profiles/slurm")
+    output = result.stdout + result.stderr
+    assert result.returncode == 1
+    assert "profiles/slurm: sbatch is not on PATH" in output
+    assert "Job submission failed" not in output and "Traceback" not in output
+
+
+def test_only_jobs_of_slurm_need_it(queue, tmp_path):
+    queue()
+    assert missing_slurm("slurm") is not None
+    assert missing_slurm("local") is None
+    (tmp_path / "squeue").rename(tmp_path / "sbatch")
+    assert missing_slurm("slurm") is None

@@ -1,0 +1,154 @@
+"""GPUs of this machine, each reserved for one job at a time.
+
+`python -m lexigraft.gpus 2 torchrun …` waits for two free GPUs, makes them the only visible ones
+(`CUDA_VISIBLE_DEVICES`) and becomes the command that follows. A reservation is a file lock, which
+the kernel releases when the command ends, however it ends. Reservations are per user, and per job
+of Slurm, which numbers the GPUs of each of its jobs anew. `LEXIGRAFT_RESERVE_GPUS=0` turns
+reservations off. Without a GPU the command runs as it is.
+"""
+
+import fcntl
+import os
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lexigraft.errors import UserError
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+SWITCH = "LEXIGRAFT_RESERVE_GPUS"
+SECONDS_BETWEEN_ATTEMPTS = 0.5
+
+
+def devices() -> list[str]:
+    """The GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them; perhaps none."""
+    if (visible := os.environ.get(VISIBLE)) is not None:
+        names = [name.strip() for name in visible.split(",")]
+        # CUDA ignores the first invalid name and all that follow it.
+        invalid = (i for i, name in enumerate(names) if name in ("", "-1", "NoDevFiles"))
+        return names[: next(invalid, len(names))]
+    try:
+        listed = subprocess.run(
+            ["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return _parse(listed)
+
+
+def local_limit(arguments: Sequence[str], environment: Mapping[str, str]) -> int | None:
+    """How many GPUs a Snakemake may use at a time; None if its jobs run on other machines.
+
+    Snakemake reduces what a job asks for to this number, also in a job sent to a cluster. So it
+    must not be set where another profile or an executor says where jobs run.
+
+    Parameters
+    ----------
+    arguments
+        The command line of Snakemake.
+    environment
+        Its environment variables.
+    """
+    options = ("--profile", "--executor", "-e")
+    if "SNAKEMAKE_PROFILE" in environment or any(a.startswith(options) for a in arguments):
+        return None
+    return len(devices())
+
+
+def reserve(count: int) -> None:
+    """Wait for `count` free GPUs and make them the only visible ones until this process ends.
+
+    Raises
+    ------
+    UserError
+        There are fewer GPUs, or the folder of the locks is not safe to use.
+    """
+    if os.environ.get(SWITCH) == "0":
+        return
+    names = devices()
+    if not names:
+        return
+    if count > len(names):
+        raise UserError(
+            f"the job needs {count} GPUs and this machine offers {len(names)}; "
+            f"run Snakemake with --resources gpu={len(names)}"
+        )
+    slurm_job = os.environ.get("SLURM_JOB_ID")
+    if slurm_job and count == len(names):
+        return  # Slurm gave this job the GPUs that it needs, and gives them to no other
+    folder = _lock_folder(f"-slurm-{slurm_job}" if slurm_job else "")
+    taken = _take(names, count, folder)
+    if taken is None:
+        print(
+            f"waiting for {count} of {len(names)} GPUs: other jobs use them",
+            file=sys.stderr,
+            flush=True,
+        )
+        while taken is None:
+            time.sleep(SECONDS_BETWEEN_ATTEMPTS)
+            taken = _take(names, count, folder)
+    os.environ[VISIBLE] = ",".join(taken)
+    # GPUs are numbered as nvidia-smi numbers them, not by speed.
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+
+
+def _parse(listed: str) -> list[str]:
+    """Names of GPUs in the output of `nvidia-smi -L`; where a GPU is divided, of its parts."""
+    parts = re.findall(r"^\s+MIG .*\(UUID: ([^)]+)\)", listed, flags=re.MULTILINE)
+    return parts or re.findall(r"^GPU (\d+):", listed, flags=re.MULTILINE)
+
+
+def _take(names: Sequence[str], count: int, folder: Path) -> list[str] | None:
+    """Lock `count` of the GPUs; None, and no lock, if fewer are free."""
+    taken: dict[str, int] = {}
+    for name in names:
+        if len(taken) == count:
+            break
+        lock = os.open(
+            folder / re.sub(r"[^\w-]", "_", name), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600
+        )
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+        else:
+            taken[name] = lock
+    if len(taken) < count:
+        for lock in taken.values():
+            os.close(lock)
+        return None
+    for lock in taken.values():
+        os.set_inheritable(lock, True)  # the command that this process becomes keeps it open
+    return list(taken)
+
+
+def _lock_folder(scope: str) -> Path:
+    """A folder that only this user can write to."""
+    folder = Path(tempfile.gettempdir()) / f"lexigraft-gpus-{os.getuid()}{scope}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise UserError(f"{folder}: not a folder that only you can write to; delete it")
+    return folder
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Reserve as many GPUs as the first argument says, and become the command of the others."""
+    if len(arguments) < 2 or not arguments[0].isdigit():
+        sys.exit("usage: python -m lexigraft.gpus COUNT COMMAND …")
+    try:
+        reserve(int(arguments[0]))
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    os.execvp(arguments[1], list(arguments[1:]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,60 @@
+"""A local run that is interrupted while it trains: all ends within seconds, and it can go on."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.workflow.conftest import copy_project
+
+CELL = "tiny/telugu/expand-50/align"
+TRAINED = f"results/training/{CELL}/short/seed-0"
+LOG = f"results/logs/training/{CELL}/short/seed-0.log"
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory, miniature):
+    """A checkout whose next job is a training of hours."""
+    checkout = copy_project(tmp_path_factory.mktemp("interrupted") / "project")
+    checkout.config = miniature
+    checkout.change(lambda config: config["strategies"]["short"].update(epochs=10_000))
+    begun = checkout.snakemake("--", f"results/initialization/{CELL}/all-seeds/card.json")
+    assert begun.returncode == 0, begun.stdout + begun.stderr
+    return checkout
+
+
+@pytest.mark.parametrize(
+    ("send", "number"),
+    [(os.killpg, signal.SIGINT), (os.kill, signal.SIGINT), (os.kill, signal.SIGTERM)],
+    ids=["as a terminal does", "SIGINT to Snakemake alone", "SIGTERM to Snakemake alone"],
+)
+def test_snakemake_and_its_training_end_within_seconds(prepared, send, number):
+    """Each goes on where the one before it ended: the folder is not locked.
+
+    An ordinary Python runs it: jobs of the shared one are no children of Snakemake.
+    """
+    log = prepared.folder / LOG
+    log.unlink(missing_ok=True)
+    process = subprocess.Popen(
+        [sys.executable, *prepared.command("--", f"{TRAINED}/card.json")[1:]],
+        cwd=prepared.folder,
+        env=prepared.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    while not (log.exists() and "Loading weights" in log.read_text()):
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.2)
+    sent = time.monotonic()
+    send(process.pid, number)
+    output, _ = process.communicate(timeout=60)  # also until the training has closed its end
+    assert time.monotonic() - sent < 20
+    assert process.returncode == 1
+    assert "interrupted (SIGINT); run again to go on" in log.read_text()
+    assert "Traceback" not in output + log.read_text()
+    assert not (prepared.folder / TRAINED / "card.json").exists()
