@@ -175,6 +175,11 @@ def targets_ahead(
     return moved.where(there == positions + ahead, IGNORED)
 
 
+def next_tokens(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """The next label of each position of a batch, [batch, tokens]; IGNORED where there is none."""
+    return targets_ahead(batch["labels"], 1, batch.get("position_ids"))
+
+
 class _Rest:
     """What a model does from its head on: its own `forward`, in which the body has already run."""
 

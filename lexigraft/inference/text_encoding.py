@@ -1,4 +1,4 @@
-"""How a text becomes tokens: every text begins with a special token, here and in scoring."""
+"""Encodes texts for training and scoring: every text begins with a special token."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -14,9 +14,9 @@ BATCH = 1000  # texts handed to the tokenizer at once
 def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterator[list[int]]:
     """Yield the ids of each text, special tokens included, the first one always special.
 
-    A tokenizer that begins a text with a special token (Llama's BOS) is used as it is, as in
-    paper 000. One that does not (GPT-2, SmolLM2) gets its end-of-text token in front: it tells one
-    sentence of a block from the next, and a model needs a token from which to predict the first.
+    A tokenizer that begins a text with a special token (Llama's BOS) is used as it is, as by
+    Yamaguchi et al. Other texts (GPT-2, SmolLM2) begin with the end-of-text token: it separates
+    the sentences of a block, and a model needs a token from which to predict the first one.
 
     Raises
     ------

@@ -19,11 +19,11 @@ from lexigraft.initialization.storage import load_initialization, save_initializ
 from lexigraft.source.model import load_model
 from lexigraft.training.data import read_sentences
 from lexigraft.training.export import export
-from lexigraft.training.journal import Journal
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
+from lexigraft.training.training_log import TrainingLog
 from lexigraft.vocabulary.storage import save_tokenizer
-from tests.training import crew
+from tests.training import process_group
 from tests.training.interruption import EAGER, interrupted_at
 
 SHARED = {"batch_sequences": 4, "epochs": 1, "learning_rate": 1e-2, "gradient_checkpointing": False}
@@ -85,7 +85,7 @@ def folder_of(job):
 
 
 def log_of(job, event):
-    return Journal(folder_of(job) / "log.jsonl").lines(event)
+    return TrainingLog(folder_of(job) / "log.jsonl").lines(event)
 
 
 def card_of(job):
@@ -230,7 +230,7 @@ def test_two_processes_train_the_adapters_that_one_does(cells, phase, sharded):
     job = cells(sentences=6).job([phase])
     train_cell(job)
     alone, losses = matrices_of(job), [line["loss"] for line in log_of(job, "step")]
-    assert crew.train(job, 2, sharded=sharded) == 0
+    assert process_group.train(job, 2, sharded=sharded) == 0
     assert [line["loss"] for line in log_of(job, "step")] == pytest.approx(losses, rel=1e-4)
     for which, matrix in matrices_of(job).items():
         torch.testing.assert_close(matrix, alone[which], atol=1e-4, rtol=1e-3)

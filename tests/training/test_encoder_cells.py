@@ -14,10 +14,11 @@ from lexigraft.initialization.graft import graft
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization
 from lexigraft.source.model import load_model
+from lexigraft.training import phase
 from lexigraft.training.export import export
-from lexigraft.training.journal import Journal
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
+from lexigraft.training.training_log import TrainingLog
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.storage import save_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer
@@ -63,7 +64,7 @@ def folder_of(job):
 
 
 def lines(job, event):
-    return Journal(folder_of(job) / "log.jsonl").lines(event)
+    return TrainingLog(folder_of(job) / "log.jsonl").lines(event)
 
 
 def tensors_of(job):
@@ -128,15 +129,13 @@ def test_a_trained_cell_is_exported_for_transformers_alone(grafted, tmp_path, ki
 
 
 def test_how_many_sequences_fit_the_memory_does_not_change_the_step(place, monkeypatch):
-    from lexigraft.training import phase as phases
-
     losses = []
     # No dropout: passes of another size draw it anew.
     config = json.loads((place.source / "config.json").read_text())
     config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     (place.source / "config.json").write_text(json.dumps(config))
     for size in (1, 4):
-        monkeypatch.setattr(phases, "_per_pass", lambda *_, size=size: size)
+        monkeypatch.setattr(phase, "micro_batch_size", lambda *_, size=size: size)
         job = place.job({**STEPS, "phases": [ALL], "epochs": 0.5})
         train_cell(job)
         losses.append([line["loss"] for line in lines(job, "step")])

@@ -10,12 +10,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from lexigraft.errors import UserError
-from lexigraft.training.data import Sequences, pack
-from lexigraft.training.objectives.clm import Clm
+from lexigraft.training.data import SequenceDataset, pack
+from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
-from lexigraft.training.store import load_cell, put_tensors, save_cell
-from lexigraft.training.trainable import prepare
+from lexigraft.training.store import load_cell, load_tensors, save_cell
+from lexigraft.training.trainable import prepare_phase
 
 TOKENS = torch.arange(3, 60)[None]
 
@@ -40,12 +40,12 @@ def trained_cell(workshop):
         }
         job = place.job(settings)
         strategy = read_strategy(job["settings"])
-        names, adapter = prepare(model, strategy.phases[0])
-        text = Sequences(pack([list(range(300))], 32), np.arange(10))
+        names, adapter = prepare_phase(model, strategy.phases[0])
+        text = SequenceDataset(pack([list(range(300))], 32), np.arange(10))
         folder = Path(job["outputs"]["folder"])
         run_phase(
             model, strategy.phases[0], strategy, text, seed=1, folder=folder / "checkpoints",
-            checkpoint=None, callbacks=[], objective=Clm(),
+            checkpoint=None, callbacks=[], objective=CausalModeling(),
         )  # fmt: skip
         with torch.no_grad():
             logits = model.eval()(TOKENS).logits
@@ -124,7 +124,7 @@ def test_matrices_grow_to_the_rows_of_a_cell(tiny_llama, tied, tmp_path):
         ["model.embed_tokens.weight"] if tied else ["model.embed_tokens.weight", "lm_head.weight"]
     )
     rows = {name: torch.randn(57, 32) for name in names}
-    put_tensors(model, rows, tmp_path)
+    load_tensors(model, rows, tmp_path)
     assert model.config.vocab_size == 57
     assert torch.equal(model.get_input_embeddings().weight, rows[names[0]])
     assert torch.equal(model.get_output_embeddings().weight, rows[names[-1]])
@@ -136,7 +136,7 @@ def test_two_matrices_in_a_file_stay_two_though_the_config_ties_them(tiny_llama,
     model = tiny_llama(50, tied=False)
     model.config.tie_word_embeddings = True
     rows = {name: torch.randn(57, 32) for name in ("model.embed_tokens.weight", "lm_head.weight")}
-    put_tensors(model, rows, tmp_path)
+    load_tensors(model, rows, tmp_path)
     assert torch.equal(model.lm_head.weight, rows["lm_head.weight"])
     assert torch.equal(model.model.embed_tokens.weight, rows["model.embed_tokens.weight"])
 

@@ -16,9 +16,9 @@ from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
 from lexigraft.training.data import pack, visiting_order
-from lexigraft.training.journal import Journal
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
+from lexigraft.training.training_log import TrainingLog
 from tests.training.interruption import EAGER, interrupted_at
 
 SHARED = {"batch_sequences": 4, "epochs": 1, "learning_rate": 1e-2, "gradient_checkpointing": False}
@@ -37,7 +37,7 @@ def folder_of(job):
 
 
 def log_of(folder, event):
-    return Journal(folder / "log.jsonl").lines(event)
+    return TrainingLog(folder / "log.jsonl").lines(event)
 
 
 def tensors_of(folder):

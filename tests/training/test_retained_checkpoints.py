@@ -9,10 +9,10 @@ import torch
 from lexigraft.errors import UserError
 from lexigraft.inference.likelihood import score_texts
 from lexigraft.training.data import read_english, read_sentences
-from lexigraft.training.journal import Journal
-from lexigraft.training.kept import keep
+from lexigraft.training.retained_checkpoints import RetainedCheckpoints
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
+from lexigraft.training.training_log import TrainingLog
 from tests.training.interruption import EAGER, interrupted_at
 
 LENGTH = {"length": 32}
@@ -46,19 +46,19 @@ def folder_of(job):
     ],
 )
 def test_checkpoints_lie_at_equal_distances_and_the_last_is_the_end(steps, checkpoints, expected):
-    assert keep(Path("x"), steps, checkpoints).numbers == expected
+    assert RetainedCheckpoints.plan(Path("x"), steps, checkpoints).numbers == expected
 
 
 def test_a_step_belongs_to_its_phase_and_a_phases_end_needs_no_file():
-    kept = keep(Path("x"), [4, 8], 3)  # steps 4 and 8
-    assert [kept.phase_of(step) for step in (1, 4, 5, 12)] == [0, 0, 1, 1]
-    assert kept.files(0) == {}
-    assert list(kept.files(1)) == [4]
+    retained = RetainedCheckpoints.plan(Path("x"), [4, 8], 3)  # steps 4 and 8
+    assert [retained.phase_of(step) for step in (1, 4, 5, 12)] == [0, 0, 1, 1]
+    assert retained.files(0) == {}
+    assert list(retained.files(1)) == [4]
 
 
 def test_more_checkpoints_than_steps_are_refused():
     with pytest.raises(UserError, match="5 checkpoints of 4 optimizer steps; lower checkpoints"):
-        keep(Path("x"), [2, 2], 5)
+        RetainedCheckpoints.plan(Path("x"), [2, 2], 5)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_checkpoint_scores_as_the_model_did_at_that_step(workshop, phases):
     job = workshop().job({**SETTINGS, "phases": phases})
     train_cell(job)
     sentences = read_sentences(job["inputs"]["corpus"], "heldout", 4)
-    logged = Journal(folder_of(job) / "log.jsonl").lines("heldout")
+    logged = TrainingLog(folder_of(job) / "log.jsonl").lines("heldout")
     for number, line in ((1, logged[1]), (2, logged[2])):
         folder = folder_of(job) / f"checkpoint-{number}"
         card = json.loads((folder / "card.json").read_text())
@@ -119,7 +119,7 @@ def test_english_is_scored_wherever_the_held_out_text_is(workshop, english):
     (place.corpus / "english.txt").write_text("\n".join(english[:6]) + "\n")
     job = place.job({**SETTINGS, "phases": [LAYERS]})
     train_cell(job)
-    lines = Journal(folder_of(job) / "log.jsonl").lines("heldout")
+    lines = TrainingLog(folder_of(job) / "log.jsonl").lines("heldout")
     model, tokenizer = load_cell(folder_of(job))
     with torch.no_grad():
         after = score_texts(model, tokenizer, english[:4])

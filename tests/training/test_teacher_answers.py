@@ -11,7 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from lexigraft.corpus.sample_file import SAMPLES, read_samples
 from lexigraft.errors import UserError
-from lexigraft.training.answers import answer_samples
+from lexigraft.training.teacher_answers import answer_samples
 
 # What the teacher says after each character, whatever came before: "Ġ" is a space, "Ċ" a line feed.
 AFTER = {

@@ -6,8 +6,12 @@ import torch
 from scipy.sparse import csr_array
 
 from lexigraft.initialization.recipe import assembled
-from lexigraft.training.adapter import DenseAdapter, SparseAdapter
-from lexigraft.training.sparse_weights import SparseWeights, largest
+from lexigraft.training.vocadt_adapter import (
+    DenseAdapter,
+    SparseAdapter,
+    SparseWeights,
+    largest_weights,
+)
 
 SOURCE, TARGET = 7, 6
 
@@ -138,9 +142,9 @@ def test_a_sparse_adapter_trains_the_largest_weights_alone(start):
 
 def test_largest_keeps_rows_that_are_short_enough_as_they_are():
     matrix = csr_array(np.array([[0, 0.2, 0.3, 0.5], [1, 0, 0, 0], [-3, 1, 2, 0]]))
-    assert largest(matrix, 3) is matrix
+    assert largest_weights(matrix, 3) is matrix
     expected = [[0, 0, 0.375, 0.625], [1, 0, 0, 0], [-3, 0, 2, 0]]
-    np.testing.assert_allclose(largest(matrix, 2).toarray(), expected)
+    np.testing.assert_allclose(largest_weights(matrix, 2).toarray(), expected)
 
 
 def test_stored_zeros_are_trained_too():
