@@ -33,8 +33,8 @@ def check_objectives(model: "PreTrainedModel", strategy: Strategy) -> None:
         if needed != kind:
             fitting = [name for name in objectives() if objective(name).model_kind == kind]
             raise UserError(
-                f"strategy.phases[{number}]: objective {phase.objective} is for {needed} language "
-                f"models, and {type(model).__name__} is a {kind} one; use {' or '.join(fitting)}"
+                f"strategy.phases[{number}]: objective {phase.objective} does not fit "
+                f"{type(model).__name__}, a {kind} language model; use {' or '.join(fitting)}"
             )
         if masked and phase.adapter is not None:
             raise UserError(
