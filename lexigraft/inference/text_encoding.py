@@ -8,7 +8,7 @@ from lexigraft.errors import UserError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-BATCH = 1000  # texts handed to the tokenizer at once
+BATCH = 1000  # texts per call of the tokenizer
 
 
 def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterator[list[int]]:
@@ -31,7 +31,7 @@ def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterat
 
 
 def start_ids(tokenizer: "PreTrainedTokenizerFast") -> list[int]:
-    """What `encode` puts before a text: nothing, or one special token."""
+    """The ids that `encode` puts before a text: none, or one special token."""
     probe = tokenizer("a", return_special_tokens_mask=True)
     if probe["special_tokens_mask"][0]:
         return []
