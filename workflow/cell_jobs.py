@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lexigraft.initialization.registry import method_file
+from lexigraft.training.objective import objective_file
 from workflow.cells import AXES, cell_of
 from workflow.digests import digest
 from workflow.grid import Study
@@ -43,10 +44,11 @@ def train(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
     """A cell, trained."""
     cell = cell_of(wildcards)
     samples, teacher = study.samples_files(cell), teacher_folder(study, cell.strategy)
-    entry = study.config["strategies"][cell.strategy].items()
+    strategy = study.config["strategies"][cell.strategy]
+    objectives = sorted({objective_file(phase["objective"]) for phase in strategy["phases"]})
     return {
         # What a job asks for changes nothing of what it makes.
-        "settings": {key: value for key, value in entry if key != "resources"},
+        "settings": {key: value for key, value in strategy.items() if key != "resources"},
         "inputs": {
             "source": study.source_folder(cell.source),
             "tokenizer": study.vocabulary_folder(cell.source, cell.language, cell.vocabulary),
@@ -58,7 +60,7 @@ def train(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
         "outputs": {"folder": study.training_folder(cell)},
         "cell": vars(cell),
         "seed": [study.config["seed"], "training", cell.path],
-        "code": digest("scripts/train.py"),
+        "code": digest("scripts/train.py", *objectives),
     }
 
 

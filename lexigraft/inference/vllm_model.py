@@ -113,7 +113,7 @@ def engine_name() -> str:
         import vllm
     except ImportError as error:
         raise UserError(
-            f"vLLM cannot be used ({error}): install it as described in docs/generation.md, or "
+            f"vLLM cannot be used here ({error}): install it as docs/generation.md says, or "
             "remove `engine: vllm` from the task in config/tasks.yaml"
         ) from None
     return f"vllm {vllm.__version__}"

@@ -39,9 +39,7 @@ def objective(name: str) -> type["Objective"]:
     >>> objective("distill").needs_teacher
     True
     """
-    if name not in objectives():
-        raise unknown("objective", name, objectives())
-    module = f"lexigraft.training.objectives.{name.replace('-', '_')}"
+    module = objective_file(name).removesuffix(".py").replace("/", ".")
     defined = vars(import_module(module)).values()
     return next(
         value
@@ -55,6 +53,19 @@ def objectives() -> list[str]:
     return sorted(
         file.stem.replace("_", "-") for file in _FOLDER.glob("*.py") if file.stem != "__init__"
     )
+
+
+def objective_file(name: str) -> str:
+    """The file of an objective, relative to the repository: an entry point of its staleness digest.
+
+    Raises
+    ------
+    UserError
+        There is no objective of this name.
+    """
+    if name not in objectives():
+        raise unknown("objective", name, objectives())
+    return f"lexigraft/training/objectives/{name.replace('-', '_')}.py"
 
 
 class Objective(ABC):

@@ -1,4 +1,4 @@
-"""A model that wears adapters is the grafted one, from its first logits to merged matrices."""
+"""A model with attached adapters computes what the grafted one does, and so do merged ones."""
 
 import copy
 
@@ -101,8 +101,8 @@ def settings(form, entries=400):
     return AdapterSettings(form=form, entries=entries)
 
 
-def shaken(model):
-    """Adapters that no longer are what they were."""
+def perturbed(model):
+    """The model with perturbed adapters."""
     with torch.no_grad():
         for adapter in attached_adapters(model):
             for weights in adapter.parameters():
@@ -129,9 +129,9 @@ def test_taken_off_the_model_computes_what_it_did(build, tied, form, target, sta
     model = build(tied).eval()
     attach_adapters(model, target, start, settings(form))
     with torch.no_grad():
-        worn = shaken(model)(TOKENS).logits
+        attached = perturbed(model)(TOKENS).logits
         merge_adapters(model, target)
-        torch.testing.assert_close(model(TOKENS).logits, worn, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(model(TOKENS).logits, attached, atol=1e-4, rtol=1e-4)
     assert model.config.vocab_size == 320
     assert model.get_output_embeddings().weight is not model.get_input_embeddings().weight
 
@@ -147,7 +147,7 @@ def test_gradients_are_those_of_recipes_multiplied_out(build, tied, form, target
     layers(plain)[0].padding_idx = None  # it keeps a row from learning, and no row of a recipe
     attach_adapters(model, target, start, settings(form))
     model.requires_grad_(False)
-    for adapter in attached_adapters(shaken(model)):
+    for adapter in attached_adapters(perturbed(model)):
         adapter.requires_grad_(True)
     recipes = [
         torch.from_numpy(a.recipe().weights.toarray()).float() for a in attached_adapters(model)
@@ -200,7 +200,7 @@ def test_the_recipes_that_come_out_make_the_matrices(tied, target, start):
     model = llama(tied)
     old = [layer.weight.detach().clone() for layer in layers(model)]
     attach_adapters(model, target, start, settings("sparse"))
-    recipes = merge_adapters(shaken(model), target)
+    recipes = merge_adapters(perturbed(model), target)
     for which, matrix, layer in zip(("input", "output"), old, layers(model), strict=True):
         made = recipes.apply(matrix, which)
         torch.testing.assert_close(made, layer.weight.detach(), atol=1e-5, rtol=1e-4)
@@ -234,7 +234,7 @@ def test_the_body_stays_as_it_is(target, start):
     model = llama(True)
     before = copy.deepcopy(model.state_dict())
     attach_adapters(model, target, start, settings("sparse"))
-    merge_adapters(shaken(model), target)
+    merge_adapters(perturbed(model), target)
     after = model.state_dict()
     matrices = {"model.embed_tokens.weight", "lm_head.weight"}
     assert before.keys() == after.keys()
@@ -244,13 +244,13 @@ def test_the_body_stays_as_it_is(target, start):
 def test_only_rows_of_the_batch_are_made(target, start, monkeypatch):
     model = llama(False)
     attach_adapters(model, target, start, settings("dense"))
-    asked = []
+    requested = []
     rows = attached_adapters(model)[0].rows
     monkeypatch.setattr(
-        attached_adapters(model)[0], "rows", lambda ids, E: asked.append(ids) or rows(ids, E)
+        attached_adapters(model)[0], "rows", lambda ids, E: requested.append(ids) or rows(ids, E)
     )
     model(TOKENS)
-    assert asked[0].tolist() == sorted(set(TOKENS.flatten().tolist()))
+    assert requested[0].tolist() == sorted(set(TOKENS.flatten().tolist()))
 
 
 def test_what_is_no_recipe_over_source_rows_is_refused(target, start):

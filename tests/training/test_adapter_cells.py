@@ -1,4 +1,4 @@
-"""Whole cells whose recipes are trained: VocADT (paper 001), and what may follow it."""
+"""Whole cells whose recipes are trained (VocADT), and phases after it."""
 
 import json
 from pathlib import Path
@@ -54,11 +54,11 @@ def own_tokenizer(telugu):
 
 
 @pytest.fixture
-def cells(workshop, without_bos, own_tokenizer):
+def cells(training_setup, without_bos, own_tokenizer):
     """`cells(tied).job(phases)`: jobs of cells with a vocabulary of their own."""
 
     def build(tied=True, method="mean", fitted=None, sentences=12):
-        place = workshop(tied=tied, sentences=sentences)
+        place = training_setup(tied=tied, sentences=sentences)
         folders = [place.results / stage / "tiny" / "te" / "own" for stage in ("vocab", "init")]
         save_tokenizer(own_tokenizer, folders[0])
         if fitted is None:
@@ -141,7 +141,7 @@ def test_a_cell_is_two_plain_matrices_and_the_recipes_that_made_them(cells, phas
     whole = phase is SPARSE or entries >= 320
     for (which, stored), layer in zip(matrices_of(job).items(), layers, strict=True):
         again = recipes.apply(layer.weight.detach(), which)
-        # Of a dense adapter the 256 largest of 320 weights are kept.
+        # A dense adapter is stored with the 256 largest of 320 weights.
         torch.testing.assert_close(again, stored, atol=1e-5 if whole else 0.02, rtol=1e-4)
     card = card_of(job)
     assert "adapter.npz" in card["files"] and card["untied"] == tied
@@ -269,11 +269,11 @@ def test_a_cell_made_anew_without_adapters_keeps_none(cells):
     assert "adapter.npz" not in card_of(job)["files"] and not card_of(job)["untied"]
 
 
-def test_a_cell_without_a_new_vocabulary_or_a_recipe_is_refused(cells, workshop):
+def test_a_cell_without_a_new_vocabulary_or_a_recipe_is_refused(cells, training_setup):
     with pytest.raises(UserError, match="needs a recipe to start from"):
         train_cell(cells(method="random").job([DENSE]))
     with pytest.raises(UserError, match="this cell has none; give it"):
-        train_cell(workshop().job({**SHARED, "phases": [DENSE]}))
+        train_cell(training_setup().job({**SHARED, "phases": [DENSE]}))
 
 
 @pytest.mark.parametrize("phases", [[DENSE], [{**DENSE, "share": 0.5}, {**FULL, "share": 0.5}]])

@@ -160,13 +160,13 @@ def test_so_it_is_with_sentencepiece_and_its_byte_tokens(mistral_tokenizer, samp
 
 
 @pytest.mark.parametrize("name", ["with_bos", "without_bos", "mistral_tokenizer"])
-def test_the_model_sees_the_prompt_as_it_will_when_it_is_asked(request, name):
+def test_the_model_reads_the_prompt_as_in_generation(request, name):
     tokenizer = request.getfixturevalue(name)
     [sequence] = encode_samples(tokenizer, [TELUGU])
-    asked = tokenizer(TELUGU[0])["input_ids"]
-    start = [] if asked[0] in tokenizer.all_special_ids else [tokenizer.eos_token_id]
+    prompt_ids = tokenizer(TELUGU[0])["input_ids"]
+    start = [] if prompt_ids[0] in tokenizer.all_special_ids else [tokenizer.eos_token_id]
     given = sequence.tokens[~sequence.targets].tolist()
-    assert given == start + asked == sequence.tokens[: len(given)].tolist()
+    assert given == start + prompt_ids == sequence.tokens[: len(given)].tolist()
 
 
 @pytest.mark.parametrize("name", ["with_bos", "without_bos", "mistral_tokenizer"])

@@ -30,9 +30,9 @@ PROGRESSIVE = [
 
 
 @pytest.fixture
-def distilled(workshop, tiny_llama, without_bos):
-    """`distilled(phases)`: a job on a small workshop whose teacher is another model."""
-    place = workshop(sentences=6)
+def distilled(training_setup, tiny_llama, without_bos):
+    """`distilled(phases)`: a job on a small training setup whose teacher is another model."""
+    place = training_setup(sentences=6)
     large = place.results / "source" / "large"
     teacher = tiny_llama(330, tied=False, seed=5)
     with torch.no_grad():

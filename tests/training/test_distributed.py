@@ -44,17 +44,17 @@ def outcome(job):
 
 
 @pytest.fixture
-def job(workshop):
-    return workshop(tied=False, sentences=8).job(SETTINGS)
+def job(training_setup):
+    return training_setup(tied=False, sentences=8).job(SETTINGS)
 
 
 @pytest.fixture(scope="module")
-def whole(workshop_in, tmp_path_factory):
+def whole(training_setup_in, tmp_path_factory):
     """`whole(processes=1, sharded=False, tokens=None)`: what a run leaves that nothing stops."""
 
     @cache
     def run(processes=1, sharded=False, tokens=None):
-        place = workshop_in(tmp_path_factory.mktemp("whole"))
+        place = training_setup_in(tmp_path_factory.mktemp("whole"))
         job = place(tied=False, sentences=8).job(SETTINGS)
         assert train(job, processes, sharded=sharded, tokens=tokens) == 0
         return outcome(job)

@@ -30,9 +30,9 @@ LORA = {"trainable": ["embeddings", "head", "lora"], "objective": "mlm", "length
 
 
 @pytest.fixture
-def place(workshop, roberta_folder, telugu):
-    """A workshop whose source is an encoder."""
-    place = workshop()
+def place(training_setup, roberta_folder, telugu):
+    """A training setup whose source is an encoder."""
+    place = training_setup()
     for file in roberta_folder.iterdir():
         (place.source / file.name).write_bytes(file.read_bytes())
     (place.corpus / "train.txt").write_text("\n".join(telugu[:12]) + "\n")
@@ -150,13 +150,13 @@ def test_an_encoder_predicts_no_next_tokens(place, objective):
         train_cell(place.job({**STEPS, "phases": [phase]}))
 
 
-def test_an_encoder_wears_no_adapter(grafted):
+def test_an_adapter_for_an_encoder_is_refused(grafted):
     phase = {"trainable": ["adapter"], "objective": "mlm", "length": 64}
     with pytest.raises(UserError, match="an adapter is for causal models"):
         train_cell(grafted("expanded", [phase])[0])
 
 
-def test_only_new_rows_of_an_encoder_are_trained_where_that_is_asked_for(grafted):
+def test_only_new_rows_of_an_encoder_are_trained_with_new_rows(grafted):
     phase = {"trainable": ["new-rows"], "objective": "mlm", "length": 64}
     job, start, _ = grafted("expanded", [phase])
     train_cell(job)
@@ -167,9 +167,9 @@ def test_only_new_rows_of_an_encoder_are_trained_where_that_is_asked_for(grafted
     assert model.get_output_embeddings().weight is after
 
 
-def test_a_causal_model_restores_no_masked_tokens(workshop):
+def test_a_causal_model_restores_no_masked_tokens(training_setup):
     with pytest.raises(UserError, match="objective mlm does not fit LlamaForCausalLM"):
-        train_cell(workshop().job({**STEPS, "phases": [ALL]}))
+        train_cell(training_setup().job({**STEPS, "phases": [ALL]}))
 
 
 def test_a_sequence_that_the_encoder_cannot_hold_is_refused(place):

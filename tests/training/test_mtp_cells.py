@@ -91,10 +91,10 @@ def by_hand(job, model, tokenizer, start):
 
 
 @pytest.mark.parametrize(("start", "tied"), [("copied", True), ("copied", False), ("random", True)])
-def test_a_cell_equals_the_same_training_by_hand(workshop, without_bos, start, tied):
+def test_a_cell_equals_the_same_training_by_hand(training_setup, without_bos, start, tied):
     from transformers import AutoModelForCausalLM
 
-    place = workshop(tied=tied)
+    place = training_setup(tied=tied)
     phases = [{**phase, "extra_head": start} for phase in TWO_STAGE]
     job = place.job({**SHARED, "phases": phases, "lora": {"dropout": 0.0}})
     training.train_cell(job)
@@ -134,7 +134,9 @@ def test_the_heldout_curve_is_that_of_the_next_token(train):
 def test_how_many_sequences_fit_the_memory_does_not_change_the_step(train, monkeypatch, limit):
     settings = {**SHARED, "phases": [LAYERS], "epochs": 0.5}
     alone = steps_of(train(settings))
-    monkeypatch.setitem(sys.modules["lexigraft.training.micro_batches"].MICRO_BATCH_TOKENS, "cpu", limit)
+    monkeypatch.setitem(
+        sys.modules["lexigraft.training.micro_batches"].MICRO_BATCH_TOKENS, "cpu", limit
+    )
     for line, other in zip(steps_of(train(settings)), alone, strict=True):
         for name in ("loss", "next_loss", "after_next_loss"):
             assert line[name] == pytest.approx(other[name], 1e-4)
@@ -160,9 +162,9 @@ def test_nothing_of_the_second_head_is_stored_or_exported(train, tmp_path, tied)
 
 
 def test_the_first_stage_leaves_the_layers_as_they_are_and_the_second_tunes_their_adapters(
-    workshop, monkeypatch
+    training_setup, monkeypatch
 ):
-    place = workshop(tied=False)
+    place = training_setup(tied=False)
     seen = {}
 
     def note(folder, model, progress):

@@ -194,11 +194,11 @@ def test_what_does_not_go_with_new_rows_is_refused(phase, complaint):
 
 
 @pytest.fixture
-def grafted(workshop, without_bos, telugu):
+def grafted(training_setup, without_bos, telugu):
     """`grafted(phases, tied=True)`: the job of a cell with 30 new tokens."""
 
     def build(phases, tied=True):
-        place = workshop(tied=tied, sentences=8)
+        place = training_setup(tied=tied, sentences=8)
         target = expand_tokenizer(without_bos, telugu, new_tokens=30)
         fitted = initializer("mean").fit(without_bos, target, n_source=320)
         folders = [place.results / stage for stage in ("vocabulary", "init")]

@@ -8,7 +8,7 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.source.kind import MASKED
-from lexigraft.training.objective import objective, objectives
+from lexigraft.training.objective import objective, objective_file, objectives
 
 
 def test_every_file_of_the_folder_is_an_objective():
@@ -20,6 +20,11 @@ def test_an_objective_declares_its_models_teacher_and_options():
     assert [name for name in objectives() if objective(name).model_kind == MASKED] == ["mlm"]
     assert [name for name in objectives() if objective(name).needs_teacher] == ["distill"]
     assert objective("mtp").options == ("extra_head", "extra_logits")
+
+
+def test_the_file_of_an_objective_is_known_without_importing_it():
+    repository = Path(__file__).resolve().parents[2]
+    assert all((repository / objective_file(name)).is_file() for name in objectives())
 
 
 def test_an_unknown_objective_is_refused():

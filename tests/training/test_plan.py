@@ -33,11 +33,11 @@ SAMPLES = [(f"{n} and {n} is:", f" {2 * n}") for n in range(9)] + [("Too long:",
 
 
 @pytest.fixture
-def job(workshop, tmp_path):
+def job(training_setup, tmp_path):
     """Jobs with a corpus, and samples of the names `sums` and `more`."""
 
     def build(settings):
-        job = workshop().job({**SHARED, **settings})
+        job = training_setup().job({**SHARED, **settings})
         files = {}
         for name in ("sums", "more"):
             write_samples(tmp_path / name, SAMPLES)

@@ -123,7 +123,7 @@ def test_the_recipe_that_comes_out_is_the_one_that_went_in(start, form):
     assert len(recipe.new_ids) == 0
 
 
-def test_of_a_dense_adapter_the_largest_weights_are_kept(start):
+def test_of_a_dense_adapter_the_largest_weights_are_stored(start):
     recipe = DenseAdapter(start, 2).recipe()
     assert np.diff(recipe.left.indptr).max() == 2
     assert recipe.rows(np.array([5])).toarray()[0].tolist() == pytest.approx(
