@@ -35,14 +35,14 @@ from transformers import (
 
 from lexigraft.hardware import device, precision
 from lexigraft.initialization.recipe import Recipe
-from lexigraft.training.adapted_layers import wear
-from lexigraft.training.data import Blocks, Sequences
-from lexigraft.training.objectives.clm import Clm
-from lexigraft.training.objectives.distill import Distill
-from lexigraft.training.objectives.mtp import Mtp, new_extra_head
+from lexigraft.training.adapted_layers import attach_adapters
+from lexigraft.training.data import SequenceDataset, TextBlocks
+from lexigraft.training.objectives.clm import CausalModeling
+from lexigraft.training.objectives.distill import TokenDistillation
+from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
-from lexigraft.training.trainable import decoder_layers, prepare
+from lexigraft.training.trainable import decoder_layers, prepare_phase
 
 STEPS = 4
 NEW_TOKENS = 1000
@@ -154,18 +154,24 @@ def train_ours(model, name, text, sequences, new_ids, clock, folder, more):
     if first.adapter is not None:
         words = WordLevel({str(token): token for token in range(ADAPTED_TOKENS)}, unk_token="0")
         tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(words))
-        wear(model, tokenizer, more, first.adapter)
-    prepare(model, first, new_ids)
-    objective = Clm()
+        attach_adapters(model, tokenizer, more, first.adapter)
+    prepare_phase(model, first, new_ids)
+    objective = CausalModeling()
     if first.objective == "mtp":
-        objective = Mtp(new_extra_head(model, "copied", 0), as_head=True, trained=True)
+        objective = MultiTokenPrediction(
+            new_extra_head(model, "copied", 0), as_head=True, trained=True
+        )
     elif first.distill is not None:
-        objective = Distill(more.requires_grad_(False), first.distill, model.config.vocab_size)
+        objective = TokenDistillation(
+            more.requires_grad_(False), first.distill, model.config.vocab_size
+        )
     run_phase(
         model,
         first,
         strategy,
-        Sequences(Blocks(text.astype(np.int32).ravel(), text.shape[1]), np.arange(len(text))),
+        SequenceDataset(
+            TextBlocks(text.astype(np.int32).ravel(), text.shape[1]), np.arange(len(text))
+        ),
         objective=objective,
         seed=0,
         folder=folder,

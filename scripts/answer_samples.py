@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lexigraft.job import Job, run
 from lexigraft.provenance import write_card
-from lexigraft.training.answers import answer_samples
+from lexigraft.training.teacher_answers import answer_samples
 
 
 def stage(job: Job) -> None:

@@ -1,9 +1,9 @@
-"""Losses over large vocabularies: logits are made of some positions at a time, never of all.
+"""Logits and losses over large vocabularies, computed for some positions at a time.
 
-The body of a model runs once. What its head reads then goes through the rest of the model's own
-`forward`, chunk by chunk, so that whatever an architecture does to its logits (Gemma 2 caps them,
-Cohere scales them) is done to these too. Each chunk's gradient is computed with its loss, so no
-logits are kept for the backward pass and none are computed twice.
+The body of a model runs once. Its hidden states then go through the rest of the model's own
+`forward`, chunk by chunk, which includes what an architecture does to its logits (Gemma 2 caps
+them, Cohere scales them). Each chunk's gradient is computed with its loss, so no logits are stored
+for the backward pass and none are computed twice.
 """
 
 import math
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 IGNORED = -100  # a label that counts for no loss, by torch's convention
-# Numbers in the logits of a chunk; their loss and gradient take about four times as many. A chunk
-# adds a gradient as large as the head, which costs the less the more positions it has.
+# Numbers in the logits of a chunk; their loss and gradient take about four times as many. Each
+# chunk adds a gradient of the size of the head, so larger chunks are faster.
 CHUNK_LOGITS = {"cpu": 2**25, "cuda": 2**28}
 
 Loss = Callable[[torch.Tensor, slice], torch.Tensor]
 
 
 def chunked_logits(model: "PreTrainedModel", inputs: dict[str, Any]) -> "ChunkedLogits":
-    """Run a model up to its head, for logits of some positions at a time.
+    """Run a model up to its head, to compute logits of some positions at a time.
 
     Parameters
     ----------
@@ -36,21 +36,21 @@ def chunked_logits(model: "PreTrainedModel", inputs: dict[str, Any]) -> "Chunked
         Arguments of its `forward`, `input_ids` [batch, tokens] among them.
     """
     head = model.get_output_embeddings()
-    bodies: list[tuple[torch.nn.Module, Any]] = []  # with what they return; the outermost last
+    bodies: list[tuple[torch.nn.Module, Any]] = []  # and their outputs, the outermost last
     states: list[torch.Tensor] = []
 
-    def keep(body: torch.nn.Module, _: Any, output: Any) -> None:
+    def record(body: torch.nn.Module, _: Any, output: Any) -> None:
         bodies.append((body, output))
 
     def narrow(_: Any, arguments: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor] | None:
         if not bodies or arguments[0].shape[:-1] != inputs["input_ids"].shape:
             return None
         states.append(arguments[0])
-        return (arguments[0][:, :1],)  # one position tells how many logits there are
+        return (arguments[0][:, :1],)  # one position is enough for the number of logits
 
     possible = {id(module): module for module in (model.base_model, model.get_decoder())}
     possible.pop(id(model), None)
-    hooks = [body.register_forward_hook(keep) for body in possible.values()]
+    hooks = [body.register_forward_hook(record) for body in possible.values()]
     if head is not None:
         hooks.append(head.register_forward_pre_hook(narrow))
     try:
@@ -64,15 +64,15 @@ def chunked_logits(model: "PreTrainedModel", inputs: dict[str, Any]) -> "Chunked
 
 
 class ChunkedLogits:
-    """What the head of a model reads in one forward pass.
+    """The hidden states of one forward pass, from which logits can be computed.
 
     Attributes
     ----------
     states : torch.Tensor
-        [batch, tokens, hidden]. Of a model whose logits are not its head's, position by position,
-        they are the logits themselves.
+        [batch, tokens, hidden], as the head reads them. If a model does not compute its logits by
+        its head, position by position, they are the logits themselves.
     vocabulary : int
-        How many logits a position has.
+        Logits of a position.
     """
 
     def __init__(self, states: torch.Tensor, vocabulary: int, rest: "_Rest | None"):
@@ -86,24 +86,24 @@ class ChunkedLogits:
     def logits(self, states: torch.Tensor, head: torch.nn.Module | None = None) -> torch.Tensor:
         """The model's logits [n, vocabulary] of states [n, hidden].
 
-        Another `head` takes the place of the model's own; what the model does behind it stays.
+        Another `head` may replace the model's own; what the model does after its head stays.
         """
         return states if self._rest is None else self._rest(states, head)
 
     def sum(self, places: torch.Tensor, loss: Loss) -> torch.Tensor:
-        """A loss summed over some positions, a number, whose gradient is computed here and now.
+        """A loss summed over some positions, a scalar, whose gradient is computed at once.
 
         Parameters
         ----------
         places
-            Positions that count, [n] int64, numbered row by row over [batch, tokens].
+            The positions, [n] int64, numbered row by row over [batch, tokens].
         loss
-            Gets the states [m, hidden] of a chunk of `places`, and which chunk it is; returns the
-            loss summed over the chunk. It must use no trained parameter but those of the model
-            outside its body, such as those of its heads.
+            A function of the states [m, hidden] of a chunk of `places` and the chunk that returns
+            the loss summed over the chunk. It must not use trained parameters other than those of
+            the model outside its body, such as those of its heads.
         """
-        learns = self._rest is not None and torch.is_grad_enabled()
-        parameters = self._rest.parameters() if learns and self._rest else []
+        has_gradient = self._rest is not None and torch.is_grad_enabled()
+        parameters = self._rest.parameters() if has_gradient and self._rest else []
         states = self.states.flatten(0, 1)[places]
         return _Sum.apply(loss, self.chunks(places) or [slice(0)], states, *parameters)
 
@@ -124,9 +124,9 @@ def sum_nll(
     Parameters
     ----------
     targets
-        [batch, tokens]; IGNORED ones count for nothing and cost nothing.
+        [batch, tokens]; IGNORED ones are not counted and not computed.
     logits
-        Makes logits [n, vocabulary] of states [n, hidden]; by default as the model does.
+        Computes logits [n, vocabulary] from states [n, hidden]; by default as the model does.
     """
     targets = targets.flatten()
     places = targets.ne(IGNORED).nonzero()[:, 0]
@@ -146,7 +146,7 @@ def nll_per_token(readout: ChunkedLogits, targets: torch.Tensor) -> torch.Tensor
     Parameters
     ----------
     targets
-        [batch, tokens]; IGNORED ones are zero and cost nothing.
+        [batch, tokens]; IGNORED ones are zero and not computed.
     """
     flat = targets.flatten()
     places = flat.ne(IGNORED).nonzero()[:, 0]
@@ -175,8 +175,13 @@ def targets_ahead(
     return moved.where(there == positions + ahead, IGNORED)
 
 
+def next_tokens(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """The next label of each position of a batch, [batch, tokens]; IGNORED where there is none."""
+    return targets_ahead(batch["labels"], 1, batch.get("position_ids"))
+
+
 class _Rest:
-    """What a model does from its head on: its own `forward`, in which the body has already run."""
+    """A model from its head on: its own `forward` with the recorded output of the body."""
 
     def __init__(
         self,
@@ -192,21 +197,21 @@ class _Rest:
     def __call__(self, states: torch.Tensor, head: torch.nn.Module | None) -> torch.Tensor:
         forward = self.head.forward if head is None else head
         with (
-            _answering(self.body, lambda *_, **__: self.output),
-            _answering(self.head, lambda *_, **__: forward(states[None])),
+            _replaced_forward(self.body, lambda *_, **__: self.output),
+            _replaced_forward(self.head, lambda *_, **__: forward(states[None])),
         ):
-            # The class's own, without what is wrapped around the instance's.
+            # Of the class, without wrappers around the instance's `forward`.
             return type(self.model).forward(self.model, **self.inputs).logits[0]
 
     def parameters(self) -> list[torch.nn.Parameter]:
-        """Trained parameters that take part; tied ones belong to the head too."""
+        """Trained parameters from the head on, tied ones included."""
         inside = {id(p) for p in self.body.parameters()} - {id(p) for p in self.head.parameters()}
         return [p for p in self.model.parameters() if p.requires_grad and id(p) not in inside]
 
 
 @contextmanager
-def _answering(module: Any, forward: Callable[..., Any]) -> Iterator[None]:
-    """Let a module do something else for a while when it is called."""
+def _replaced_forward(module: Any, forward: Callable[..., Any]) -> Iterator[None]:
+    """Replace the `forward` of a module."""
     before = vars(module).get("forward")
     module.forward = forward
     try:
@@ -218,14 +223,14 @@ def _answering(module: Any, forward: Callable[..., Any]) -> Iterator[None]:
 
 
 class _Sum(torch.autograd.Function):
-    """Sums a loss over chunks of states, and its gradients with it."""
+    """Sums a loss over chunks of states together with its gradients."""
 
     @staticmethod
     def forward(context, loss, chunks, states, *parameters):
         needed = context.needs_input_grad[2:]
         wanted = [at for at, need in enumerate(needed) if need]
         total = 0
-        # Of states each chunk has its own part, of parameters all chunks add to the same.
+        # Each chunk has its own part of the states' gradient; those of parameters are summed.
         context.gradients = [torch.zeros_like(states) if needed[0] else None]
         context.gradients += [None] * len(parameters)
         for chunk in chunks:
@@ -243,7 +248,7 @@ class _Sum(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(context, upstream):
-        gradients, context.gradients = context.gradients, None  # their memory is needed elsewhere
+        gradients, context.gradients = context.gradients, None  # frees their memory early
         scaled = (None if some is None else some.mul_(upstream) for some in gradients)
         return None, None, *scaled
 

@@ -1,4 +1,4 @@
-"""Greedy generation in batches that stops at given strings and resumes after an interruption."""
+"""Generation in batches that ends at stop strings and resumes after an interruption."""
 
 import hashlib
 import json
@@ -25,19 +25,18 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """What a model wrote after one prompt.
+    """A generated continuation of one prompt.
 
     Attributes
     ----------
     text
-        The text up to its first stop string, without spaces around it.
+        The text before its first stop string, stripped.
     tokens
-        The ids that make up this text: neither the end-of-text token nor one that only belongs to a
-        stop string.
+        The ids of this text, without the end-of-text token and tokens of the stop string alone.
     steps
-        Decoding steps taken: all generated tokens, those that ended the text included.
+        Decoding steps: all generated tokens, including those that ended the text.
     finished
-        Whether the model ended the text itself, before it ran out of tokens.
+        Whether the model ended the text before `max_new_tokens`.
     """
 
     text: str
@@ -62,25 +61,25 @@ def generate(
 
     Prompts are batched by length, the longest first, padded on the left and masked: in float32 the
     texts do not depend on the batch size. In bfloat16 they may, where two tokens are about equally
-    likely. What many prompts begin with, such as a few examples, is read once for all of them.
+    likely. A prefix that many prompts share, such as a few examples, is processed only once.
 
     Parameters
     ----------
     model
-        Or a `VllmModel`, which makes batches of its own.
+        Or a `VllmModel`, which forms its own batches.
     prompts
         Id -> prompt text, tokenized with the special tokens that the tokenizer adds by default.
     partial
-        JSON lines of what is finished, written after each batch. When it already holds outputs of
-        the same `identity`, prompts and limits, their batches are not generated again. The caller
-        removes it once the outputs are kept elsewhere.
+        File for finished outputs as JSON lines, written after each batch. If it has outputs for the
+        same `identity`, prompts and limits, their batches are not generated again. The caller
+        removes it when the outputs are stored elsewhere.
     identity
-        Whatever else decides the outputs: a digest of the model, for instance.
+        What else determines the outputs, such as a digest of the model.
     stop
-        Strings at which a text ends, by default at its first line feed. The text ends exactly
-        before the string, also where the string begins or ends within a token.
+        Strings that end a text, by default a line feed. The text ends exactly before the string,
+        also if the string begins or ends within a token.
     beams
-        Candidates of a beam search, of which the likeliest is taken; 1 is greedy.
+        Beams of a beam search, which returns the likeliest; 1 is greedy.
 
     Returns
     -------
@@ -90,20 +89,20 @@ def generate(
     Raises
     ------
     UserError
-        A prompt does not fit into the model's context, a stop string is empty, or vLLM is to
-        search with beams.
+        A prompt does not fit into the model's context, a stop string is empty, or beams are to be
+        used with vLLM.
     """
     from tqdm import tqdm
 
     encoded = {name: tokenizer(prompt)["input_ids"] for name, prompt in prompts.items()}
     _check_context(model, encoded, max_new_tokens)
     if beams > 1 and isinstance(model, VllmModel):
-        raise UserError("vLLM continues texts greedily here: set beams to 1, or take engine out")
+        raise UserError("vLLM generates greedily only: set beams to 1, or remove engine")
     work = [identity, list(prompts.items()), max_new_tokens, batch_size, list(stop), beams]
     digest = hashlib.sha256(json.dumps(work).encode()).hexdigest()
     done = _open_partial(partial, digest)
     if done:
-        logger.info("%s: %d of %d outputs are there already", partial, len(done), len(prompts))
+        logger.info("%s: resuming with %d of %d outputs", partial, len(done), len(prompts))
     stops, ends = StopStrings(tokenizer, stop), end_tokens(model, tokenizer)
     if isinstance(model, VllmModel):
         groups, batch_size = [list(prompts)], PROMPTS_PER_CALL
@@ -114,7 +113,7 @@ def generate(
         tqdm(total=len(prompts), desc="generate", unit="text", disable=None) as progress,
     ):
         for group in groups:
-            # A batch of which a part is missing is repeated whole: same batches, same bfloat16.
+            # An incomplete batch is repeated as a whole: in bfloat16 results depend on the batch.
             batches = [
                 batch
                 for batch in _by_length(group, encoded, batch_size)
@@ -156,18 +155,18 @@ def continue_greedily(
     prompts
         Token ids, of any lengths.
     padding
-        Any id of the vocabulary: padded places are masked, so which one changes nothing.
+        Any id of the vocabulary: padding is masked, so the result does not depend on it.
     stop_tokens
         A row ends at the first of these; the rest of the row is padding.
     min_new_tokens
         Stop tokens are not generated before this many.
     criteria
-        What else ends a row; what follows in the row is then of no meaning.
+        What else ends a row; later tokens of the row are then meaningless.
     prefix
-        What all prompts begin with, if it was read already.
+        The shared prefix of all prompts, if it has been processed.
     beams
-        Above 1 the likeliest of so many candidates is returned, each scored as a whole by the
-        mean over its tokens; `criteria` may then not look at rows.
+        Above 1, the likeliest of so many sequences by the mean over its tokens is returned;
+        `criteria` must then not depend on rows.
 
     Returns
     -------
@@ -180,10 +179,10 @@ def continue_greedily(
     shared = prefix.ids if prefix else []
     rests = [ids[len(shared) :] for ids in prompts]
     width = max(map(len, rests))
-    # Padding stands right before what differs, so that what is shared lies in the same places.
+    # Padding comes after the shared prefix, so that its positions are the same in all rows.
     padded = [[*shared, *[padding] * (width - len(ids)), *ids] for ids in rests]
     mask = [[1] * len(shared) + [0] * (width - len(ids)) + [1] * len(ids) for ids in rests]
-    read = {"past_key_values": prefix.repeat(len(prompts) * beams)} if prefix else {}
+    cache = {"past_key_values": prefix.repeat(len(prompts) * beams)} if prefix else {}
     settings = GenerationConfig(
         do_sample=False,
         num_beams=beams,
@@ -192,19 +191,19 @@ def continue_greedily(
         eos_token_id=stop_tokens or None,
         pad_token_id=padding,
     )
-    with _own_settings(model), torch.inference_mode():
+    with _without_own_settings(model), torch.inference_mode():
         ids = model.generate(  # type: ignore[operator]
             torch.tensor(padded, device=model.device),
             attention_mask=torch.tensor(mask, device=model.device),
             generation_config=settings,
             stopping_criteria=criteria,
-            **read,
+            **cache,
         )
     return ids[:, len(shared) + width :]
 
 
 def decode(tokenizer: "PreTrainedTokenizerFast", rows: list[list[int]]) -> list[str]:
-    """The text of each row of ids, special tokens left out, spaces as they are."""
+    """The text of each row of ids without special tokens, spaces unchanged."""
     return tokenizer.batch_decode(
         rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
     )
@@ -213,32 +212,31 @@ def decode(tokenizer: "PreTrainedTokenizerFast", rows: list[list[int]]) -> list[
 def end_tokens(
     model: "PreTrainedModel | VllmModel", tokenizer: "PreTrainedTokenizerFast"
 ) -> set[int]:
-    """The end-of-text tokens that the tokenizer and the model's own generation settings name."""
+    """The end-of-text tokens of the tokenizer and of the model's generation settings."""
     named = getattr(model.generation_config, "eos_token_id", None)
     ends = set(named) if isinstance(named, list) else {named}
     return {token for token in ends | {tokenizer.eos_token_id} if token is not None}
 
 
 def padding_token(tokenizer: "PreTrainedTokenizerFast") -> int:
-    """The tokenizer's padding token or, where it has none, token 0: padded places are masked."""
+    """The tokenizer's padding token or, without one, token 0: padding is masked."""
     return 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
 
 
 def _open_partial(partial: Path, digest: str) -> dict[str, GeneratedText]:
-    """Finished outputs of the same work; otherwise `partial` is begun anew.
+    """Read finished outputs of the same work; otherwise start `partial` again.
 
-    A line that an interruption cut off is dropped, from the file too, so that the next one does
-    not continue it.
+    An incomplete last line is removed, from the file too.
 
     Parameters
     ----------
     partial
-        A file that may be there.
+        The file, which may be missing.
     digest
-        Of all that decides the outputs.
+        Of everything that determines the outputs.
     """
-    kept = partial.read_bytes() if partial.exists() else b""
-    lines = kept.split(b"\n")[:-1]
+    content = partial.read_bytes() if partial.exists() else b""
+    lines = content.split(b"\n")[:-1]
     header = json.dumps({"digest": digest}).encode()
     if lines[:1] != [header]:
         lines = [header]
@@ -247,16 +245,16 @@ def _open_partial(partial: Path, digest: str) -> dict[str, GeneratedText]:
         row: dict[str, Any] = json.loads(line)
         name = row.pop("id")
         done[name] = GeneratedText(**row)
-    whole = b"".join(line + b"\n" for line in lines)
-    if whole != kept:
+    complete = b"".join(line + b"\n" for line in lines)
+    if complete != content:
         partial.parent.mkdir(parents=True, exist_ok=True)
         with replacing(partial) as file:
-            file.write_bytes(whole)
+            file.write_bytes(complete)
     return done
 
 
 def _as_lines(outputs: Iterable[tuple[str, GeneratedText]]) -> str:
-    """JSON lines of `(id, output)`, to be appended to what `_open_partial` opened."""
+    """JSON lines of `(id, output)`, to append to the file of `_open_partial`."""
     return "".join(json.dumps({"id": name, **asdict(output)}) + "\n" for name, output in outputs)
 
 
@@ -275,7 +273,7 @@ def _continuation(
     max_new_tokens: int,
     beams: int,
 ) -> Callable[[list[list[int]]], list[list[int]]]:
-    """What continues a batch of these prompts: a function from ids to ids, maybe too many."""
+    """The function that continues a batch of these prompts, maybe beyond a stop string."""
     stop_tokens = sorted(stops.tokens | ends)
     if isinstance(model, VllmModel):
         longest = max(map(len, prompts))
@@ -291,7 +289,7 @@ def _continuation(
     prefix = shared_prefix(model, prompts, max_new_tokens)
 
     def continue_batch(batch: list[list[int]]) -> list[list[int]]:
-        # Beams change places, which a criterion does not follow: their texts are cut afterwards.
+        # Beams are reordered, which a criterion does not follow: their texts are cut afterwards.
         criteria = [stops.criterion(len(batch))] if stops.cross_tokens and beams == 1 else []
         return continue_greedily(
             model,
@@ -310,25 +308,25 @@ def _continuation(
 def _cut(
     tokenizer: "PreTrainedTokenizerFast", ids: list[int], stops: StopStrings, ends: set[int]
 ) -> GeneratedText:
-    """Cut a generated row where its text ends; of a token that goes on there keep the beginning."""
+    """Cut a generated row where its text ends, within a token if necessary."""
     end = next((place for place, token in enumerate(ids) if token in ends), None)
-    kept = ids[:end]
-    stop = stops.find(kept)
+    tokens = ids[:end]
+    stop = stops.find(tokens)
     if stop is None:
-        text, steps = decode(tokenizer, [kept])[0], len(kept) + (end is not None)
-        return GeneratedText(text.strip(), kept, steps, finished=end is not None)
-    text = decode(tokenizer, [kept[: stop.last + 1]])[0]
-    kept = kept[: stop.whole + bool(stop.part.strip())]
+        text, steps = decode(tokenizer, [tokens])[0], len(tokens) + (end is not None)
+        return GeneratedText(text.strip(), tokens, steps, finished=end is not None)
+    text = decode(tokenizer, [tokens[: stop.last + 1]])[0]
+    tokens = tokens[: stop.tokens_before + bool(stop.part.strip())]
     begins = [place for place in map(text.find, stops.strings) if place >= 0]
-    # Bytes that are no text hide a string behind them in some decoders, and so are special tokens.
-    text = text[: min(begins)] if begins else decode(tokenizer, [kept])[0]
-    return GeneratedText(text.strip(), kept, stop.last + 1, finished=True)
+    # In some decoders, invalid bytes and special tokens hide a string after them.
+    text = text[: min(begins)] if begins else decode(tokenizer, [tokens])[0]
+    return GeneratedText(text.strip(), tokens, stop.last + 1, finished=True)
 
 
 def _check_context(
     model: "PreTrainedModel | VllmModel", encoded: dict[str, list[int]], max_new_tokens: int
 ) -> None:
-    limit = positions_of(model)  # type: ignore[arg-type]  # both say what it asks for
+    limit = positions_of(model)  # type: ignore[arg-type]  # both have what it reads
     name = max(encoded, key=lambda name: len(encoded[name]), default=None)
     if limit is not None and name is not None and len(encoded[name]) + max_new_tokens > limit:
         raise UserError(
@@ -339,13 +337,13 @@ def _check_context(
 
 
 @contextmanager
-def _own_settings(model: "PreTrainedModel") -> Iterator[None]:
-    """Set aside the sampling, penalties and limits that a model's files may ask of `generate`."""
+def _without_own_settings(model: "PreTrainedModel") -> Iterator[None]:
+    """Ignore sampling, penalties and limits in the generation settings of the model's files."""
     from transformers import GenerationConfig
 
-    theirs = model.generation_config
+    own = model.generation_config
     model.generation_config = GenerationConfig()
     try:
         yield
     finally:
-        model.generation_config = theirs
+        model.generation_config = own

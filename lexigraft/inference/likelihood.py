@@ -1,7 +1,7 @@
-"""How likely texts are under a model: the number behind perplexity and bits per byte.
+"""The negative log-likelihood of texts, for perplexity and bits per byte.
 
-Bits per byte divide by the UTF-8 bytes of the text, which no vocabulary changes, so they compare
-models with different vocabularies; perplexities per token do not.
+Bits per byte divide by the UTF-8 bytes of the text, which do not depend on the vocabulary, so they
+compare models with different vocabularies; perplexities per token do not.
 """
 
 import math
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 Window = TypeVar("Window")
 
-WINDOW = 2048  # tokens that one forward pass sees of one text
+WINDOW = 2048  # the most tokens of one text in one forward pass
 
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Total negative log-likelihood of texts, and what it may be divided by.
+    """Total negative log-likelihood of texts in nats, with their tokens, bytes and characters.
 
-    `texts` has that of each text, in their order.
+    `texts` has those of each text, in order.
     """
 
     nats: float
@@ -36,7 +36,7 @@ class Likelihood:
 
     @property
     def bits_per_byte(self) -> float:
-        """Bits that the model needs for one UTF-8 byte of the texts."""
+        """Bits per UTF-8 byte of the texts."""
         return self.nats / math.log(2) / self.bytes
 
     @property
@@ -83,8 +83,8 @@ def score_texts(
 ) -> Likelihood:
     """Sum the negative log-likelihood of texts, each scored on its own.
 
-    Every token of a text is predicted, the first one from the special token that begins a text
-    (see `boundaries.encode`), which is itself not scored. A text longer than the model's context or
+    Every token of a text is predicted, the first one from the special token that begins a text (see
+    `text_encoding.encode`), which is not scored itself. A text longer than the model's context or
     2,048 tokens is scored in windows of which the first half is context only.
 
     Parameters
@@ -92,7 +92,7 @@ def score_texts(
     model
         A causal language model on any device, in any dtype; log-probabilities are float32.
     texts
-        The texts, in any order; the order does not matter.
+        The texts; their order does not matter.
     batch_tokens
         Tokens in one forward pass, padding included; at least one text.
 
@@ -122,7 +122,7 @@ def score_texts(
 
 
 class _Window(NamedTuple):
-    """Tokens of one text, of which the first `known` are context and not scored."""
+    """Tokens of one text; the first `known` are context and not scored."""
 
     text: int
     ids: list[int]
@@ -147,7 +147,7 @@ def _windows(ids: list[int], size: int) -> Iterator[tuple[list[int], int]]:
 def batch_by_length(
     windows: Iterable[Window], length: Callable[[Window], int], batch_tokens: int
 ) -> Iterator[list[Window]]:
-    """Batches of neighbours in length: at most `batch_tokens` with padding, or one window.
+    """Batches of windows of similar length: at most `batch_tokens` with padding, or one window.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def batch_by_length(
         Tokens of a window.
     """
     batch: list[Window] = []
-    for window in sorted(windows, key=length):  # so the last one of a batch is its longest
+    for window in sorted(windows, key=length):  # so the last one of a batch is the longest
         if batch and (len(batch) + 1) * length(window) > batch_tokens:
             yield batch
             batch = []

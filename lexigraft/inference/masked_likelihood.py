@@ -1,7 +1,8 @@
-"""How well an encoder restores masked tokens: the held-out curve of masked language models.
+"""The likelihood of masked tokens: the held-out evaluation of masked language models.
 
-Bits per byte are not defined: a token that is restored from both sides is no step of a code for
-the text. Perplexities compare between cells with one vocabulary, for which the masks are the same.
+Bits per byte are not defined: the probability of a token given both sides is no factor of the
+probability of the text. Perplexities compare cells with the same vocabulary, whose masks are the
+same.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,7 +56,7 @@ def score_masked(
     *,
     batch_tokens: int = WINDOW,
 ) -> MaskedLikelihood:
-    """Mask 15 % of the tokens of texts, always the same ones, and score what the model restores.
+    """Mask 15 % of the tokens of texts, always the same ones, and score their prediction.
 
     Parameters
     ----------

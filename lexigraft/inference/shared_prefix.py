@@ -1,4 +1,4 @@
-"""What many prompts begin with is read once: an instruction and examples, before the text."""
+"""Processes a prefix that prompts share, such as instruction and examples, only once."""
 
 import copy
 from collections import Counter
@@ -8,45 +8,45 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from transformers import DynamicCache, PreTrainedModel
 
-# Shorter ones save nothing: to read 8 tokens apart costs 4 % more (benchmarks/generation.py).
+# Shorter ones save nothing: a prefix of 8 tokens costs 4 % more (benchmarks/generation.py).
 MIN_TOKENS = 32
-# Prompts are of one kind if so many tokens are the same: by then they are in the first example.
+# Prompts are grouped by so many tokens, which reach into the first example.
 _GROUP_TOKENS = 64
 
 
 @dataclass(frozen=True)
 class SharedPrefix:
-    """The tokens that several prompts begin with, and what the model keeps of reading them.
+    """The tokens that several prompts begin with, and their key-value cache.
 
     Attributes
     ----------
     ids
         The tokens.
     cache
-        Their keys and values in every layer, of a batch of one.
+        Their keys and values in every layer, for a batch of one.
     """
 
     ids: list[int]
     cache: "DynamicCache"
 
     def repeat(self, rows: int) -> "DynamicCache":
-        """A copy of the cache for a batch of so many rows, to be written on."""
-        own = copy.deepcopy(self.cache)
-        own.batch_repeat_interleave(rows)
-        return own
+        """A copy of the cache for a batch of so many rows."""
+        cache = copy.deepcopy(self.cache)
+        cache.batch_repeat_interleave(rows)
+        return cache
 
 
 def group_by_prefix(prompts: dict[str, list[int]], least: int) -> list[list[str]]:
-    """Groups of prompts that begin in the same way, each to have a prefix of its own.
+    """Group prompts that begin with the same tokens, each group with its own prefix.
 
-    A task may ask in several languages, or leave out examples where a prompt would be too long.
+    A task may have prompts in several languages, or fewer examples in long prompts.
 
     Parameters
     ----------
     prompts
         Id -> token ids.
     least
-        Prompts in a group at the least; those of smaller ones are one group together.
+        The fewest prompts of a group; smaller groups are combined.
 
     Returns
     -------
@@ -64,24 +64,24 @@ def group_by_prefix(prompts: dict[str, list[int]], least: int) -> list[list[str]
 def shared_prefix(
     model: "PreTrainedModel", prompts: list[list[int]], max_new_tokens: int
 ) -> SharedPrefix | None:
-    """Read what all prompts begin with, so that each of them need only read on from there.
+    """Process the common prefix of all prompts.
 
-    The prompts are compared as tokens, so what is read is what would be read without it. At least
-    one token of every prompt is left over.
+    The prompts are compared as tokens, so the model reads the same tokens as without it. At least
+    one token of every prompt is left.
 
     Parameters
     ----------
     prompts
-        Token ids of all prompts that are to share it.
+        Token ids of all prompts.
     max_new_tokens
-        Tokens that are generated after each, at most.
+        The most tokens that are generated after each.
 
     Returns
     -------
     SharedPrefix or None
-        None where it would save nothing, or where the model has layers that do not keep every
-        token: recurrent ones, and windows of attention that are shorter than the texts. Padding
-        between prefix and rest would take up room in them.
+        None if it would save nothing, or if the model has layers that do not cache every token:
+        recurrent ones, and attention windows shorter than the texts, which padding between prefix
+        and rest would fill.
     """
     import torch
 
@@ -92,7 +92,7 @@ def shared_prefix(
     if cache is None:
         return None
     with torch.inference_mode():
-        # The base model: the logits of a long prefix would be large, and nothing needs them.
+        # The base model: the logits of a long prefix would be large and are not needed.
         model.base_model(
             input_ids=torch.tensor([ids], device=model.device),
             past_key_values=cache,
@@ -102,8 +102,8 @@ def shared_prefix(
 
 
 def _common_prefix(prompts: list[list[int]]) -> list[int]:
-    """What all prompts begin with, but for the last token of the shortest."""
-    # In alphabetical order no two are further apart than the first and the last.
+    """The common prefix of all prompts, at most all but the last token of the shortest."""
+    # In sorted order, the first and the last have the shortest common prefix.
     first, last = min(prompts, default=[]), max(prompts, default=[])
     longest = min(map(len, prompts), default=1) - 1
     pairs = zip(first, last, strict=False)
@@ -112,7 +112,7 @@ def _common_prefix(prompts: list[list[int]]) -> list[int]:
 
 
 def _full_cache(model: "PreTrainedModel", width: int) -> "DynamicCache | None":
-    """An empty cache, if all of the model's layers keep texts of `width` tokens whole."""
+    """An empty cache, if all of the model's layers cache all of `width` tokens."""
     from transformers import DynamicCache
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 

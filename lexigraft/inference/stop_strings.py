@@ -1,8 +1,8 @@
-"""Strings at which a generated text ends, wherever tokens cut them.
+"""Finds strings that end a generated text, also across tokens.
 
-A stop string may begin in one token and end in a later one, and a letter of it may lie in several
-tokens that are a byte each. So strings are looked for in the bytes that tokens stand for: in UTF-8
-no text is found in the midst of another's letters.
+A stop string may begin in one token and end in a later one, and one of its characters may be spread
+over several byte tokens. So strings are searched in the bytes of tokens: in UTF-8 no string is
+found within the characters of another.
 """
 
 from collections.abc import Sequence
@@ -22,31 +22,31 @@ class StopPosition(NamedTuple):
     Attributes
     ----------
     last
-        Place of the token that completes the stop string.
-    whole
-        How many tokens lie wholly before the string.
+        Index of the token that completes the stop string.
+    tokens_before
+        How many tokens end before the string begins.
     part
-        What the next token holds before the string: bytes, often none.
+        The bytes of the next token before the string, often none.
     """
 
     last: int
-    whole: int
+    tokens_before: int
     part: bytes
 
 
 class StopStrings:
-    """The stop strings of a task, in the tokens of one tokenizer.
+    """The stop strings of a task for one tokenizer.
 
     Parameters
     ----------
     strings
-        A text ends before the string that is complete first and, of several that the same token
-        completes, before the one that begins first.
+        A text ends before the string that is completed first; of several completed by the same
+        token, before the one that begins first.
 
     Attributes
     ----------
     tokens
-        Ids of the tokens that hold a whole stop string: each ends a text by itself.
+        Ids of the tokens that contain a complete stop string.
 
     Raises
     ------
@@ -69,57 +69,57 @@ class StopStrings:
 
     @property
     def cross_tokens(self) -> bool:
-        """Whether a stop string may lie in several tokens; one of a single byte never does."""
+        """Whether a stop string may span several tokens; one of a single byte cannot."""
         return self._longest > 1
 
     def find(self, ids: Sequence[int]) -> StopPosition | None:
-        """Where generated tokens come to the first stop string; None if they never do."""
+        """The position of the first stop string in generated tokens, None without any."""
         text, starts = b"", []
         for place, token in enumerate(ids):
             starts.append(len(text))
-            text += self._of(token)
+            text += self._bytes_of(token)
             begin = self._completed(text, starts[place])
             if begin is not None:
-                whole = max(at for at in range(place + 1) if starts[at] <= begin)
-                return StopPosition(place, whole, text[starts[whole] : begin])
+                tokens_before = max(at for at in range(place + 1) if starts[at] <= begin)
+                return StopPosition(place, tokens_before, text[starts[tokens_before] : begin])
         return None
 
     def criterion(self, rows: int) -> "StopCriterion":
-        """What says of each of so many rows, while they are generated, when it has come to one."""
+        """A stopping criterion for a batch of so many rows."""
         return StopCriterion(self, rows)
 
     def after(self, tail: bytes, token: int) -> bytes | None:
-        """The end of a text in which a stop string may have begun; None where one is complete.
+        """The end of a text in which a stop string may have begun; None if one is complete.
 
         Parameters
         ----------
         tail
-            What this function gave after the token before `token`; no bytes before the first.
+            The result for the token before `token`; no bytes before the first.
         """
-        text = tail + self._of(token)
+        text = tail + self._bytes_of(token)
         if self._completed(text, len(tail)) is not None:
             return None
         return text[max(0, len(text) - self._longest + 1) :]
 
     def _completed(self, text: bytes, before: int) -> int | None:
-        """Where the earliest stop string begins that ends beyond the first `before` bytes."""
+        """The beginning of the earliest stop string that ends after the first `before` bytes."""
         places = [text.find(stop, max(0, before - len(stop) + 1)) for stop in self._stops]
         return min((place for place in places if place >= 0), default=None)
 
-    def _of(self, token: int) -> bytes:
+    def _bytes_of(self, token: int) -> bytes:
         # A model may have more rows than its tokenizer has tokens.
         return self._bytes[token] if token < len(self._bytes) else b""
 
 
 class StopCriterion:
-    """A stopping criterion for `transformers`: called after each step, it says which rows end."""
+    """A stopping criterion of transformers: after each step, it returns which rows end."""
 
     def __init__(self, stops: StopStrings, rows: int):
         self._stops = stops
         self._tails: list[bytes | None] = [b""] * rows
 
     def __call__(self, input_ids: "torch.Tensor", scores: Any, **_: Any) -> "torch.Tensor":
-        """Which rows have come to a stop string: bools [rows]."""
+        """Which rows have a complete stop string, bool [rows]."""
         import torch
 
         tokens = input_ids[:, -1].tolist()

@@ -1,4 +1,4 @@
-"""How a text becomes tokens: every text begins with a special token, here and in scoring."""
+"""Encodes texts for training and scoring: every text begins with a special token."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -8,15 +8,15 @@ from lexigraft.errors import UserError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-BATCH = 1000  # texts handed to the tokenizer at once
+BATCH = 1000  # texts per call of the tokenizer
 
 
 def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterator[list[int]]:
     """Yield the ids of each text, special tokens included, the first one always special.
 
-    A tokenizer that begins a text with a special token (Llama's BOS) is used as it is, as in
-    paper 000. One that does not (GPT-2, SmolLM2) gets its end-of-text token in front: it tells one
-    sentence of a block from the next, and a model needs a token from which to predict the first.
+    A tokenizer that begins a text with a special token (Llama's BOS) is used as it is, as by
+    Yamaguchi et al. Other texts (GPT-2, SmolLM2) begin with the end-of-text token: it separates
+    the sentences of a block, and a model needs a token from which to predict the first one.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterat
 
 
 def start_ids(tokenizer: "PreTrainedTokenizerFast") -> list[int]:
-    """What `encode` puts before a text: nothing, or one special token."""
+    """The ids that `encode` puts before a text: none, or one special token."""
     probe = tokenizer("a", return_special_tokens_mask=True)
     if probe["special_tokens_mask"][0]:
         return []

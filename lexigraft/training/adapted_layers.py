@@ -1,5 +1,6 @@
-"""A source model that wears VocADT's adapters around its two matrices, and takes them off again."""
+"""Attaches VocADT's adapters to a source model's two matrices, and merges them (VocADT, §3)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,9 @@ from lexigraft.initialization.recipe_pair import RecipePair
 from lexigraft.initialization.rows import Rows
 from lexigraft.initialization.special_tokens import follow_special_tokens
 from lexigraft.initialization.tying import untie
-from lexigraft.training.adapter import Adapter, DenseAdapter, SparseAdapter
+from lexigraft.training.objective import Objective
 from lexigraft.training.settings import AdapterSettings
+from lexigraft.training.vocadt_adapter import Adapter, DenseAdapter, SparseAdapter
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -23,17 +25,16 @@ if TYPE_CHECKING:
 _FORMS: dict[str, type[Adapter]] = {"dense": DenseAdapter, "sparse": SparseAdapter}
 
 
-def wear(
+def attach_adapters(
     model: "PreTrainedModel",
     tokenizer: "PreTrainedTokenizerFast",
     start: Recipe | RecipePair | Rows,
     settings: AdapterSettings,
 ) -> None:
-    """Put an adapter around the input embedding and one around the head, in place.
+    """Attach an adapter to the input embedding and one to the head, in place.
 
-    The model then reads and predicts the target's tokens, and computes what it would if it were
-    grafted by `start`. The adapters are two also where the model's matrices are tied (paper 001,
-    section 5.2).
+    The model then reads and predicts the target's tokens, with the outputs of a model grafted by
+    `start`. A model with tied matrices gets two adapters as well (VocADT, §5.2).
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ def wear(
     tokenizer
         The target tokenizer.
     start
-        What the adapters start from. As in grafting, a tied model takes the input's recipe twice.
+        The initial adapters. As in grafting, a tied model uses the input's recipe twice.
 
     Raises
     ------
@@ -70,28 +71,30 @@ def wear(
             "trainable: an adapter cannot start from rows of reduced rank; choose an initializer "
             "that keeps all dimensions, such as ofa-none"
         )
-    made = [_FORMS[settings.form](recipe, settings.entries) for recipe in recipes]
+    attached = [_FORMS[settings.form](recipe, settings.entries) for recipe in recipes]
     place = embeddings.weight.device
-    _exchange(model, embeddings, AdaptedEmbedding(embeddings, made[0].to(place), pair.source_of))
-    _exchange(model, head, AdaptedHead(head, made[1].to(place)))
+    _replace_module(
+        model, embeddings, AdaptedEmbedding(embeddings, attached[0].to(place), pair.source_of)
+    )
+    _replace_module(model, head, AdaptedHead(head, attached[1].to(place)))
 
 
-def adapters(model: "PreTrainedModel") -> list[Adapter]:
-    """The adapters that a model wears: of the input embedding and of the head."""
+def attached_adapters(model: "PreTrainedModel") -> list[Adapter]:
+    """The adapters of a model: of the input embedding and of the head."""
     layers: list[Any] = [model.get_input_embeddings(), model.get_output_embeddings()]
     return [layer.adapter for layer in layers]
 
 
-def take_off(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast") -> RecipePair:
-    """Merge the adapters into plain matrices `E_n = A E_o`, in place (paper 001, section 3.1).
+def merge_adapters(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast") -> RecipePair:
+    """Merge the adapters into plain matrices `E_n = A E_o`, in place (VocADT, §3.1).
 
-    The model is then of the source's architecture with the target's vocabulary; tied matrices come
-    apart.
+    The model then has the source's architecture and the target's vocabulary; tied matrices become
+    untied.
 
     Returns
     -------
     RecipePair
-        The adapters as recipes. Rows that no training touched still count as copies.
+        The adapters as recipes. Rows that training has not changed still count as copies.
     """
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     assert isinstance(embeddings, AdaptedEmbedding) and isinstance(head, AdaptedHead)
@@ -102,8 +105,8 @@ def take_off(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast") -> 
     new_bias = None if bias is None else head.adapter.merged(bias[:, None])[:, 0]
     recipes = _recipes(embeddings.adapter, head.adapter)
     old.padding_idx = embeddings.padding_idx
-    _exchange(model, embeddings, old)
-    _exchange(model, head, old_head)
+    _replace_module(model, embeddings, old)
+    _replace_module(model, head, old_head)
     untie(model)
     # Its own mean_resizing computes rows that are replaced right here.
     model.resize_token_embeddings(len(new_input), mean_resizing=False)
@@ -117,8 +120,52 @@ def take_off(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast") -> 
     return recipes
 
 
+def add_auxiliary_loss(
+    objective: Objective, model: "PreTrainedModel", settings: AdapterSettings | None
+) -> Objective:
+    """The objective of a phase, with the auxiliary loss if the phase trains adapters.
+
+    `settings` are those of the adapters, None without any.
+    """
+    if settings is None or settings.alpha == 0:
+        return objective
+    return WithAuxiliaryLoss(objective, attached_adapters(model), settings.alpha)
+
+
+class WithAuxiliaryLoss(Objective):
+    """Another objective plus alpha times Eq. 4 of each adapter (VocADT, §3.3).
+
+    It keeps the adapters' rows of shared tokens close to their initial values. The paper has Eq. 4
+    for one adapter; here those of input and head are added. In the training log, `aux_loss`
+    includes the factor alpha, so that the parts add up to the loss.
+    """
+
+    def __init__(self, objective: Objective, adapters: Sequence[Adapter], alpha: float):
+        self.objective, self.adapters, self.alpha = objective, list(adapters), alpha
+        self.loss_names = (*(objective.loss_names or ("lm_loss",)), "aux_loss")
+
+    def modules(self) -> dict[str, torch.nn.Module]:
+        """Those of the other objective."""
+        return self.objective.modules()
+
+    def count_targets(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Its targets, and one more: each micro-batch adds the auxiliary loss once."""
+        counts = self.objective.count_targets(batch)
+        return torch.cat([counts, counts.new_ones(1)])
+
+    def losses(self, model: "PreTrainedModel", inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Its parts, and the auxiliary loss."""
+        losses = self.objective.losses(model, inputs)
+        drift = torch.stack([adapter.drift() for adapter in self.adapters]).sum()
+        return torch.cat([losses, (self.alpha * drift)[None]])
+
+    def total(self, losses: torch.Tensor) -> torch.Tensor:
+        """The other objective's loss, and the auxiliary one."""
+        return self.objective.total(losses[:-1]) + losses[-1]
+
+
 class AdaptedEmbedding(torch.nn.Module):
-    """Looks up rows of `A E`: of the tokens of a batch, and of no others.
+    """Looks up rows of `A E`, computed only for the tokens of a batch.
 
     Parameters
     ----------
@@ -133,14 +180,14 @@ class AdaptedEmbedding(torch.nn.Module):
     def __init__(self, old: torch.nn.Embedding, adapter: Adapter, source_of: np.ndarray):
         super().__init__()
         self.old, self.adapter, self.source_of = old, adapter, source_of
-        # A row of this number is kept from learning; below, it would be some token of a batch.
+        # Its row gets no gradient; in `forward` this number would be another token of the batch.
         self.padding_idx, old.padding_idx = old.padding_idx, None
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Rows [..., h] of target ids, as the source's embedding returns its own.
 
-        Some architectures scale what they look up, so the embedding itself is called, with the
-        rows that the batch needs for its matrix.
+        Some architectures scale embeddings, so the source's embedding is called, with the rows of
+        the batch as its matrix.
         """
         distinct, place = ids.unique(return_inverse=True)
         rows = self.adapter.rows(distinct, self.old.weight)
@@ -159,17 +206,17 @@ class AdaptedHead(torch.nn.Module):
         return self.adapter.logits(self.old(hidden))
 
 
-def _exchange(model: torch.nn.Module, old: torch.nn.Module, new: torch.nn.Module) -> None:
-    """Put one module where another one is, wherever an architecture keeps it."""
+def _replace_module(model: torch.nn.Module, old: torch.nn.Module, new: torch.nn.Module) -> None:
+    """Replace a module by another one wherever it is in a model."""
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
             if child is old:
                 setattr(parent, name, new)
 
 
-def _recipes(*made: Adapter) -> RecipePair:
-    """Both adapters as recipes, in which all rows are new that are no copies in either."""
-    recipes = [adapter.recipe() for adapter in made]
+def _recipes(*adapters: Adapter) -> RecipePair:
+    """Both adapters as recipes; rows that are not copies in either are new in both."""
+    recipes = [adapter.recipe() for adapter in adapters]
     copied = np.minimum(*(recipe.copied for recipe in recipes))
     new_ids = np.flatnonzero(copied < 0)
     return RecipePair(*(replace(recipe, new_ids=new_ids) for recipe in recipes))

@@ -1,7 +1,8 @@
-"""Sentences -> blocks of equal length -> the order in which a phase visits them."""
+"""Texts and samples as training sequences: packed, put in order, masked and batched."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -9,19 +10,32 @@ import numpy as np
 
 from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED
-from lexigraft.randomness import generator
+from lexigraft.inference.text_encoding import BATCH, start_ids
+from lexigraft.randomness import generator, seed_from
 
 if TYPE_CHECKING:
     import torch
+    from transformers import PreTrainedTokenizerFast
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Sequence:
-    """What the model reads at once: `tokens` [n] int32, and which of them the loss counts.
+class TrainingSequence:
+    """One training sequence.
 
-    `targets` [n] bool; None counts all of them. `labels` [n] where what is to be said is not what
-    is read, as with masked tokens; IGNORED ones count for nothing. `positions` [n] begin anew with
-    each document that is kept apart from the others; None is one document, 0 to n - 1.
+    Attributes
+    ----------
+    tokens
+        [n] int32, as the model reads them.
+    targets
+        [n] bool: which tokens the loss counts; None counts all.
+    labels
+        [n]: the tokens to predict where they differ from `tokens`, as with masked tokens; IGNORED
+        ones do not count.
+    positions
+        [n], starting again at 0 with each document that is separate from the others; None is one
+        document, 0 to n - 1.
     """
 
     tokens: np.ndarray
@@ -30,19 +44,19 @@ class Sequence:
     positions: np.ndarray | None = None
 
 
-class Text(Protocol):
-    """Training sequences by number."""
+class SequenceSource(Protocol):
+    """Training sequences by index."""
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, index: int) -> Sequence: ...
+    def __getitem__(self, index: int) -> TrainingSequence: ...
 
 
 @dataclass(frozen=True)
-class Blocks:
+class TextBlocks:
     """A text of `tokens` [n] int32, cut into blocks of `length`; the last one may be shorter.
 
-    `starts` are the tokens, in order, at which documents that are kept apart begin; None joins all.
+    `starts` are the tokens, ascending, at which separate documents begin; None joins all.
     """
 
     tokens: np.ndarray
@@ -52,15 +66,57 @@ class Blocks:
     def __len__(self) -> int:
         return -(-len(self.tokens) // self.length)
 
-    def __getitem__(self, index: int) -> Sequence:
+    def __getitem__(self, index: int) -> TrainingSequence:
         if not 0 <= index < len(self):
             raise IndexError(index)
         begin = index * self.length
         tokens = self.tokens[begin : begin + self.length]
         if self.starts is None:
-            return Sequence(tokens)
+            return TrainingSequence(tokens)
         inside = np.searchsorted(self.starts, [begin, begin + len(tokens)])
-        return _apart(tokens, self.starts[slice(*inside)] - begin)
+        return _separate_documents(tokens, self.starts[slice(*inside)] - begin)
+
+
+@dataclass(frozen=True)
+class SampleSequences:
+    """The samples of one entry; `too_long` counts those that were left out."""
+
+    sequences: list[TrainingSequence]
+    name: str
+    too_long: int = 0
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    def __getitem__(self, index: int) -> TrainingSequence:
+        return self.sequences[index]
+
+    @classmethod
+    def within(cls, length: int, sequences: list[TrainingSequence], name: str) -> "SampleSequences":
+        """Those of at most `length` tokens.
+
+        A longer one is left out, not cut: a cut answer teaches to stop in the middle or not at all,
+        and a cut prompt has another answer.
+
+        Raises
+        ------
+        UserError
+            None is short enough.
+        """
+        fitting = [sequence for sequence in sequences if len(sequence.tokens) <= length]
+        if not fitting:
+            shortest = min(len(sequence.tokens) for sequence in sequences)
+            raise UserError(
+                f"samples '{name}': the shortest of {len(sequences)} has {shortest} tokens and a "
+                f"sequence of its phase {length}; raise the phase's length"
+            )
+        too_long = len(sequences) - len(fitting)
+        if too_long:
+            logger.info(
+                "samples '%s': %d of %d are longer than %d tokens and left out",
+                name, too_long, len(sequences), length,
+            )  # fmt: skip
+        return cls(fitting, name, too_long)
 
 
 def read_sentences(corpus: str | Path, name: str, limit: int | None = None) -> list[str]:
@@ -80,41 +136,74 @@ def read_sentences(corpus: str | Path, name: str, limit: int | None = None) -> l
 
 
 def read_english(corpus: str | Path, limit: int | None = None) -> list[str]:
-    """The first `limit` lines of `english.txt`, which say what is forgotten; none without any."""
+    """The first `limit` lines of `english.txt`, which measure forgetting; none without any."""
     file = Path(corpus) / "english.txt"
     return read_sentences(corpus, "english", limit) if file.exists() and file.stat().st_size else []
 
 
-def pack(encoded: Iterable[list[int]], length: int, *, apart: bool = False) -> Blocks:
+def pack(encoded: Iterable[list[int]], length: int, *, apart: bool = False) -> TextBlocks:
     """Concatenate encoded sentences and cut them into blocks of `length` tokens.
 
-    Paper 000 does the same and drops the rest of every 1,000 sentences; here nothing is lost, since
-    the rest of a small corpus may be all of it. A last block of one token is left out: it has
-    nothing to predict.
+    Yamaguchi et al.'s code does the same and drops the rest of every 1,000 sentences; here nothing
+    is dropped, since the rest of a small corpus may be all of it. A last block of one token is left
+    out: it has nothing to predict.
 
     Parameters
     ----------
     apart
-        The sentences of a block do not see each other: positions begin anew with each of them, and
-        no other one predicts its first token. What a cut leaves of a sentence is one by itself.
+        The sentences of a block do not attend to each other: positions start again at 0 with each
+        of them, and no other one predicts its first token. The rest of a cut sentence is separate.
     """
     sentences = [ids for ids in encoded if ids]
     tokens = np.fromiter((token for ids in sentences for token in ids), dtype=np.int32)
     if len(tokens) % length == 1:
         tokens = tokens[:-1]
     if not apart:
-        return Blocks(tokens, length)
-    return Blocks(tokens, length, np.cumsum([0, *map(len, sentences[:-1])]))
+        return TextBlocks(tokens, length)
+    return TextBlocks(tokens, length, np.cumsum([0, *map(len, sentences[:-1])]))
 
 
-def _apart(tokens: np.ndarray, starts: np.ndarray) -> Sequence:
-    """A sequence of documents that begin at `starts`, of which the first may lack its beginning."""
-    places = np.arange(len(tokens), dtype=np.int32)
-    begins = np.zeros_like(places)
-    begins[starts] = starts
-    targets = np.ones(len(tokens), dtype=bool)
-    targets[starts] = False
-    return Sequence(tokens, targets, positions=places - np.maximum.accumulate(begins))
+def encode_samples(
+    tokenizer: "PreTrainedTokenizerFast", samples: Iterable[tuple[str, str]]
+) -> list[TrainingSequence]:
+    """Each sample as prompt, answer and end-of-text token, of which the loss counts the latter two.
+
+    Prompt and answer are tokenized as one text with the start token of training texts. A token that
+    spans both belongs to the answer, since the prompt alone does not have it. (ALMA masks as many
+    tokens as the prompt alone has, which is the same unless a token spans both.)
+
+    Parameters
+    ----------
+    tokenizer
+        A fast one: it knows which characters a token stands for.
+    samples
+        (prompt, answer); what separates the two, such as a space, is part of the answer.
+
+    Returns
+    -------
+    list of TrainingSequence
+        A tokenizer without an EOS token ends no sample with one.
+    """
+    start, end = start_ids(tokenizer), tokenizer.eos_token_id
+    encoded = []
+    for batch in _batches(list(samples)):
+        texts = tokenizer(
+            [prompt + answer for prompt, answer in batch],
+            return_offsets_mapping=True,
+            verbose=False,
+        )
+        for (prompt, _), ids, offsets in zip(
+            batch, texts["input_ids"], texts["offset_mapping"], strict=True
+        ):
+            tokens = start + ids
+            # Special tokens stand for no characters: their offsets are (0, 0).
+            targets = [False] * len(start) + [upto > len(prompt) for _, upto in offsets]
+            if end is not None and tokens[-1] != end:
+                tokens.append(end)
+                targets.append(True)
+            targets[-1] = True  # also an end-of-text token that the tokenizer itself appends
+            encoded.append(TrainingSequence(np.array(tokens, dtype=np.int32), np.array(targets)))
+    return encoded
 
 
 def visiting_order(
@@ -142,30 +231,61 @@ def visiting_order(
     return order[begin:end]
 
 
-class Sequences:
-    """A text in visiting order, as the dataset that transformers' Trainer reads."""
+class SequenceDataset:
+    """Sequences of a source in visiting order: the dataset that transformers' Trainer reads."""
 
-    def __init__(self, text: Text, order: np.ndarray):
-        self.text, self.order = text, order
+    def __init__(self, source: SequenceSource, order: np.ndarray):
+        self.source, self.order = source, order
 
     def __len__(self) -> int:
         return len(self.order)
 
-    def __getitem__(self, index: int) -> Sequence:
-        return self.text[int(self.order[index])]
+    def __getitem__(self, index: int) -> TrainingSequence:
+        return self.source[int(self.order[index])]
 
     def tokens(self) -> np.ndarray:
         """Tokens of each sequence, [len(self)], padding not counted."""
         return np.array([len(self[index].tokens) for index in range(len(self))], dtype=np.int64)
 
 
-def collate(sequences: list[Sequence]) -> dict[str, "torch.Tensor"]:
+class MaskedDataset(SequenceDataset):
+    """Sequences in visiting order, masked anew at each visit (Liu et al. 2019, §4.1).
+
+    The mask of a visit depends only on its index and the seed, so neither interruptions nor the
+    number of processes change it.
+
+    Parameters
+    ----------
+    masker
+        A function of tokens, seed and targets that returns inputs and labels, see
+        `inference.masked_likelihood.Masker`.
+    seed
+        Names of the study, the cell and the phase.
+    """
+
+    def __init__(
+        self,
+        sequences: SequenceDataset,
+        masker: Callable[..., tuple[np.ndarray, np.ndarray]],
+        seed: list[Any],
+    ):
+        super().__init__(sequences.source, sequences.order)
+        self._masker, self._seed = masker, seed
+
+    def __getitem__(self, index: int) -> TrainingSequence:
+        sequence = super().__getitem__(index)
+        seed = seed_from(*self._seed, "mask", index)
+        tokens, labels = self._masker(sequence.tokens, seed, sequence.targets)
+        return replace(sequence, tokens=tokens, labels=labels, targets=None)
+
+
+def collate(sequences: list[TrainingSequence]) -> dict[str, "torch.Tensor"]:
     """Stack sequences as `input_ids` and `labels`, each [batch, longest] int64, and what else a
     model needs to tell them from padding.
 
-    That is `attention_mask`, or `position_ids` where a sequence holds documents that are apart:
-    without a mask, transformers' models take positions that do not go on for another document, and
-    so padding too, whose positions are all 0.
+    That is `attention_mask`, or `position_ids` where a sequence holds separate documents: without a
+    mask, transformers' models take positions that do not continue for another document, and so
+    padding too, whose positions are all 0.
 
     Only padding and what a sequence does not count is masked in the labels: masking by a token's id
     would also mask every EOS where the padding token is the EOS token.
@@ -178,9 +298,9 @@ def collate(sequences: list[Sequence]) -> dict[str, "torch.Tensor"]:
     attention_mask, position_ids = torch.zeros_like(input_ids), torch.zeros_like(input_ids)
     for row, sequence in enumerate(sequences):
         n = len(sequence.tokens)
-        said = sequence.tokens if sequence.labels is None else sequence.labels
+        targets = sequence.tokens if sequence.labels is None else sequence.labels
         input_ids[row, :n] = torch.from_numpy(sequence.tokens.astype(np.int64))
-        labels[row, :n] = torch.from_numpy(said.astype(np.int64))
+        labels[row, :n] = torch.from_numpy(targets.astype(np.int64))
         if sequence.targets is not None:
             labels[row, :n][torch.from_numpy(~sequence.targets)] = IGNORED
         attention_mask[row, :n] = 1
@@ -189,3 +309,18 @@ def collate(sequences: list[Sequence]) -> dict[str, "torch.Tensor"]:
     if any(sequence.positions is not None for sequence in sequences):
         return {"input_ids": input_ids, "position_ids": position_ids, "labels": labels}
     return {"input_ids": input_ids, "attention_mask": attention_mask, "labels": labels}
+
+
+def _separate_documents(tokens: np.ndarray, starts: np.ndarray) -> TrainingSequence:
+    """A sequence of documents that begin at `starts`; the first may be the rest of a cut one."""
+    places = np.arange(len(tokens), dtype=np.int32)
+    begins = np.zeros_like(places)
+    begins[starts] = starts
+    targets = np.ones(len(tokens), dtype=bool)
+    targets[starts] = False
+    return TrainingSequence(tokens, targets, positions=places - np.maximum.accumulate(begins))
+
+
+def _batches(samples: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    for first in range(0, len(samples), BATCH):
+        yield samples[first : first + BATCH]

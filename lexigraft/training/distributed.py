@@ -1,72 +1,185 @@
-"""Several processes train one cell, a GPU each: what all agree on, and what only one may do.
+"""Training in several processes, one GPU each: started by `torchrun`, replicated or sharded.
 
-`torchrun` starts them and says which is which. A process that was started alone is the first one.
+A process that was started alone has rank 0. Sharding (FSDP) is torch's `fully_shard`, on which
+accelerate builds FSDP too. It is called here because accelerate does so on GPUs only, and code that
+does not run on CPUs would not be tested at all.
 """
 
+import copy
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import torch
 import torch.distributed as dist
 
-from lexigraft.hardware import device
+from lexigraft.hardware import device, precision
+from lexigraft.training.objective import Objective
+from lexigraft.training.trainable import decoder_layers
 
 if TYPE_CHECKING:
-    import torch
+    from transformers import PreTrainedModel
 
-SHARDED = "LEXIGRAFT_SHARDED"  # 1: the model is spread over the processes, not copied to each
-# Until another process is given up: the first one alone scores, stores and waits for file systems.
-# One that died is noticed by torchrun at once.
-PATIENCE = timedelta(hours=6)
+SHARDED = "LEXIGRAFT_SHARDED"  # 1: the model is sharded over the processes, not replicated
+# Until a process gives up on another: rank 0 alone scores, stores and waits for file systems. A
+# process that died is noticed by torchrun at once.
+TIMEOUT = timedelta(hours=6)
 
 T = TypeVar("T")
 
 
-def start() -> None:
+def init_processes() -> None:
     """Join the other processes, if there are any."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized():
         from accelerate import PartialState
 
-        PartialState(cpu=device().type == "cpu", timeout=PATIENCE)
+        PartialState(cpu=device().type == "cpu", timeout=TIMEOUT)
 
 
-def processes() -> int:
-    """How many there are."""
+def world_size() -> int:
+    """How many processes there are."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
-def process() -> int:
-    """Which one this is, from 0."""
-    return dist.get_rank() if processes() > 1 else 0
+def rank() -> int:
+    """The number of this process, from 0."""
+    return dist.get_rank() if world_size() > 1 else 0
 
 
-def by_first(function: Callable[..., T], *arguments) -> T:
-    """Let the first process call a function, and hand what it returns to all of them.
+def is_sharded() -> bool:
+    """Whether the model is to be sharded over the processes."""
+    return world_size() > 1 and os.environ.get(SHARDED) == "1"
 
-    No process goes on before the first one is done.
+
+def on_rank_zero(function: Callable[..., T], *arguments) -> T:
+    """Call a function on rank 0 and return its result on all ranks.
+
+    No process goes on before rank 0 has finished.
     """
-    if processes() == 1:
+    if world_size() == 1:
         return function(*arguments)
-    result = [function(*arguments) if process() == 0 else None]
+    result = [function(*arguments) if rank() == 0 else None]
     dist.broadcast_object_list(result, src=0)
-    return result[0]  # type: ignore[return-value]  # the first process has put it there
+    return result[0]  # type: ignore[return-value]  # rank 0 has put it there
 
 
-def wait() -> None:
-    """Go on when all processes have come here."""
-    if processes() > 1:
+def barrier() -> None:
+    """Wait until all processes have come here."""
+    if world_size() > 1:
         dist.barrier()
 
 
-def summed(tensor: "torch.Tensor") -> "torch.Tensor":
+def all_reduce_sum(tensor: torch.Tensor) -> torch.Tensor:
     """The sum of all processes' tensors."""
-    if processes() > 1:
+    if world_size() > 1:
         tensor = tensor.clone()
         dist.all_reduce(tensor)
     return tensor
 
 
-def sharded() -> bool:
-    """Whether the model is to be spread over the processes."""
-    return processes() > 1 and os.environ.get(SHARDED) == "1"
+class Computation(torch.nn.Module):
+    """Calls a function of the model, under autocast where the hardware is fast in bfloat16.
+
+    DDP and FSDP act when the module that they wrap is called. An objective does more than call the
+    model: it takes hidden states, applies a head to some of them, or a second head. As a function
+    of the model, all of it runs inside of one call.
+
+    Attributes
+    ----------
+    model
+        The model, which keeps the names of its parameters.
+    is_distributed_loading_by_transformers : bool
+        Named by the Trainer: the model is sharded over the processes already.
+    """
+
+    def __init__(self, model: "PreTrainedModel"):
+        super().__init__()
+        self.model = model
+        self.is_distributed_loading_by_transformers = False
+
+    def forward(self, compute: Callable[..., T], *arguments) -> T:
+        """`compute(model, *arguments)`."""
+        with torch.autocast(
+            device().type, dtype=torch.bfloat16, enabled=precision() == torch.bfloat16
+        ):
+            return compute(self.model, *arguments)
+
+
+def shard(
+    computation: Computation, objective: Objective, device: torch.device
+) -> tuple[Computation, Objective]:
+    """Copies of both that belong together, the model sharded over the processes.
+
+    Each decoder layer is gathered when it is computed. Parameters outside of them, embeddings and
+    head above all, are gathered for a whole pass, since objectives use these in ways of their own.
+    Modules of the objective that are not the model's, such as a teacher, are not copied.
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    inside = {id(module) for module in computation.modules()}
+    outside = {id(module): module for module in _modules_of(objective) if id(module) not in inside}
+    sharded, objective = copy.deepcopy((computation, objective), outside)
+    sharded.is_distributed_loading_by_transformers = True
+    mesh = init_device_mesh(device.type, (world_size(),))
+    for module in (*decoder_layers(sharded.model), sharded):
+        fully_shard(module, mesh=mesh)
+        if device.type == "cpu":
+            module.set_force_sum_reduction_for_comms(True)  # gloo computes no mean
+    return sharded, objective
+
+
+def copy_from_sharded(computation: Computation, sharded: Computation) -> None:
+    """Copy the trained parameters of a sharded copy back into the original."""
+    with torch.no_grad():
+        for own, trained in zip(computation.parameters(), sharded.parameters(), strict=True):
+            if own.requires_grad:
+                own.copy_(full_tensor(trained))
+
+
+def full_tensor(value: Any) -> Any:
+    """A tensor gathered from all processes, on the CPU; anything else as it is.
+
+    All processes must ask for the same tensors in the same order.
+    """
+    from torch.distributed.tensor import DTensor
+
+    if not isinstance(value, torch.Tensor):
+        return value
+    value = value.detach()
+    return (value.full_tensor() if isinstance(value, DTensor) else value).cpu()
+
+
+def full_tensors(values: Mapping[str, Any], keep: bool) -> dict[str, Any]:
+    """`full_tensor` of every value; nothing unless `keep`, so that only one process holds them.
+
+    All processes must call this with the same keys in the same order.
+    """
+    found = {}
+    for name, value in values.items():
+        value = full_tensor(value)  # takes part for the others too
+        if keep:
+            found[name] = value
+    return found
+
+
+def shard_like(value: Any, parameter: torch.Tensor) -> Any:
+    """This process's shard of a full tensor of a parameter's shape; anything else as it is."""
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    if not isinstance(parameter, DTensor) or not isinstance(value, torch.Tensor):
+        return value
+    if value.shape != parameter.shape:
+        return value  # such as the count of steps
+    return distribute_tensor(
+        value.to(parameter.device), parameter.device_mesh, parameter.placements
+    )
+
+
+def _modules_of(objective: Objective) -> Iterator[torch.nn.Module]:
+    for value in vars(objective).values():
+        if isinstance(value, torch.nn.Module):
+            yield value
+        elif isinstance(value, Objective):  # that this one extends
+            yield from _modules_of(value)

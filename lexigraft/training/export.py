@@ -13,8 +13,8 @@ from lexigraft.training.store import load_cell, read_card, reference, tokenizer_
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-# What `lexigraft.job.run` puts into an output folder before the work begins.
-KEPT = ("job.json", ".lock")
+# Files that `lexigraft.job.run` writes into an output folder before the work begins.
+JOB_FILES = ("job.json", ".lock")
 
 
 def export(cell_folder: str | Path, out: str | Path) -> Path:
@@ -45,7 +45,7 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
     model, tokenizer = load_cell(cell_folder)
     card = read_card(cell_folder)
     sentencepiece = tokenizer_folder(reference(cell_folder, card, "tokenizer")) / "tokenizer.model"
-    # Some sources were saved by a trainer that had switched it off; generation is then very slow.
+    # Some sources were saved with the cache switched off, which makes generation very slow.
     model.config.use_cache = True
     with replacing_folder(out) as folder:
         model.save_pretrained(folder)
@@ -56,7 +56,7 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
         for name in files:  # safetensors makes its files private
             (folder / name).chmod((folder / "config.json").stat().st_mode)
         write_card(folder, card["job"], files, exported_cell=card["job"]["cell"])
-        for name in KEPT:
+        for name in JOB_FILES:
             if (out / name).exists():
                 (out / name).rename(folder / name)
     return out
@@ -82,5 +82,5 @@ def _check_replaceable(out: Path) -> None:
         is_export = "exported_cell" in json.loads((out / "card.json").read_text("utf-8"))
     except (OSError, ValueError):
         is_export = False
-    if not is_export and not names <= set(KEPT):
+    if not is_export and not names <= set(JOB_FILES):
         raise UserError(f"{out}: holds files that no export wrote; choose another folder")

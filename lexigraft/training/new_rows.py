@@ -1,9 +1,9 @@
-"""Training the rows of new tokens alone: parameters of their own, beside matrices that stay frozen.
+"""Trains only the rows of new tokens, as parameters of their own beside frozen matrices.
 
-A matrix in which only some rows require a gradient does not exist in torch, and PEFT's trainable
-tokens make a whole matrix of old and new rows in each forward pass, and its gradient in each
-backward pass. Here the model computes with its own matrices, into which the new rows are copied
-before each use, and only the gradient of these rows is computed.
+Torch has no matrix in which only some rows require a gradient, and PEFT's trainable tokens build a
+full matrix of old and new rows in each forward pass, and its gradient in each backward pass. Here
+the model computes with its own matrices, into which the new rows are copied before each use, and
+only the gradient of these rows is computed.
 """
 
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from lexigraft.initialization.storage import load_initialization
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_OWN = ("new_rows", "new_bias")  # names that no parameter of a model has
+_NAMES = ("new_rows", "new_bias")  # names that no parameter of a model has
 
 
-def wear_new_rows(model: "PreTrainedModel", ids: Sequence[int]) -> None:
-    """Give the rows of some tokens parameters of their own in a frozen model, in place.
+def attach_new_rows(model: "PreTrainedModel", ids: Sequence[int]) -> None:
+    """Attach parameters for the rows of some tokens to a frozen model, in place.
 
-    Tied matrices share them. A head's bias has its entries of these tokens trained too. The model
-    computes what it did before, and every parameter keeps its name.
+    Tied matrices share them. The entries of these tokens in a head's bias are trained too. The
+    model's outputs do not change, and every parameter keeps its name.
 
     Parameters
     ----------
@@ -53,32 +53,32 @@ def wear_new_rows(model: "PreTrainedModel", ids: Sequence[int]) -> None:
         )
     places = torch.tensor(sorted(map(int, ids)), device=embeddings.weight.device)
     rows = torch.nn.Parameter(embeddings.weight.detach()[places])
-    _wear(embeddings, _NewEmbeddingRows, places, rows)
+    _attach(embeddings, _NewEmbeddingRows, places, rows)
     if head.weight is not embeddings.weight:
         rows = torch.nn.Parameter(head.weight.detach()[places])
-    _wear(head, _NewHeadRows, places, rows)
+    _attach(head, _NewHeadRows, places, rows)
     if head.bias is not None:
         head.new_bias = torch.nn.Parameter(head.bias.detach()[places])
 
 
 def new_tokens(inputs: dict[str, Any]) -> Sequence[int]:
-    """Ids of the tokens that the source does not have, by the inputs of a training job."""
+    """Ids of the tokens that the source does not have, from the inputs of a training job."""
     if not inputs.get("initialization"):
         return ()
     return load_initialization(Path(inputs["initialization"])).new_ids.tolist()
 
 
-def new_row_parameters(model: "PreTrainedModel") -> int:
-    """How many numbers a model wears for its new rows."""
-    own = (p for name, p in model.named_parameters() if name.rpartition(".")[2] in _OWN)
+def new_row_parameter_count(model: "PreTrainedModel") -> int:
+    """How many parameters are attached to a model for its new rows."""
+    own = (p for name, p in model.named_parameters() if name.rpartition(".")[2] in _NAMES)
     return sum(parameter.numel() for parameter in own)
 
 
-def take_off_new_rows(model: "PreTrainedModel") -> None:
-    """Leave the rows where they belong, in the model's own matrices, and nothing beside them."""
+def merge_new_rows(model: "PreTrainedModel") -> None:
+    """Write the rows into the model's own matrices and remove the attached parameters."""
     for module in [module for module in model.modules() if isinstance(module, _NewRows)]:
-        module.put()
-        for name in _OWN:
+        module.write_rows()
+        for name in _NAMES:
             if hasattr(module, name):
                 delattr(module, name)
         del module.places
@@ -86,7 +86,7 @@ def take_off_new_rows(model: "PreTrainedModel") -> None:
 
 
 class _NewRows:
-    """What a matrix does that has rows with parameters of their own."""
+    """A layer with attached parameters for some rows of its matrix."""
 
     weight: torch.nn.Parameter
     bias: torch.nn.Parameter | None
@@ -94,9 +94,9 @@ class _NewRows:
     new_bias: torch.nn.Parameter
     places: torch.Tensor  # [n]: the rows' token ids, ascending
 
-    def put(self) -> None:
+    def write_rows(self) -> None:
         """Copy the rows into the matrix."""
-        # Past the count of changes that autograd keeps of a tensor: no gradient needs the old rows.
+        # `data` bypasses autograd's version counter: no gradient needs the old rows.
         self.weight.data.index_copy_(0, self.places, self.new_rows.data)
         if hasattr(self, "new_bias") and self.bias is not None:
             self.bias.data.index_copy_(0, self.places, self.new_bias.data)
@@ -104,23 +104,23 @@ class _NewRows:
 
 class _NewEmbeddingRows(_NewRows):
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        self.put()
+        self.write_rows()
         found = super().forward(tokens)  # type: ignore[misc]  # beside it an embedding is inherited
         # Some architectures scale what they look up.
         scale = getattr(self, "embed_scale", 1.0)
-        return _LookedUp.apply(found, tokens, self.places, self.new_rows, scale)
+        return _EmbeddingGradient.apply(found, tokens, self.places, self.new_rows, scale)
 
 
 class _NewHeadRows(_NewRows):
     def forward(self, states: torch.Tensor) -> torch.Tensor:
-        self.put()
+        self.write_rows()
         logits = super().forward(states)  # type: ignore[misc]  # beside it Linear is inherited
         bias = getattr(self, "new_bias", None)
-        return _Multiplied.apply(logits, states, self.places, self.new_rows, bias)
+        return _HeadGradient.apply(logits, states, self.places, self.new_rows, bias)
 
 
-class _LookedUp(torch.autograd.Function):
-    """Hands to new rows the gradient of what was looked up in the matrix that holds them."""
+class _EmbeddingGradient(torch.autograd.Function):
+    """Gives new rows the gradient of embeddings that were looked up in the full matrix."""
 
     @staticmethod
     def forward(context, found, tokens, places, rows, scale):
@@ -138,8 +138,8 @@ class _LookedUp(torch.autograd.Function):
         return gradient, None, None, own, None
 
 
-class _Multiplied(torch.autograd.Function):
-    """Hands to new rows the gradient of logits that the matrix made which holds them."""
+class _HeadGradient(torch.autograd.Function):
+    """Gives new rows the gradient of logits that were computed with the full matrix."""
 
     @staticmethod
     def forward(context, logits, states, places, rows, bias):
@@ -156,8 +156,8 @@ class _Multiplied(torch.autograd.Function):
         return gradient, None, None, rows.float(), bias
 
 
-def _wear(module: Any, kind: type[_NewRows], places: torch.Tensor, rows: Any) -> None:
-    # As a subclass, the module stays what it is to all that ask: an embedding, a linear layer.
+def _attach(module: Any, kind: type[_NewRows], places: torch.Tensor, rows: Any) -> None:
+    # A subclass is still an embedding or a linear layer to `isinstance`.
     module.__class__ = type(f"New{type(module).__name__}", (kind, type(module)), {})
     module.register_buffer("places", places, persistent=False)
     module.new_rows = rows

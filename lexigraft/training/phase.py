@@ -11,28 +11,41 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME
 
 from lexigraft.hardware import device
-from lexigraft.training.computation import Computation
-from lexigraft.training.data import Sequences
-from lexigraft.training.distributed import process, processes, sharded, summed
-from lexigraft.training.objectives.interface import Objective
-from lexigraft.training.passes import deal, loader, rounds
+from lexigraft.training.data import SequenceDataset
+from lexigraft.training.distributed import (
+    Computation,
+    all_reduce_sum,
+    copy_from_sharded,
+    full_tensor,
+    full_tensors,
+    is_sharded,
+    rank,
+    shard,
+    shard_like,
+    world_size,
+)
+from lexigraft.training.micro_batches import (
+    micro_batch_loader,
+    micro_batch_size,
+    micro_batches_per_step,
+    optimizer_steps,
+    split_into_micro_batches,
+)
+from lexigraft.training.objective import Objective
 from lexigraft.training.schedule import Schedule, schedules
 from lexigraft.training.settings import Phase, Strategy
-from lexigraft.training.sharding import gathered, part, sharded_copy, take_over, whole
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 TRAINED = "trained.safetensors"
-# Of one forward and backward pass. The vocabulary does not matter: see `chunked`.
-MICRO_BATCH_TOKENS = {"cpu": 512, "cuda": 8192}
 
 
 def run_phase(
     model: "PreTrainedModel",
     phase: Phase,
     strategy: Strategy,
-    sequences: Sequences,
+    sequences: SequenceDataset,
     *,
     objective: Objective,
     seed: int,
@@ -44,18 +57,18 @@ def run_phase(
     """Train the unfrozen parameters of `model` in place, visiting each sequence once in order.
 
     Weights and optimizer state are float32; where `hardware.precision()` says bfloat16, the forward
-    pass runs under autocast. Any number of processes makes the same optimizer steps, but for the
-    rounding of sums and for dropout, which each process draws for itself.
+    pass runs under autocast. The optimizer steps do not depend on the number of processes, but for
+    the rounding of sums and for dropout, which each process draws for itself.
 
     Parameters
     ----------
     objective
-        What is made small; its modules are trained in place.
+        The loss; its modules are trained in place.
     folder
         Where checkpoints of this phase go.
     checkpoint
-        A whole checkpoint of this phase to go on from: same result as without the interruption,
-        bit for bit on a CPU with as many processes.
+        A complete checkpoint of this phase to resume from. The result is that of a run without the
+        interruption, bit for bit on a CPU with the same number of processes.
     schedule
         Of the learning rate; by default the strategy's, over this phase alone.
     """
@@ -67,33 +80,30 @@ def run_phase(
         model.activation_checkpointing_enable(
             activation_checkpointing_kwargs={"use_reentrant": False}
         )
-    own = trained = Computation(model)
-    if sharded():
-        trained, objective = sharded_copy(own, objective, device())
-    per_pass = _per_pass(phase, strategy)
+    computation = trained = Computation(model)
+    if is_sharded():
+        trained, objective = shard(computation, objective, device())
+    process_sequences = math.ceil(strategy.batch_sequences / world_size())
+    size = micro_batch_size(process_sequences, phase.length, device().type)
+    steps = optimizer_steps(len(sequences), strategy.batch_sequences)
     trainer = PhaseTrainer(
         model=trained,
-        args=_arguments(phase, strategy, per_pass, seed, folder),
+        args=_arguments(phase, strategy, size, seed, folder),
         train_dataset=sequences,
         callbacks=callbacks,
         objective=objective,
         batch_sequences=strategy.batch_sequences,
-        schedule=schedule or schedules(strategy, [optimizer_steps(len(sequences), strategy)])[0],
+        schedule=schedule or schedules(strategy, [steps])[0],
     )
-    # It prints a line per step; the progress bar is ours.
+    # It prints a line per step; `StepLogger` has a progress bar.
     trainer.remove_callback(PrinterCallback)
-    if process():
-        set_seed(seed + process())  # for dropout; the model is the same everywhere
+    if rank():
+        set_seed(seed + rank())  # for dropout; the model is the same on all ranks
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    if trained is not own:
-        take_over(own, trained)
+    if trained is not computation:
+        copy_from_sharded(computation, trained)
     for name in objective.modules():
         delattr(model, name)
-
-
-def optimizer_steps(sequences: int, strategy: Strategy) -> int:
-    """Optimizer steps of a phase; the last one may have fewer sequences."""
-    return math.ceil(sequences / strategy.batch_sequences)
 
 
 class PhaseTrainer(Trainer):
@@ -104,7 +114,7 @@ class PhaseTrainer(Trainer):
     model
         A `Computation`.
     batch_sequences
-        Sequences of one optimizer step, in all passes and processes together.
+        Sequences of one optimizer step, in all micro-batches of all processes.
     """
 
     # The losses are divided by the targets of the whole step here.
@@ -121,57 +131,63 @@ class PhaseTrainer(Trainer):
         return self.lr_scheduler
 
     def get_train_dataloader(self):
-        """This process's passes."""
-        per_pass = self.args.per_device_train_batch_size
-        count = len(self.train_dataset)
-        passes = deal(count, self.batch_sequences, per_pass, processes(), process())
-        return loader(self.train_dataset, passes, pin_memory=self.args.dataloader_pin_memory)
+        """This process's micro-batches."""
+        batches = split_into_micro_batches(
+            len(self.train_dataset),
+            self.batch_sequences,
+            self.args.per_device_train_batch_size,
+            world_size(),
+            rank(),
+        )
+        return micro_batch_loader(
+            self.train_dataset, batches, pin_memory=self.args.dataloader_pin_memory
+        )
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
         """Count the targets of the step that begins."""
         samples, items = super().get_batch_samples(epoch_iterator, num_batches, device)
-        counts = torch.stack([self.objective.count(sample) for sample in samples])
-        self.targets = summed(counts.sum(0).to(device)).clamp(min=1)
+        counts = torch.stack([self.objective.count_targets(sample) for sample in samples])
+        self.targets = all_reduce_sum(counts.sum(0).to(device)).clamp(min=1)
         self.losses = torch.zeros(self.targets.shape, device=device)
         return samples, items
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        """This pass's part of the step's loss."""
+        """This micro-batch's part of the step's loss."""
         losses = model(self.objective.losses, inputs) / self.targets
         self.losses += losses.detach()
-        # Times the processes, of whose gradients and losses the mean is taken.
-        return self.objective.total(losses) * processes()
+        # The Trainer takes the mean of gradients and losses over the processes.
+        return self.objective.total(losses) * world_size()
 
     def log(self, logs, start_time=None):
-        """Say the parts of the loss beside their sum."""
-        if "loss" in logs and self.objective.parts:
-            losses = summed(self.losses).tolist()
-            logs.update(zip(self.objective.parts, losses, strict=True))
+        """Log the parts of the loss beside their sum."""
+        if "loss" in logs and self.objective.loss_names:
+            losses = all_reduce_sum(self.losses).tolist()
+            logs.update(zip(self.objective.loss_names, losses, strict=True))
         super().log(logs, start_time)
 
     def _get_grad_norm(self, model, grad_norm=None):
-        return whole(super()._get_grad_norm(model, grad_norm))
+        return full_tensor(super()._get_grad_norm(model, grad_norm))
 
     def _defer_fsdp_gradient_reduction(self):
-        # Each pass hands its gradients on, so that no process ever holds all of them.
+        # Gradients are reduced after each micro-batch, so that no process ever holds all of them.
         return nullcontext()
 
     def _save(self, output_dir=None, state_dict=None):
-        if not self._takes_part():
+        if not self._saves():
             return
         folder = Path(output_dir or self.args.output_dir)
         trained = {n: p for n, p in self.model.model.named_parameters() if p.requires_grad}
-        tensors = gathered(trained, keep=self.args.should_save)
+        tensors = full_tensors(trained, keep=self.args.should_save)
         if self.args.should_save:
             folder.mkdir(parents=True, exist_ok=True)
             save_file({n: tensor.contiguous() for n, tensor in tensors.items()}, folder / TRAINED)
 
     def _save_optimizer_and_scheduler(self, output_dir):
-        if not self._takes_part():
+        if not self._saves():
             return
         state = self.optimizer.state_dict()
         state["state"] = {
-            index: gathered(values, keep=self.args.should_save)
+            index: full_tensors(values, keep=self.args.should_save)
             for index, values in state["state"].items()
         }
         if self.args.should_save:
@@ -187,23 +203,18 @@ class PhaseTrainer(Trainer):
         )
         parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         state["state"] = {
-            index: {name: part(value, parameters[index]) for name, value in values.items()}
+            index: {name: shard_like(value, parameters[index]) for name, value in values.items()}
             for index, values in state["state"].items()
         }
         self.optimizer.load_state_dict(state)
         self.lr_scheduler.load_state_dict(schedule)
 
     def _load_from_checkpoint(self, resume_from_checkpoint, model=None):
-        pass  # `run_phase` has done so, before the model was spread over processes
+        pass  # `run_phase` has done so, before the model was sharded
 
-    def _takes_part(self):
-        # In saving: the first process, and all of them where each has a part of every tensor.
-        return self.args.should_save or sharded()
-
-
-def micro_batch(batch_sequences: int, length: int, device_type: str) -> int:
-    """The most sequences of `length` tokens in one pass, of `batch_sequences` of a step."""
-    return max(1, min(MICRO_BATCH_TOKENS[device_type] // length, batch_sequences))
+    def _saves(self):
+        # In saving: rank 0, and all ranks where each has a shard of every tensor.
+        return self.args.should_save or is_sharded()
 
 
 def _load_trained(model: "PreTrainedModel", file: Path) -> None:
@@ -213,19 +224,16 @@ def _load_trained(model: "PreTrainedModel", file: Path) -> None:
             parameters[name].copy_(tensor)
 
 
-def _per_pass(phase: Phase, strategy: Strategy) -> int:
-    own = math.ceil(strategy.batch_sequences / processes())
-    return micro_batch(own, phase.length, device().type)
-
-
 def _arguments(
-    phase: Phase, strategy: Strategy, per_pass: int, seed: int, folder: Path
+    phase: Phase, strategy: Strategy, micro_batch: int, seed: int, folder: Path
 ) -> TrainingArguments:
     on_gpu = device().type == "cuda"
     arguments = TrainingArguments(
         output_dir=str(folder),
-        per_device_train_batch_size=per_pass,
-        gradient_accumulation_steps=rounds(strategy.batch_sequences, per_pass, processes()),
+        per_device_train_batch_size=micro_batch,
+        gradient_accumulation_steps=micro_batches_per_step(
+            strategy.batch_sequences, micro_batch, world_size()
+        ),
         num_train_epochs=1,  # the sequences already are all epochs, in their order
         learning_rate=phase.learning_rate,
         weight_decay=strategy.weight_decay,
@@ -233,7 +241,7 @@ def _arguments(
         use_cpu=not on_gpu,
         logging_steps=1,
         logging_nan_inf_filter=False,
-        save_strategy="no",  # Checkpointing asks for saves by the clock
+        save_strategy="no",  # `Checkpointing` asks for saves by the clock
         report_to="none",
         disable_tqdm=True,
         ddp_broadcast_buffers=False,  # training changes none
@@ -242,6 +250,6 @@ def _arguments(
         dataloader_pin_memory=on_gpu,
     )
     if on_gpu:
-        # A process that sees several GPUs would give each a part of its batch (DataParallel).
+        # With several visible GPUs the Trainer would split each batch over them (DataParallel).
         arguments._n_gpu = min(1, arguments.n_gpu)
     return arguments

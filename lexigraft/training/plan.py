@@ -1,5 +1,8 @@
-"""What each phase of a strategy reads, and in which order: texts by name, mixed by their shares."""
+"""The data of each phase: which sequences it reads, in which order, mixed in which shares."""
 
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -7,9 +10,17 @@ import numpy as np
 from lexigraft.corpus.sample_file import read_samples
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
-from lexigraft.training.data import Sequences, Text, pack, read_sentences, visiting_order
-from lexigraft.training.mixture import Joined, counts_for, mixed, more_of
-from lexigraft.training.samples import Samples, encode_samples
+from lexigraft.randomness import generator
+from lexigraft.training.data import (
+    SampleSequences,
+    SequenceDataset,
+    SequenceSource,
+    TrainingSequence,
+    encode_samples,
+    pack,
+    read_sentences,
+    visiting_order,
+)
 from lexigraft.training.settings import MONOLINGUAL, Phase, Strategy
 
 if TYPE_CHECKING:
@@ -18,11 +29,11 @@ if TYPE_CHECKING:
 
 def plan_phases(
     strategy: Strategy, tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
-) -> list[Sequences]:
-    """What each phase visits.
+) -> list[SequenceDataset]:
+    """The sequences of each phase, in order.
 
-    The first text of a phase's `data` sets how long the phase is: its share of the strategy's
-    `epochs`, which are passes over that text. The others are repeated or cut until they have their
+    The first text of a phase's `data` determines the length of the phase: its share of the
+    strategy's `epochs`, which are passes over that text. The others are repeated or cut to their
     share of the sequences.
 
     Raises
@@ -35,13 +46,15 @@ def plan_phases(
     for number, phase in enumerate(strategy.phases):
         end = begin + phase.share
         if number == len(strategy.phases) - 1:
-            end = 1.0  # shares are floats; the last one takes what is left
-        plan.append(_visits(texts, phase, number, strategy.epochs, (begin, end), job["seed"]))
+            end = 1.0  # despite rounding of the shares
+        plan.append(
+            _phase_sequences(texts, phase, number, strategy.epochs, (begin, end), job["seed"])
+        )
         begin = end
     return plan
 
 
-def tokens_after(plan: list[Sequences], number: int, batch_sequences: int) -> np.ndarray:
+def cumulative_tokens(plan: list[SequenceDataset], number: int, batch_sequences: int) -> np.ndarray:
     """Training tokens since the cell began, before and after each step of a phase, [steps + 1]."""
     before = sum(int(sequences.tokens().sum()) for sequences in plan[:number])
     own = plan[number].tokens()
@@ -49,20 +62,84 @@ def tokens_after(plan: list[Sequences], number: int, batch_sequences: int) -> np
     return before + np.concatenate([[0], np.cumsum(per_step)])
 
 
-def samples_read(plan: list[Sequences]) -> dict[str, dict[str, int]]:
+def sample_counts(plan: list[SequenceDataset]) -> dict[str, dict[str, int]]:
     """Of each entry of samples that the phases read: how many, and how many were too long.
 
-    Keys `samples` and `too_long`; of phases with different lengths, what the first one to read the
-    entry makes of it.
+    Keys `samples` and `too_long`; if phases have different lengths, those of the first phase that
+    reads the entry.
     """
     found: dict[str, dict[str, int]] = {}
     for sequences in plan:
-        parts = sequences.text.texts if isinstance(sequences.text, Joined) else [sequences.text]
-        for part in parts:
-            if isinstance(part, Samples):
-                facts = {"samples": len(part), "too_long": part.too_long}
-                found.setdefault(part.name, facts)
+        source = sequences.source
+        sources = source.sources if isinstance(source, ConcatenatedSequences) else [source]
+        for source in sources:
+            if isinstance(source, SampleSequences):
+                counts = {"samples": len(source), "too_long": source.too_long}
+                found.setdefault(source.name, counts)
     return found
+
+
+class ConcatenatedSequences:
+    """Several sources one after the other, with consecutive indices."""
+
+    def __init__(self, sources: Sequence[SequenceSource]):
+        self.sources = list(sources)
+        self._ends = list(accumulate(len(source) for source in self.sources))
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def __getitem__(self, index: int) -> TrainingSequence:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        number = bisect_right(self._ends, index)
+        return self.sources[number][index - self._begin(number)]
+
+    def indices(self, number: int, order: np.ndarray) -> np.ndarray:
+        """Indices in the whole of the sequences `order` [n] of source `number`."""
+        return order + self._begin(number)
+
+    def _begin(self, number: int) -> int:
+        return self._ends[number] - len(self.sources[number])
+
+
+def sequence_counts(first: int, shares: Mapping[str, float]) -> dict[str, int]:
+    """How many sequences of each further text go with `first` ones of the first text.
+
+    Parameters
+    ----------
+    first
+        Sequences of the first text.
+    shares
+        Name -> share of the sequences, the first text first; they add up to one.
+
+    Returns
+    -------
+    dict
+        At least one sequence of each.
+    """
+    own, *_ = shares.values()
+    others = list(shares.items())[1:]
+    return {name: max(1, round(first * share / own)) for name, share in others}
+
+
+def repeated_order(sequences: int, count: int, seed: list[Any]) -> np.ndarray:
+    """`count` indices below `sequences`, [count]: pass after pass, each a new permutation."""
+    passes = [
+        generator(*seed, "order", number).permutation(sequences)
+        for number in range(-(-count // sequences))
+    ]
+    return np.concatenate(passes)[:count]
+
+
+def interleave(orders: Sequence[np.ndarray]) -> np.ndarray:
+    """Merge several orders into one, each spread evenly over it, [sum of their lengths].
+
+    Every section has each of them in its share, to within one: no training step lacks a text by
+    chance, and the schedule treats all texts alike.
+    """
+    position = np.concatenate([(np.arange(len(order)) + 0.5) / len(order) for order in orders])
+    return np.concatenate(orders)[np.argsort(position, kind="stable")]
 
 
 class _Texts:
@@ -73,15 +150,15 @@ class _Texts:
     ):
         self.strategy, self.tokenizer, self.inputs = strategy, tokenizer, job["inputs"]
         self.encoded: dict[str, Any] = {}
-        self.made: dict[tuple[str, int], Text] = {}
+        self.sources: dict[tuple[str, int], SequenceSource] = {}
 
-    def of(self, name: str, length: int) -> Text:
+    def get(self, name: str, length: int) -> SequenceSource:
         """The text `name` in sequences of at most `length` tokens."""
-        if (name, length) not in self.made:
-            self.made[name, length] = self._make(name, length)
-        return self.made[name, length]
+        if (name, length) not in self.sources:
+            self.sources[name, length] = self._read(name, length)
+        return self.sources[name, length]
 
-    def _make(self, name: str, length: int) -> Text:
+    def _read(self, name: str, length: int) -> SequenceSource:
         if name == MONOLINGUAL:
             if name not in self.encoded:
                 sentences = read_sentences(self.inputs["corpus"], "train", self.strategy.sentences)
@@ -91,21 +168,21 @@ class _Texts:
         if name not in self.encoded:
             samples = read_samples(self.inputs["samples"][name])
             self.encoded[name] = encode_samples(self.tokenizer, samples)
-        return Samples.within(length, self.encoded[name], name)
+        return SampleSequences.within(length, self.encoded[name], name)
 
 
-def _visits(
+def _phase_sequences(
     texts: _Texts,
     phase: Phase,
     number: int,
     epochs: float,
     share: tuple[float, float],
     seed: list[Any],
-) -> Sequences:
+) -> SequenceDataset:
     """The sequences of one phase, in order."""
     first, *others = phase.data
-    text = texts.of(first, phase.length)
-    # Monolingual text is visited as it was before there were other texts to name.
+    text = texts.get(first, phase.length)
+    # Only other texts are named in the seed, which keeps the order of monolingual text stable.
     own = seed if first == MONOLINGUAL else [*seed, first]
     order = visiting_order(len(text), epochs, share, own)
     if not len(order):
@@ -114,10 +191,11 @@ def _visits(
             f"'{first}'; raise its share or epochs, or give more text"
         )
     if not others:
-        return Sequences(text, order)
-    parts, orders = [text], [order]
-    for name, count in counts_for(len(order), phase.data).items():
-        parts.append(texts.of(name, phase.length))
-        orders.append(more_of(len(parts[-1]), count, [*seed, name, number]))
-    joined = Joined(parts)
-    return Sequences(joined, mixed([joined.places(*pair) for pair in enumerate(orders)]))
+        return SequenceDataset(text, order)
+    sources, orders = [text], [order]
+    for name, count in sequence_counts(len(order), phase.data).items():
+        sources.append(texts.get(name, phase.length))
+        orders.append(repeated_order(len(sources[-1]), count, [*seed, name, number]))
+    mixture = ConcatenatedSequences(sources)
+    indices = [mixture.indices(source, order) for source, order in enumerate(orders)]
+    return SequenceDataset(mixture, interleave(indices))

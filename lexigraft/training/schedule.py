@@ -1,4 +1,4 @@
-"""How the learning rate rises and falls: in each phase anew, or once over all of them."""
+"""Learning-rate schedules: one in each phase, or one over all phases."""
 
 import math
 from dataclasses import dataclass
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A warm-up from zero and what follows it, and where on it a phase begins.
+    """A warm-up from zero and the decay after it, and where in it a phase begins.
 
     Attributes
     ----------
     shape
-        `cosine` and `linear` fall to zero; `constant` stays.
+        `cosine` and `linear` decay to zero; `constant` does not.
     warmup
         Optimizer steps of the warm-up.
     steps
         Optimizer steps of the whole schedule.
-    before
-        How many of them earlier phases take.
+    offset
+        How many of them earlier phases have taken.
     """
 
     shape: str
     warmup: int
     steps: int
-    before: int = 0
+    offset: int = 0
 
     def factor(self, step: int) -> float:
-        """What the phase's learning rate is multiplied by after `step` steps of the phase."""
-        done = self.before + step
+        """The factor of the phase's learning rate after `step` steps of the phase."""
+        done = self.offset + step
         if done < self.warmup:
             return done / self.warmup
         if self.shape == "constant":
@@ -44,7 +44,7 @@ class Schedule:
         return 1 - part if self.shape == "linear" else 0.5 * (1 + math.cos(math.pi * part))
 
     def scheduler(self, optimizer: "Optimizer") -> "LambdaLR":
-        """What changes the optimizer's learning rate; a checkpoint needs to hold its step alone."""
+        """The scheduler of an optimizer; only its step has to be saved in a checkpoint."""
         from torch.optim.lr_scheduler import LambdaLR
 
         return LambdaLR(optimizer, self.factor)
@@ -53,9 +53,9 @@ class Schedule:
 def schedules(strategy: Strategy, steps: list[int]) -> list[Schedule]:
     """The schedule of each phase.
 
-    With `schedule_over: strategy` the phases follow one schedule, each from where the one before
-    left it: nothing warms up or falls a second time where other parameters are set free (paper
-    003, §2.3). Each phase keeps its own highest learning rate.
+    With `schedule_over: strategy` the phases share one schedule, each continuing where the previous
+    one ended: there is no second warm-up where other parameters become trainable (UnifyVocab, §2.3,
+    progressive adaptation). Each phase has its own peak learning rate.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ def schedules(strategy: Strategy, steps: list[int]) -> list[Schedule]:
     """
     if strategy.schedule_over == "phase":
         return [_schedule(strategy, count) for count in steps]
-    befores = [0, *accumulate(steps)][:-1]
-    return [_schedule(strategy, sum(steps), before) for before in befores]
+    offsets = [0, *accumulate(steps)][:-1]
+    return [_schedule(strategy, sum(steps), offset) for offset in offsets]
 
 
-def _schedule(strategy: Strategy, steps: int, before: int = 0) -> Schedule:
-    return Schedule(strategy.schedule, math.ceil(strategy.warmup * steps), steps, before)
+def _schedule(strategy: Strategy, steps: int, offset: int = 0) -> Schedule:
+    return Schedule(strategy.schedule, math.ceil(strategy.warmup * steps), steps, offset)

@@ -1,4 +1,4 @@
-"""A trained cell on disk: the tensors that changed, adapters, and where the rest comes from."""
+"""A trained cell on disk: the tensors that changed, adapters, and references to the rest."""
 
 import json
 import os
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 CHANGED = "changed.safetensors"
-ADAPTER = ("adapter/adapter_config.json", "adapter/adapter_model.safetensors")
-ADAPTERS = "adapter.npz"  # VocADT's, as recipes; what they made is among the changed tensors
+LORA = ("adapter/adapter_config.json", "adapter/adapter_model.safetensors")
+VOCADT = "adapter.npz"  # VocADT's adapters as recipes; merged, they are among the changed tensors
 REFERENCES = ("source", "tokenizer", "initialization")
 
 
@@ -43,11 +43,11 @@ def save_cell(
     Parameters
     ----------
     model
-        The trained model; adapters that sit in it are taken out of it.
+        The trained model; LoRA's adapters are removed from it.
     changed
         Names of the parameters to store, in the dtype in which the source stores its weights.
     adapter
-        The handle on the adapters inside `model`; they are stored apart and not merged.
+        The handle on LoRA's adapters inside `model`; they are stored separately and not merged.
     job
         The job that made the cell; the paths of its inputs are stored relative to `folder`.
     facts
@@ -56,11 +56,11 @@ def save_cell(
     from safetensors.torch import save_file
 
     folder = Path(folder)
-    files = [CHANGED, *(name for name in ("log.jsonl", ADAPTERS) if (folder / name).exists())]
+    files = [CHANGED, *(name for name in ("log.jsonl", VOCADT) if (folder / name).exists())]
     if adapter is not None:
         _save_adapter(adapter, folder / "adapter")
         model = adapter.unload()
-        files += ADAPTER
+        files += LORA
     dtype = stored_dtype(open_source(Path(job["inputs"]["source"])).folder)
     wanted = set(changed)
     tensors = {
@@ -80,7 +80,7 @@ def save_cell(
 def load_cell(
     folder: str | Path, dtype: "torch.dtype | None" = None
 ) -> tuple["PreTrainedModel", "PreTrainedTokenizerFast"]:
-    """Put a cell together: the source model, the changed tensors, the adapters merged in.
+    """Load a cell: the source model with the changed tensors, adapters merged.
 
     Parameters
     ----------
@@ -113,8 +113,8 @@ def load_cell(
         rows = next(model.get_input_embeddings().parameters()).shape[0]
         pair = pair_vocabularies(load_tokenizer(source), tokenizer, rows)
         follow_special_tokens(model, tokenizer, pair.source_of)
-    put_tensors(model, load_file(folder / CHANGED), folder / CHANGED)
-    if ADAPTER[0] in card["files"]:
+    load_tensors(model, load_file(folder / CHANGED), folder / CHANGED)
+    if LORA[0] in card["files"]:
         from peft import PeftModel
 
         # float32 adapters are added to the weights before rounding, once, to the model's dtype.
@@ -122,8 +122,8 @@ def load_cell(
     return model.eval(), tokenizer
 
 
-def checkpoint_of(folder: str | Path, number: int) -> Path:
-    """Where a checkpoint that stays lies in a cell's folder; `load_cell` takes it as a cell."""
+def retained_checkpoint_folder(folder: str | Path, number: int) -> Path:
+    """The folder of a retained checkpoint in a cell's folder; `load_cell` loads it as a cell."""
     return Path(folder) / f"checkpoint-{number}"
 
 
@@ -181,16 +181,16 @@ def stored_dtype(source: Path) -> "torch.dtype":
     return dtype if isinstance(dtype, torch.dtype) else torch.float32
 
 
-def own_names(model: "PreTrainedModel", modules: list["Module"]) -> set[str]:
+def parameter_names(model: "PreTrainedModel", modules: list["Module"]) -> set[str]:
     """Names of the parameters of `modules` in `model`; a tied matrix has one name."""
     wanted = {id(parameter) for module in modules for parameter in module.parameters()}
     return {name for name, parameter in model.named_parameters() if id(parameter) in wanted}
 
 
-def put_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], file: Path) -> None:
+def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], file: Path) -> None:
     """Copy tensors into the parameters of their names; embeddings grow to the tensors' rows.
 
-    Tied matrices come apart where there is a tensor for each.
+    Tied matrices become untied if there is a tensor for each.
 
     Raises
     ------
@@ -203,10 +203,10 @@ def put_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], fi
     if head is not None:
         every = model.named_parameters(remove_duplicate=False)
         names = {name for name, parameter in every if parameter is head.weight}
-        # A cell's tensors may be two where its source has one: adapters take tied matrices apart.
+        # A cell may have two tensors where its source has one: merging adapters unties matrices.
         if head.weight is not embeddings.weight or len(names & tensors.keys()) > 1:
             untie(model)
-    for name in own_names(model, [embeddings]):
+    for name in parameter_names(model, [embeddings]):
         if name in tensors and tensors[name].shape[0] != embeddings.num_embeddings:
             model.resize_token_embeddings(tensors[name].shape[0], mean_resizing=False)
     parameters = dict(model.named_parameters())

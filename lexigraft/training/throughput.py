@@ -1,4 +1,4 @@
-"""How fast a training run is, and how much of what its hardware can do it gets out of it."""
+"""The speed of a training run, and its share of the hardware's peak (model FLOPs utilization)."""
 
 import platform
 import resource
@@ -6,16 +6,16 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.hardware import device, precision
-from lexigraft.training.distributed import processes, sharded
+from lexigraft.training.distributed import is_sharded, world_size
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from lexigraft.training.journal import Journal
+    from lexigraft.training.training_log import TrainingLog
 
-# FLOP/s of bfloat16 products of matrices without sparsity, from NVIDIA's data sheets, by what the
-# name of a GPU has in it. The first one that fits counts.
-PEAKS = {
+# Dense bfloat16 FLOP/s from NVIDIA's data sheets, by a part of the GPU's name; the first match
+# counts.
+PEAK_FLOPS = {
     "H100 PCIe": 756e12,
     "H100 NVL": 835e12,
     "H200 NVL": 835e12,
@@ -29,12 +29,12 @@ PEAKS = {
 
 
 def flops_per_token(model: "PreTrainedModel") -> float:
-    """Operations that training on one token needs, as shares of peak count them.
+    """Floating-point operations for training on one token, as utilization counts them.
 
-    Six for each parameter: two of the forward pass, four of the backward pass (Chowdhery et al.
-    2022, appendix B, without attention's own products, which are few in short sequences). Rows that
-    are only looked up cost none. What is frozen or computed twice counts as if it were not, so that
-    strategies compare by how fast they get through a text.
+    Six for each parameter: two in the forward pass, four in the backward pass (Chowdhery et al.
+    2022, Appendix B, without attention's own products, which are few in short sequences). Rows that
+    are only looked up count none. Frozen parameters count like trained ones and recomputation does
+    not count, so that strategies compare by the time that they need for a text.
     """
     looked_up = 0
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
@@ -44,30 +44,30 @@ def flops_per_token(model: "PreTrainedModel") -> float:
     return 6.0 * (sum(parameter.numel() for parameter in model.parameters()) - looked_up)
 
 
-def full_speed(model: "PreTrainedModel") -> float | None:
-    """Tokens per second of hardware that did nothing else, all processes together.
+def peak_tokens_per_second(model: "PreTrainedModel") -> float | None:
+    """Tokens per second of all processes at the hardware's peak.
 
-    None on a CPU, in float32, and on a GPU whose peak is not known, such as a slice of one (MIG).
+    None on a CPU, in float32, and on a GPU whose peak is unknown, such as a MIG slice.
     """
     import torch
 
     if device().type != "cuda" or precision() != torch.bfloat16:
         return None
-    peak = peak_of(torch.cuda.get_device_name())
-    return None if peak is None else processes() * peak / flops_per_token(model)
+    peak = peak_flops(torch.cuda.get_device_name())
+    return None if peak is None else world_size() * peak / flops_per_token(model)
 
 
-def peak_of(name: str) -> float | None:
-    """FLOP/s of a GPU by the name that it gives itself; None if it is not known."""
-    known = (flops for part, flops in PEAKS.items() if part in name)
+def peak_flops(name: str) -> float | None:
+    """Peak FLOP/s of a GPU by its name; None if unknown."""
+    known = (flops for part, flops in PEAK_FLOPS.items() if part in name)
     return None if "MIG" in name else next(known, None)
 
 
-def measured(journal: "Journal") -> dict[str, Any]:
-    """What the log says of the whole run, interruptions left out, and where it ran."""
+def summarize_run(training_log: "TrainingLog") -> dict[str, Any]:
+    """Steps, speed, memory and hardware of the whole run without interruptions, for its card."""
     import torch
 
-    steps, curve = journal.lines("step"), journal.lines("heldout")
+    steps, curve = training_log.lines("step"), training_log.lines("heldout")
     tokens = steps[-1]["tokens"] if steps else 0
     seconds = sum(line["seconds"] for line in steps)
     shares = [(line["share_of_peak"], line["seconds"]) for line in steps if line["share_of_peak"]]
@@ -85,8 +85,8 @@ def measured(journal: "Journal") -> dict[str, Any]:
         "peak_memory_bytes": torch.cuda.max_memory_allocated() if on_gpu else resident,
         "precision": str(precision()).removeprefix("torch."),
         "device": torch.cuda.get_device_name() if on_gpu else f"{platform.machine()} CPU",
-        "processes": processes(),
-        "sharded": sharded(),
+        "processes": world_size(),
+        "sharded": is_sharded(),
         "threads": torch.get_num_threads(),
         "heldout_before": curve[0]["bits_per_byte"],
         "heldout_after": curve[-1]["bits_per_byte"],

@@ -1,29 +1,32 @@
-"""What a phase trains: exactly the parameters that it names, found in any architecture."""
+"""What a phase trains: prepares a model for it, and merges what was attached to it afterwards."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
+from lexigraft.initialization.recipe_pair import RecipePair
 from lexigraft.source.kind import is_masked
-from lexigraft.training.adapted_layers import adapters
-from lexigraft.training.new_rows import wear_new_rows
+from lexigraft.training.adapted_layers import attached_adapters, merge_adapters
+from lexigraft.training.new_rows import attach_new_rows, merge_new_rows
+from lexigraft.training.phase_context import Progress
 from lexigraft.training.settings import Lora, Phase
+from lexigraft.training.store import parameter_names
 
 if TYPE_CHECKING:
     from peft import PeftModel
     from torch.nn import Module, ModuleList
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
-def prepare(
+def prepare_phase(
     model: "PreTrainedModel", phase: Phase, new_ids: Sequence[int] = ()
 ) -> tuple[list[str], "PeftModel | None"]:
     """Freeze everything, then unfreeze what `phase.trainable` names.
 
-    Adapters (LoRA on every linear layer but the head) are added into `model` itself. Embeddings and
-    head are trained as plain parameters beside them, not as PEFT's `modules_to_save`: those are
-    copies, and copies of tied matrices come apart. New rows get parameters of their own, which
-    `new_rows.take_off_new_rows` puts back.
+    LoRA's adapters (on every linear layer but the head) are added into `model` itself. Embeddings
+    and head are trained as plain parameters beside them, not as PEFT's `modules_to_save`: those are
+    copies, and copies of tied matrices would differ. New rows get parameters of their own, which
+    `finish_phase` merges.
 
     Parameters
     ----------
@@ -48,8 +51,51 @@ def prepare(
     for parameter in chosen.values():
         parameter.requires_grad_(True)
     if "new-rows" in phase.trainable:
-        wear_new_rows(model, new_ids)
+        attach_new_rows(model, new_ids)
     return list(chosen), adapter
+
+
+def finish_phase(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerFast",
+    phase: Phase,
+    names: list[str],
+    progress: Progress,
+) -> RecipePair | None:
+    """Merge new rows and VocADT's adapters into plain matrices; LoRA's adapters stay.
+
+    Parameters
+    ----------
+    names
+        What `prepare_phase` returned for the phase.
+    progress
+        Is updated.
+
+    Returns
+    -------
+    RecipePair or None
+        The trained VocADT adapters, if the phase trained any.
+    """
+    if "new-rows" in phase.trainable:
+        merge_new_rows(model)
+        progress.with_new_rows |= matrix_names(model)
+    if phase.adapter is None:
+        return None
+    progress.trained -= set(names)
+    progress.adapter_size += sum(
+        parameter.numel()
+        for adapter in attached_adapters(model)
+        for parameter in adapter.parameters()
+    )
+    recipes = merge_adapters(model, tokenizer)
+    progress.from_adapters = matrix_names(model)
+    return recipes
+
+
+def matrix_names(model: "PreTrainedModel") -> set[str]:
+    """Names of the parameters that have a row for each token."""
+    matrices = [model.get_input_embeddings(), model.get_output_embeddings()]
+    return parameter_names(model, [module for module in matrices if module is not None])
 
 
 def trains_head(phase: Phase) -> bool:
@@ -57,8 +103,8 @@ def trains_head(phase: Phase) -> bool:
     return bool({"head", "outside-layers", "all"} & set(phase.trainable))
 
 
-def merge(adapter: "PeftModel") -> list[str]:
-    """Fold the adapters into the model that they sit in; the names of what that changed."""
+def merge_lora(adapter: "PeftModel") -> list[str]:
+    """Merge LoRA's adapters into their model; the names of the parameters that this changes."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     adapted = {
@@ -72,8 +118,8 @@ def merge(adapter: "PeftModel") -> list[str]:
     ]
 
 
-def adapter_parameters(adapter: "PeftModel | None") -> int:
-    """How many numbers the adapters hold."""
+def lora_parameter_count(adapter: "PeftModel | None") -> int:
+    """How many parameters LoRA's adapters have."""
     if adapter is None:
         return 0
     return sum(p.numel() for name, p in adapter.named_parameters() if "lora_" in name)
@@ -107,8 +153,9 @@ def _own_parameters(model: "PreTrainedModel", phase: Phase) -> dict:
     if "all" in phase.trainable:
         return dict(model.named_parameters())
     if "adapter" in phase.trainable:
-        worn = {id(weights) for adapter in adapters(model) for weights in adapter.parameters()}
-        return {name: p for name, p in model.named_parameters() if id(p) in worn}
+        adapters = attached_adapters(model)
+        own = {id(weights) for adapter in adapters for weights in adapter.parameters()}
+        return {name: p for name, p in model.named_parameters() if id(p) in own}
     modules: list[Module] = []
     if "embeddings" in phase.trainable:
         modules.append(model.get_input_embeddings())

@@ -13,7 +13,7 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 
 @pytest.fixture
-def tmp_path.job(mistral_tokenizer, greek):
+def job(tmp_path, mistral_tokenizer, greek):
     mistral_tokenizer.save_pretrained(tmp_path / "vocabulary")
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "train.txt").write_text("\n".join(greek) + "\n", encoding="utf-8")

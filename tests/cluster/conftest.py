@@ -105,7 +105,7 @@ class OnSlurm(Checkout):
 
     def stands(self, cell: str) -> bool:
         """Whether a cell has a whole checkpoint to go on from."""
-        return any((self.folder / card(cell)).parent.glob("checkpoints/*/phase-0/*/whole.json"))
+        return any((self.folder / card(cell)).parent.glob("checkpoints/*/phase-0/*/complete.json"))
 
 
 @pytest.fixture(scope="session")
@@ -149,10 +149,10 @@ def project(tmp_path_factory, study) -> Checkout:
     """A copy of the project that is easy to watch; nothing is run."""
     made = copy_project(tmp_path_factory.mktemp("project") / "project")
     made.config = study
-    checkpoints = "lexigraft/training/checkpoints.py"
+    checkpoints = "lexigraft/training/checkpointing.py"
     made.edit(checkpoints, "seconds: float = 60.0", "seconds: float = 0.0")
     made.edit(checkpoints, "factor: float = 20.0", "factor: float = 0.0")
-    seal = "        write_json(checkpoint / SEAL, _sizes(checkpoint))\n"
+    seal = "        write_json(checkpoint / COMPLETE, _sizes(checkpoint))\n"
     made.edit(
         checkpoints,
         seal,

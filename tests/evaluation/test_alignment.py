@@ -186,7 +186,7 @@ def test_a_folder_without_an_encoder_is_the_users_error(tmp_path):
 
 
 @pytest.fixture
-def tmp_path.job(make_job, byte_tokenizer):
+def job(tmp_path, make_job, byte_tokenizer):
     """A job of the rule, for a source whose folder holds no model: none is needed."""
     target = byte_tokenizer(("z", "z"), ("Î", "±"))
     for folder, tokenizer in (("model", byte_tokenizer()), ("vocabulary", target)):

@@ -26,7 +26,7 @@ def model(roberta_folder):
 
 @pytest.fixture
 def job(tmp_path):
-    """`kind.job(rows, settings)`: the same rows to learn from and to be tested on."""
+    """`job(kind, rows, settings)`: the same rows to learn from and to be tested on."""
 
     def build(kind, rows, columns, labels=None, tests=("te", "english"), **settings):
         file = tmp_path / "rows.jsonl"

@@ -29,7 +29,7 @@ def predictions(job) -> list[dict]:
 
 
 @pytest.fixture
-def make_job.job(tmp_path):
+def job(make_job, tmp_path):
     """Asks Greek questions alone; `languages` and settings as a test wants them."""
 
     def build(*languages, pool=False, run=0, **settings):

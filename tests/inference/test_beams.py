@@ -38,7 +38,7 @@ def test_texts_do_not_depend_on_the_batch_size(varied_llama, byte_tokenizer, tmp
     assert len({output.text for output in found[0].values()}) > 1
 
 
-def test_vllm_is_not_asked_for_beams(byte_tokenizer, tmp_path, monkeypatch):
+def test_vllm_with_beams_is_refused(byte_tokenizer, tmp_path, monkeypatch):
     class Engine:
         config = SimpleNamespace(get_text_config=lambda: None)
 

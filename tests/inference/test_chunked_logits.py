@@ -108,7 +108,7 @@ def test_gradient_checkpointing_changes_nothing(tiny_llama, padded):
     assert_same(model, padded())
 
 
-def test_masked_language_models_read_out_like_causal_ones(padded):
+def test_masked_language_models_have_chunked_logits_like_causal_ones(padded):
     from transformers import RobertaConfig, RobertaForMaskedLM
 
     torch.manual_seed(0)

@@ -22,7 +22,7 @@ def test_a_string_is_found_across_the_borders_of_tokens(tokenizer):
     assert stops.find(ids(tokenizer, "a", "s", "t", "op", "b")) == StopPosition(3, 1, b"")
 
 
-def test_what_stands_before_the_string_in_its_first_token_is_kept_apart(tokenizer):
+def test_what_stands_before_the_string_in_its_first_token_is_returned_separately(tokenizer):
     stops = StopStrings(tokenizer, ["\nQ:"])
     assert stops.find(ids(tokenizer, "a", "xĊQ", ":", "b")) == StopPosition(2, 1, b"x")
 

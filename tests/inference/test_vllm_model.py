@@ -91,9 +91,9 @@ def test_a_prompt_beyond_the_context_is_refused_before_vllm_starts(
     assert LLM.made == []
 
 
-def test_it_is_said_where_vllm_is_missing(folder, monkeypatch):
+def test_a_missing_vllm_is_refused(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
-    with pytest.raises(UserError, match=r"vLLM cannot be used here .* docs/generation\.md"):
+    with pytest.raises(UserError, match=r"vLLM cannot be used .* docs/generation\.md"):
         VllmModel(folder, torch.float32)
 
 

@@ -15,7 +15,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "initialize.py"
 
 
 @pytest.fixture
-def tmp_path.job(byte_level, tiny_llama):
+def job(tmp_path, byte_level, tiny_llama):
     """A job on a small untied source with two padding rows."""
     source, target = byte_level([("a", "b")]), byte_level([("a", "b"), ("ab", "c"), ("d", "e")])
     tiny_llama(len(source) + 2, tied=False).save_pretrained(tmp_path / "model")

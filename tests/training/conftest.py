@@ -14,18 +14,18 @@ full_precision = inference.full_precision
 
 
 @pytest.fixture(scope="session")
-def workshop_in(tiny_llama, without_bos, telugu):
-    """`workshop_in(folder)`: a workshop in a folder."""
-    return lambda folder: _workshop(folder / "results", tiny_llama, without_bos, telugu)
+def training_setup_in(tiny_llama, without_bos, telugu):
+    """`training_setup_in(folder)`: a training setup in a folder."""
+    return lambda folder: _training_setup(folder / "results", tiny_llama, without_bos, telugu)
 
 
 @pytest.fixture
-def workshop(workshop_in, tmp_path):
-    """`workshop(tied=True)`: a results folder with a source and a corpus, and jobs for cells."""
-    return workshop_in(tmp_path)
+def training_setup(training_setup_in, tmp_path):
+    """`training_setup(tied=True)`: results with a source and a corpus, and jobs for cells."""
+    return training_setup_in(tmp_path)
 
 
-def _workshop(results, tiny_llama, without_bos, telugu):
+def _training_setup(results, tiny_llama, without_bos, telugu):
     def build(tied=True, tokenizer=without_bos, sentences=12, rows=320):
         source, corpus = results / "source" / "tiny", results / "corpus" / "te"
         if not source.exists():
@@ -36,7 +36,7 @@ def _workshop(results, tiny_llama, without_bos, telugu):
             (corpus / "train.txt").write_text("\n".join(telugu[:sentences]) + "\n")
             (corpus / "heldout.txt").write_text("\n".join(telugu[-10:]) + "\n")
 
-        def settings.job(strategy="s", seed=0):
+        def job(settings, strategy="s", seed=0):
             names = ["tiny", "te", "source", "none", strategy, seed]
             axes = ["source", "language", "vocabulary", "initializer", "strategy", "seed"]
             cell = dict(zip(axes, names, strict=True))
@@ -63,14 +63,14 @@ def _workshop(results, tiny_llama, without_bos, telugu):
 
 
 @pytest.fixture
-def train(workshop):
-    """Train a cell of a small workshop from the start and return its folder."""
+def train(training_setup):
+    """Train a cell of a small training setup from the start and return its folder."""
     from pathlib import Path
 
     from lexigraft.training.train import train_cell
 
     def run(settings, tied=True, **axes):
-        job = workshop(tied=tied).job(settings, **axes)
+        job = training_setup(tied=tied).job(settings, **axes)
         shutil.rmtree(job["outputs"]["folder"], ignore_errors=True)
         train_cell(job)
         return Path(job["outputs"]["folder"])

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from lexigraft.training.checkpoints import SavePolicy
-from lexigraft.training.journal import StepLog
+from lexigraft.training.checkpointing import SavePolicy
+from lexigraft.training.training_log import StepLogger
 
 EAGER = SavePolicy(seconds=0, factor=0)  # a checkpoint after every step
 
@@ -18,7 +18,7 @@ class Interrupted(Exception):
 @contextmanager
 def interrupted_at(step: int) -> Iterator[None]:
     """The cell that is trained within must end at `step`, before the checkpoint of it."""
-    original = StepLog.on_log
+    original = StepLogger.on_log
 
     def interrupt(self, args, state, control, logs=None, **kwargs):
         original(self, args, state, control, logs=logs, **kwargs)
@@ -26,5 +26,5 @@ def interrupted_at(step: int) -> Iterator[None]:
             raise Interrupted
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted):
-        patch.setattr(StepLog, "on_log", interrupt)
+        patch.setattr(StepLogger, "on_log", interrupt)
         yield

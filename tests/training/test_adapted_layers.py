@@ -1,4 +1,4 @@
-"""A model that wears adapters is the grafted one, from its first logits to merged matrices."""
+"""A model with attached adapters computes what the grafted one does, and so do merged ones."""
 
 import copy
 
@@ -14,8 +14,8 @@ from lexigraft.initialization.recipe import Recipe, assembled
 from lexigraft.initialization.recipe_pair import RecipePair
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.rows import Rows
-from lexigraft.training.adapted_layers import adapters, take_off, wear
-from lexigraft.training.objectives.clm import Clm
+from lexigraft.training.adapted_layers import attach_adapters, attached_adapters, merge_adapters
+from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import AdapterSettings
 from lexigraft.vocabulary.expand import expand_tokenizer
 
@@ -101,10 +101,10 @@ def settings(form, entries=400):
     return AdapterSettings(form=form, entries=entries)
 
 
-def shaken(model):
-    """Adapters that no longer are what they were."""
+def perturbed(model):
+    """The model with perturbed adapters."""
     with torch.no_grad():
-        for adapter in adapters(model):
+        for adapter in attached_adapters(model):
             for weights in adapter.parameters():
                 weights.add_(0.1 * torch.randn_like(weights))
     return model
@@ -118,7 +118,7 @@ TOKENS = torch.tensor([[1, 300, 319, 7, 300, 55], [310, 2, 2, 319, 290, 305]])
 def test_at_the_start_the_logits_are_those_of_the_grafted_model(build, tied, form, target, start):
     model = build(tied).eval()
     grafted = graft(copy.deepcopy(model), target, start)
-    wear(model, target, start, settings(form))
+    attach_adapters(model, target, start, settings(form))
     with torch.no_grad():
         torch.testing.assert_close(model(TOKENS).logits, grafted(TOKENS).logits)
 
@@ -127,11 +127,11 @@ def test_at_the_start_the_logits_are_those_of_the_grafted_model(build, tied, for
 @MODELS
 def test_taken_off_the_model_computes_what_it_did(build, tied, form, target, start):
     model = build(tied).eval()
-    wear(model, target, start, settings(form))
+    attach_adapters(model, target, start, settings(form))
     with torch.no_grad():
-        worn = shaken(model)(TOKENS).logits
-        take_off(model, target)
-        torch.testing.assert_close(model(TOKENS).logits, worn, atol=1e-4, rtol=1e-4)
+        attached = perturbed(model)(TOKENS).logits
+        merge_adapters(model, target)
+        torch.testing.assert_close(model(TOKENS).logits, attached, atol=1e-4, rtol=1e-4)
     assert model.config.vocab_size == 320
     assert model.get_output_embeddings().weight is not model.get_input_embeddings().weight
 
@@ -145,11 +145,13 @@ def test_gradients_are_those_of_recipes_multiplied_out(build, tied, form, target
     matrices = [layer.weight.detach() for layer in layers(model)]
     bias = layers(model)[1].bias
     layers(plain)[0].padding_idx = None  # it keeps a row from learning, and no row of a recipe
-    wear(model, target, start, settings(form))
+    attach_adapters(model, target, start, settings(form))
     model.requires_grad_(False)
-    for adapter in adapters(shaken(model)):
+    for adapter in attached_adapters(perturbed(model)):
         adapter.requires_grad_(True)
-    recipes = [torch.from_numpy(a.recipe().weights.toarray()).float() for a in adapters(model)]
+    recipes = [
+        torch.from_numpy(a.recipe().weights.toarray()).float() for a in attached_adapters(model)
+    ]
     for recipe in recipes:
         recipe.requires_grad_()
     if tied:
@@ -167,10 +169,10 @@ def test_gradients_are_those_of_recipes_multiplied_out(build, tied, form, target
     expected = loss(logits)
     expected.backward()
     batch = {"input_ids": TOKENS, "attention_mask": torch.ones_like(TOKENS), "labels": TOKENS}
-    found = Clm().losses(model, batch).sum()
+    found = CausalModeling().losses(model, batch).sum()
     found.backward()
     torch.testing.assert_close(found, expected)
-    for adapter, recipe in zip(adapters(model), recipes, strict=True):
+    for adapter, recipe in zip(attached_adapters(model), recipes, strict=True):
         if form == "dense":
             torch.testing.assert_close(adapter.weights.grad, recipe.grad, atol=1e-5, rtol=1e-4)
             continue
@@ -197,8 +199,8 @@ def loss(logits):
 def test_the_recipes_that_come_out_make_the_matrices(tied, target, start):
     model = llama(tied)
     old = [layer.weight.detach().clone() for layer in layers(model)]
-    wear(model, target, start, settings("sparse"))
-    recipes = take_off(shaken(model), target)
+    attach_adapters(model, target, start, settings("sparse"))
+    recipes = merge_adapters(perturbed(model), target)
     for which, matrix, layer in zip(("input", "output"), old, layers(model), strict=True):
         made = recipes.apply(matrix, which)
         torch.testing.assert_close(made, layer.weight.detach(), atol=1e-5, rtol=1e-4)
@@ -206,11 +208,11 @@ def test_the_recipes_that_come_out_make_the_matrices(tied, target, start):
 
 def test_rows_that_no_training_touched_still_are_copies(target, start):
     model = llama(False)
-    wear(model, target, start, settings("dense"))
+    attach_adapters(model, target, start, settings("dense"))
     with torch.no_grad():
-        adapters(model)[0].weights[7, 3] = 0.5
-        adapters(model)[1].weights[9] *= 2
-    recipes = take_off(model, target)
+        attached_adapters(model)[0].weights[7, 3] = 0.5
+        attached_adapters(model)[1].weights[9] *= 2
+    recipes = merge_adapters(model, target)
     copies = np.setdiff1d(np.arange(300), [7, 9])
     assert np.array_equal(np.flatnonzero(recipes.source_of[:300] >= 0), copies)
 
@@ -220,8 +222,8 @@ def test_configs_and_padding_become_those_of_a_grafted_model(form, target, start
     model = llama(True)
     grafted = graft(copy.deepcopy(model), target, start)
     assert layers(model)[0].padding_idx == 2
-    wear(model, target, start, settings(form))
-    take_off(model, target)
+    attach_adapters(model, target, start, settings(form))
+    merge_adapters(model, target)
     assert layers(model)[0].padding_idx == layers(grafted)[0].padding_idx == 2
     both = [{**m.config.to_dict(), "tie_word_embeddings": None} for m in (model, grafted)]
     assert both[0] == both[1]
@@ -231,8 +233,8 @@ def test_configs_and_padding_become_those_of_a_grafted_model(form, target, start
 def test_the_body_stays_as_it_is(target, start):
     model = llama(True)
     before = copy.deepcopy(model.state_dict())
-    wear(model, target, start, settings("sparse"))
-    take_off(shaken(model), target)
+    attach_adapters(model, target, start, settings("sparse"))
+    merge_adapters(perturbed(model), target)
     after = model.state_dict()
     matrices = {"model.embed_tokens.weight", "lm_head.weight"}
     assert before.keys() == after.keys()
@@ -241,28 +243,28 @@ def test_the_body_stays_as_it_is(target, start):
 
 def test_only_rows_of_the_batch_are_made(target, start, monkeypatch):
     model = llama(False)
-    wear(model, target, start, settings("dense"))
-    asked = []
-    rows = adapters(model)[0].rows
+    attach_adapters(model, target, start, settings("dense"))
+    requested = []
+    rows = attached_adapters(model)[0].rows
     monkeypatch.setattr(
-        adapters(model)[0], "rows", lambda ids, E: asked.append(ids) or rows(ids, E)
+        attached_adapters(model)[0], "rows", lambda ids, E: requested.append(ids) or rows(ids, E)
     )
     model(TOKENS)
-    assert asked[0].tolist() == sorted(set(TOKENS.flatten().tolist()))
+    assert requested[0].tolist() == sorted(set(TOKENS.flatten().tolist()))
 
 
 def test_what_is_no_recipe_over_source_rows_is_refused(target, start):
     source_of = start.source_of
     drawn = Rows({"input": np.zeros((20, 16))}, source_of, 310)
     with pytest.raises(UserError, match="needs a recipe to start from"):
-        wear(llama(True), target, drawn, settings("dense"))
+        attach_adapters(llama(True), target, drawn, settings("dense"))
     low = Recipe(start.input.left, start.input.right, start.input.new_ids, rank=4)
     with pytest.raises(UserError, match="reduced rank"):
-        wear(llama(True), target, low, settings("dense"))
+        attach_adapters(llama(True), target, low, settings("dense"))
 
 
 def test_another_model_or_tokenizer_is_refused(without_bos, target, start):
     with pytest.raises(UserError, match="fitted for 310 matrix rows"):
-        wear(graft(llama(True), target, start), target, start, settings("dense"))
+        attach_adapters(graft(llama(True), target, start), target, start, settings("dense"))
     with pytest.raises(UserError, match="fitted for 320"):
-        wear(llama(True), without_bos, start, settings("dense"))
+        attach_adapters(llama(True), without_bos, start, settings("dense"))

@@ -1,4 +1,4 @@
-"""Whole cells whose recipes are trained: VocADT (paper 001), and what may follow it."""
+"""Whole cells whose recipes are trained (VocADT), and phases after it."""
 
 import json
 from pathlib import Path
@@ -19,11 +19,11 @@ from lexigraft.initialization.storage import load_initialization, save_initializ
 from lexigraft.source.model import load_model
 from lexigraft.training.data import read_sentences
 from lexigraft.training.export import export
-from lexigraft.training.journal import Journal
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
+from lexigraft.training.training_log import TrainingLog
 from lexigraft.vocabulary.storage import save_tokenizer
-from tests.training import crew
+from tests.training import process_group
 from tests.training.interruption import EAGER, interrupted_at
 
 SHARED = {"batch_sequences": 4, "epochs": 1, "learning_rate": 1e-2, "gradient_checkpointing": False}
@@ -54,11 +54,11 @@ def own_tokenizer(telugu):
 
 
 @pytest.fixture
-def cells(workshop, without_bos, own_tokenizer):
+def cells(training_setup, without_bos, own_tokenizer):
     """`cells(tied).job(phases)`: jobs of cells with a vocabulary of their own."""
 
     def build(tied=True, method="mean", fitted=None, sentences=12):
-        place = workshop(tied=tied, sentences=sentences)
+        place = training_setup(tied=tied, sentences=sentences)
         folders = [place.results / stage / "tiny" / "te" / "own" for stage in ("vocab", "init")]
         save_tokenizer(own_tokenizer, folders[0])
         if fitted is None:
@@ -85,7 +85,7 @@ def folder_of(job):
 
 
 def log_of(job, event):
-    return Journal(folder_of(job) / "log.jsonl").lines(event)
+    return TrainingLog(folder_of(job) / "log.jsonl").lines(event)
 
 
 def card_of(job):
@@ -141,7 +141,7 @@ def test_a_cell_is_two_plain_matrices_and_the_recipes_that_made_them(cells, phas
     whole = phase is SPARSE or entries >= 320
     for (which, stored), layer in zip(matrices_of(job).items(), layers, strict=True):
         again = recipes.apply(layer.weight.detach(), which)
-        # Of a dense adapter the 256 largest of 320 weights are kept.
+        # A dense adapter is stored with the 256 largest of 320 weights.
         torch.testing.assert_close(again, stored, atol=1e-5 if whole else 0.02, rtol=1e-4)
     card = card_of(job)
     assert "adapter.npz" in card["files"] and card["untied"] == tied
@@ -230,7 +230,7 @@ def test_two_processes_train_the_adapters_that_one_does(cells, phase, sharded):
     job = cells(sentences=6).job([phase])
     train_cell(job)
     alone, losses = matrices_of(job), [line["loss"] for line in log_of(job, "step")]
-    assert crew.train(job, 2, sharded=sharded) == 0
+    assert process_group.train(job, 2, sharded=sharded) == 0
     assert [line["loss"] for line in log_of(job, "step")] == pytest.approx(losses, rel=1e-4)
     for which, matrix in matrices_of(job).items():
         torch.testing.assert_close(matrix, alone[which], atol=1e-4, rtol=1e-3)
@@ -269,11 +269,11 @@ def test_a_cell_made_anew_without_adapters_keeps_none(cells):
     assert "adapter.npz" not in card_of(job)["files"] and not card_of(job)["untied"]
 
 
-def test_a_cell_without_a_new_vocabulary_or_a_recipe_is_refused(cells, workshop):
+def test_a_cell_without_a_new_vocabulary_or_a_recipe_is_refused(cells, training_setup):
     with pytest.raises(UserError, match="needs a recipe to start from"):
         train_cell(cells(method="random").job([DENSE]))
     with pytest.raises(UserError, match="this cell has none; give it"):
-        train_cell(workshop().job({**SHARED, "phases": [DENSE]}))
+        train_cell(training_setup().job({**SHARED, "phases": [DENSE]}))
 
 
 @pytest.mark.parametrize("phases", [[DENSE], [{**DENSE, "share": 0.5}, {**FULL, "share": 0.5}]])

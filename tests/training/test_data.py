@@ -1,4 +1,4 @@
-"""Packing loses no token, and only padding is masked."""
+"""Sequences of texts and samples: nothing is lost, and the loss counts the right tokens."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lexigraft.errors import UserError
-from lexigraft.inference.chunked_logits import targets_ahead
+from lexigraft.inference.chunked_logits import IGNORED, targets_ahead
+from lexigraft.inference.masked_likelihood import Masker
 from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import (
-    Sequence,
-    Sequences,
+    MaskedDataset,
+    SampleSequences,
+    SequenceDataset,
+    TextBlocks,
+    TrainingSequence,
     collate,
+    encode_samples,
     pack,
     read_sentences,
     visiting_order,
@@ -70,7 +75,7 @@ def test_only_padding_is_masked_though_it_may_be_the_eos_token(without_bos):
 
 
 def test_sequences_count_their_real_tokens():
-    sequences = Sequences(pack([list(range(10))], 4), np.array([2, 0]))
+    sequences = SequenceDataset(pack([list(range(10))], 4), np.array([2, 0]))
     assert sequences.tokens().tolist() == [2, 4]
     assert [sequences[at].tokens.tolist() for at in range(2)] == [[8, 9], [0, 1, 2, 3]]
 
@@ -112,7 +117,7 @@ def test_apart_and_joined_blocks_hold_the_same_tokens(sentences, length):
 
 def test_a_batch_with_documents_apart_has_positions_and_no_mask():
     blocks = pack([[1, 2, 3], [4, 5], [6, 7]], 5, apart=True)
-    batch = collate([blocks[0], Sequence(np.array([8, 9], dtype=np.int32)), blocks[1]])
+    batch = collate([blocks[0], TrainingSequence(np.array([8, 9], dtype=np.int32)), blocks[1]])
     assert set(batch) == {"input_ids", "position_ids", "labels"}
     # Padding is a document of its own at every place.
     assert batch["position_ids"].tolist() == [[0, 1, 2, 0, 1], [0, 1, 0, 0, 0], [0, 1, 0, 0, 0]]
@@ -125,3 +130,134 @@ def test_no_token_of_another_document_is_a_target_however_far_ahead():
     batch = collate([blocks[0]])
     two_ahead = targets_ahead(batch["labels"], 2, batch["position_ids"])
     assert two_ahead.tolist() == [[3, -100, -100, 6, 7, -100, -100]]
+
+
+TELUGU = ("Translate this from English to Telugu:\nEnglish: Yes\nTelugu:", " అవును, ధన్యవాదాలు")
+ENGLISH = ("Question: 2 + 2?\nAnswer:", " four\nor 4")
+
+
+def parts(tokenizer, sequence):
+    """The texts of the tokens that are given, and of those that are learned."""
+    ids, targets = sequence.tokens, sequence.targets
+    return [tokenizer.decode(ids[mask], skip_special_tokens=True) for mask in (~targets, targets)]
+
+
+@pytest.mark.parametrize("sample", [TELUGU, ENGLISH])
+@pytest.mark.parametrize("name", ["with_bos", "without_bos", "smollm2_tokenizer"])
+def test_the_answer_is_learned_and_the_prompt_is_not(request, name, sample):
+    tokenizer = request.getfixturevalue(name)
+    [sequence] = encode_samples(tokenizer, [sample])
+    assert parts(tokenizer, sequence) == [*sample]
+
+
+@pytest.mark.parametrize("sample", [TELUGU, ENGLISH])
+def test_so_it_is_with_sentencepiece_and_its_byte_tokens(mistral_tokenizer, sample):
+    [sequence] = encode_samples(mistral_tokenizer, [sample])
+    # Decoding drops the space before the first word.
+    assert [text.strip() for text in parts(mistral_tokenizer, sequence)] == [
+        text.strip() for text in sample
+    ]
+
+
+@pytest.mark.parametrize("name", ["with_bos", "without_bos", "mistral_tokenizer"])
+def test_the_model_reads_the_prompt_as_in_generation(request, name):
+    tokenizer = request.getfixturevalue(name)
+    [sequence] = encode_samples(tokenizer, [TELUGU])
+    prompt_ids = tokenizer(TELUGU[0])["input_ids"]
+    start = [] if prompt_ids[0] in tokenizer.all_special_ids else [tokenizer.eos_token_id]
+    given = sequence.tokens[~sequence.targets].tolist()
+    assert given == start + prompt_ids == sequence.tokens[: len(given)].tolist()
+
+
+@pytest.mark.parametrize("name", ["with_bos", "without_bos", "mistral_tokenizer"])
+def test_a_sample_ends_in_an_end_of_text_that_is_learned(request, name):
+    tokenizer = request.getfixturevalue(name)
+    [sequence] = encode_samples(tokenizer, [ENGLISH])
+    assert sequence.tokens[-1] == tokenizer.eos_token_id and sequence.targets[-1]
+    assert (sequence.tokens[1:] == tokenizer.eos_token_id).sum() == 1
+
+
+def test_an_end_of_text_that_the_tokenizer_adds_is_not_doubled(without_bos):
+    from copy import deepcopy
+
+    from tokenizers import processors
+
+    tokenizer = deepcopy(without_bos)
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", tokenizer.eos_token_id)]
+    )
+    [sequence] = encode_samples(tokenizer, [ENGLISH])
+    ids = sequence.tokens[1:].tolist()
+    assert ids.count(tokenizer.eos_token_id) == 1 and sequence.targets[-1]
+
+
+def test_a_token_of_prompt_and_answer_is_the_answer_s(mistral_tokenizer):
+    [sequence] = encode_samples(mistral_tokenizer, [("Complete: peo", "ple")])
+    whole = mistral_tokenizer.convert_ids_to_tokens(sequence.tokens)
+    assert whole[-2:] == ["▁people", "</s>"]
+    assert sequence.targets.tolist() == [False] * (len(whole) - 2) + [True, True]
+
+
+def test_samples_beyond_a_batch_are_encoded_like_the_first(without_bos, monkeypatch):
+    monkeypatch.setattr("lexigraft.training.data.BATCH", 2)
+    samples = [(f"{n}:", f" {n * n}") for n in range(5)]
+    together = encode_samples(without_bos, samples)
+    for sample, sequence in zip(samples, together, strict=True):
+        [alone] = encode_samples(without_bos, [sample])
+        assert sequence.tokens.tolist() == alone.tokens.tolist()
+
+
+def test_what_is_too_long_is_left_out_and_counted(without_bos):
+    sequences = encode_samples(without_bos, [("a:", " b"), ("a:", " b" * 90), ("c:", " d")])
+    length = len(sequences[0].tokens)
+    text = SampleSequences.within(length, sequences, "parallel")
+    assert (len(text), text.too_long, text.name) == (2, 1, "parallel")
+    assert np.array_equal(text[1].tokens, sequences[2].tokens)
+
+
+def test_where_all_are_too_long_the_length_is_to_be_raised(without_bos):
+    sequences = encode_samples(without_bos, [("a:", " b" * 20)])
+    with pytest.raises(UserError, match=r"'parallel'.*raise the phase's length"):
+        SampleSequences.within(8, sequences, "parallel")
+
+
+@pytest.fixture
+def masker(roberta_tokenizer):
+    return Masker(roberta_tokenizer)
+
+
+def ordinary(tokenizer, count):
+    """Random tokens that are not special."""
+    special = set(tokenizer.all_special_ids)
+    ids = [number for number in range(len(tokenizer)) if number not in special]
+    return np.random.default_rng(0).choice(ids, count)
+
+
+def sequences_of(tokenizer):
+    text = TextBlocks(ordinary(tokenizer, 320).astype(np.int32), 64)
+    return SequenceDataset(text, np.array([0, 1, 2, 3, 4, 0, 1, 2, 3, 4]))
+
+
+def test_each_visit_has_a_mask_of_its_own_and_keeps_it(masker, roberta_tokenizer):
+    plain = sequences_of(roberta_tokenizer)
+    masked = MaskedDataset(plain, masker, ["study", "cell", "phase-0"])
+    first, again, second = masked[0], masked[0], masked[5]
+    assert (first.tokens == again.tokens).all() and (first.labels == again.labels).all()
+    assert (first.labels != second.labels).any()  # the same text, visited again
+    for index in range(len(masked)):
+        drawn = masked[index].labels != IGNORED
+        assert (masked[index].labels[drawn] == plain[index].tokens[drawn]).all()
+    other = MaskedDataset(plain, masker, ["study", "cell", "phase-1"])
+    assert (other[0].labels != first.labels).any()
+    assert (masked.tokens() == plain.tokens()).all()
+
+
+def test_a_batch_has_labels_where_tokens_are_masked(masker, roberta_tokenizer):
+    masked = MaskedDataset(sequences_of(roberta_tokenizer), masker, ["cell"])
+    short = TrainingSequence(np.array([7, 8]), labels=np.array([IGNORED, 9]))
+    batch = collate([masked[0], short])
+    assert batch["labels"].shape == (2, 64)
+    assert (batch["labels"][0].numpy() == masked[0].labels).all()
+    assert batch["labels"][1, :3].tolist() == [IGNORED, 9, IGNORED]
+    assert batch["input_ids"][1, :2].tolist() == [7, 8]
+    assert batch["attention_mask"].sum(1).tolist() == [64, 2]

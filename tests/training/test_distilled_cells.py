@@ -10,9 +10,9 @@ import torch
 from safetensors.torch import load_file
 
 from lexigraft.errors import UserError
-from lexigraft.training.checkpoints import job_digest
-from lexigraft.training.journal import Journal
+from lexigraft.training.checkpointing import job_digest
 from lexigraft.training.train import train_cell
+from lexigraft.training.training_log import TrainingLog
 from tests.training.interruption import EAGER, interrupted_at
 
 SHARED = {
@@ -30,9 +30,9 @@ PROGRESSIVE = [
 
 
 @pytest.fixture
-def distilled(workshop, tiny_llama, without_bos):
-    """`distilled(phases)`: a job on a small workshop whose teacher is another model."""
-    place = workshop(sentences=6)
+def distilled(training_setup, tiny_llama, without_bos):
+    """`distilled(phases)`: a job on a small training setup whose teacher is another model."""
+    place = training_setup(sentences=6)
     large = place.results / "source" / "large"
     teacher = tiny_llama(330, tied=False, seed=5)
     with torch.no_grad():
@@ -61,7 +61,7 @@ def folder_of(job):
 
 
 def steps_of(job):
-    return Journal(folder_of(job) / "log.jsonl").lines("step")
+    return TrainingLog(folder_of(job) / "log.jsonl").lines("step")
 
 
 def test_a_cell_comes_closer_to_its_teacher(distilled):
@@ -163,7 +163,7 @@ def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(distilled, wh
 
 def test_one_warm_up_and_one_cosine_run_through_progressive_tuning(train):
     folder = train({**SHARED, "phases": PROGRESSIVE, "schedule_over": "strategy", "warmup": 0.1})
-    steps = Journal(folder / "log.jsonl").lines("step")
+    steps = TrainingLog(folder / "log.jsonl").lines("step")
     total = len(steps)
     warm = math.ceil(0.1 * total)
     for done, line in enumerate(steps):

@@ -12,9 +12,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from lexigraft.training.journal import Journal
+from lexigraft.training.training_log import TrainingLog
 from tests import warm
-from tests.training.crew import train
+from tests.training.process_group import train
 
 # Embeddings and a second head, then also adapters; no dropout, which processes draw for themselves.
 PHASES = [
@@ -38,23 +38,23 @@ def outcome(job):
     for file in folder.rglob("*.safetensors"):
         tensors |= {(file.name, name): tensor for name, tensor in load_file(file).items()}
     clocks = {"seconds", "tokens_per_second"}
-    lines = Journal(folder / "log.jsonl").lines()
+    lines = TrainingLog(folder / "log.jsonl").lines()
     log = [{key: value for key, value in line.items() if key not in clocks} for line in lines]
     return tensors, log, json.loads((folder / "card.json").read_text())
 
 
 @pytest.fixture
-def job(workshop):
-    return workshop(tied=False, sentences=8).job(SETTINGS)
+def job(training_setup):
+    return training_setup(tied=False, sentences=8).job(SETTINGS)
 
 
 @pytest.fixture(scope="module")
-def whole(workshop_in, tmp_path_factory):
+def whole(training_setup_in, tmp_path_factory):
     """`whole(processes=1, sharded=False, tokens=None)`: what a run leaves that nothing stops."""
 
     @cache
     def run(processes=1, sharded=False, tokens=None):
-        place = workshop_in(tmp_path_factory.mktemp("whole"))
+        place = training_setup_in(tmp_path_factory.mktemp("whole"))
         job = place(tied=False, sentences=8).job(SETTINGS)
         assert train(job, processes, sharded=sharded, tokens=tokens) == 0
         return outcome(job)
@@ -79,7 +79,7 @@ def close(one, other):
     ("processes", "sharded", "tokens"), [(2, False, None), (2, True, None), (3, False, 64)]
 )
 def test_several_processes_make_the_steps_that_one_makes(whole, processes, sharded, tokens):
-    # Three processes deal five sequences in two passes, of which some are empty.
+    # Three processes split five sequences into two micro-batches each, of which some are empty.
     together = whole(processes, sharded, tokens)
     close(together, whole())
     assert together[2]["processes"] == processes and together[2]["sharded"] == sharded

@@ -14,10 +14,11 @@ from lexigraft.initialization.graft import graft
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization
 from lexigraft.source.model import load_model
+from lexigraft.training import phase
 from lexigraft.training.export import export
-from lexigraft.training.journal import Journal
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
+from lexigraft.training.training_log import TrainingLog
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.storage import save_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer
@@ -29,9 +30,9 @@ LORA = {"trainable": ["embeddings", "head", "lora"], "objective": "mlm", "length
 
 
 @pytest.fixture
-def place(workshop, roberta_folder, telugu):
-    """A workshop whose source is an encoder."""
-    place = workshop()
+def place(training_setup, roberta_folder, telugu):
+    """A training setup whose source is an encoder."""
+    place = training_setup()
     for file in roberta_folder.iterdir():
         (place.source / file.name).write_bytes(file.read_bytes())
     (place.corpus / "train.txt").write_text("\n".join(telugu[:12]) + "\n")
@@ -63,7 +64,7 @@ def folder_of(job):
 
 
 def lines(job, event):
-    return Journal(folder_of(job) / "log.jsonl").lines(event)
+    return TrainingLog(folder_of(job) / "log.jsonl").lines(event)
 
 
 def tensors_of(job):
@@ -128,15 +129,13 @@ def test_a_trained_cell_is_exported_for_transformers_alone(grafted, tmp_path, ki
 
 
 def test_how_many_sequences_fit_the_memory_does_not_change_the_step(place, monkeypatch):
-    from lexigraft.training import phase as phases
-
     losses = []
     # No dropout: passes of another size draw it anew.
     config = json.loads((place.source / "config.json").read_text())
     config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     (place.source / "config.json").write_text(json.dumps(config))
     for size in (1, 4):
-        monkeypatch.setattr(phases, "_per_pass", lambda *_, size=size: size)
+        monkeypatch.setattr(phase, "micro_batch_size", lambda *_, size=size: size)
         job = place.job({**STEPS, "phases": [ALL], "epochs": 0.5})
         train_cell(job)
         losses.append([line["loss"] for line in lines(job, "step")])
@@ -151,13 +150,13 @@ def test_an_encoder_predicts_no_next_tokens(place, objective):
         train_cell(place.job({**STEPS, "phases": [phase]}))
 
 
-def test_an_encoder_wears_no_adapter(grafted):
+def test_an_adapter_for_an_encoder_is_refused(grafted):
     phase = {"trainable": ["adapter"], "objective": "mlm", "length": 64}
     with pytest.raises(UserError, match="an adapter is for causal models"):
         train_cell(grafted("expanded", [phase])[0])
 
 
-def test_only_new_rows_of_an_encoder_are_trained_where_that_is_asked_for(grafted):
+def test_only_new_rows_of_an_encoder_are_trained_with_new_rows(grafted):
     phase = {"trainable": ["new-rows"], "objective": "mlm", "length": 64}
     job, start, _ = grafted("expanded", [phase])
     train_cell(job)
@@ -168,9 +167,9 @@ def test_only_new_rows_of_an_encoder_are_trained_where_that_is_asked_for(grafted
     assert model.get_output_embeddings().weight is after
 
 
-def test_a_causal_model_restores_no_masked_tokens(workshop):
+def test_a_causal_model_restores_no_masked_tokens(training_setup):
     with pytest.raises(UserError, match="objective mlm does not fit LlamaForCausalLM"):
-        train_cell(workshop().job({**STEPS, "phases": [ALL]}))
+        train_cell(training_setup().job({**STEPS, "phases": [ALL]}))
 
 
 def test_a_sequence_that_the_encoder_cannot_hold_is_refused(place):

@@ -47,11 +47,11 @@ def test_transformers_alone_computes_the_same_logits(cell, tmp_path, tied):
 
 
 def test_the_exported_tokenizer_segments_as_the_cell_s_whatever_class_its_source_names(
-    cell, workshop, tmp_path, telugu, english
+    cell, training_setup, tmp_path, telugu, english
 ):
     from transformers import AutoTokenizer
 
-    file = workshop().source / "tokenizer_config.json"
+    file = training_setup().source / "tokenizer_config.json"
     config = json.loads(file.read_text()) | {"tokenizer_class": "LlamaTokenizer"}
     file.write_text(json.dumps(config))
     folder = cell("embeddings")
@@ -69,8 +69,8 @@ def test_whoever_reads_the_config_can_read_the_weights(cell, tmp_path):
     assert {path.stat().st_mode for path in files} == {(out / "config.json").stat().st_mode}
 
 
-def test_a_sentencepiece_model_comes_along(cell, workshop, tmp_path):
-    (workshop().source / "tokenizer.model").write_bytes(b"pieces")
+def test_a_sentencepiece_model_comes_along(cell, training_setup, tmp_path):
+    (training_setup().source / "tokenizer.model").write_bytes(b"pieces")
     out = export(cell("embeddings"), tmp_path / "out")
     assert (out / "tokenizer.model").read_bytes() == b"pieces"
 

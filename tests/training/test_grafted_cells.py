@@ -22,11 +22,11 @@ PHASES = {"lora": [{"trainable": ["embeddings", "head", "lora"], "length": 32}],
 
 
 @pytest.fixture
-def grafted(workshop, without_bos, telugu):
+def grafted(training_setup, without_bos, telugu):
     """Jobs of cells with 30 new tokens, and the model that they start from."""
 
     def build(tied=True):
-        place = workshop(tied=tied)
+        place = training_setup(tied=tied)
         target = expand_tokenizer(without_bos, telugu, new_tokens=30)
         fitted = initializer("mean").fit(without_bos, target, n_source=320)
         folders = [
@@ -109,7 +109,7 @@ def test_a_vocabulary_without_an_initialization_is_refused(grafted):
 
 
 @pytest.fixture
-def replaced(workshop, without_bos, telugu):
+def replaced(training_setup, without_bos, telugu):
     """A cell whose vocabulary another one replaced, not trained, and the model grafted directly."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -127,7 +127,7 @@ def replaced(workshop, without_bos, telugu):
     )
 
     def build(tied=True):
-        place = workshop(tied=tied)
+        place = training_setup(tied=tied)
         fitted = initializer("mean").fit(without_bos, target, n_source=320)
         folders = [
             place.results / stage / "tiny" / "te" / "own" for stage in ("vocabulary", "init")

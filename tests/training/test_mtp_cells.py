@@ -13,14 +13,14 @@ from safetensors.torch import load_file
 import lexigraft
 from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
-from lexigraft.training import checkpoints
+from lexigraft.training import checkpointing
 from lexigraft.training import train as training
-from lexigraft.training.data import Sequences, pack, visiting_order
-from lexigraft.training.journal import Journal
-from lexigraft.training.objectives.mtp import Mtp, new_extra_head
+from lexigraft.training.data import SequenceDataset, pack, visiting_order
+from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
-from lexigraft.training.trainable import prepare
+from lexigraft.training.trainable import prepare_phase
+from lexigraft.training.training_log import TrainingLog
 
 SHARED = {"batch_sequences": 4, "epochs": 1, "learning_rate": 1e-2, "gradient_checkpointing": False}
 LAYERS = {
@@ -35,7 +35,7 @@ TWO_STAGE = [
 
 
 def steps_of(folder):
-    return Journal(Path(folder) / "log.jsonl").lines("step")
+    return TrainingLog(Path(folder) / "log.jsonl").lines("step")
 
 
 def by_hand(job, model, tokenizer, start):
@@ -91,10 +91,10 @@ def by_hand(job, model, tokenizer, start):
 
 
 @pytest.mark.parametrize(("start", "tied"), [("copied", True), ("copied", False), ("random", True)])
-def test_a_cell_equals_the_same_training_by_hand(workshop, without_bos, start, tied):
+def test_a_cell_equals_the_same_training_by_hand(training_setup, without_bos, start, tied):
     from transformers import AutoModelForCausalLM
 
-    place = workshop(tied=tied)
+    place = training_setup(tied=tied)
     phases = [{**phase, "extra_head": start} for phase in TWO_STAGE]
     job = place.job({**SHARED, "phases": phases, "lora": {"dropout": 0.0}})
     training.train_cell(job)
@@ -123,7 +123,7 @@ def test_copied_and_random_heads_begin_with_the_same_next_tokens_and_other_ones_
 def test_the_heldout_curve_is_that_of_the_next_token(train):
     def curve(objective):
         settings = {**SHARED, "phases": [{**LAYERS, "objective": objective}]}
-        return Journal(train(settings) / "log.jsonl").lines("heldout")
+        return TrainingLog(train(settings) / "log.jsonl").lines("heldout")
 
     one, other = curve("clm"), curve("mtp")
     assert one[0] == other[0] and one[-1] != other[-1]
@@ -134,7 +134,9 @@ def test_the_heldout_curve_is_that_of_the_next_token(train):
 def test_how_many_sequences_fit_the_memory_does_not_change_the_step(train, monkeypatch, limit):
     settings = {**SHARED, "phases": [LAYERS], "epochs": 0.5}
     alone = steps_of(train(settings))
-    monkeypatch.setitem(sys.modules["lexigraft.training.phase"].MICRO_BATCH_TOKENS, "cpu", limit)
+    monkeypatch.setitem(
+        sys.modules["lexigraft.training.micro_batches"].MICRO_BATCH_TOKENS, "cpu", limit
+    )
     for line, other in zip(steps_of(train(settings)), alone, strict=True):
         for name in ("loss", "next_loss", "after_next_loss"):
             assert line[name] == pytest.approx(other[name], 1e-4)
@@ -160,14 +162,14 @@ def test_nothing_of_the_second_head_is_stored_or_exported(train, tmp_path, tied)
 
 
 def test_the_first_stage_leaves_the_layers_as_they_are_and_the_second_tunes_their_adapters(
-    workshop, monkeypatch
+    training_setup, monkeypatch
 ):
-    place = workshop(tied=False)
+    place = training_setup(tied=False)
     seen = {}
 
     def note(folder, model, progress):
         seen.update({name: p.detach().clone() for name, p in model.named_parameters()})
-        checkpoints.save_progress(folder, model, progress)
+        checkpointing.save_progress(folder, model, progress)
 
     monkeypatch.setattr(training, "save_progress", note)
     job = place.job({**SHARED, "phases": TWO_STAGE})
@@ -189,12 +191,12 @@ def test_a_phase_that_does_not_train_the_head_leaves_the_second_one_too(tiny_lla
     strategy = read_strategy({**SHARED, "phases": phases, "warmup": 0})
     extra = new_extra_head(model, "random", 0)
     before = extra.weight.detach().clone()
-    prepare(model, strategy.phases[0])
+    prepare_phase(model, strategy.phases[0])
     text = pack([list(range(50)) * 2], 16)
     run_phase(
-        model, strategy.phases[0], strategy, Sequences(text, np.arange(6)),
+        model, strategy.phases[0], strategy, SequenceDataset(text, np.arange(6)),
         seed=0, folder=tmp_path, checkpoint=None, callbacks=[],
-        objective=Mtp(extra, as_head=True, trained=False),
+        objective=MultiTokenPrediction(extra, as_head=True, trained=False),
     )  # fmt: skip
     assert torch.equal(extra.weight, before)
     assert not any("extra" in name for name, _ in model.named_parameters())

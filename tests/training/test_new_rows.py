@@ -14,14 +14,14 @@ from transformers import TrainerCallback
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization
-from lexigraft.training.data import Sequences, pack
-from lexigraft.training.new_rows import new_row_parameters, take_off_new_rows, wear_new_rows
-from lexigraft.training.objectives.clm import Clm
+from lexigraft.training.data import SequenceDataset, pack
+from lexigraft.training.new_rows import attach_new_rows, merge_new_rows, new_row_parameter_count
+from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
-from lexigraft.training.trainable import prepare
+from lexigraft.training.trainable import prepare_phase
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.storage import save_tokenizer
 from tests.inference.conftest import family_model
@@ -40,7 +40,7 @@ def matrices(model):
 
 def loss_of(model, padded):
     batch = padded(3, 12)
-    return Clm().losses(model, {**batch, "labels": batch["input_ids"]})[0] / 33
+    return CausalModeling().losses(model, {**batch, "labels": batch["input_ids"]})[0] / 33
 
 
 @pytest.fixture(params=["tied llama", "llama", "gemma2", "gemma3_text", "gptj"])
@@ -53,10 +53,10 @@ def test_the_model_computes_what_it_did_with_every_parameter_under_its_name(plai
     names, kinds = list(dict(plain.named_parameters())), [type(m) for m in plain.modules()]
     expected = plain(**padded()).logits
     plain.requires_grad_(False)
-    wear_new_rows(plain, IDS)
+    attach_new_rows(plain, IDS)
     assert torch.equal(plain(**padded()).logits, expected)
     assert set(names) < set(dict(plain.named_parameters()))
-    take_off_new_rows(plain)
+    merge_new_rows(plain)
     assert torch.equal(plain(**padded()).logits, expected)
     assert list(dict(plain.named_parameters())) == names
     assert [type(module) for module in plain.modules()] == kinds
@@ -69,7 +69,7 @@ def test_three_steps_equal_those_of_whole_matrices_whose_old_rows_are_held_still
     for tensor in matrices(whole):
         tensor.requires_grad_(True)
     plain.requires_grad_(False)
-    wear_new_rows(plain, IDS)
+    attach_new_rows(plain, IDS)
     learned = [p for p in plain.parameters() if p.requires_grad]
     optimizers = [torch.optim.SGD(some, lr=0.5) for some in (matrices(whole), learned)]
     for _ in range(3):
@@ -80,7 +80,7 @@ def test_three_steps_equal_those_of_whole_matrices_whose_old_rows_are_held_still
                 for tensor in matrices(whole):
                     tensor.grad[OLD] = 0
             optimizer.step()
-    take_off_new_rows(plain)
+    merge_new_rows(plain)
     for start, expected, found in zip(before, matrices(whole), matrices(plain), strict=True):
         assert torch.allclose(found, expected, atol=1e-5)
         assert torch.equal(found[OLD], start[OLD])
@@ -90,7 +90,7 @@ def test_three_steps_equal_those_of_whole_matrices_whose_old_rows_are_held_still
 @pytest.mark.parametrize("tied", [True, False])
 def test_a_copy_trains_rows_of_its_own(tiny_llama, padded, tied):
     model = tiny_llama(50, tied=tied).requires_grad_(False)
-    wear_new_rows(model, IDS)
+    attach_new_rows(model, IDS)
     other = copy.deepcopy(model)
     loss_of(other, padded).backward()
     assert all(parameter.grad is None for parameter in model.parameters())
@@ -124,7 +124,7 @@ def test_no_whole_matrix_is_made_in_a_step(tiny_llama, padded, tied):
         loss_of(model, padded).backward()
     assert shapes.seen & sizes  # their gradient
     model = tiny_llama(50, tied=tied).requires_grad_(False)
-    wear_new_rows(model, IDS)
+    attach_new_rows(model, IDS)
     with Shapes() as shapes:
         loss_of(model, padded).backward()
     assert not shapes.seen & sizes and (4, 32) in shapes.seen
@@ -151,18 +151,18 @@ def test_a_phase_moves_the_new_rows_and_what_is_named_beside_them(
         {"phases": [phase], "batch_sequences": 2, "learning_rate": 1e-2, "warmup": 0}
     )
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    names, adapter = prepare(model, strategy.phases[0], IDS)
+    names, adapter = prepare_phase(model, strategy.phases[0], IDS)
     assert bool(names) == (beside == [{"layers": [0]}])
-    assert new_row_parameters(model) == 4 * 32 * (1 if tied else 2)
+    assert new_row_parameter_count(model) == 4 * 32 * (1 if tied else 2)
     sizes = Sizes()
     run_phase(
-        model, strategy.phases[0], strategy, Sequences(pack([list(range(50)) * 2], 16),
+        model, strategy.phases[0], strategy, SequenceDataset(pack([list(range(50)) * 2], 16),
         np.arange(6)), seed=0, folder=tmp_path, checkpoint=None, callbacks=[sizes],
-        objective=Clm(),
+        objective=CausalModeling(),
     )  # fmt: skip
     if not beside:
         assert sizes.state == [4 * 32] * 2 * (1 if tied else 2)  # AdamW's two numbers of each
-    take_off_new_rows(model)
+    merge_new_rows(model)
     if adapter is not None:
         model = adapter.unload()
     for name, parameter in model.named_parameters():
@@ -176,7 +176,7 @@ def test_a_phase_moves_the_new_rows_and_what_is_named_beside_them(
 def test_without_new_tokens_there_is_nothing_to_train(tiny_llama):
     phase = read_strategy({"phases": [{"trainable": ["new-rows"], "length": 16}]}).phases[0]
     with pytest.raises(UserError, match="new-rows needs a vocabulary with new tokens"):
-        prepare(tiny_llama(50), phase)
+        prepare_phase(tiny_llama(50), phase)
 
 
 @pytest.mark.parametrize(
@@ -194,11 +194,11 @@ def test_what_does_not_go_with_new_rows_is_refused(phase, complaint):
 
 
 @pytest.fixture
-def grafted(workshop, without_bos, telugu):
+def grafted(training_setup, without_bos, telugu):
     """`grafted(phases, tied=True)`: the job of a cell with 30 new tokens."""
 
     def build(phases, tied=True):
-        place = workshop(tied=tied, sentences=8)
+        place = training_setup(tied=tied, sentences=8)
         target = expand_tokenizer(without_bos, telugu, new_tokens=30)
         fitted = initializer("mean").fit(without_bos, target, n_source=320)
         folders = [place.results / stage for stage in ("vocabulary", "init")]

@@ -1,29 +1,16 @@
-"""How a phase is cut into passes, and what its settings do to the training itself."""
+"""What the settings of a phase do to the training itself."""
 
 import numpy as np
 import pytest
 import torch
 from transformers import Gemma2Config, Gemma2ForCausalLM, TrainerCallback
 
-from lexigraft.training import phase
-from lexigraft.training.data import Sequences, pack
-from lexigraft.training.objectives.mtp import Mtp, new_extra_head
-from lexigraft.training.phase import micro_batch, run_phase
+from lexigraft.training import micro_batches
+from lexigraft.training.data import SequenceDataset, pack
+from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
+from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
-from lexigraft.training.trainable import prepare
-
-
-@pytest.mark.parametrize(
-    ("batch", "length", "device", "expected"),
-    [
-        (8, 512, "cuda", 8),  # 8,192 tokens would hold 16
-        (8, 2048, "cuda", 4),
-        (8, 2048, "cpu", 1),  # at least one, however long
-        (6, 100, "cpu", 5),  # the other pass has one; see `passes.deal`
-    ],
-)
-def test_a_pass_holds_as_many_sequences_as_its_tokens_allow(batch, length, device, expected):
-    assert micro_batch(batch, length, device) == expected
+from lexigraft.training.trainable import prepare_phase
 
 
 class Losses(TrainerCallback):
@@ -39,13 +26,13 @@ def first_losses(model, batch_sequences, folder, **phase_settings):
     """(next, after next, total) of the first step of MTP on the head, 16 tokens a sequence."""
     phases = [{"trainable": ["head"], "length": 16, "objective": "mtp", **phase_settings}]
     strategy = read_strategy({"phases": phases, "batch_sequences": batch_sequences})
-    prepare(model, strategy.phases[0])
+    prepare_phase(model, strategy.phases[0])
     losses = Losses()
     run_phase(
         model, strategy.phases[0], strategy,
-        Sequences(pack([list(range(50)) * 2], 16), np.arange(4)),
+        SequenceDataset(pack([list(range(50)) * 2], 16), np.arange(4)),
         seed=0, folder=folder, checkpoint=None, callbacks=[losses],
-        objective=Mtp(
+        objective=MultiTokenPrediction(
             new_extra_head(model, "copied", 0),
             as_head=strategy.phases[0].extra_logits == "as-head",
             trained=True,
@@ -69,10 +56,10 @@ def test_raw_extra_logits_give_another_second_loss_where_the_model_caps_its_own(
     assert first["as-head"][1] < first["raw"][1] - 0.5  # a cap keeps wrong guesses cheap
 
 
-def test_the_loss_is_a_mean_over_the_step_whatever_the_model_knows_of_passes(
+def test_the_loss_is_a_mean_over_the_step_whatever_the_model_accepts(
     tiny_llama, tmp_path, monkeypatch
 ):
-    monkeypatch.setitem(phase.MICRO_BATCH_TOKENS, "cpu", 32)  # a sequence of 16 tokens a pass
+    monkeypatch.setitem(micro_batches.MICRO_BATCH_TOKENS, "cpu", 32)
     model = tiny_llama(50)
     model.accepts_loss_kwargs = False  # as old architectures: the Trainer would scale by itself
     next_loss, after_next_loss, loss = first_losses(model, 4, tmp_path)

@@ -4,18 +4,28 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lexigraft.corpus.sample_file import write_samples
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
-from lexigraft.training.data import pack, visiting_order
-from lexigraft.training.journal import Journal
-from lexigraft.training.plan import plan_phases, samples_read, tokens_after
-from lexigraft.training.samples import encode_samples
+from lexigraft.training.data import encode_samples, pack, visiting_order
+from lexigraft.training.plan import (
+    ConcatenatedSequences,
+    cumulative_tokens,
+    interleave,
+    plan_phases,
+    repeated_order,
+    sample_counts,
+    sequence_counts,
+)
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.train import train_cell
+from lexigraft.training.training_log import TrainingLog
 
 PHASE = {"trainable": ["all"], "length": 32}
 SHARED = {"epochs": 1, "batch_sequences": 4, "learning_rate": 1e-2, "gradient_checkpointing": False}
@@ -23,11 +33,11 @@ SAMPLES = [(f"{n} and {n} is:", f" {2 * n}") for n in range(9)] + [("Too long:",
 
 
 @pytest.fixture
-def workshop.job(tmp_path):
+def job(training_setup, tmp_path):
     """Jobs with a corpus, and samples of the names `sums` and `more`."""
 
     def build(settings):
-        job = workshop().job({**SHARED, **settings})
+        job = training_setup().job({**SHARED, **settings})
         files = {}
         for name in ("sums", "more"):
             write_samples(tmp_path / name, SAMPLES)
@@ -68,7 +78,7 @@ def test_a_phase_of_samples_passes_over_those_that_fit(job, without_bos):
     assert len(first) == 2 * len(monolingual(described, without_bos))
     assert Counter(tokens_of(second)) == Counter(2 * fitting)
     assert sorted(tokens_of(second)[:9]) == sorted(fitting)
-    assert samples_read([first, second]) == {"sums": {"samples": 9, "too_long": 1}}
+    assert sample_counts([first, second]) == {"sums": {"samples": 9, "too_long": 1}}
 
 
 def test_texts_of_one_phase_are_mixed_by_their_shares(job, without_bos):
@@ -110,7 +120,7 @@ def test_tokens_count_up_over_steps_and_phases(job, without_bos):
     before = sum(map(len, tokens_of(plan[0])))
     sizes = list(map(len, tokens_of(plan[1])))
     after = [before, *(before + sum(sizes[:end]) for end in (4, 8, 9))]
-    assert tokens_after(plan, 1, 4).tolist() == after
+    assert cumulative_tokens(plan, 1, 4).tolist() == after
 
 
 def test_a_cell_s_loss_is_the_mean_over_the_tokens_of_its_answers(job, without_bos, tiny_llama):
@@ -132,7 +142,7 @@ def test_a_cell_s_loss_is_the_mean_over_the_tokens_of_its_answers(job, without_b
             for place, token in enumerate(sequence.tokens)
             if sequence.targets[place]
         ]
-    first = Journal(folder / "log.jsonl").lines("step")[0]
+    first = TrainingLog(folder / "log.jsonl").lines("step")[0]
     assert first["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-4)
     card = json.loads((folder / "card.json").read_text())
     assert card["samples"] == {"sums": {"samples": 9, "too_long": 1}}
@@ -144,6 +154,62 @@ def test_a_cell_reads_all_that_is_planned_for_its_phases(job, without_bos):
     plan = planned(described, without_bos)
     train_cell(described)
     folder = Path(described["outputs"]["folder"])
-    last = Journal(folder / "log.jsonl").lines("step")[-1]
+    last = TrainingLog(folder / "log.jsonl").lines("step")[-1]
     assert last["tokens"] == sum(len(tokens) for phase in plan for tokens in tokens_of(phase))
     assert set(json.loads((folder / "card.json").read_text())["samples"]) == {"sums", "more"}
+
+
+def test_fifteen_of_a_hundred_sequences_are_the_other_text_s():
+    assert sequence_counts(85, {"monolingual": 0.85, "tasks": 0.15}) == {"tasks": 15}
+    assert sequence_counts(100, {"a": 0.5, "b": 0.3, "c": 0.2}) == {"b": 60, "c": 40}
+
+
+def test_a_text_with_a_tiny_share_still_gives_a_sequence():
+    assert sequence_counts(3, {"a": 0.99, "b": 0.01}) == {"b": 1}
+
+
+@given(sequences=st.integers(1, 9), count=st.integers(1, 40))
+def test_a_short_text_is_repeated_pass_by_pass_and_a_long_one_cut(sequences, count):
+    numbers = repeated_order(sequences, count, ["seed"])
+    assert len(numbers) == count
+    for begin in range(0, count - sequences + 1, sequences):
+        assert sorted(numbers[begin : begin + sequences]) == list(range(sequences))
+    # No number comes more than once oftener than another.
+    seen = Counter(numbers.tolist())
+    assert max(seen.values()) - min(seen.get(n, 0) for n in range(sequences)) <= 1
+
+
+def test_passes_are_in_orders_of_their_own():
+    first, second = repeated_order(50, 100, ["seed"]).reshape(2, 50).tolist()
+    assert first != second
+    assert (
+        first
+        == repeated_order(50, 50, ["seed"]).tolist()
+        != repeated_order(50, 50, ["other"]).tolist()
+    )
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=4))
+def test_each_text_keeps_its_order_and_has_its_share_of_every_stretch(sizes):
+    orders = [1000 * text + np.arange(size) for text, size in enumerate(sizes)]
+    order = interleave(orders)
+    for text, own in enumerate(orders):
+        mask = order // 1000 == text
+        assert order[mask].tolist() == own.tolist()
+        share = len(own) / len(order)
+        # A text is half a sequence early or late at most, and so is each of the others.
+        due = share * np.arange(1, len(order) + 1)
+        assert np.abs(np.cumsum(mask) - due).max() <= 0.5 + share * len(sizes) / 2 + 1e-9
+
+
+def test_joined_texts_are_numbered_one_after_the_other():
+    texts = [pack([[1, 2, 3, 4]], 2), pack([[5, 6]], 2), pack([[7, 8, 9]], 3)]
+    joined = ConcatenatedSequences(texts)
+    assert [joined[at].tokens.tolist() for at in range(len(joined))] == [
+        [1, 2], [3, 4], [5, 6], [7, 8, 9],
+    ]  # fmt: skip
+    assert joined.indices(0, np.array([1, 0])).tolist() == [1, 0]
+    assert joined.indices(2, np.array([0])).tolist() == [3]
+    for outside in (-1, 4):
+        with pytest.raises(IndexError):
+            joined[outside]

@@ -67,7 +67,7 @@ def test_after_its_last_step_a_schedule_stays_where_it_is():
 
 
 def test_a_schedule_goes_on_from_what_a_checkpoint_holds():
-    schedule = Schedule("cosine", warmup=2, steps=20, before=6)
+    schedule = Schedule("cosine", warmup=2, steps=20, offset=6)
     whole = walk(schedule, 9)
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
     scheduler = schedule.scheduler(optimizer)

@@ -10,24 +10,24 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from lexigraft.errors import UserError
-from lexigraft.training.data import Sequences, pack
-from lexigraft.training.objectives.clm import Clm
+from lexigraft.training.data import SequenceDataset, pack
+from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
-from lexigraft.training.store import load_cell, put_tensors, save_cell
-from lexigraft.training.trainable import prepare
+from lexigraft.training.store import load_cell, load_tensors, save_cell
+from lexigraft.training.trainable import prepare_phase
 
 TOKENS = torch.arange(3, 60)[None]
 
 
 @pytest.fixture
-def trained_cell(workshop):
+def trained_cell(training_setup):
     """A cell trained for a few steps, and the logits of the model that was trained."""
 
     def build(trainable, tied=True, dtype=torch.float32):
         from transformers import AutoModelForCausalLM
 
-        place = workshop(tied=tied)
+        place = training_setup(tied=tied)
         if dtype != torch.float32:
             AutoModelForCausalLM.from_pretrained(place.source).to(dtype).save_pretrained(
                 place.source
@@ -40,12 +40,12 @@ def trained_cell(workshop):
         }
         job = place.job(settings)
         strategy = read_strategy(job["settings"])
-        names, adapter = prepare(model, strategy.phases[0])
-        text = Sequences(pack([list(range(300))], 32), np.arange(10))
+        names, adapter = prepare_phase(model, strategy.phases[0])
+        text = SequenceDataset(pack([list(range(300))], 32), np.arange(10))
         folder = Path(job["outputs"]["folder"])
         run_phase(
             model, strategy.phases[0], strategy, text, seed=1, folder=folder / "checkpoints",
-            checkpoint=None, callbacks=[], objective=Clm(),
+            checkpoint=None, callbacks=[], objective=CausalModeling(),
         )  # fmt: skip
         with torch.no_grad():
             logits = model.eval()(TOKENS).logits
@@ -69,7 +69,7 @@ def test_a_loaded_cell_computes_what_the_trained_model_did(trained_cell, trainab
     assert (head is embeddings) == tied
 
 
-def test_adapters_are_kept_apart_and_not_merged(trained_cell, workshop):
+def test_adapters_are_stored_separately_and_not_merged(trained_cell, training_setup):
     folder, _ = trained_cell(["embeddings", "lora"])
     assert set(load_file(folder / "changed.safetensors")) == {"model.embed_tokens.weight"}
     assert len(load_file(folder / "adapter" / "adapter_model.safetensors")) == 4 * 7 * 2
@@ -78,12 +78,12 @@ def test_adapters_are_kept_apart_and_not_merged(trained_cell, workshop):
     assert config["base_model_name_or_path"] is None
 
 
-def test_peft_itself_reads_the_adapters(trained_cell, workshop):
+def test_peft_itself_reads_the_adapters(trained_cell, training_setup):
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
     folder, logits = trained_cell(["lora"])
-    source = AutoModelForCausalLM.from_pretrained(workshop().source)
+    source = AutoModelForCausalLM.from_pretrained(training_setup().source)
     model = PeftModel.from_pretrained(source, folder / "adapter").eval()
     assert torch.allclose(model(TOKENS).logits, logits, atol=1e-5)
 
@@ -104,12 +104,12 @@ def test_a_cell_can_be_moved_together_with_what_it_refers_to(trained_cell, tmp_p
     assert torch.allclose(load_cell(moved)[0](TOKENS).logits, logits, atol=1e-5)
 
 
-def test_a_cell_without_training_is_the_source(train, workshop):
+def test_a_cell_without_training_is_the_source(train, training_setup):
     from transformers import AutoModelForCausalLM
 
     folder = train({"phases": []}, strategy="none")
     assert load_file(folder / "changed.safetensors") == {}
-    source = AutoModelForCausalLM.from_pretrained(workshop().source)
+    source = AutoModelForCausalLM.from_pretrained(training_setup().source)
     assert torch.equal(load_cell(folder)[0](TOKENS).logits, source(TOKENS).logits)
     (line,) = (folder / "log.jsonl").read_text().splitlines()
     card = json.loads((folder / "card.json").read_text())
@@ -124,7 +124,7 @@ def test_matrices_grow_to_the_rows_of_a_cell(tiny_llama, tied, tmp_path):
         ["model.embed_tokens.weight"] if tied else ["model.embed_tokens.weight", "lm_head.weight"]
     )
     rows = {name: torch.randn(57, 32) for name in names}
-    put_tensors(model, rows, tmp_path)
+    load_tensors(model, rows, tmp_path)
     assert model.config.vocab_size == 57
     assert torch.equal(model.get_input_embeddings().weight, rows[names[0]])
     assert torch.equal(model.get_output_embeddings().weight, rows[names[-1]])
@@ -136,7 +136,7 @@ def test_two_matrices_in_a_file_stay_two_though_the_config_ties_them(tiny_llama,
     model = tiny_llama(50, tied=False)
     model.config.tie_word_embeddings = True
     rows = {name: torch.randn(57, 32) for name in ("model.embed_tokens.weight", "lm_head.weight")}
-    put_tensors(model, rows, tmp_path)
+    load_tensors(model, rows, tmp_path)
     assert torch.equal(model.lm_head.weight, rows["lm_head.weight"])
     assert torch.equal(model.model.embed_tokens.weight, rows["model.embed_tokens.weight"])
 
@@ -152,7 +152,7 @@ def flip(file):
 
 
 @pytest.mark.parametrize(
-    ("name", "damage", "said"),
+    ("name", "damage", "message"),
     [
         ("changed.safetensors", cut, "changed.safetensors: has .* bytes instead of"),
         ("changed.safetensors", flip, "changed.safetensors: damaged"),
@@ -163,16 +163,16 @@ def flip(file):
         ("card.json", cut, "card.json: damaged"),
     ],
 )
-def test_a_damaged_file_is_named(trained_cell, name, damage, said):
+def test_a_damaged_file_is_named(trained_cell, name, damage, message):
     folder, _ = trained_cell(["embeddings", "lora"])
     damage(folder / name)
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         load_cell(folder)
 
 
-def test_a_source_that_is_gone_is_named(trained_cell, workshop):
+def test_a_source_that_is_gone_is_named(trained_cell, training_setup):
     folder, _ = trained_cell(["embeddings"])
-    shutil.rmtree(workshop().source.parent)
+    shutil.rmtree(training_setup().source.parent)
     with pytest.raises(UserError, match=r"its source .* is gone"):
         load_cell(folder)
 

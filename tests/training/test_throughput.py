@@ -3,8 +3,14 @@
 import pytest
 
 from lexigraft.training import throughput
-from lexigraft.training.journal import Journal
-from lexigraft.training.throughput import PEAKS, flops_per_token, full_speed, measured, peak_of
+from lexigraft.training.throughput import (
+    PEAK_FLOPS,
+    flops_per_token,
+    peak_flops,
+    peak_tokens_per_second,
+    summarize_run,
+)
+from lexigraft.training.training_log import TrainingLog
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -18,23 +24,23 @@ def test_a_token_takes_six_operations_a_parameter_but_no_looking_up(tiny_llama, 
 @pytest.mark.parametrize(
     ("name", "peak"),
     [
-        ("NVIDIA A100-SXM4-80GB", PEAKS["A100"]),
-        ("NVIDIA H100 80GB HBM3", PEAKS["H100"]),
-        ("NVIDIA H100 PCIe", PEAKS["H100 PCIe"]),
-        ("NVIDIA H200", PEAKS["H200"]),
-        ("NVIDIA L40S", PEAKS["L40S"]),
+        ("NVIDIA A100-SXM4-80GB", PEAK_FLOPS["A100"]),
+        ("NVIDIA H100 80GB HBM3", PEAK_FLOPS["H100"]),
+        ("NVIDIA H100 PCIe", PEAK_FLOPS["H100 PCIe"]),
+        ("NVIDIA H200", PEAK_FLOPS["H200"]),
+        ("NVIDIA L40S", PEAK_FLOPS["L40S"]),
         ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", None),
         ("NVIDIA A10", None),
         ("Quadro P400", None),
     ],
 )
 def test_a_gpu_is_known_by_its_name(name, peak):
-    assert peak_of(name) == peak
+    assert peak_flops(name) == peak
 
 
 def test_a_cpu_has_no_peak(tiny_llama, monkeypatch):
     monkeypatch.setattr(throughput, "device", lambda: __import__("torch").device("cpu"))
-    assert full_speed(tiny_llama(300)) is None
+    assert peak_tokens_per_second(tiny_llama(300)) is None
 
 
 def test_full_speed_is_that_of_all_gpus_together(tiny_llama, monkeypatch):
@@ -42,24 +48,24 @@ def test_full_speed_is_that_of_all_gpus_together(tiny_llama, monkeypatch):
 
     monkeypatch.setattr(throughput, "device", lambda: torch.device("cuda"))
     monkeypatch.setattr(throughput, "precision", lambda: torch.bfloat16)
-    monkeypatch.setattr(throughput, "processes", lambda: 4)
+    monkeypatch.setattr(throughput, "world_size", lambda: 4)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H200")
     model = tiny_llama(300)
-    assert full_speed(model) == pytest.approx(4 * 989e12 / flops_per_token(model))
+    assert peak_tokens_per_second(model) == pytest.approx(4 * 989e12 / flops_per_token(model))
     monkeypatch.setattr(throughput, "precision", lambda: torch.float32)
-    assert full_speed(model) is None
+    assert peak_tokens_per_second(model) is None
 
 
 def test_a_run_as_a_whole_has_the_mean_over_its_time(tmp_path):
-    journal = Journal(tmp_path / "log.jsonl")
-    journal.write({"event": "heldout", "step": 0, "bits_per_byte": 2.0})
+    training_log = TrainingLog(tmp_path / "log.jsonl")
+    training_log.write({"event": "heldout", "step": 0, "bits_per_byte": 2.0})
     # 300 tokens in one second, then 100 in three.
     for step, (tokens, seconds, share) in enumerate([(300, 1.0, 0.6), (400, 3.0, 0.2)], start=1):
-        journal.write(
+        training_log.write(
             {"event": "step", "step": step, "tokens": tokens, "seconds": seconds}
             | {"share_of_peak": share}
         )
-    journal.write({"event": "heldout", "step": 2, "bits_per_byte": 1.5})
-    facts = measured(journal)
+    training_log.write({"event": "heldout", "step": 2, "bits_per_byte": 1.5})
+    facts = summarize_run(training_log)
     assert facts["tokens_per_second"] == 100 and facts["share_of_peak"] == pytest.approx(0.3)
     assert facts["processes"] == 1 and not facts["sharded"]

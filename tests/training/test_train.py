@@ -16,9 +16,9 @@ from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
 from lexigraft.training.data import pack, visiting_order
-from lexigraft.training.journal import Journal
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
+from lexigraft.training.training_log import TrainingLog
 from tests.training.interruption import EAGER, interrupted_at
 
 SHARED = {"batch_sequences": 4, "epochs": 1, "learning_rate": 1e-2, "gradient_checkpointing": False}
@@ -37,7 +37,7 @@ def folder_of(job):
 
 
 def log_of(folder, event):
-    return Journal(folder / "log.jsonl").lines(event)
+    return TrainingLog(folder / "log.jsonl").lines(event)
 
 
 def tensors_of(folder):
@@ -69,9 +69,9 @@ def test_training_lowers_the_loss_on_training_and_heldout_text(train, phase, tie
     assert not (folder / "checkpoints").exists()
 
 
-def test_the_log_counts_every_token_of_every_pass(train, workshop, without_bos):
+def test_the_log_counts_every_token_of_every_pass(train, training_setup, without_bos):
     folder = train({**SHARED, "phases": [LORA], "epochs": 2})
-    sentences = (workshop().corpus / "train.txt").read_text("utf-8").split("\n")[:-1]
+    sentences = (training_setup().corpus / "train.txt").read_text("utf-8").split("\n")[:-1]
     tokens = sum(map(len, encode(without_bos, sentences)))
     lone = tokens % 32 == 1
     assert log_of(folder, "step")[-1]["tokens"] == 2 * (tokens - lone)
@@ -118,10 +118,10 @@ def by_hand(job, model, tokenizer):
     return losses, model.merge_and_unload()
 
 
-def test_two_phases_equal_the_same_training_by_hand(workshop, without_bos):
+def test_two_phases_equal_the_same_training_by_hand(training_setup, without_bos):
     from transformers import AutoModelForCausalLM
 
-    place = workshop()
+    place = training_setup()
     job = place.job({**SHARED, "phases": TWO_STAGE, "lora": {"dropout": 0.0}})
     train_cell(job)
     source = AutoModelForCausalLM.from_pretrained(place.source)
@@ -151,7 +151,9 @@ def test_every_phase_has_a_schedule_of_its_own(train):
 def test_how_many_sequences_fit_the_memory_does_not_change_the_step(train, monkeypatch, limit):
     settings = {**SHARED, "phases": [LAYERS], "epochs": 0.5}
     alone = log_of(train(settings), "step")
-    monkeypatch.setitem(sys.modules["lexigraft.training.phase"].MICRO_BATCH_TOKENS, "cpu", limit)
+    monkeypatch.setitem(
+        sys.modules["lexigraft.training.micro_batches"].MICRO_BATCH_TOKENS, "cpu", limit
+    )
     steps = log_of(train(settings), "step")
     assert [line["tokens"] for line in steps] == [line["tokens"] for line in alone]
     assert [line["loss"] for line in steps] == pytest.approx([line["loss"] for line in alone], 1e-4)
@@ -179,8 +181,8 @@ def test_gradient_checkpointing_changes_no_bit(train):
         ([MTP[0], {**MTP[1], "trainable": ["lora"]}], "late"),  # the second head is frozen
     ],
 )
-def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(workshop, phases, where):
-    job = workshop(sentences=6).job({**SHARED, "phases": phases})
+def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(training_setup, phases, where):
+    job = training_setup(sentences=6).job({**SHARED, "phases": phases})
     train_cell(job)
     whole, log = tensors_of(folder_of(job)), log_of(folder_of(job), None)
     steps = [line for line in log if line["event"] == "step"]
@@ -206,10 +208,10 @@ def test_a_run_that_diverges_stops_with_one_line(train):
         train({**SHARED, "phases": [LORA], "learning_rate": 1e30})
 
 
-def test_documents_that_are_apart_are_learned_as_if_each_came_alone(workshop, without_bos):
+def test_documents_that_are_apart_are_learned_as_if_each_came_alone(training_setup, without_bos):
     from transformers import AutoModelForCausalLM
 
-    place = workshop()
+    place = training_setup()
     job = place.job({**SHARED, "packing": "apart", "phases": [LAYERS]})
     train_cell(job)
     sentences = (place.corpus / "train.txt").read_text("utf-8").split("\n")[:-1]
@@ -228,8 +230,8 @@ def test_documents_that_are_apart_are_learned_as_if_each_came_alone(workshop, wi
     assert log_of(folder_of(job), "step")[0]["loss"] == pytest.approx(total / count, rel=1e-5)
 
 
-def test_a_job_with_other_settings_starts_from_the_beginning(workshop):
-    place = workshop()
+def test_a_job_with_other_settings_starts_from_the_beginning(training_setup):
+    place = training_setup()
     with interrupted_at(3):
         train_cell(place.job({**SHARED, "phases": [LORA]}), EAGER)
     job = place.job({**SHARED, "phases": [LORA], "weight_decay": 0.5})
@@ -243,22 +245,22 @@ def test_cells_of_other_seeds_are_trained_in_another_order(train):
     assert [line["loss"] for line in one] != [line["loss"] for line in other]
 
 
-def test_a_diverging_run_names_the_cell_and_leaves_no_card(workshop):
-    job = workshop().job({**SHARED, "phases": [LAYERS], "learning_rate": 1e38})
+def test_a_diverging_run_names_the_cell_and_leaves_no_card(training_setup):
+    job = training_setup().job({**SHARED, "phases": [LAYERS], "learning_rate": 1e38})
     with pytest.raises(UserError, match=r"tiny/te/source/none/s/0: the loss is .* at step"):
         train_cell(job)
     assert not (folder_of(job) / "card.json").exists()
 
 
-def test_a_phase_without_a_sequence_is_refused(workshop):
+def test_a_phase_without_a_sequence_is_refused(training_setup):
     shares = [{**LORA, "share": 0.999}, {**LORA, "share": 0.001}]
     with pytest.raises(UserError, match="phase 1 gets no sequence"):
-        train_cell(workshop(sentences=5).job({**SHARED, "phases": shares}))
+        train_cell(training_setup(sentences=5).job({**SHARED, "phases": shares}))
 
 
-def test_only_the_first_sentences_are_used(train, workshop, without_bos):
+def test_only_the_first_sentences_are_used(train, training_setup, without_bos):
     folder = train({**SHARED, "phases": [LAYERS], "sentences": 3})
-    sentences = (workshop().corpus / "train.txt").read_text("utf-8").split("\n")[:3]
+    sentences = (training_setup().corpus / "train.txt").read_text("utf-8").split("\n")[:3]
     tokens = sum(map(len, encode(without_bos, sentences)))
     assert log_of(folder, "step")[-1]["tokens"] == tokens - (tokens % 32 == 1)
 
@@ -273,9 +275,11 @@ def test_bfloat16_training_keeps_float32_weights(train, monkeypatch):
     assert steps[-1]["loss"] < steps[0]["loss"]
 
 
-def test_the_script_repeats_a_cell_from_the_job_file_that_lies_in_it(workshop, monkeypatch, capsys):
+def test_the_script_repeats_a_cell_from_the_job_file_that_lies_in_it(
+    training_setup, monkeypatch, capsys
+):
     script = Path(__file__).resolve().parents[2] / "scripts" / "train.py"
-    job = workshop().job({**SHARED, "phases": [LORA]})
+    job = training_setup().job({**SHARED, "phases": [LORA]})
 
     def run(argument):
         monkeypatch.setattr(sys, "argv", [str(script), str(argument)])

@@ -7,15 +7,15 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import TrainerCallback
 
 from lexigraft.errors import UserError
-from lexigraft.training.data import Sequences, pack
-from lexigraft.training.objectives.clm import Clm
+from lexigraft.training.data import SequenceDataset, pack
+from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import (
-    adapter_parameters,
     decoder_layers,
-    merge,
-    prepare,
+    lora_parameter_count,
+    merge_lora,
+    prepare_phase,
     trains_head,
 )
 
@@ -50,21 +50,21 @@ def in_layers(model, *layers):
 def test_matrices_are_found_whether_tied_or_not(tiny_llama, trainable, tied, untied):
     for is_tied, expected in ((True, tied), (False, untied)):
         model = tiny_llama(50, tied=is_tied)
-        names, adapter = prepare(model, phase(*trainable))
+        names, adapter = prepare_phase(model, phase(*trainable))
         assert unfrozen(model) == set(names) == expected
         assert adapter is None
 
 
 def test_layers_count_from_both_ends_and_leave_the_final_norm_frozen(tiny_llama):
     model = tiny_llama(50)
-    prepare(model, phase("embeddings", "head", {"layers": [0, -1]}))
+    prepare_phase(model, phase("embeddings", "head", {"layers": [0, -1]}))
     assert unfrozen(model) == {INPUT} | in_layers(model, 0, 3)
 
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_outside_the_layers_are_the_matrices_and_the_final_norm(tiny_llama, tied):
     model = tiny_llama(50, tied=tied)
-    prepare(model, phase("outside-layers", {"layers": [0, -1]}))
+    prepare_phase(model, phase("outside-layers", {"layers": [0, -1]}))
     outside = {INPUT, "model.norm.weight"} | (set() if tied else {OUTPUT})
     assert unfrozen(model) == outside | in_layers(model, 0, 3)
 
@@ -85,13 +85,13 @@ def test_a_phase_trains_the_head_if_it_names_it_or_what_holds_it(trainable, expe
 
 def test_all_is_every_parameter(tiny_llama):
     model = tiny_llama(50, tied=False)
-    names, _ = prepare(model, phase("all"))
+    names, _ = prepare_phase(model, phase("all"))
     assert unfrozen(model) == set(names) == {name for name, _ in model.named_parameters()}
 
 
 def test_adapters_sit_on_every_linear_layer_but_the_head(tiny_llama):
     model = tiny_llama(50, tied=False)
-    names, adapter = prepare(model, phase("head", "lora", lora={"r": 2}))
+    names, adapter = prepare_phase(model, phase("head", "lora", lora={"r": 2}))
     linear = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
     adapted = {name for name in unfrozen(model) if "lora_" in name}
     assert {name.split(".lora_")[0].split(".")[-1] for name in adapted} == set(linear)
@@ -99,13 +99,13 @@ def test_adapters_sit_on_every_linear_layer_but_the_head(tiny_llama):
     assert unfrozen(model) - adapted == set(names) == {OUTPUT}
     # hidden 32, feed-forward 64, keys and values 16 wide: r x (in + out) for each
     sizes = [32 + 32, 32 + 16, 32 + 16, 32 + 32, 32 + 64, 32 + 64, 64 + 32]
-    assert adapter_parameters(adapter) == 4 * 2 * sum(sizes)
+    assert lora_parameter_count(adapter) == 4 * 2 * sum(sizes)
 
 
 def test_preparing_again_freezes_what_was_trained_before(tiny_llama):
     model = tiny_llama(50)
-    prepare(model, phase("all"))
-    prepare(model, phase("embeddings"))
+    prepare_phase(model, phase("all"))
+    prepare_phase(model, phase("embeddings"))
     assert unfrozen(model) == {INPUT}
 
 
@@ -114,7 +114,7 @@ def test_the_stack_of_layers_is_found_under_another_architecture_s_names():
 
     model = GPT2LMHeadModel(GPT2Config(vocab_size=50, n_embd=16, n_layer=3, n_head=2))
     assert decoder_layers(model) is model.transformer.h
-    prepare(model, phase("embeddings", {"layers": [-1]}))
+    prepare_phase(model, phase("embeddings", {"layers": [-1]}))
     assert {
         name.split(".attn")[0].split(".mlp")[0].split(".ln")[0] for name in unfrozen(model)
     } == {
@@ -125,10 +125,10 @@ def test_the_stack_of_layers_is_found_under_another_architecture_s_names():
 
 def flops_of_a_step(model, *trainable):
     """Multiplications and additions of a forward and backward pass over 3 sequences of 20."""
-    prepare(model, phase(*trainable))
+    prepare_phase(model, phase(*trainable))
     ids = torch.arange(60).view(3, 20) % 50
     with FlopCounterMode(display=False) as counter:
-        Clm().losses(model.train(), {"input_ids": ids, "labels": ids}).sum().backward()
+        CausalModeling().losses(model.train(), {"input_ids": ids, "labels": ids}).sum().backward()
     return counter.get_total_flops()
 
 
@@ -155,18 +155,18 @@ def test_below_the_lowest_trained_parameter_nothing_is_computed_backwards(tiny_l
 
 def test_a_layer_that_is_not_there_is_named(tiny_llama):
     with pytest.raises(UserError, match="layer 4 of a model with 4 layers"):
-        prepare(tiny_llama(50), phase({"layers": [4]}))
+        prepare_phase(tiny_llama(50), phase({"layers": [4]}))
 
 
 def test_merged_adapters_compute_what_they_did_beside_the_weights(tiny_llama):
     model = tiny_llama(50)
-    _, adapter = prepare(model, phase("lora"))
+    _, adapter = prepare_phase(model, phase("lora"))
     for name, parameter in model.named_parameters():
         if "lora_B" in name:
             torch.nn.init.normal_(parameter)
     tokens = torch.arange(20)[None]
     before = model.eval()(tokens).logits
-    names = merge(adapter)
+    names = merge_lora(adapter)
     assert torch.allclose(model(tokens).logits, before, atol=1e-5)
     assert set(names) == {
         name for name, p in model.named_parameters() if "layers" in name and p.dim() == 2
@@ -194,15 +194,15 @@ def test_training_moves_all_that_is_unfrozen_and_nothing_else(
     strategy = read_strategy(
         {"phases": [settings], "batch_sequences": 2, "learning_rate": 1e-2, "warmup": 0}
     )
-    prepare(model, strategy.phases[0])
+    prepare_phase(model, strategy.phases[0])
     expected = unfrozen(model)
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     text = pack([list(range(50)) * 2], 16)
     spy = Spy()
     run_phase(
-        model, strategy.phases[0], strategy, Sequences(text, np.arange(6)), seed=0,
+        model, strategy.phases[0], strategy, SequenceDataset(text, np.arange(6)), seed=0,
         folder=tmp_path, checkpoint=None, callbacks=[spy],
-        objective=Clm(),
+        objective=CausalModeling(),
     )  # fmt: skip
     moved = {n for n, p in model.named_parameters() if not torch.equal(p, before[n])}
     assert moved == spy.with_gradient == spy.with_state == expected

@@ -19,7 +19,7 @@ def run(rule, job):
 
 
 @pytest.fixture
-def smollm2_folder_tiny.job(telugu, tmp_path):
+def job(smollm2_folder_tiny, telugu, tmp_path):
     (tmp_path / "source").mkdir()
     source = {"kind": "folder", "path": str(smollm2_folder_tiny)}
     (tmp_path / "source" / "source.json").write_text(json.dumps(source))

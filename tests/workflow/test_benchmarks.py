@@ -47,7 +47,7 @@ def config(miniature):
     return config
 
 
-def config.described(registries, rule, **wildcards):
+def described(config, registries, rule, **wildcards):
     study = Study(resolve(config, registries, require_files=False))
     return json.loads(study.job(rule, wildcards))
 

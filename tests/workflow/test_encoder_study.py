@@ -75,7 +75,7 @@ def config(texts, roberta_folder, tmp_path):
     }
 
 
-def config.described(registries, rule, **wildcards):
+def described(config, registries, rule, **wildcards):
     return json.loads(job(Study(resolve(config, registries)), rule, wildcards))
 
 

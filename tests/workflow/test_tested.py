@@ -39,7 +39,7 @@ def study(config, registries):
     return Study(resolve(config, registries, require_files=False))
 
 
-def config.described(registries, rule, **wildcards):
+def described(config, registries, rule, **wildcards):
     return json.loads(job(study(config, registries), rule, {**CELL, **wildcards}))
 
 

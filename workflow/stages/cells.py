@@ -12,6 +12,7 @@ from lexigraft.cells import CELL_PATH, NO_INITIALIZER, SOURCE_VOCABULARY, VOCABU
 from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.initialization.registry import method_file, read_roles
 from lexigraft.source.hub import is_folder
+from lexigraft.training.objective import objective_file
 from lexigraft.training.settings import samples_of, teacher_of
 from workflow.stages.stage import Output, Resources, stage
 from workflow.stages.study import Study
@@ -340,6 +341,7 @@ def train(study: Study, **axes: str) -> dict[str, Any]:
         name: samples(study, cell.language, name).file(SAMPLES) for name in samples_of(strategy)
     }
     teacher = teacher_of(strategy)
+    objectives = {objective_file(phase["objective"]) for phase in strategy["phases"]}
     return {
         # What a job asks for changes nothing of what it makes.
         "settings": {key: value for key, value in strategy.items() if key != "resources"},
@@ -353,6 +355,7 @@ def train(study: Study, **axes: str) -> dict[str, Any]:
         },
         "cell": vars(cell),
         "seed": [study.config["seed"], "training", cell.path],
+        "code": sorted(objectives),
     }
 
 

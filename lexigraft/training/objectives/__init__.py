@@ -1,1 +1,1 @@
-"""What training makes small: one file for each objective."""
+"""Training objectives: one file for each, found by `training.objective.objective`."""

@@ -2,28 +2,26 @@
 
 from typing import TYPE_CHECKING
 
-import torch
-
-from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, sum_nll, targets_ahead
-from lexigraft.training.objectives.interface import Objective
+from lexigraft.training.objective import Objective
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel
 
 
-class Clm(Objective):
+class CausalModeling(Objective):
     """The negative log-likelihood of the next token, in nats."""
 
-    def count(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
         """How many next tokens count."""
-        return _targets(batch).ne(IGNORED).sum()[None]
+        from lexigraft.inference.chunked_logits import IGNORED, next_tokens
 
-    def losses(self, model: "PreTrainedModel", inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        return next_tokens(batch).ne(IGNORED).sum()[None]
+
+    def losses(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> "torch.Tensor":
         """Nats of all next tokens together, [1]."""
-        targets = _targets(inputs)
+        from lexigraft.inference.chunked_logits import chunked_logits, next_tokens, sum_nll
+
+        targets = next_tokens(inputs)
         inputs.pop("labels")
         return sum_nll(chunked_logits(model, {**inputs, "use_cache": False}), targets)
-
-
-def _targets(batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    return targets_ahead(batch["labels"], 1, batch.get("position_ids"))

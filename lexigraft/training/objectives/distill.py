@@ -1,30 +1,31 @@
-"""Token-level distillation: a model learns what its teacher expects at every position.
+"""Token-level distillation: the model learns the distribution its teacher predicts.
 
-Paper 003, §4.1, takes the teacher's logits as soft labels. It gives neither a temperature nor a
-weight, and published code has no distillation; the loss is that of Hinton et al. (2015).
+UnifyVocab, §4.1, takes the teacher's logits as soft labels. The paper gives neither a temperature
+nor a weight, and its published code has no distillation; the loss is that of Hinton et al. (2015).
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from lexigraft.inference.chunked_logits import IGNORED, ChunkedLogits, chunked_logits, targets_ahead
-from lexigraft.training.context import check_apart
-from lexigraft.training.objectives.interface import Objective
-from lexigraft.training.settings import DistillSettings, Phase
-from lexigraft.training.teacher import load_teacher
+from lexigraft.errors import UserError
+from lexigraft.training.objective import Objective
+from lexigraft.training.phase_context import PhaseContext
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+    from lexigraft.inference.chunked_logits import ChunkedLogits
+    from lexigraft.training.settings import DistillSettings, Strategy
 
-class Distill(Objective):
-    """Next tokens as they are, and as the teacher expects them, weighed.
+
+class TokenDistillation(Objective):
+    """The weighted sum of the next tokens' loss and the divergence from the teacher.
 
     `(1 - weight) x nats + weight x temperature² x KL(teacher || model)`. Both count the same
     positions: those whose next token is learned, so all of a text and of a sample the answer. In
-    the log, the parts are without their weights: `next_loss` compares with that of other
+    the training log, the parts are without their weights: `next_loss` compares with that of other
     objectives.
 
     Parameters
@@ -34,44 +35,82 @@ class Distill(Objective):
     settings
         Temperature and weight.
     shared
-        Token ids below this one are those that the two share. No others take part in the
-        divergence: neither padding rows nor what the teacher has beyond them.
+        Token ids below this one are in both vocabularies. No others take part in the divergence:
+        neither padding rows nor additional tokens of the teacher.
     """
 
-    parts = ("next_loss", "kl_loss")
+    needs_teacher = True
+    options = ("distill",)
+    loss_names = ("next_loss", "kl_loss")
 
-    def __init__(self, teacher: "PreTrainedModel", settings: DistillSettings, shared: int):
+    def __init__(self, teacher: "PreTrainedModel", settings: "DistillSettings", shared: int):
         self.teacher, self.settings, self.shared = teacher, settings, shared
 
-    def count(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        """How many next tokens count, once for each part, [2]."""
-        return _targets(batch).ne(IGNORED).sum().expand(2)
+    @classmethod
+    def for_phase(cls, context: PhaseContext) -> "TokenDistillation":
+        """With the teacher of the training job.
 
-    def losses(self, model: "PreTrainedModel", inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        Raises
+        ------
+        UserError
+            The documents of a sequence are to be separate, which the teacher does not support.
+        """
+        from lexigraft.training.compatibility import check_document_separation
+
+        assert context.phase.distill is not None
+        teacher = load_teacher(context.inputs["teacher"])
+        if context.strategy.packing == "apart":
+            check_document_separation(teacher)
+        shared = max(context.tokenizer.get_vocab().values()) + 1
+        return cls(teacher, context.phase.distill, shared)
+
+    @classmethod
+    def check_inputs(
+        cls, inputs: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", strategy: "Strategy"
+    ) -> None:
+        """Check the teacher; see `check_teacher`."""
+        check_teacher(inputs["teacher"], tokenizer, strategy)
+
+    def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
+        """How many next tokens count, once for each part, [2]."""
+        from lexigraft.inference.chunked_logits import IGNORED, next_tokens
+
+        return next_tokens(batch).ne(IGNORED).sum().expand(2)
+
+    def losses(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> "torch.Tensor":
         """Nats of the next tokens, and temperature² times the divergence, [2].
 
-        The gradient of each is not its own; that of their `total` is.
+        Only their `total` has the gradient of the loss; the gradient of one part alone is not its
+        own.
         """
-        targets = _targets(inputs).flatten()
-        inputs.pop("labels")
-        known = {**inputs, "use_cache": False}
-        with torch.no_grad():
-            taught = chunked_logits(self.teacher, known)
-        return self._sums(chunked_logits(model, known), taught, targets)
+        import torch
 
-    def total(self, losses: torch.Tensor) -> torch.Tensor:
-        """Both, weighed."""
+        from lexigraft.inference.chunked_logits import chunked_logits, next_tokens
+
+        targets = next_tokens(inputs).flatten()
+        inputs.pop("labels")
+        arguments = {**inputs, "use_cache": False}
+        with torch.no_grad():
+            taught = chunked_logits(self.teacher, arguments)
+        return self._sums(chunked_logits(model, arguments), taught, targets)
+
+    def total(self, losses: "torch.Tensor") -> "torch.Tensor":
+        """The weighted sum of both."""
         weight = self.settings.weight
         return (1 - weight) * losses[0] + weight * losses[1]
 
     def _sums(
-        self, learned: ChunkedLogits, taught: ChunkedLogits, targets: torch.Tensor
-    ) -> torch.Tensor:
+        self, learned: "ChunkedLogits", taught: "ChunkedLogits", targets: "torch.Tensor"
+    ) -> "torch.Tensor":
+        import torch
+
+        from lexigraft.inference.chunked_logits import IGNORED
+
         places = targets.ne(IGNORED).nonzero()[:, 0]
         wanted, states = targets[places], taught.states.flatten(0, 1)[places]
         temperature, weight = self.settings.temperature, self.settings.weight
 
-        seen: list[torch.Tensor] = []  # both parts of each chunk, [2]
+        parts: list[torch.Tensor] = []  # both parts of each chunk, [2]
 
         def loss(own: torch.Tensor, chunk: slice) -> torch.Tensor:
             logits = learned.logits(own).float()
@@ -79,16 +118,16 @@ class Distill(Objective):
             with torch.no_grad():
                 soft = taught.logits(states[chunk]).float()[:, : self.shared]
             kl = divergence(logits[:, : self.shared], soft, temperature).sum()
-            seen.append(torch.stack([nats, kl]).detach())
+            parts.append(torch.stack([nats, kl]).detach())
             return (1 - weight) * nats + weight * kl
 
-        # Of the weighed sum alone a gradient is computed: one pass back, not two.
+        # Only the weighted sum has a gradient: one backward pass, not two.
         both = learned.sum(places, loss)
-        nats, kl = torch.stack(seen).sum(0)
+        nats, kl = torch.stack(parts).sum(0)
         return torch.stack([nats, kl + (both - both.detach()) / weight])
 
 
-def divergence(logits: torch.Tensor, soft: torch.Tensor, temperature: float) -> torch.Tensor:
+def divergence(logits: "torch.Tensor", soft: "torch.Tensor", temperature: float) -> "torch.Tensor":
     """`temperature² x KL(teacher || model)` in nats of each position, [n].
 
     The square keeps the gradients as large as those of the other part of the loss, whatever the
@@ -99,6 +138,8 @@ def divergence(logits: torch.Tensor, soft: torch.Tensor, temperature: float) -> 
     logits, soft
         The model's and the teacher's, [n, tokens]; both are divided by the temperature.
     """
+    import torch
+
     ours, theirs = (
         (some / temperature).log_softmax(-1) for some in (logits, soft)
     )  # both [n, tokens]
@@ -106,22 +147,72 @@ def divergence(logits: torch.Tensor, soft: torch.Tensor, temperature: float) -> 
     return temperature**2 * kl
 
 
-def distill_from(
-    folder: str | Path, phase: Phase, tokenizer: "PreTrainedTokenizerFast", *, apart: bool = False
-) -> Distill:
-    """The objective of a phase whose teacher lies in a folder under `results/source/`.
+def check_teacher(
+    folder: str | Path, tokenizer: "PreTrainedTokenizerFast", strategy: "Strategy"
+) -> None:
+    """Check, before anything is trained, that a source model can be the teacher.
+
+    Additional rows of the teacher, such as padding or special tokens of its own, are not used.
+
+    Parameters
+    ----------
+    folder
+        The teacher under `results/source/`.
+    tokenizer
+        Of the model that is trained.
+    strategy
+        Its phases name the length of the sequences that the teacher reads.
 
     Raises
     ------
     UserError
-        The documents of a sequence are to be kept `apart`, which the teacher does not do.
+        It has another id for a token of the tokenizer, a context shorter than a sequence, or
+        predicts masked tokens.
     """
-    assert phase.distill is not None
-    teacher = load_teacher(folder)
-    if apart:
-        check_apart(teacher)
-    return Distill(teacher, phase.distill, max(tokenizer.get_vocab().values()) + 1)
+    from lexigraft.source.kind import MASKED, kind_of
+    from lexigraft.source.model import load_config, load_tokenizer, open_source
+
+    source = open_source(folder)
+    config = load_config(source.folder)
+    if kind_of(config) == MASKED:
+        raise UserError(
+            f"distill.teacher: {source.name} predicts masked tokens, not the next one; name a "
+            "causal language model"
+        )
+    length = max(phase.length for phase in strategy.phases if phase.distill)
+    limit = getattr(config.get_text_config(), "max_position_embeddings", None)
+    if limit is not None and limit < length:
+        raise UserError(
+            f"distill.teacher: {source.name} holds {limit} tokens, and a sequence of its phase has "
+            f"{length}; lower the phase's length"
+        )
+    _check_vocabulary(source.name, load_tokenizer(source.folder).get_vocab(), tokenizer)
 
 
-def _targets(batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    return targets_ahead(batch["labels"], 1, batch.get("position_ids"))
+def load_teacher(folder: str | Path) -> "PreTrainedModel":
+    """The teacher in evaluation mode and frozen, on this job's device and in its precision.
+
+    Parameters
+    ----------
+    folder
+        Under `results/source/`.
+    """
+    from lexigraft.hardware import device, precision
+    from lexigraft.source.model import load_model, open_source
+
+    teacher = load_model(open_source(folder).folder, precision()).requires_grad_(False)
+    teacher.to(device())  # type: ignore[arg-type]  # a decorator hides that it is a method
+    return teacher
+
+
+def _check_vocabulary(
+    name: str, theirs: dict[str, int], tokenizer: "PreTrainedTokenizerFast"
+) -> None:
+    for token, number in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]):
+        if theirs.get(token) != number:
+            there = f"gives id {theirs[token]} to" if token in theirs else "lacks"
+            raise UserError(
+                f"distill.teacher: {name} {there} the cell's token {token!r} with id {number}; "
+                "name a teacher that has the cell's vocabulary, or let the cell take the teacher's "
+                "(vocabularies.yaml, `tokenizer`)"
+            )

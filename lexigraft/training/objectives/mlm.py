@@ -1,24 +1,53 @@
-"""Masked language modelling: an encoder restores the tokens that `masking` drew."""
+"""Masked language modelling: an encoder restores tokens drawn by `masked_likelihood.Masker`."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, sum_nll
-from lexigraft.training.objectives.interface import Objective
+from lexigraft.source.kind import MASKED
+from lexigraft.training.objective import Objective
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from lexigraft.training.data import SequenceDataset
+    from lexigraft.training.settings import Phase
 
 
-class Mlm(Objective):
+class MaskedModeling(Objective):
     """The negative log-likelihood of the masked tokens, in nats; no others have logits."""
 
-    def count(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    model_kind = MASKED
+    options = ("masking",)
+
+    @classmethod
+    def prepare_data(
+        cls,
+        sequences: "SequenceDataset",
+        phase: "Phase",
+        tokenizer: "PreTrainedTokenizerFast",
+        seed: list[Any],
+    ) -> "SequenceDataset":
+        """The sequences, masked anew at each visit.
+
+        Raises
+        ------
+        UserError
+            The tokenizer has no mask token.
+        """
+        from lexigraft.inference.masked_likelihood import Masker
+        from lexigraft.training.data import MaskedDataset
+
+        return MaskedDataset(sequences, Masker(tokenizer, phase.masking), seed)
+
+    def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
         """How many tokens are masked."""
+        from lexigraft.inference.chunked_logits import IGNORED
+
         return batch["labels"].ne(IGNORED).sum()[None]
 
-    def losses(self, model: "PreTrainedModel", inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    def losses(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> "torch.Tensor":
         """Nats of all masked tokens together, [1]."""
+        from lexigraft.inference.chunked_logits import chunked_logits, sum_nll
+
         labels = inputs.pop("labels")
         return sum_nll(chunked_logits(model, inputs), labels)

@@ -1,27 +1,26 @@
-"""Multi-token prediction: while training, an extra head predicts the token after next."""
+"""Multi-token prediction: during training, an extra head predicts the token after next.
+
+Yamaguchi et al., §5, after Gloeckle et al. (2024).
+"""
 
 from typing import TYPE_CHECKING
 
-import torch
-
 from lexigraft.errors import UserError
-from lexigraft.inference.chunked_logits import (
-    IGNORED,
-    ChunkedLogits,
-    chunked_logits,
-    sum_nll,
-    targets_ahead,
-)
-from lexigraft.training.objectives.interface import Objective
+from lexigraft.randomness import seed_from
+from lexigraft.training.objective import Objective
+from lexigraft.training.phase_context import PhaseContext
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel
 
+    from lexigraft.inference.chunked_logits import ChunkedLogits
+
 AHEAD = (1, 2)  # how far ahead the model's own head and the extra one predict
-EXTRA_HEAD = "extra_head"  # its name in the model while a phase runs
+EXTRA_HEAD = "extra_head"  # its name in the model during a phase
 
 
-class Mtp(Objective):
+class MultiTokenPrediction(Objective):
     """The sum of two mean losses: of next tokens, and of tokens after next.
 
     Parameters
@@ -29,27 +28,50 @@ class Mtp(Objective):
     extra_head
         The head that predicts the token after next, trained in place.
     as_head
-        Whether the model does to the extra logits what it does to its own (Gemma 2 caps them,
-        Cohere scales them); the code of paper 000 leaves them as their head gives them.
+        Whether the model treats the extra logits as its own (Gemma 2 caps them, Cohere scales
+        them); the code of Yamaguchi et al. leaves them as their head returns them.
     trained
         Whether the phase trains the heads.
     """
 
-    parts = ("next_loss", "after_next_loss")
+    options = ("extra_head", "extra_logits")
+    loss_names = ("next_loss", "after_next_loss")
 
-    def __init__(self, extra_head: torch.nn.Linear, *, as_head: bool, trained: bool):
+    def __init__(self, extra_head: "torch.nn.Linear", *, as_head: bool, trained: bool):
         self.extra_head = extra_head.requires_grad_(trained)
         self.as_head = as_head
 
-    def modules(self) -> dict[str, torch.nn.Module]:
+    @classmethod
+    def for_phase(cls, context: PhaseContext) -> "MultiTokenPrediction":
+        """The first phase with an extra head makes it, and leaves it in `progress` to later ones.
+
+        Raises
+        ------
+        UserError
+            The model's head is not a linear layer.
+        """
+        from lexigraft.training.trainable import trains_head
+
+        phase, progress = context.phase, context.progress
+        if progress.extra_head is None:
+            seed = seed_from(*context.seed, "extra-head")
+            progress.extra_head = new_extra_head(context.model, phase.extra_head, seed)
+        as_head = phase.extra_logits == "as-head"
+        return cls(progress.extra_head, as_head=as_head, trained=trains_head(phase))
+
+    def modules(self) -> "dict[str, torch.nn.Module]":
         """The extra head."""
         return {EXTRA_HEAD: self.extra_head}
 
-    def count(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
         """How many next tokens there are, and how many tokens after next, [2]."""
+        import torch
+
+        from lexigraft.inference.chunked_logits import IGNORED
+
         return torch.stack([targets.ne(IGNORED).sum() for targets in _targets(batch)])
 
-    def losses(self, model: "PreTrainedModel", inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    def losses(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> "torch.Tensor":
         """Nats of next tokens and of tokens after next, [2].
 
         Raises
@@ -57,30 +79,34 @@ class Mtp(Objective):
         UserError
             The model computes its logits in another way than by its head, position by position.
         """
-        soon, later = _targets(inputs)
+        import torch
+
+        from lexigraft.inference.chunked_logits import chunked_logits, sum_nll
+
+        next_targets, later_targets = _targets(inputs)
         inputs.pop("labels")
-        readout = chunked_logits(model, {**inputs, "use_cache": False})
-        if not readout.from_head:
+        logits = chunked_logits(model, {**inputs, "use_cache": False})
+        if not logits.from_head:
             raise UserError(
                 f"objective: mtp does not fit {type(model).__name__}, whose logits are not its "
                 "output head's, position by position; use clm"
             )
-        extra = sum_nll(readout, later, lambda states: self.extra_logits(readout, states))
-        return torch.cat([sum_nll(readout, soon), extra])
+        extra = sum_nll(logits, later_targets, lambda states: self.extra_logits(logits, states))
+        return torch.cat([sum_nll(logits, next_targets), extra])
 
-    def extra_logits(self, readout: ChunkedLogits, states: torch.Tensor) -> torch.Tensor:
+    def extra_logits(self, logits: "ChunkedLogits", states: "torch.Tensor") -> "torch.Tensor":
         """The extra head's logits [n, vocabulary] of states [n, hidden]."""
-        return readout.logits(states, self.extra_head) if self.as_head else self.extra_head(states)
+        return logits.logits(states, self.extra_head) if self.as_head else self.extra_head(states)
 
 
-def new_extra_head(model: "PreTrainedModel", start: str, seed: int) -> torch.nn.Linear:
+def new_extra_head(model: "PreTrainedModel", start: str, seed: int) -> "torch.nn.Linear":
     """A second output head of the shape, dtype and device of the model's own, tied to nothing.
 
     Parameters
     ----------
     start
-        `copied`: begins as the model's head is now (paper 000, §5). `random`: normal with mean 0
-        and the deviation with which the model's own weights were drawn (paper 000, Table 10).
+        `copied`: begins as the model's head is now (Yamaguchi et al., §5). `random`: normal with
+        mean 0 and the standard deviation of the model's own initialization (Table 10).
     seed
         Of the random draw.
 
@@ -89,6 +115,8 @@ def new_extra_head(model: "PreTrainedModel", start: str, seed: int) -> torch.nn.
     UserError
         The model's head is not a linear layer.
     """
+    import torch
+
     own = model.get_output_embeddings()
     if not isinstance(own, torch.nn.Linear):
         raise UserError(
@@ -98,25 +126,29 @@ def new_extra_head(model: "PreTrainedModel", start: str, seed: int) -> torch.nn.
     if start == "random":
         # Drawn on the CPU, so that every device gets the same numbers.
         draw = torch.randn(own.weight.shape, generator=torch.Generator().manual_seed(seed))
-        tensors["weight"].copy_(draw * _deviation(model))
+        tensors["weight"].copy_(draw * _initial_deviation(model))
         if "bias" in tensors:
             tensors["bias"].zero_()
     return extra_head_of(tensors)
 
 
-def extra_head_of(tensors: dict[str, torch.Tensor]) -> torch.nn.Linear:
+def extra_head_of(tensors: "dict[str, torch.Tensor]") -> "torch.nn.Linear":
     """The extra head that holds `weight` [rows, hidden] and, if it is there, `bias` [rows]."""
+    import torch
+
     rows, hidden = tensors["weight"].shape
     head = torch.nn.Linear(hidden, rows, bias="bias" in tensors, device="meta")
     head.load_state_dict(tensors, assign=True)
     return head
 
 
-def _targets(batch: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+def _targets(batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
     """For each position the token of each head, two times [batch, tokens]."""
+    from lexigraft.inference.chunked_logits import targets_ahead
+
     return [targets_ahead(batch["labels"], ahead, batch.get("position_ids")) for ahead in AHEAD]
 
 
-def _deviation(model: "PreTrainedModel") -> float:
-    # Not every configuration says it; 0.02 is what those that do say unless told otherwise.
+def _initial_deviation(model: "PreTrainedModel") -> float:
+    # Not every configuration names it; 0.02 is the default of those that do.
     return getattr(model.config.get_text_config(), "initializer_range", 0.02)

@@ -210,7 +210,7 @@ def test_on_real_text_it_equals_the_definition(mistral_tokenizer, greek):
     def cosine(a, b):
         return a @ b / np.linalg.norm(a) / np.linalg.norm(b)
 
-    def role.described(token, ids):
+    def described(role, token, ids):
         return np.array([cosine(held[role][token], held[role][i]) for i in ids])
 
     sources = {

@@ -1,4 +1,7 @@
-"""The teacher's part of the loss, against scipy and against plain autograd over all positions."""
+"""Distillation: its loss against scipy and plain autograd, and which models can be the teacher."""
+
+import copy
+import json
 
 import numpy as np
 import pytest
@@ -7,10 +10,16 @@ from scipy.special import rel_entr, softmax
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from lexigraft.training import chunked
-from lexigraft.training.data import IGNORED, targets_ahead
-from lexigraft.training.objectives.distill import Distill, divergence
-from lexigraft.training.settings import DistillSettings
+from lexigraft.errors import UserError
+from lexigraft.inference import chunked_logits as chunked_module
+from lexigraft.inference.chunked_logits import IGNORED, targets_ahead
+from lexigraft.training.objectives.distill import (
+    TokenDistillation,
+    check_teacher,
+    divergence,
+    load_teacher,
+)
+from lexigraft.training.settings import DistillSettings, read_strategy
 
 SHARED = 47  # of 50 rows: the last three are padding
 
@@ -78,9 +87,7 @@ def test_losses_and_gradients_are_those_of_whole_logits(
 ):
     model, _ = family
     monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", chunk)
-    objective = Distill(
-        teacher, DistillSettings(teacher="t", temperature=temperature, weight=weight), SHARED
-    )
+    objective = TokenDistillation(teacher, DistillSettings(teacher="t", temperature=temperature, weight=weight), SHARED)
     found = objective.losses(model, batch_of(padded))
     expected = plain(model, teacher, batch_of(padded), temperature)
     assert torch.allclose(found, expected, rtol=1e-4)
@@ -96,16 +103,14 @@ def test_losses_and_gradients_are_those_of_whole_logits(
 
 def test_both_parts_count_the_tokens_that_are_learned(teacher, padded):
     batch = batch_of(padded)
-    counts = Distill(teacher, DistillSettings(teacher="t"), SHARED).count(batch)
+    counts = TokenDistillation(teacher, DistillSettings(teacher="t"), SHARED).count_targets(batch)
     # Rows of 7 tokens have 6 next ones; the first row lacks one label of these, the last one two.
     assert counts.tolist() == [6 - 1 + 6 + 4] * 2
 
 
 def test_a_model_that_expects_what_its_teacher_does_learns_next_tokens_alone(tiny_llama, padded):
     teacher, model = (tiny_llama(50) for _ in range(2))
-    objective = Distill(
-        teacher.requires_grad_(False), DistillSettings(teacher="t", temperature=2.0, weight=0.5), 50
-    )
+    objective = TokenDistillation(teacher.requires_grad_(False), DistillSettings(teacher="t", temperature=2.0, weight=0.5), 50)
     losses = objective.losses(model, batch_of(padded))
     assert losses[1].item() == pytest.approx(0, abs=1e-4)
     ours = gradients(model, objective.total(losses))
@@ -123,7 +128,7 @@ def nats(model, padded):
 
 def test_rows_that_are_not_shared_have_no_part_in_the_divergence(teacher, tiny_llama, padded):
     model = tiny_llama(50, tied=False)
-    objective = Distill(teacher, DistillSettings(teacher="t"), SHARED)
+    objective = TokenDistillation(teacher, DistillSettings(teacher="t"), SHARED)
     before = objective.losses(model, batch_of(padded))
     with torch.no_grad():
         model.lm_head.weight[SHARED:] += 1
@@ -135,7 +140,7 @@ def test_rows_that_are_not_shared_have_no_part_in_the_divergence(teacher, tiny_l
 
 def test_the_teacher_stays_as_it_is(teacher, tiny_llama, padded):
     before = {name: p.clone() for name, p in teacher.named_parameters()}
-    objective, model = Distill(teacher, DistillSettings(teacher="t"), SHARED), tiny_llama(50)
+    objective, model = TokenDistillation(teacher, DistillSettings(teacher="t"), SHARED), tiny_llama(50)
     model.train()
     objective.total(objective.losses(model, batch_of(padded))).backward()
     assert not teacher.training
@@ -164,8 +169,88 @@ def test_neither_models_logits_are_there_all_at_once(tiny_llama, monkeypatch):
     monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", 8 * vocabulary)
     ids = torch.arange(4 * tokens).view(4, tokens)
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids}
-    objective = Distill(teacher.requires_grad_(False), DistillSettings(teacher="t"), vocabulary)
+    objective = TokenDistillation(teacher.requires_grad_(False), DistillSettings(teacher="t"), vocabulary)
     with Largest() as largest:
         objective.total(objective.losses(model, batch)).backward()
     # The embedding matrix, 32 numbers for each token; all logits would be 256.
     assert largest.bytes == 4 * 32 * vocabulary
+
+
+DISTILL = {"objective": "distill", "distill": {"teacher": "large"}, "trainable": ["all"]}
+
+
+def strategy(length=32):
+    return read_strategy({"phases": [{**DISTILL, "length": length}]})
+
+
+@pytest.fixture
+def teacher_folder(tmp_path, tiny_llama, without_bos):
+    """`teacher_folder(tokenizer, rows)`: the folder of a source model with a tokenizer."""
+
+    def build(tokenizer=without_bos, rows=320):
+        folder = tmp_path / "large"
+        tiny_llama(rows).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        (folder / "source.json").write_text(json.dumps({"kind": "folder", "path": "."}))
+        return folder
+
+    return build
+
+
+def with_tokens(tokenizer, *added):
+    """A copy of a tokenizer with more tokens behind its own."""
+    larger = copy.deepcopy(tokenizer)
+    larger.add_tokens(list(added))
+    return larger
+
+
+def refused(*arguments):
+    with pytest.raises(UserError) as error:
+        check_teacher(*arguments)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_teacher_with_the_same_vocabulary_teaches(teacher_folder, without_bos):
+    check_teacher(teacher_folder(), without_bos, strategy())
+
+
+def test_tokens_that_the_teacher_has_beyond_the_cells_do_not_matter(teacher_folder, without_bos):
+    check_teacher(teacher_folder(with_tokens(without_bos, "<extra>")), without_bos, strategy())
+
+
+def test_a_token_that_the_teacher_lacks_is_named(teacher_folder, without_bos):
+    larger = with_tokens(without_bos, "ཀ")
+    message = refused(teacher_folder(), larger, strategy())
+    assert (
+        f"distill.teacher: large lacks the cell's token 'ཀ' with id {len(without_bos)}" in message
+    )
+
+
+def test_a_token_with_another_id_is_named(teacher_folder, without_bos):
+    theirs, ours = with_tokens(without_bos, "a b", "c d"), with_tokens(without_bos, "c d", "a b")
+    message = refused(teacher_folder(theirs), ours, strategy())
+    first = len(without_bos)
+    assert f"large gives id {first + 1} to the cell's token 'c d' with id {first};" in message
+
+
+def test_a_teacher_must_hold_the_sequences(teacher_folder, without_bos):
+    message = refused(teacher_folder(), without_bos, strategy(length=513))
+    assert "large holds 512 tokens, and a sequence of its phase has 513" in message
+
+
+def test_a_teacher_predicts_next_tokens(teacher_folder, without_bos):
+    folder = teacher_folder()
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "roberta", "architectures": ["RobertaForMaskedLM"]}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert "large predicts masked tokens" in refused(folder, without_bos, strategy())
+
+
+def test_a_teacher_is_loaded_frozen_and_in_the_jobs_precision(teacher_folder, monkeypatch):
+    folder = teacher_folder()
+    for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
+        monkeypatch.setenv("LEXIGRAFT_PRECISION", name)
+        model = load_teacher(folder)
+        assert model.dtype == dtype and not model.training
+        assert not any(parameter.requires_grad for parameter in model.parameters())

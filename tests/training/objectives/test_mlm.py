@@ -1,11 +1,15 @@
 """The loss of masked tokens, against transformers' own."""
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
 from lexigraft.inference.chunked_logits import IGNORED
-from lexigraft.training.objectives.mlm import Mlm
+from lexigraft.training.data import MaskedDataset, SequenceDataset, TextBlocks
+from lexigraft.training.objective import objective
+from lexigraft.training.objectives.mlm import MaskedModeling
+from lexigraft.training.settings import Phase
 
 SIZES = {
     "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
@@ -44,7 +48,7 @@ def test_loss_and_gradients_are_those_of_transformers(model):
     expected.backward()
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     model.zero_grad(set_to_none=True)
-    losses = Mlm().losses(model, batch())
+    losses = MaskedModeling().losses(model, batch())
     assert losses.shape == (1,)
     assert losses.item() == pytest.approx(expected.item(), rel=1e-5)
     losses.sum().backward()
@@ -55,13 +59,22 @@ def test_loss_and_gradients_are_those_of_transformers(model):
 
 
 def test_masked_tokens_are_counted(model):
-    assert Mlm().count(batch()).tolist() == [3]
+    assert MaskedModeling().count_targets(batch()).tolist() == [3]
 
 
 def test_a_pass_without_a_masked_token_has_no_loss_and_no_gradient(model):
     empty = batch()
     empty["labels"][:] = IGNORED
-    losses = Mlm().losses(model, empty)
+    losses = MaskedModeling().losses(model, empty)
     assert losses.tolist() == [0.0]
     losses.sum().backward()
     assert all(not p.grad.any() for p in model.parameters() if p.grad is not None)
+
+
+def test_only_phases_of_mlm_are_masked(roberta_tokenizer):
+    plain = SequenceDataset(TextBlocks(np.arange(40, 72, dtype=np.int32), 8), np.arange(4))
+    for name in ("clm", "mlm"):
+        phase = Phase(("all",), (), 8, objective=name)
+        data = objective(name).prepare_data(plain, phase, roberta_tokenizer, ["cell"])
+        assert (data is plain) == (name == "clm")
+        assert isinstance(data, MaskedDataset) == (name == "mlm")

@@ -8,8 +8,8 @@ import torch
 from lexigraft.errors import UserError
 from lexigraft.inference import chunked_logits as chunked_module
 from lexigraft.inference.chunked_logits import IGNORED, chunked_logits
-from lexigraft.training.data import Sequence, collate
-from lexigraft.training.objectives.mtp import EXTRA_HEAD, Mtp, new_extra_head
+from lexigraft.training.data import TrainingSequence, collate
+from lexigraft.training.objectives.mtp import EXTRA_HEAD, MultiTokenPrediction, new_extra_head
 
 
 def distinct_head(model):
@@ -22,7 +22,7 @@ def distinct_head(model):
 
 def objective_of(model, extra=None, as_head=True):
     """The objective, whose extra head is in the model as it is while a phase runs."""
-    objective = Mtp(extra or distinct_head(model), as_head=as_head, trained=True)
+    objective = MultiTokenPrediction(extra or distinct_head(model), as_head=as_head, trained=True)
     for name, module in objective.modules().items():
         model.add_module(name, module)
     return objective
@@ -107,7 +107,7 @@ def test_losses_are_those_of_a_loop_over_positions(tiny_llama, monkeypatch):
     torch.nn.init.normal_(model.lm_head.weight)
     objective = objective_of(model)
     batch = collate(
-        [Sequence(torch.arange(n).numpy()) for n in (6, 2, 4)]
+        [TrainingSequence(torch.arange(n).numpy()) for n in (6, 2, 4)]
     )  # the middle one has no t + 2
     labels = batch["labels"]
     labels[0, 3] = IGNORED  # a token that is no target of either head
@@ -124,13 +124,13 @@ def test_losses_are_those_of_a_loop_over_positions(tiny_llama, monkeypatch):
                     expected[which] += total - scores[target]
                     counts[which] += 1
     assert counts == [(5 - 1) + 1 + 3, (4 - 1) + 0 + 2]
-    assert objective.count(batch).tolist() == counts
+    assert objective.count_targets(batch).tolist() == counts
     assert objective.losses(model, batch).tolist() == pytest.approx(expected, rel=1e-4)
 
 
 def test_without_a_token_after_next_its_loss_is_nothing(tiny_llama):
     model = tiny_llama(50)
-    losses = objective_of(model).losses(model, collate([Sequence(torch.arange(2).numpy())]))
+    losses = objective_of(model).losses(model, collate([TrainingSequence(torch.arange(2).numpy())]))
     assert losses[0] > 0 and losses[1] == 0
 
 

@@ -9,10 +9,10 @@ import torch
 from lexigraft.errors import UserError
 from lexigraft.inference.likelihood import score_texts
 from lexigraft.training.data import read_english, read_sentences
-from lexigraft.training.journal import Journal
-from lexigraft.training.kept import keep
+from lexigraft.training.retained_checkpoints import RetainedCheckpoints
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
+from lexigraft.training.training_log import TrainingLog
 from tests.training.interruption import EAGER, interrupted_at
 
 LENGTH = {"length": 32}
@@ -46,19 +46,19 @@ def folder_of(job):
     ],
 )
 def test_checkpoints_lie_at_equal_distances_and_the_last_is_the_end(steps, checkpoints, expected):
-    assert keep(Path("x"), steps, checkpoints).numbers == expected
+    assert RetainedCheckpoints.plan(Path("x"), steps, checkpoints).numbers == expected
 
 
 def test_a_step_belongs_to_its_phase_and_a_phases_end_needs_no_file():
-    kept = keep(Path("x"), [4, 8], 3)  # steps 4 and 8
-    assert [kept.phase_of(step) for step in (1, 4, 5, 12)] == [0, 0, 1, 1]
-    assert kept.files(0) == {}
-    assert list(kept.files(1)) == [4]
+    retained = RetainedCheckpoints.plan(Path("x"), [4, 8], 3)  # steps 4 and 8
+    assert [retained.phase_of(step) for step in (1, 4, 5, 12)] == [0, 0, 1, 1]
+    assert retained.files(0) == {}
+    assert list(retained.files(1)) == [4]
 
 
 def test_more_checkpoints_than_steps_are_refused():
     with pytest.raises(UserError, match="5 checkpoints of 4 optimizer steps; lower checkpoints"):
-        keep(Path("x"), [2, 2], 5)
+        RetainedCheckpoints.plan(Path("x"), [2, 2], 5)
 
 
 @pytest.mark.parametrize(
@@ -71,11 +71,11 @@ def test_more_checkpoints_than_steps_are_refused():
         [{**LORA, "objective": "mtp"}],
     ],
 )
-def test_a_checkpoint_scores_as_the_model_did_at_that_step(workshop, phases):
-    job = workshop().job({**SETTINGS, "phases": phases})
+def test_a_checkpoint_scores_as_the_model_did_at_that_step(training_setup, phases):
+    job = training_setup().job({**SETTINGS, "phases": phases})
     train_cell(job)
     sentences = read_sentences(job["inputs"]["corpus"], "heldout", 4)
-    logged = Journal(folder_of(job) / "log.jsonl").lines("heldout")
+    logged = TrainingLog(folder_of(job) / "log.jsonl").lines("heldout")
     for number, line in ((1, logged[1]), (2, logged[2])):
         folder = folder_of(job) / f"checkpoint-{number}"
         card = json.loads((folder / "card.json").read_text())
@@ -89,8 +89,8 @@ def test_a_checkpoint_scores_as_the_model_did_at_that_step(workshop, phases):
 
 
 @pytest.mark.parametrize("before", [2, 3, 4])
-def test_an_interrupted_run_keeps_the_same_checkpoints(workshop, before):
-    job = workshop(sentences=6).job({**SETTINGS, "phases": [LAYERS]})
+def test_an_interrupted_run_keeps_the_same_checkpoints(training_setup, before):
+    job = training_setup(sentences=6).job({**SETTINGS, "phases": [LAYERS]})
     train_cell(job)
     names = [f"checkpoint-{number}/changed.safetensors" for number in (1, 2)]
     whole = [(folder_of(job) / name).read_bytes() for name in names]
@@ -100,26 +100,26 @@ def test_an_interrupted_run_keeps_the_same_checkpoints(workshop, before):
     assert [(folder_of(job) / name).read_bytes() for name in names] == whole
 
 
-def test_fewer_checkpoints_than_before_leave_none_of_the_old(workshop):
-    place = workshop(sentences=6)
+def test_fewer_checkpoints_than_before_leave_none_of_the_old(training_setup):
+    place = training_setup(sentences=6)
     train_cell(place.job({**SETTINGS, "phases": [LAYERS]}))
     job = place.job({**SETTINGS, "phases": [LAYERS], "checkpoints": 2})
     train_cell(job)
     assert [path.name for path in folder_of(job).glob("checkpoint-*")] == ["checkpoint-1"]
 
 
-def test_without_the_key_nothing_is_kept(train):
+def test_without_the_key_no_checkpoint_is_retained(train):
     settings = {key: value for key, value in SETTINGS.items() if key != "checkpoints"}
     folder = train({**settings, "phases": [LAYERS]})
     assert list(folder.glob("checkpoint*")) == []
 
 
-def test_english_is_scored_wherever_the_held_out_text_is(workshop, english):
-    place = workshop()
+def test_english_is_scored_wherever_the_held_out_text_is(training_setup, english):
+    place = training_setup()
     (place.corpus / "english.txt").write_text("\n".join(english[:6]) + "\n")
     job = place.job({**SETTINGS, "phases": [LAYERS]})
     train_cell(job)
-    lines = Journal(folder_of(job) / "log.jsonl").lines("heldout")
+    lines = TrainingLog(folder_of(job) / "log.jsonl").lines("heldout")
     model, tokenizer = load_cell(folder_of(job))
     with torch.no_grad():
         after = score_texts(model, tokenizer, english[:4])
@@ -129,8 +129,8 @@ def test_english_is_scored_wherever_the_held_out_text_is(workshop, english):
     assert card["english_after"] == lines[-1]["english_bits_per_byte"]
 
 
-def test_without_english_text_nothing_is_said_of_it(train, workshop):
-    (workshop().corpus / "english.txt").write_text("")
-    assert read_english(workshop().corpus) == []
+def test_without_english_text_the_card_has_no_scores_of_it(train, training_setup):
+    (training_setup().corpus / "english.txt").write_text("")
+    assert read_english(training_setup().corpus) == []
     card = json.loads((train({**SETTINGS, "phases": [LAYERS]}) / "card.json").read_text())
     assert card["english_before"] is None and card["english_after"] is None

@@ -1,6 +1,6 @@
-"""Trains cells in processes of their own: several as torchrun starts them, or one that dies.
+"""Trains cells in separate processes: several as torchrun starts them, or one that is killed.
 
-They are forked from a process that has imported everything, which a new one takes seconds for.
+They are forked from a process that has imported everything, which takes a new one seconds.
 """
 
 import multiprocessing
@@ -12,8 +12,10 @@ import time
 from pathlib import Path
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["lexigraft.training.train", "peft", "tests.training.lasting"])
-PATIENCE = 600  # seconds; a busy machine is slow
+_CONTEXT.set_forkserver_preload(
+    ["lexigraft.training.train", "peft", "tests.training.frozen_imports"]
+)
+TIMEOUT = 600  # seconds; a busy machine is slow
 
 
 def train(job, processes=1, *, sharded=False, dies_at=None, tokens=None):
@@ -22,9 +24,9 @@ def train(job, processes=1, *, sharded=False, dies_at=None, tokens=None):
     Parameters
     ----------
     dies_at
-        The first process kills itself instead of its so-manieth operation on files.
+        The first process kills itself instead of the file operation of this number.
     tokens
-        What a pass may have at most.
+        The most tokens of a micro-batch.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -37,33 +39,33 @@ def train(job, processes=1, *, sharded=False, dies_at=None, tokens=None):
     }
     if processes > 1:
         shared["WORLD_SIZE"] = str(processes)
-    crew = []
+    group = []
     for rank in range(processes):
         own = {"RANK": str(rank), "LOCAL_RANK": str(rank)} if processes > 1 else {}
         arguments = (job, {**shared, **own}, None if rank else dies_at, tokens)
-        crew.append(_CONTEXT.Process(target=_train, args=arguments))
-    for process in crew:
+        group.append(_CONTEXT.Process(target=_train, args=arguments))
+    for process in group:
         process.start()
-    deadline = time.monotonic() + PATIENCE
-    while any(p.is_alive() for p in crew) and time.monotonic() < deadline:
-        if any(p.exitcode not in (None, 0) for p in crew):
+    deadline = time.monotonic() + TIMEOUT
+    while any(p.is_alive() for p in group) and time.monotonic() < deadline:
+        if any(p.exitcode not in (None, 0) for p in group):
             break  # as torchrun does, the others are not left waiting
         time.sleep(0.01)
-    for process in crew:
+    for process in group:
         process.kill()
         process.join()
-    codes = {process.exitcode for process in crew}
-    return crew[0].exitcode if dies_at or codes != {0} else 0
+    codes = {process.exitcode for process in group}
+    return group[0].exitcode if dies_at or codes != {0} else 0
 
 
 def _train(job, environment, dies_at, tokens):
     os.environ.update(environment)
-    from lexigraft.training import phase
-    from lexigraft.training.checkpoints import SavePolicy
+    from lexigraft.training import micro_batches
+    from lexigraft.training.checkpointing import SavePolicy
     from lexigraft.training.train import train_cell
 
     if tokens is not None:
-        phase.MICRO_BATCH_TOKENS["cpu"] = tokens
+        micro_batches.MICRO_BATCH_TOKENS["cpu"] = tokens
     if dies_at is not None:
         _die_at(dies_at)
     train_cell(job, SavePolicy(seconds=0, factor=0))
@@ -73,8 +75,8 @@ def _die_at(number):
     """Kill this process instead of its operation `number` on files, counted from 1."""
     import torch
 
-    from lexigraft.training import checkpoints, phase
-    from lexigraft.training.journal import Journal
+    from lexigraft.training import checkpointing, phase
+    from lexigraft.training.training_log import TrainingLog
 
     done = 0
 
@@ -90,7 +92,7 @@ def _die_at(number):
 
     places = [
         (Path, "replace"), (Path, "unlink"), (shutil, "rmtree"), (torch, "save"),
-        (phase, "save_file"), (checkpoints, "save_file"), (Journal, "write"),
+        (phase, "save_file"), (checkpointing, "save_file"), (TrainingLog, "write"),
     ]  # fmt: skip
     for holder, name in places:
         setattr(holder, name, counted(getattr(holder, name)))

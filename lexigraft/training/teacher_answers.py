@@ -1,7 +1,7 @@
-"""A teacher's own answers to prompts, to train on: distillation at the level of sentences.
+"""Sentence-level distillation: a teacher answers prompts, and its answers become samples.
 
-Paper 003, Table 3, compares it with token-level distillation: the model is trained on what the
-teacher writes after the prompts of the task samples. It needs no common vocabulary.
+UnifyVocab, Table 3, compares it with token-level distillation: the model is trained on the
+teacher's continuations of the prompts of task samples. It needs no common vocabulary.
 """
 
 import logging
@@ -33,20 +33,20 @@ def answer_samples(
 ) -> tuple[list[str], dict[str, Any]]:
     """Write samples whose answers are the teacher's: greedy, up to the end of a line or text.
 
-    Left out are answers that are empty, or that the teacher had not ended after `max_new_tokens`
-    (they would teach to stop anywhere), and prompts that do not fit its context. A prompt that
-    occurs several times is answered once.
+    Empty answers, answers that are not finished after `max_new_tokens` (they would teach to stop
+    anywhere), and prompts that do not fit the teacher's context are left out. A prompt that occurs
+    several times is answered once.
 
     Parameters
     ----------
     prompts
-        A `samples.jsonl`, see `sample_file`; its answers are not read by the teacher.
+        A `samples.jsonl`, see `sample_file`; the teacher does not read its answers.
     teacher
         A source model under `results/source/`.
     folder
-        Gets `samples.jsonl`; an interrupted run goes on from what lies there.
+        For `samples.jsonl`; an interrupted run resumes from the answers in it.
     code
-        Digest of the code that runs: answers of other code are not gone on from.
+        Digest of the running code: answers of other code are not reused.
 
     Returns
     -------
@@ -62,8 +62,8 @@ def answer_samples(
     source = open_source(teacher)
     model, tokenizer = load_model(source.folder, precision()), load_tokenizer(source.folder)
     model.to(device())  # type: ignore[arg-type]  # a decorator hides that it is a method
-    asked = [_asked(*sample) for sample in dict(read_samples(prompts)).items()]
-    texts = {str(number): read for number, (read, _, _) in enumerate(asked)}
+    samples = [_split_sample(*sample) for sample in dict(read_samples(prompts)).items()]
+    texts = {str(number): text for number, (text, _, _) in enumerate(samples)}
     fitting = _fitting(model, tokenizer, texts, max_new_tokens)
     partial = Path(folder) / "answers.partial.jsonl"
     answers = generate(
@@ -76,32 +76,32 @@ def answer_samples(
         identity=f"{sha256_of(Path(teacher) / 'card.json')} {code} {model.dtype}",
     )
     facts = {
-        "prompts": len(asked),
-        "too_long": len(asked) - len(fitting),
+        "prompts": len(samples),
+        "too_long": len(samples) - len(fitting),
         "empty": sum(answer.finished and not answer.text for answer in answers.values()),
         "unfinished": sum(not answer.finished for answer in answers.values()),
     }
     logger.info("%s answers: %s", source.name, facts)
-    kept = [
+    answered = [
         (prompt, between + answers[str(number)].text)
-        for number, (_, prompt, between) in enumerate(asked)
+        for number, (_, prompt, between) in enumerate(samples)
         if str(number) in answers and answers[str(number)].finished and answers[str(number)].text
     ]
-    if not kept:
+    if not answered:
         raise UserError(
-            f"samples.teacher: {source.name} has no whole answer to any of {len(asked)} prompts "
+            f"samples.teacher: {source.name} has no whole answer to any of {len(samples)} prompts "
             f"({facts}); raise max_new_tokens, or name another teacher"
         )
-    files = write_samples(folder, kept)
+    files = write_samples(folder, answered)
     partial.unlink()
     return files, facts
 
 
-def _asked(prompt: str, answer: str) -> tuple[str, str, str]:
-    """What the teacher reads, the prompt, and what separates it from its answer.
+def _split_sample(prompt: str, answer: str) -> tuple[str, str, str]:
+    """What the teacher reads, the prompt, and the whitespace between prompt and answer.
 
-    A separating space is left to the teacher, whose tokens begin with one; a line feed is not, as
-    answers end there.
+    The teacher generates a separating space itself, since tokens begin with one, but not a line
+    feed, where answers end.
     """
     between = answer[: len(answer) - len(answer.lstrip())]
     return (prompt + between if "\n" in between else prompt), prompt, between

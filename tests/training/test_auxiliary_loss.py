@@ -5,14 +5,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lexigraft.training.objectives.auxiliary import WithAuxiliary
-from lexigraft.training.objectives.interface import Objective
+from lexigraft.training.adapted_layers import WithAuxiliaryLoss
+from lexigraft.training.objective import Objective
 
 
 class Two(Objective):
-    parts = ("first_loss", "second_loss")
+    loss_names = ("first_loss", "second_loss")
 
-    def count(self, batch):
+    def count_targets(self, batch):
         return torch.tensor([3, 2])
 
     def losses(self, model, inputs):
@@ -20,9 +20,9 @@ class Two(Objective):
 
 
 class One(Two):
-    parts = ()
+    loss_names = ()
 
-    def count(self, batch):
+    def count_targets(self, batch):
         return torch.tensor([3])
 
     def losses(self, model, inputs):
@@ -35,19 +35,19 @@ def adapters():
 
 
 def test_parts_targets_and_losses_gain_one(adapters):
-    objective = WithAuxiliary(Two(), adapters, alpha=0.1)
-    assert objective.parts == ("first_loss", "second_loss", "aux_loss")
-    assert objective.count({}).tolist() == [3, 2, 1]
+    objective = WithAuxiliaryLoss(Two(), adapters, alpha=0.1)
+    assert objective.loss_names == ("first_loss", "second_loss", "aux_loss")
+    assert objective.count_targets({}).tolist() == [3, 2, 1]
     assert objective.losses(None, {}).tolist() == pytest.approx([6, 1, 0.1 * 0.75])
 
 
 def test_an_objective_of_one_part_gets_a_name(adapters):
-    assert WithAuxiliary(One(), adapters, alpha=0.1).parts == ("lm_loss", "aux_loss")
+    assert WithAuxiliaryLoss(One(), adapters, alpha=0.1).loss_names == ("lm_loss", "aux_loss")
 
 
 def test_it_counts_once_whatever_the_number_of_passes(adapters):
-    objective = WithAuxiliary(One(), adapters, alpha=0.1)
+    objective = WithAuxiliaryLoss(One(), adapters, alpha=0.1)
     for passes in (1, 4):
-        targets = torch.stack([objective.count({}) for _ in range(passes)]).sum(0)
+        targets = torch.stack([objective.count_targets({}) for _ in range(passes)]).sum(0)
         losses = torch.stack([objective.losses(None, {}) for _ in range(passes)]).sum(0)
         assert (losses / targets).tolist() == pytest.approx([2, 0.075])

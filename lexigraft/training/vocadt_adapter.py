@@ -1,29 +1,28 @@
-"""VocADT's adapter: a recipe whose weights are trained (paper 001, section 3)."""
+"""VocADT's adapter: a recipe whose weights are trained (VocADT, §3)."""
 
 from abc import ABC, abstractmethod
 
 import numpy as np
 import torch
 from scipy.sparse import csr_array, hstack, vstack
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding, embedding_bag, linear
 
 from lexigraft.initialization.matrix import blocks
 from lexigraft.initialization.recipe import Recipe
-from lexigraft.training.sparse_weights import SparseWeights, largest
 
 
 class Adapter(torch.nn.Module, ABC):
     """The trained recipe `A` [n_target, n_source] of one matrix.
 
-    Neither form makes a matrix [n_target, h] while it is trained: rows are made where they are
-    looked up, and logits out of those over the source vocabulary.
+    Neither form computes a matrix [n_target, h] during training: rows are computed when they are
+    looked up, and logits from those over the source vocabulary.
 
     Parameters
     ----------
     start
-        The recipe to start from (Eqs. 1 to 3, or any other).
+        The initial recipe (Eqs. 1 to 3, or any other).
     entries
-        The most weights of a row, of the recipe that comes out; the sparse form trains no others.
+        The most weights of a row in the resulting recipe; the sparse form trains no others.
 
     Attributes
     ----------
@@ -46,14 +45,14 @@ class Adapter(torch.nn.Module, ABC):
 
     @abstractmethod
     def drift(self) -> torch.Tensor:
-        """The mean distance of the rows of shared tokens from where they started (Eq. 4)."""
+        """The mean distance of the rows of shared tokens from their initial values (Eq. 4)."""
 
     @abstractmethod
     def recipe(self) -> Recipe:
         """`A` as it is now, of each row the `entries` largest weights; no token counts as new."""
 
     def merged(self, matrix: torch.Tensor) -> torch.Tensor:
-        """The target matrix `A @ matrix` [n_target, h], section 3.1."""
+        """The target matrix `A @ matrix` [n_target, h] (§3.1)."""
         out = matrix.new_empty((self.n_target, matrix.shape[1]))
         with torch.no_grad():
             for block in blocks(self.n_target, max(self.n_source, matrix.shape[1])):
@@ -112,11 +111,11 @@ class DenseAdapter(Adapter):
 
 
 class SparseAdapter(Adapter):
-    """Of each row only some weights are trained, and all others stay zero. Beyond the paper.
+    """Only some weights of each row are trained, all others stay zero. Not in the paper.
 
-    These are the largest ones of the row to start from, by magnitude; where such a row has no
-    negative weight, they take over the sum of all. Where it leans on the mean of all source tokens,
-    this mean counts as one more source token with one weight.
+    They are those of the largest magnitude in the initial row; if the row has no negative weight,
+    they are scaled to the sum of all. Where a row includes the mean of all source tokens, this mean
+    counts as one more source token with one weight.
     """
 
     bundled: torch.Tensor
@@ -124,7 +123,7 @@ class SparseAdapter(Adapter):
 
     def __init__(self, start: Recipe, entries: int):
         super().__init__(start, entries)
-        left = largest(start.left, entries)
+        left = largest_weights(start.left, entries)
         self.right = start.right
         self.own = SparseWeights(csr_array(left[:, : self.n_source]))
         self.bundles = None
@@ -166,6 +165,74 @@ class SparseAdapter(Adapter):
             if self.bundles is not None:
                 found = found + self.bundles(self.bundled.to(table.dtype) @ table, ids)
         return found
+
+
+class SparseWeights(torch.nn.Module):
+    """A sparse matrix [n, m] of which the stored entries are trained."""
+
+    columns: torch.Tensor
+    starts: torch.Tensor
+
+    def __init__(self, matrix: csr_array):
+        super().__init__()
+        self.values = torch.nn.Parameter(torch.from_numpy(matrix.data.astype(np.float32)))
+        columns = torch.from_numpy(matrix.indices.astype(np.int64))
+        starts = torch.from_numpy(matrix.indptr.astype(np.int64))
+        self.register_buffer("columns", columns, persistent=False)
+        self.register_buffer("starts", starts, persistent=False)
+
+    def forward(self, table: torch.Tensor, ids: torch.Tensor | None) -> torch.Tensor:
+        """Rows `ids`, or all, times a table [m, width]."""
+        columns, starts = self.columns, self.starts
+        values: torch.Tensor = self.values
+        if ids is not None:
+            begin = starts[ids]
+            lengths = starts[ids + 1] - begin
+            ends = lengths.cumsum(0)
+            shift = (begin - (ends - lengths)).repeat_interleave(lengths)
+            at = torch.arange(len(shift), device=shift.device) + shift
+            columns, values = columns[at], values[at]
+            starts = torch.cat([ends.new_zeros(1), ends])
+        # A weighted sum of rows of the table for each bag, without intermediate tensors.
+        return embedding_bag(
+            columns,
+            table.contiguous(),
+            starts,
+            per_sample_weights=values,
+            mode="sum",
+            include_last_offset=True,
+        )
+
+    def matrix(self, width: int) -> csr_array:
+        """The matrix as it is now, float64, of `width` columns."""
+        values = self.values.detach().double().cpu().numpy()
+        starts = self.starts.cpu().numpy()
+        shape = (len(starts) - 1, width)
+        return csr_array((values, self.columns.cpu().numpy(), starts), shape=shape)
+
+
+def largest_weights(matrix: csr_array, entries: int) -> csr_array:
+    """Of each row the `entries` stored weights of the largest magnitude, of equals the first.
+
+    Where a row has no negative weight, the remaining ones are scaled to the sum of all.
+    """
+    lengths = np.diff(matrix.indptr)
+    if lengths.max(initial=0) <= entries:
+        return matrix
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    order = np.lexsort((matrix.indices, -np.abs(matrix.data), row))
+    rank = np.arange(len(row)) - np.repeat(matrix.indptr[:-1], lengths)
+    kept = np.sort(order[rank < entries])
+    of, values = row[kept], matrix.data[kept]
+    left = np.bincount(of, values, minlength=len(lengths))
+    total = np.bincount(row, matrix.data, minlength=len(lengths))
+    lowest = np.zeros(len(lengths))
+    np.minimum.at(lowest, row, matrix.data)
+    scaled = (lowest >= 0) & (left > 0) & (lengths > entries)
+    scale = np.divide(total, left, out=np.ones(len(lengths)), where=scaled)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(lengths)))])
+    data = (values * scale[of], matrix.indices[kept], starts)
+    return csr_array(data, shape=matrix.shape)
 
 
 class _FromOneHot(torch.autograd.Function):

@@ -17,10 +17,10 @@ from transformers import (
 )
 
 from lexigraft.errors import UserError
-from lexigraft.training.context import check_apart, check_length
-from lexigraft.training.data import Sequences, collate, pack
-from lexigraft.training.objectives.clm import Clm
-from lexigraft.training.objectives.mtp import EXTRA_HEAD, Mtp, new_extra_head
+from lexigraft.training.compatibility import check_document_separation, check_length
+from lexigraft.training.data import SequenceDataset, collate, pack
+from lexigraft.training.objectives.clm import CausalModeling
+from lexigraft.training.objectives.mtp import EXTRA_HEAD, MultiTokenPrediction, new_extra_head
 
 DOCUMENTS = [[5, 9, 3, 7, 11], [6, 2], [8, 4, 10, 12, 13, 14, 15], [1], [16, 17, 18]]
 SIZES = {
@@ -94,7 +94,7 @@ def test_logits_of_a_packed_document_are_those_that_it_has_alone(make, attention
 def summed(objective, model, sequences):
     """Losses and counts of an objective, each summed over the sequences."""
     batch = collate(sequences)
-    count = objective.count(batch)
+    count = objective.count_targets(batch)
     with torch.no_grad():
         return objective.losses(model, batch), count
 
@@ -104,7 +104,11 @@ def test_the_loss_of_packed_documents_is_the_sum_of_their_own(objective):
     model = built(llama, "sdpa")
     head = new_extra_head(model, "random", 0)
     model.add_module(EXTRA_HEAD, head)
-    loss = Clm() if objective == "clm" else Mtp(head, as_head=True, trained=True)
+    loss = (
+        CausalModeling()
+        if objective == "clm"
+        else MultiTokenPrediction(head, as_head=True, trained=True)
+    )
     blocks, pieces = blocks_of(7)
     packed, count = summed(loss, model, blocks)
     alone = [
@@ -119,26 +123,29 @@ def test_the_loss_of_packed_documents_is_the_sum_of_their_own(objective):
 
 @pytest.mark.parametrize(("make", "attention"), MADE)
 def test_models_that_keep_documents_apart_are_let_through(make, attention):
-    check_apart(built(make, attention))
+    check_document_separation(built(make, attention))
 
 
 def test_a_model_that_does_not_is_refused():
     alibi = BloomForCausalLM(BloomConfig(vocab_size=40, hidden_size=16, n_layer=1, n_head=2))
     with pytest.raises(UserError, match="packing: BloomForCausalLM does not keep the documents"):
-        check_apart(alibi)
+        check_document_separation(alibi)
 
     class Deaf(LlamaForCausalLM):
         def forward(self, input_ids=None, position_ids=None, **other):
             return super().forward(input_ids=input_ids, **other)
 
     with pytest.raises(UserError, match=r"packing: Deaf .* use packing: joined"):
-        check_apart(built(Deaf, LlamaConfig(**SIZES)))
+        check_document_separation(built(Deaf, LlamaConfig(**SIZES)))
 
 
 def test_a_sequence_longer_than_the_model_is_refused(tiny_llama):
     def plan(length):
         blocks = pack([[3] * 1000], length)
-        return [Sequences(blocks, np.arange(1)), Sequences(blocks, np.arange(len(blocks)))]
+        return [
+            SequenceDataset(blocks, np.arange(1)),
+            SequenceDataset(blocks, np.arange(len(blocks))),
+        ]
 
     check_length(tiny_llama(50), plan(512))
     with pytest.raises(UserError, match=r"phase 0 reads .* of 600 tokens, .* 512 positions"):

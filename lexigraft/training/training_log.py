@@ -1,4 +1,4 @@
-"""`log.jsonl`: one line per optimizer step and per held-out score, written as training runs."""
+"""The training log `log.jsonl`: a line per optimizer step and per held-out evaluation."""
 
 import json
 import math
@@ -14,15 +14,14 @@ from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
 from lexigraft.inference.likelihood import Likelihood
 from lexigraft.inference.masked_likelihood import MaskedLikelihood
-from lexigraft.training.computation import Computation
-from lexigraft.training.distributed import by_first, process
+from lexigraft.training.distributed import Computation, on_rank_zero, rank
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-class Journal:
-    """The lines of a cell's log; steps count through all phases."""
+class TrainingLog:
+    """The lines of a cell's log; steps are counted over all phases."""
 
     def __init__(self, file: Path):
         self.file = file
@@ -32,12 +31,12 @@ class Journal:
         write_jsonl(self.file, [line for line in self.lines() if line["step"] <= step])
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append one line and hand it to the system at once."""
+        """Append one line and flush it."""
         with self.file.open("a", encoding="utf-8", newline="\n") as file:
             file.write(json.dumps(line, allow_nan=False) + "\n")
 
     def lines(self, event: str | None = None) -> list[dict[str, Any]]:
-        """All whole lines, or those of one event."""
+        """All complete lines, or those of one event."""
         if not self.file.exists():
             return []
         *texts, _ = self.file.read_text("utf-8").split("\n")
@@ -45,25 +44,25 @@ class Journal:
         return [line for line in lines if event in (None, line["event"])]
 
 
-class HeldOut:
-    """Scores the held-out sentences before the first step, after the last, and in between.
+class HeldOutCurve:
+    """Evaluates held-out sentences before the first step, after the last, and in between.
 
     Parameters
     ----------
     score
-        Computes the likelihood under a model as it is. All processes do, as some of them may hold
-        parts of the model, and the first one logs it.
+        Computes the likelihood under the current model. All processes call it, as each may hold a
+        shard of the model; rank 0 logs it.
     english
-        The same of English sentences, which say what is forgotten; None where there are none.
+        The same for English sentences, which measure forgetting; None without any.
     steps
         Optimizer steps of all phases.
     points
-        How often between the start and the end, equally spaced.
+        Evaluations between the start and the end, equally spaced.
     """
 
     def __init__(
         self,
-        journal: Journal,
+        training_log: TrainingLog,
         score: Callable[["PreTrainedModel"], Likelihood | MaskedLikelihood],
         *,
         steps: int,
@@ -71,38 +70,40 @@ class HeldOut:
         name: str,
         english: Callable[["PreTrainedModel"], Likelihood | MaskedLikelihood] | None = None,
     ):
-        self.journal, self.score, self.name, self.english = journal, score, name, english
+        self.training_log, self.score, self.name, self.english = training_log, score, name, english
         self.at = {round(steps * i / (points + 1)) for i in range(points + 2)}
 
-    def look(self, step: int, tokens: int, computation: Computation) -> None:
-        """Score and log if `step` is one of the points and has not been logged."""
-        if step not in self.at or by_first(self._is_logged, step):
+    def evaluate(self, step: int, tokens: int, computation: Computation) -> None:
+        """Evaluate and log if `step` is one of the points and has not been logged."""
+        if step not in self.at or on_rank_zero(self._is_logged, step):
             return
-        scores = self._figures(computation(self.score), step)
+        scores = self._metrics(computation(self.score), step)
         if self.english is not None:
-            english = self._figures(computation(self.english), step)
+            english = self._metrics(computation(self.english), step)
             scores |= {f"english_{name}": value for name, value in english.items()}
         line = {"event": "heldout", "step": step, "tokens": tokens, **scores}
-        by_first(self.journal.write, line)
+        on_rank_zero(self.training_log.write, line)
 
     def _is_logged(self, step: int) -> bool:
-        return any(line["step"] == step for line in self.journal.lines("heldout"))
+        return any(line["step"] == step for line in self.training_log.lines("heldout"))
 
-    def _figures(self, found: Likelihood | MaskedLikelihood, step: int) -> dict[str, float | None]:
-        if not math.isfinite(found.nats):
+    def _metrics(
+        self, likelihood: Likelihood | MaskedLikelihood, step: int
+    ) -> dict[str, float | None]:
+        if not math.isfinite(likelihood.nats):
             raise UserError(
-                f"{self.name}: the held-out likelihood is {found.nats} after step {step}; "
+                f"{self.name}: the held-out likelihood is {likelihood.nats} after step {step}; "
                 "check the source model, or lower learning_rate"
             )
         return {
-            "bits_per_byte": found.bits_per_byte,
-            # JSON has no infinity; a perplexity beyond float64 says nothing more than this.
-            "perplexity": min(found.perplexity, 1e300),
+            "bits_per_byte": likelihood.bits_per_byte,
+            # JSON has no infinity.
+            "perplexity": min(likelihood.perplexity, 1e300),
         }
 
 
-class StepLog(TrainerCallback):
-    """Writes the lines of one phase, moves its progress bar, and stops a run that diverges.
+class StepLogger(TrainerCallback):
+    """Logs the steps of one phase, updates its progress bar, and stops a run that diverges.
 
     Parameters
     ----------
@@ -111,26 +112,26 @@ class StepLog(TrainerCallback):
     tokens
         Training tokens after each step since the cell began, [steps + 1]; `tokens[0]` is the sum of
         the phases before.
-    full_speed
-        Tokens per second at the hardware's peak, see `throughput.full_speed`.
+    peak_speed
+        Tokens per second at the hardware's peak, see `throughput.peak_tokens_per_second`.
     """
 
     def __init__(
         self,
-        journal: Journal,
-        heldout: HeldOut,
+        training_log: TrainingLog,
+        heldout: HeldOutCurve,
         phase: int,
         offset: int,
         tokens: np.ndarray,
-        full_speed: float | None = None,
+        peak_speed: float | None = None,
     ):
-        self.journal, self.heldout = journal, heldout
+        self.training_log, self.heldout = training_log, heldout
         self.phase, self.offset, self.tokens = phase, offset, tokens
-        self.full_speed = full_speed
+        self.peak_speed = peak_speed
         self.started_at = 0.0
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):
-        """Open the progress bar where the phase begins or goes on; the curve begins here too."""
+        """Open the progress bar where the phase begins or resumes; evaluate at the first step."""
         from tqdm import tqdm
 
         self.bar = tqdm(
@@ -138,10 +139,10 @@ class StepLog(TrainerCallback):
             total=state.max_steps,
             initial=state.global_step,
             unit="step",
-            disable=None if process() == 0 else True,
+            disable=None if rank() == 0 else True,
         )
-        begun = self.offset + state.global_step
-        self.heldout.look(begun, int(self.tokens[state.global_step]), model)
+        step = self.offset + state.global_step
+        self.heldout.evaluate(step, int(self.tokens[state.global_step]), model)
 
     def on_train_end(self, args, state, control, **kwargs):
         """Close the progress bar."""
@@ -154,7 +155,7 @@ class StepLog(TrainerCallback):
     def on_log(self, args, state, control, logs=None, model=None, **kwargs):
         """Write the line of the step that just ended; runs before a checkpoint of that step."""
         if logs is None or "loss" not in logs:
-            return  # the Trainer's own summary at the end of a phase
+            return  # the Trainer's summary at the end of a phase
         seconds = time.perf_counter() - self.started_at
         step = self.offset + state.global_step
         if not math.isfinite(logs["loss"]) or not math.isfinite(logs["grad_norm"]):
@@ -164,8 +165,8 @@ class StepLog(TrainerCallback):
             )
         before, after = self.tokens[state.global_step - 1 : state.global_step + 1].tolist()
         speed = (after - before) / seconds
-        if process() == 0:
-            self.journal.write(
+        if rank() == 0:
+            self.training_log.write(
                 {
                     "event": "step",
                     "phase": self.phase,
@@ -175,9 +176,9 @@ class StepLog(TrainerCallback):
                     **{name: value for name, value in logs.items() if name.endswith("_loss")},
                     "learning_rate": logs["learning_rate"],
                     "tokens_per_second": speed,
-                    "share_of_peak": speed / self.full_speed if self.full_speed else None,
+                    "share_of_peak": speed / self.peak_speed if self.peak_speed else None,
                     "seconds": seconds,
                 }
             )
         self.bar.update()
-        self.heldout.look(step, after, model)
+        self.heldout.evaluate(step, after, model)

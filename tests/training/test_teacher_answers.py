@@ -1,4 +1,4 @@
-"""A teacher that is built to answer in a known way, so that every sample can be told by hand."""
+"""A teacher with known answers, so that every sample can be computed by hand."""
 
 import json
 import runpy
@@ -11,7 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from lexigraft.corpus.sample_file import SAMPLES, read_samples
 from lexigraft.errors import UserError
-from lexigraft.training.answers import answer_samples
+from lexigraft.training.teacher_answers import answer_samples
 
 # What the teacher says after each character, whatever came before: "Ġ" is a space, "Ċ" a line feed.
 AFTER = {
@@ -73,7 +73,7 @@ def test_answers_end_with_a_line_or_a_text_and_keep_what_separates_them(answer):
     assert facts == {"prompts": 3, "too_long": 0, "empty": 0, "unfinished": 0}
 
 
-def test_an_answer_on_a_line_of_its_own_is_asked_for_there(answer):
+def test_an_answer_on_its_own_line_is_generated_there(answer):
     samples, _ = answer(("Q=", "\nA"))
     assert samples == [("Q=", "\nyes")]
 
@@ -102,8 +102,8 @@ def test_a_teacher_without_an_answer_is_named(answer):
 
 
 def test_an_interrupted_run_goes_on_and_ends_with_the_same_samples(answer, monkeypatch):
-    asked = [(f"{'z' * n}{end}", " a") for n in range(6) for end in ":?"]
-    expected = answer(*asked)
+    samples = [(f"{'z' * n}{end}", " a") for n in range(6) for end in ":?"]
+    expected = answer(*samples)
     inner, calls = LlamaForCausalLM.generate, []
 
     def interrupted(*arguments, **options):
@@ -114,13 +114,13 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_samples(answer, monke
 
     monkeypatch.setattr(LlamaForCausalLM, "generate", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        answer(*asked)
-    assert answer(*asked) == expected
-    assert len(calls) == 3 + 4  # of six batches, two were kept
+        answer(*samples)
+    assert answer(*samples) == expected
+    assert len(calls) == 3 + 4  # two of six batches were finished
     calls.clear()
     with pytest.raises(KeyboardInterrupt):
-        answer(*asked)
-    answer(*asked, code="other")
+        answer(*samples)
+    answer(*samples, code="other")
     assert len(calls) == 3 + 6  # answers of other code are not gone on from
 
 

@@ -6,8 +6,12 @@ import torch
 from scipy.sparse import csr_array
 
 from lexigraft.initialization.recipe import assembled
-from lexigraft.training.adapter import DenseAdapter, SparseAdapter
-from lexigraft.training.sparse_weights import SparseWeights, largest
+from lexigraft.training.vocadt_adapter import (
+    DenseAdapter,
+    SparseAdapter,
+    SparseWeights,
+    largest_weights,
+)
 
 SOURCE, TARGET = 7, 6
 
@@ -119,7 +123,7 @@ def test_the_recipe_that_comes_out_is_the_one_that_went_in(start, form):
     assert len(recipe.new_ids) == 0
 
 
-def test_of_a_dense_adapter_the_largest_weights_are_kept(start):
+def test_of_a_dense_adapter_the_largest_weights_are_stored(start):
     recipe = DenseAdapter(start, 2).recipe()
     assert np.diff(recipe.left.indptr).max() == 2
     assert recipe.rows(np.array([5])).toarray()[0].tolist() == pytest.approx(
@@ -138,9 +142,9 @@ def test_a_sparse_adapter_trains_the_largest_weights_alone(start):
 
 def test_largest_keeps_rows_that_are_short_enough_as_they_are():
     matrix = csr_array(np.array([[0, 0.2, 0.3, 0.5], [1, 0, 0, 0], [-3, 1, 2, 0]]))
-    assert largest(matrix, 3) is matrix
+    assert largest_weights(matrix, 3) is matrix
     expected = [[0, 0, 0.375, 0.625], [1, 0, 0, 0], [-3, 0, 2, 0]]
-    np.testing.assert_allclose(largest(matrix, 2).toarray(), expected)
+    np.testing.assert_allclose(largest_weights(matrix, 2).toarray(), expected)
 
 
 def test_stored_zeros_are_trained_too():

@@ -5,14 +5,14 @@ import json
 import pytest
 from transformers import TrainerControl, TrainerState
 
-from lexigraft.training import checkpoints
-from lexigraft.training.checkpoints import (
-    SEAL,
+from lexigraft.training import checkpointing
+from lexigraft.training.checkpointing import (
+    COMPLETE,
     Checkpointing,
     SavePolicy,
     checkpoint_folder,
     job_digest,
-    newest_whole,
+    newest_complete,
 )
 
 
@@ -30,14 +30,14 @@ def write(folder, step, sealed=True):
 def test_an_unsealed_checkpoint_gives_way_to_the_one_before(tmp_path):
     whole = write(tmp_path, 5)
     half = write(tmp_path, 10, sealed=False)
-    assert newest_whole(tmp_path) == whole
+    assert newest_complete(tmp_path) == whole
     assert not half.exists()
 
 
 def test_a_checkpoint_cut_short_after_sealing_is_not_used(tmp_path):
     checkpoint = write(tmp_path, 5)
     (checkpoint / "trained.safetensors").write_bytes(b"x" * 9)
-    assert newest_whole(tmp_path) is None
+    assert newest_complete(tmp_path) is None
 
 
 def test_checkpoints_are_ordered_by_step_and_not_by_name(tmp_path):
@@ -45,12 +45,12 @@ def test_checkpoints_are_ordered_by_step_and_not_by_name(tmp_path):
         write(tmp_path, step, sealed=False)
     for checkpoint in tmp_path.iterdir():
         sizes = {"trained.safetensors": 10}
-        (checkpoint / SEAL).write_text(json.dumps(sizes))
-    assert newest_whole(tmp_path).name == "checkpoint-10"
+        (checkpoint / COMPLETE).write_text(json.dumps(sizes))
+    assert newest_complete(tmp_path).name == "checkpoint-10"
 
 
 def test_no_checkpoint_is_none(tmp_path):
-    assert newest_whole(tmp_path / "phase-0") is None
+    assert newest_complete(tmp_path / "phase-0") is None
 
 
 def test_a_new_checkpoint_replaces_the_one_before(tmp_path):
@@ -89,7 +89,7 @@ def test_the_digest_follows_what_the_inputs_hold_and_not_when_they_were_made(job
 
 def test_saves_are_spaced_by_the_clock_and_by_what_a_save_takes(tmp_path, monkeypatch):
     now = 0.0
-    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: now)
+    monkeypatch.setattr(checkpointing.time, "monotonic", lambda: now)
     keeper = Checkpointing(tmp_path, SavePolicy(seconds=60, factor=20))
 
     def asks(at, step=1):

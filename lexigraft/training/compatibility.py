@@ -1,0 +1,94 @@
+"""Checks that a model can be trained as a strategy says, made before anything is trained."""
+
+import inspect
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from lexigraft.errors import UserError
+from lexigraft.source.kind import CAUSAL, MASKED, is_masked
+from lexigraft.source.positions import positions_of
+from lexigraft.training.data import SequenceDataset
+from lexigraft.training.objective import objective, objectives
+from lexigraft.training.settings import Strategy
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_TOLERANCE = 0.01  # of the difference that another document makes, for rounding
+
+
+def check_objectives(model: "PreTrainedModel", strategy: Strategy) -> None:
+    """Check that every objective of a strategy is for models of this kind.
+
+    Raises
+    ------
+    UserError
+        An objective is for the other kind of model; or VocADT's adapter is to be trained in an
+        encoder, while VocADT has it for causal models only.
+    """
+    masked = is_masked(model)
+    kind = MASKED if masked else CAUSAL
+    for number, phase in enumerate(strategy.phases):
+        needed = objective(phase.objective).model_kind
+        if needed != kind:
+            fitting = [name for name in objectives() if objective(name).model_kind == kind]
+            raise UserError(
+                f"strategy.phases[{number}]: objective {phase.objective} does not fit "
+                f"{type(model).__name__}, a {kind} language model; use {' or '.join(fitting)}"
+            )
+        if masked and phase.adapter is not None:
+            raise UserError(
+                f"strategy.phases[{number}]: an adapter is for causal models; for an encoder, "
+                "train embeddings and head themselves"
+            )
+
+
+def check_length(model: "PreTrainedModel", plan: Iterable[SequenceDataset]) -> None:
+    """Refuse sequences that are longer than the model's context.
+
+    Raises
+    ------
+    UserError
+        A phase has one.
+    """
+    limit = positions_of(model)
+    for number, sequences in enumerate(plan):
+        longest = int(sequences.tokens().max())
+        if limit is not None and longest > limit:
+            raise UserError(
+                f"strategy: phase {number} reads sequences of {longest} tokens, and the source "
+                f"model has {limit} positions; lower the phase's length to {limit}"
+            )
+
+
+def check_document_separation(model: "PreTrainedModel") -> None:
+    """Refuse `packing: apart` for an architecture that does not separate documents.
+
+    Most recognize documents by their positions. The model itself is tested: the second of two
+    documents must have the same logits as alone, but for rounding.
+
+    Raises
+    ------
+    UserError
+        It has others.
+    """
+    import torch
+
+    separates = False
+    if "position_ids" in inspect.signature(model.forward).parameters:
+        both = torch.arange(1, 9, device=model.device)[None]
+        positions = torch.arange(4, device=model.device).repeat(2)[None]
+        was_training = model.training
+        model.eval()
+        with torch.no_grad():
+            joined = model(input_ids=both, use_cache=False).logits[:, 4:]
+            alone = model(input_ids=both[:, 4:], use_cache=False).logits
+            packed = model(input_ids=both, position_ids=positions, use_cache=False).logits[:, 4:]
+        model.train(was_training)
+        difference = (joined - alone).abs().max()
+        separates = bool((packed - alone).abs().max() <= _TOLERANCE * difference)
+    if not separates:
+        raise UserError(
+            f"packing: {type(model).__name__} does not keep the documents of a sequence apart; "
+            "use packing: joined"
+        )
