@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import CHRF
 
+from lexigraft.evaluation.chrf import chrf_score, chrf_statistics
 from lexigraft.report import bootstrap
 from lexigraft.report.bootstrap import (
     Spread,
@@ -20,7 +21,7 @@ from lexigraft.report.bootstrap import (
     seed_noise,
     seed_spread,
 )
-from lexigraft.report.statistics import chrf_score, chrf_statistics, mean_score
+from lexigraft.report.example_scores import mean_score
 
 WORDS = ["లక్ష్మి", "తెలుగు", "γλώσσα", "a", "of the", "ไทย", "x y z", ""]
 
@@ -76,7 +77,7 @@ def test_p_and_interval_are_those_of_all_resamples():
 def test_scores_of_resamples_are_those_of_sacrebleus_bootstrap():
     outputs, references = texts(5, 30), texts(6, 30)
     metric = CHRF()
-    statistics = np.array(metric._extract_corpus_statistics(outputs, [references]), dtype=float)
+    statistics = np.array(chrf_statistics(outputs, references), dtype=float)
     drawn = np.random.default_rng(12345).choice(30, size=(20, 30), replace=True)
     theirs = [metric._compute_score_from_stats(statistics[row].sum(0)).score for row in drawn]
     counts = np.array([np.bincount(row, minlength=30) for row in drawn], dtype=float)
@@ -93,8 +94,7 @@ def test_the_verdict_is_that_of_sacrebleus_paired_test(kept, differs):
     one = [" ".join(draw.choices(WORDS[:6], k=8)) for _ in references]
     other = [ref if draw.random() < kept else " ".join(draw.choices(WORDS[:6], k=8))
              for ref in references]  # fmt: skip
-    rows = [np.array([chrf_statistics(a, b) for a, b in zip(system, references, strict=True)])
-            for system in (one, other)]  # fmt: skip
+    rows = [np.array(chrf_statistics(system, references)) for system in (one, other)]
     ours = compare(
         {(0, 0): rows[1]}, {(0, 0): rows[0]}, resample(80, 1000, generator()), chrf_score
     )

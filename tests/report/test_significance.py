@@ -5,10 +5,8 @@ import random
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from lexigraft.report.example_scores import example_scores
 from lexigraft.report.findings import findings
 from lexigraft.report.headline import headline
 from lexigraft.report.items import read_items
@@ -226,60 +224,6 @@ def test_the_table_of_differences_has_them_with_p_and_effect(made):
     assert " to " in rows["Source", "Align"].change
     assert "p < 0.001; d = +1." in rows["Source", "Align"].change
     assert {"p", "p_corrected", "effect_size", "seed_freedom"} <= set(found.data.columns)
-
-
-def rows_by_test():
-    scores = {"te": [1, 0], "el": [1, 1, 1, 0], "english": [0, 0, 1]}
-    return [{"id": f"{test}-{at}", "test": test, "accuracy": float(value)}
-            for test, values in scores.items() for at, value in enumerate(values)]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("metric", "score", "examples"),
-    [
-        ("accuracy", (1 / 2 + 3 / 4) / 2, 6),
-        ("accuracy_el", 3 / 4, 4),
-        ("english_accuracy", 1 / 3, 3),
-    ],
-)
-def test_a_task_of_several_tests_is_their_mean_and_each_has_its_own(metric, score, examples):
-    found = example_scores(rows_by_test(), "classification", metric, {})
-    assert len(found.ids) == examples
-    assert found.score(found.statistics.sum(axis=0)) == pytest.approx(score)
-    assert found.alone.tolist() == [
-        row["accuracy"] for row in rows_by_test() if row["id"] in found.ids
-    ]
-
-
-def test_of_perplexity_all_sentences_of_a_group_count_together():
-    rows = [
-        {"id": f"{test}-0", "test": test, "nats": nats, "tokens": 1, "bytes": size}
-        for test, nats, size in (("te", 3.0, 2), ("el", 5.0, 6), ("english", 100.0, 1))
-    ]
-    wanted = {"bits_per_byte": 1.0, "bits_per_byte_te": 1.5, "english_bits_per_byte": 100.0}
-    for metric, expected in wanted.items():
-        found = example_scores(rows, "perplexity", metric, {})
-        bits = found.score(found.statistics.sum(axis=0)) * np.log(2)
-        assert bits == pytest.approx(expected)
-
-
-def test_a_cell_whose_own_language_is_english_has_that_test():
-    rows = [row for row in rows_by_test() if row["test"] == "english"]
-    assert len(example_scores(rows, "classification", "accuracy", {}).ids) == 3
-    assert example_scores(rows, "classification", "accuracy_te", {}) is None
-    assert example_scores([], "classification", "accuracy", {}) is None
-
-
-def test_bleu_is_cut_as_its_signature_says():
-    row = {"id": "0", "output": "ab, cd", "reference": "ab , cd"}
-    signature = "nrefs:1|case:mixed|eff:no|tok:{}|smooth:exp|version:2.6.0"
-    found = {
-        tok: example_scores([row], "translation", "bleu", {"bleu_signature": signature.format(tok)})
-        for tok in ("13a", "none")
-    }
-    assert found["13a"].statistics[0, :4].tolist() == [3, 3, 3, 3]
-    assert found["none"].statistics[0, :4].tolist() == [2, 3, 1, 2]
-    assert example_scores([row], "translation", "bleu", {}) is None
 
 
 def test_a_learned_metric_is_tested_by_its_scores(made):
