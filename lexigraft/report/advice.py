@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import listed, row_name
+from lexigraft.report.paired_tests import LEVEL, RESAMPLES, Column, effect_text, p_text
 from lexigraft.report.recommendation import Choice, Measure, Recommendation, recommend
-from lexigraft.report.significance import LEVEL, RESAMPLES, Column, Compared, effect_text, p_text
+from lexigraft.report.score_differences import ScoreDifference
 from lexigraft.report.study import Study
 from lexigraft.report.tables.models import Model
 from lexigraft.report.tables.table import number
@@ -215,12 +216,11 @@ def _change(one: Change) -> str:
     return f"{text} ({_test(one.test, effect=True)})." if one.test else f"{text}."
 
 
-def _test(test: Compared, effect: bool = False) -> str:
+def _test(test: ScoreDifference, effect: bool = False) -> str:
     """`+0.02 [0.01 to 0.03], p = 0.010`."""
     decimals = metric(test.column[2].removeprefix(ENGLISH)).decimals
     value, low, high = (
-        number(value, decimals, sign=True)
-        for value in (test.found.value, test.found.low, test.found.high)
+        number(value, decimals, sign=True) for value in (test.value, test.low, test.high)
     )
     text = f"{value} [{low} to {high}], {p_text(test.corrected)}"
     return f"{text}, {effect_text(test)}" if effect else text
@@ -264,7 +264,7 @@ def _doubts(study: Study, found: Recommendation, gains: Worth) -> Question:
     if tests:
         few, many = (number(end(test.examples for test in tests), 0) for end in (min, max))
         evidence.append(f"Test examples of a comparison: {few if few == many else f'{few} to {many}'}.")  # fmt: skip # noqa: E501
-    if any(not test.seeds for test in tests):
+    if any(not test.freedom for test in tests):
         evidence.append("Not every comparison has a model with several seeds: those without are "
                         "about other examples alone.")  # fmt: skip
     if found.noise:

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import row_name
-from lexigraft.report.significance import LEVEL, differences
+from lexigraft.report.paired_tests import LEVEL
+from lexigraft.report.score_differences import score_differences
 from lexigraft.report.study import Study
 from lexigraft.report.tables.fragmentation import fragmentation
 from lexigraft.report.tables.models import Model, find, models
@@ -120,7 +121,7 @@ def _test_best(study: Study, found: dict[str, Any]) -> None:
             rivals.append((score, others, column))
     tests = {
         (one.model, one.column): one
-        for one in differences(
+        for one in score_differences(
             study,
             [(_model(row), _model(score["best"]), column)
              for score, others, column in rivals for row in others],

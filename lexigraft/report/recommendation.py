@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.metrics import metric
-from lexigraft.report.significance import LEVEL, Column, Compared, differences
+from lexigraft.report.paired_tests import LEVEL, Column
+from lexigraft.report.score_differences import ScoreDifference, score_differences
 from lexigraft.report.study import Study
 from lexigraft.report.tables.models import Model, find
 from lexigraft.report.tables.results import quality_columns
@@ -34,7 +35,7 @@ class Measure:
     column: Column
     means: dict[Model, float]
     leaders: tuple[Model, ...]
-    against_best: dict[Model, Compared]
+    against_best: dict[Model, ScoreDifference]
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,7 @@ def _choose(
         same = (one for one in rivals if getattr(one, axis) == getattr(before, axis))
         return Choice(axis, next(same, rivals[0]), rivals=tuple(rivals))
     best = {column: next(iter(means)) for column, means in shared.items()}
-    compared = differences(
+    compared = score_differences(
         study,
         [(model, best[column], column) for column, means in shared.items() for model in means
          if model != best[column]],

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lexigraft.report.paired_tests import Column
 from lexigraft.report.recommendation import Recommendation
-from lexigraft.report.significance import Column, Compared, differences
+from lexigraft.report.score_differences import ScoreDifference, score_differences
 from lexigraft.report.study import Study
 from lexigraft.report.tables.fragmentation import fragmentation
 from lexigraft.report.tables.models import Model, find
@@ -24,7 +25,7 @@ class Change:
     column: Column
     value: float
     level: float
-    test: Compared | None
+    test: ScoreDifference | None
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def worth(study: Study, summary: "pandas.DataFrame", found: Recommendation) -> W
     changes = [row for row in rows if row is not None]
     tests = {
         (one.baseline, one.column): one
-        for one in differences(study, [(model, one.baseline, one.column) for one in changes])
+        for one in score_differences(study, [(model, one.baseline, one.column) for one in changes])
     }
     changes = [replace(one, test=tests.get((one.baseline, one.column))) for one in changes]
     return Worth(

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from lexigraft.report.findings import findings
 from lexigraft.report.headline import headline
 from lexigraft.report.items import read_items
+from lexigraft.report.paired_tests import RESAMPLES
 from lexigraft.report.records import read_study
-from lexigraft.report.significance import RESAMPLES, differences
+from lexigraft.report.score_differences import score_differences
 from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import results, significance
 from lexigraft.report.tables.models import Model
@@ -54,7 +56,7 @@ def open_study(made):
 
 def compared(made, *names):
     source = Model("m", "source", "none", "none")
-    return differences(open_study(made), [(model(name), source, COLUMN) for name in names])
+    return score_differences(open_study(made), [(model(name), source, COLUMN) for name in names])
 
 
 def table(made, module=results, item="results"):
@@ -94,7 +96,7 @@ def test_p_is_corrected_for_all_comparisons_of_a_table(made):
     for name, mean in (("align", 34), ("mean", 30.5), ("merge", 30), ("random", 30)):
         made.write(cell(name), mean)
     found = compared(made, "align", "mean", "merge", "random")
-    ps = sorted(one.found.p for one in found)
+    ps = sorted(one.p for one in found)
     # Benjamini and Hochberg, written as in their paper.
     expected = [min(4 / rank * p for rank, p in enumerate(ps, 1) if rank > at)
                 for at in range(4)]  # fmt: skip
@@ -109,7 +111,7 @@ def test_a_comparison_is_the_same_in_every_table(made):
     made.write(cell("mean"), 30.2)
     (alone,) = compared(made, "align")
     beside = {one.model: one for one in compared(made, "mean", "align")}
-    assert beside[model("align")].found == alone.found
+    assert replace(beside[model("align")], corrected=alone.corrected) == alone
 
 
 def test_what_differs_between_seeds_takes_the_stars_from_one_of_them(made):
@@ -117,28 +119,28 @@ def test_what_differs_between_seeds_takes_the_stars_from_one_of_them(made):
     for seed, mean in enumerate((26, 38)):
         made.write(cell("align", seed), mean)
     (one,) = compared(made, "align")
-    assert one.found.value == pytest.approx(2, abs=1)
-    assert (one.stars, one.seeds) == ("", 1)
+    assert one.value == pytest.approx(2, abs=1)
+    assert (one.stars, one.freedom) == ("", 1)
     # The same scores as runs of one seed, where other examples are all that could change.
     Path(made.inputs["records"].pop()).unlink()
     Path(made.inputs["records"].pop()).unlink()
     made.write(cell("align"), 32)
     (one,) = compared(made, "align")
-    assert (one.stars, one.seeds) == ("**", 0)
+    assert (one.stars, one.freedom) == ("**", 0)
 
 
 def test_one_seed_borrows_the_spread_of_models_with_several(made):
     made.write(SOURCE, 30)
     made.write(cell("align"), 33)
     (alone,) = compared(made, "align")
-    assert alone.seeds == 0
+    assert alone.freedom == 0
     for name in ("mean", "merge", "random"):
         for seed, shift in enumerate((-4, 0, 4)):
             made.write(cell(name, seed), 31 + shift)
     beside = compared(made, "align", "mean", "merge", "random")[0]
-    assert (alone.seeds, beside.seeds) == (0, 6)
-    assert alone.found.p < 0.001 and beside.found.p > 0.1
-    assert beside.found.high - beside.found.low > 3 * (alone.found.high - alone.found.low)
+    assert (alone.freedom, beside.freedom) == (0, 6)
+    assert alone.p < 0.001 and beside.p > 0.1
+    assert beside.high - beside.low > 3 * (alone.high - alone.low)
 
 
 def test_a_part_of_a_study_knows_the_spread_of_all_of_it(made):
@@ -149,9 +151,9 @@ def test_a_part_of_a_study_knows_the_spread_of_all_of_it(made):
     study = open_study(made)
     (item,) = read_items([{"item": "results", "where": {"initializers": ["align"]}}])
     wanted = [(model("align"), Model("m", "source", "none", "none"), COLUMN)]
-    (one,), (other,) = differences(study, wanted), differences(study.part(item), wanted)
+    (one,), (other,) = score_differences(study, wanted), score_differences(study.part(item), wanted)
     assert one == other
-    assert one.seeds == 2
+    assert one.freedom == 2
 
 
 def test_runs_of_one_seed_are_no_spread_over_seeds(made):
@@ -159,7 +161,7 @@ def test_runs_of_one_seed_are_no_spread_over_seeds(made):
         made.write(SOURCE, 30, run=run)
         made.write(cell("align"), mean, run=run)
     (one,) = compared(made, "align")
-    assert one.seeds == 0
+    assert one.freedom == 0
 
 
 def test_the_notes_say_what_was_tested(made):
@@ -210,7 +212,7 @@ def test_runs_have_examples_of_their_own(made):
     made.write(cell("align"), 90, run=2)  # which Source does not have
     (one,) = compared(made, "align")
     assert (one.examples, one.outputs) == (200, 200)
-    assert one.found.value == pytest.approx(4, abs=1)
+    assert one.value == pytest.approx(4, abs=1)
 
 
 def test_the_table_of_differences_has_them_with_p_and_effect(made):
@@ -241,9 +243,9 @@ def test_a_learned_metric_is_tested_by_its_scores(made):
         made.inputs.setdefault("learned", []).append(str(file))
     study = open_study(made)
     pair = (model("align"), Model("m", "source", "none", "none"))
-    comet, rouge = differences(study, [(*pair, ("te-made", "sum", name))
+    comet, rouge = score_differences(study, [(*pair, ("te-made", "sum", name))
                                        for name in ("comet", "rouge_l")])  # fmt: skip
-    assert comet.stars == "**" and comet.found.value == pytest.approx(0.2, abs=0.05)
+    assert comet.stars == "**" and comet.value == pytest.approx(0.2, abs=0.05)
     assert rouge.stars == ""
 
 
