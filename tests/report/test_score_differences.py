@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.report.findings import findings
-from lexigraft.report.headline import headline
+from lexigraft.report.findings import finding_numbers, findings
 from lexigraft.report.items import read_items
 from lexigraft.report.paired_tests import RESAMPLES
 from lexigraft.report.records import read_study
@@ -251,21 +250,21 @@ def test_a_learned_metric_is_tested_by_its_scores(made):
 
 def sentence(made):
     study = open_study(made)
-    (text,) = [one.text for one in findings(study, headline(study, summarize(study.scores)))]
+    (text,) = [one.text for one in findings(finding_numbers(study, summarize(study.scores)))]
     return text
 
 
 def test_the_headline_names_who_is_not_shown_to_be_worse_than_the_best(made):
     for name, mean in (("align", 34), ("mean", 34.05), ("random", 30)):
         made.write(cell(name), mean)
-    assert re.search(r"best initializer (Align|Mean): .*; not shown to be worse: (Align|Mean)\.",
+    assert re.search(r"best initializer (Align|Mean): .*; not significantly worse: (Align|Mean)\.",
                      sentence(made))  # fmt: skip
 
 
 def test_the_headline_says_where_the_best_is_the_best(made):
     for name, mean in (("align", 34), ("mean", 32), ("random", 30)):
         made.write(cell(name), mean)
-    assert sentence(made).endswith("; all others are worse.")
+    assert sentence(made).endswith("; all others are significantly worse.")
 
 
 def test_without_outputs_the_headline_goes_by_standard_deviations(made_study):
