@@ -14,10 +14,10 @@ from lexigraft.report.bootstrap import (
     Score,
     Scores,
     System,
+    benjamini_hochberg,
     compare,
-    corrected,
-    draws,
     effect_size,
+    resampled_counts,
     run_scores,
 )
 from lexigraft.report.study import Predictions, Study
@@ -103,7 +103,7 @@ def resampled_scores(
         return {}
     parts: dict[Key, list[dict[tuple[int, int], np.ndarray]]] = {key: [] for key in systems}
     rng = generator("report", "bootstrap", *names)
-    for counts in draws(examples, RESAMPLES, rng):
+    for counts in resampled_counts(examples, RESAMPLES, rng):
         for key, (system, score) in systems.items():
             parts[key].append(run_scores(system, counts, score))
     return {
@@ -148,7 +148,7 @@ def paired_test(
 def correct_together(tests: Mapping[Key, Test]) -> dict[Key, Test]:
     """The same tests, corrected for each other; those without a p stay without one."""
     known = [key for key, one in tests.items() if not math.isnan(one.p)]
-    ps = dict(zip(known, corrected([tests[key].p for key in known]), strict=True))
+    ps = dict(zip(known, benjamini_hochberg([tests[key].p for key in known]), strict=True))
     return {key: replace(one, corrected=ps.get(key, math.nan)) for key, one in tests.items()}
 
 

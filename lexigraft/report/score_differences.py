@@ -9,8 +9,8 @@ from lexigraft.randomness import generator
 from lexigraft.report.bootstrap import (
     Scores,
     Spread,
-    by_seed,
-    over_seeds,
+    mean_over_seeds,
+    means_by_seed,
     seed_noise,
     seed_spread,
     shared_runs,
@@ -206,9 +206,9 @@ def _mean(models: list[_ModelScores]) -> _ModelScores:
         for run in dict.fromkeys(run for _, run in one.scores):
             keys = [key for key in one.scores if key[1] == run]
             ids[place, run] = [name for key in keys for name in one.ids[key]]
-            scores[place, run] = over_seeds({key: one.scores[key] for key in keys})
-            alone[place, run] = over_seeds({key: one.alone[key] for key in keys})
-        seeds[place] = len(by_seed(one.scores))
+            scores[place, run] = mean_over_seeds({key: one.scores[key] for key in keys})
+            alone[place, run] = mean_over_seeds({key: one.alone[key] for key in keys})
+        seeds[place] = len(means_by_seed(one.scores))
     return _ModelScores(ids, scores, alone, seeds)
 
 
@@ -238,7 +238,7 @@ def _difference(
     # Two means with one spread differ by one draw of it.
     seeds: dict[Model | str, list[float]] = {}
     for one, scores in ((model, first), (baseline, second)):
-        counts = [scored[one].seeds[key] for key in by_seed(scores)]
+        counts = [scored[one].seeds[key] for key in means_by_seed(scores)]
         seeds.setdefault(_pooled(one), []).append(_effective_seeds(counts))
     names = (name for one in (model, baseline) for name in one.keys().values())
     rng = generator("report", "seeds", *column, *names)
@@ -256,7 +256,7 @@ def _difference(
         model=model,
         baseline=baseline,
         column=column,
-        baseline_score=float(over_seeds(second)[0]),
+        baseline_score=float(mean_over_seeds(second)[0]),
         outputs=sum(len(ours.ids[key]) for key in first),
     )
 

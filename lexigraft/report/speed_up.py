@@ -9,7 +9,7 @@ from lexigraft.randomness import generator
 from lexigraft.report.bootstrap import (
     Scores,
     Spread,
-    over_seeds,
+    mean_over_seeds,
     repeat_noise,
     seed_noise,
     seed_spread,
@@ -165,7 +165,7 @@ def _scores(
     resampled: dict[Model, Scores] = {}
     alone: dict[Model, Scores] = {}
     for model, own in measured.items():
-        speeds = over_seeds(
+        speeds = mean_over_seeds(
             {key: batch * rate * per_step[model][0, 0] for key, rate in own.rates.items()}
         )
         resampled[model] = {(0, 0): np.log(speeds)}
