@@ -311,13 +311,13 @@ def _rivals(score: dict[str, Any]) -> str:
 
 def _speed_sentence(speed: dict[str, Any], several: bool) -> str:
     what = "the same text is written" if speed["same_text"] else "text is written"
+    named = len(speed["by_vocabulary"]) > 1
     ratios = [
-        f"{number(ratio, 2)} times as fast as by the source model"
-        + (f" with {name}" if len(speed["by_vocabulary"]) > 1 else "")
+        f"{number(ratio, 2)} times as fast{f' with {name}' if named else ''}"
         for name, ratio in speed["by_vocabulary"].items()
     ]
     where = f"{speed['task']}, batch" if several else "batch"
-    return f"{what} {listed(ratios)} ({where} {speed['batch']})."
+    return f"{what} {listed(ratios)} as by the source model ({where} {speed['batch']})."
 
 
 def _value(score: dict[str, Any], row: dict[str, Any], unit: bool = False) -> str:

@@ -202,16 +202,20 @@ def gains(study: Study, summary: "pandas.DataFrame", found: Recommendation) -> G
     comparisons = [(model, one.baseline, one.column) for one in changes]
     tests = {(one.baseline, one.column): one for one in score_differences(study, comparisons)}
     changes = [replace(one, test=tests.get((one.baseline, one.column))) for one in changes]
-    key = {"source": model.source, "language": language, "vocabulary": model.vocabulary}
     return Gains(
         quality=tuple(one for one in changes if one.column not in english),
         english=tuple(one for one in changes if one.column in english),
         speed=_speed_gain(summary, model, language),
-        vocabulary=next((one for one in vocabulary_numbers(study) if key.items() <= one.items()),
-                        None),
+        vocabulary=vocabulary_of(study, language, model),
         training=_training_time(study, model, language),
         lapt_training=None if lapt is None else _training_time(study, lapt, language),
-    )  # fmt: skip
+    )
+
+
+def vocabulary_of(study: Study, language: str, model: Model) -> dict[str, Any] | None:
+    """The `findings.vocabulary_numbers` of a model's vocabulary; None where they are missing."""
+    key = {"source": model.source, "language": language, "vocabulary": model.vocabulary}
+    return next((row for row in vocabulary_numbers(study) if key.items() <= row.items()), None)
 
 
 def _recommend(

@@ -19,6 +19,7 @@ from lexigraft.report.recommendation import (
     TrainingTime,
     gains,
     recommend,
+    vocabulary_of,
 )
 from lexigraft.report.score_differences import ScoreDifference
 from lexigraft.report.study import Study
@@ -103,7 +104,7 @@ def _text(study: Study, found: Recommendation, gained: Gains) -> RecommendationT
     model = found.model
     trained = f"trained with {model.strategy}" if model.strategy != "none" else "not trained"
     answer = (f"{row_name(model.initializer, model.strategy)}, "
-              f"{_vocabulary(study, found, model.vocabulary)}, {trained}.")  # fmt: skip
+              f"{_vocabulary(study, found, model)}, {trained}.")  # fmt: skip
     if not any(choice.measures for choice in found.choices):
         answer = f"This study does not decide. It includes {answer}"
     elif undecided := [choice.axis for choice in found.choices if choice.tied]:
@@ -154,19 +155,15 @@ def _value(study: Study, found: Recommendation, choice: Choice, model: Model) ->
     if choice.axis == "initializer":
         return row_name(model.initializer, model.strategy)
     if choice.axis == "vocabulary":
-        return _vocabulary(study, found, model.vocabulary)
+        return _vocabulary(study, found, model)
     return model.strategy if model.strategy != "none" else "no training"
 
 
-def _vocabulary(study: Study, found: Recommendation, vocabulary: str) -> str:
-    """A vocabulary with its number of new tokens, where that is on record."""
-    frame = study.fragmentation
-    key = {"source": found.source, "language": found.language, "vocabulary": vocabulary}
-    for axis, name in (key | {"metric": "new_tokens"}).items():
-        frame = frame[frame[axis] == name]
-    if frame.empty:
-        return vocabulary
-    return f"{vocabulary} ({number(frame['value'].iloc[0], 0)} new tokens)"
+def _vocabulary(study: Study, found: Recommendation, model: Model) -> str:
+    """A vocabulary with its number of new tokens, where that is recorded."""
+    row = vocabulary_of(study, found.language, model)
+    added = f" ({number(row['new_tokens'], 0)} new tokens)" if row else ""
+    return f"{model.vocabulary}{added}"
 
 
 def _ranking(names: dict[Model, str], one: Measure) -> str:
