@@ -1,10 +1,15 @@
 """BLEU of a set of translations, by sacrebleu, with the tokenizer that fits the language."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lexigraft.evaluation.pairs import check_pairs
 from lexigraft.evaluation.unspaced import LANGUAGES
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_LONGEST = 4  # n-grams of tokens up to this length
 
 
 class Bleu(NamedTuple):
@@ -36,6 +41,52 @@ def bleu(predictions: Sequence[str], references: Sequence[str], language: str | 
     metric = BLEU(tokenize=_tokenizer(language))
     score = metric.corpus_score(list(predictions), [list(references)]).score
     return Bleu(score, metric.get_signature().format())
+
+
+def bleu_statistics(
+    predictions: Sequence[str], references: Sequence[str], signature: str
+) -> list[list[int]]:
+    """Sufficient statistics of each sentence: [sentences, 10].
+
+    Tokens of the prediction and of the reference; then n-grams of length 1 to 4 that both have, and
+    those of the prediction.
+
+    Parameters
+    ----------
+    signature
+        Of the score (`Bleu.signature`): it names the tokenizer.
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    metric = BLEU(tokenize=dict(part.split(":") for part in signature.split("|"))["tok"])
+    scores = (
+        metric.corpus_score([output], [[reference]])
+        for output, reference in zip(predictions, references, strict=True)
+    )
+    return [[one.sys_len, one.ref_len, *one.counts, *one.totals] for one in scores]
+
+
+def bleu_score(totals: "np.ndarray") -> "np.ndarray":
+    """BLEU, 0 to 100, of summed statistics: [..., 10] -> [...] (Papineni et al. 2002).
+
+    For a bootstrap, which needs thousands of scores at once. As in sacrebleu, each length without a
+    match counts half as much as the one before would with one match (smoothing `exp`).
+    """
+    import numpy as np
+
+    ours, theirs = totals[..., 0], totals[..., 1]
+    correct, every = totals[..., 2 : 2 + _LONGEST], totals[..., 2 + _LONGEST :]
+    logarithms, halves = np.zeros(ours.shape), np.ones(ours.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for at in range(_LONGEST):
+            matches, grams = correct[..., at], every[..., at]
+            halves = np.where((matches == 0) & (grams > 0), 2 * halves, halves)
+            logarithms += np.log(np.where(matches > 0, matches, 1 / halves) / grams)
+        brevity = np.where(ours < theirs, np.exp(1 - theirs / ours), 1.0)
+        score = 100 * brevity * np.exp(logarithms / _LONGEST)
+    # Without a single match, or without an n-gram of each length, there is no score.
+    counted = (correct > 0).any(axis=-1) & (every > 0).all(axis=-1)
+    return np.where(counted, score, 0.0)
 
 
 def _tokenizer(language: str | None) -> str:

@@ -15,9 +15,9 @@ COLUMNS = [*SEEDED, "before", "after", "measured_on"]
 def before_after(study: Study, summary: "pandas.DataFrame") -> "pandas.DataFrame":
     """One row per trained cell and seed: `before`, `after`, and what they were `measured_on`.
 
-    Records of the untrained grafts are preferred (`records`: the whole held-out text). Where a
+    Records of the untrained cells are preferred (`records`: the whole held-out text). Where a
     language has cells without one, all of its cells are read from the training logs (`log`: the
-    held-out sentences watched during training), so that what stands on one axis is one text.
+    held-out sentences scored during training), so that all scores of a language are of one text.
     """
     import pandas
 
@@ -43,7 +43,7 @@ def before_after(study: Study, summary: "pandas.DataFrame") -> "pandas.DataFrame
 
 
 def _untrained(records: dict[tuple, float]) -> dict[tuple, dict[int, float]]:
-    """The scores of untrained grafts by seed, by their axes but the strategy."""
+    """The scores of untrained cells by seed, by their axes except the strategy."""
     found: dict[tuple, dict[int, float]] = {}
     for (*axes, strategy, seed), value in records.items():
         if strategy == "none":
@@ -54,7 +54,7 @@ def _untrained(records: dict[tuple, float]) -> dict[tuple, dict[int, float]]:
 def _from_records(
     key: tuple, records: dict[tuple, float], untrained: dict[tuple, dict[int, float]]
 ) -> tuple[float, float] | None:
-    """The untrained graft of the same seed, or the mean of those that there are."""
+    """Before: the untrained cell of the same seed, or the mean of those with other seeds."""
     *axes, _, seed = key
     before = untrained.get(tuple(axes))
     if before is None or key not in records:

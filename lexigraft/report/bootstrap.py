@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-# One model's sufficient statistics by (seed, run): [examples, statistics], a row per example of
-# the pool, zeros where the run did not draw it.
+# One model's sufficient statistics by (seed, run): [examples, statistics], a row for every example
+# of all runs, zeros where the run did not draw it.
 System = Mapping[tuple[int, int], "np.ndarray"]
 # Its scores by (seed, run): [1 + resamples], on all examples first, then in each resample.
 Scores = Mapping[tuple[int, int], "np.ndarray"]
 # Summed statistics [..., statistics] -> scores [...].
 Score = Callable[["np.ndarray"], "np.ndarray"]
 
-_CHUNK = 5_000_000  # counts that are held at once: 40 MB
+_CHUNK = 5_000_000  # counts in memory at once: 40 MB
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Spread:
-    """How much a score differs between seeds: a standard deviation of so many `freedom`."""
+    """How much a score differs between seeds: a standard deviation and its degrees of freedom."""
 
     deviation: float
     freedom: int
@@ -62,8 +62,10 @@ def resample(examples: int, resamples: int, rng: "np.random.Generator") -> "np.n
     return counts.reshape(resamples, examples).astype(np.float64)
 
 
-def draws(examples: int, resamples: int, rng: "np.random.Generator") -> "Iterator[np.ndarray]":
-    """Counts of each example once, then those of all resamples, in as many parts as memory asks."""
+def resampled_counts(
+    examples: int, resamples: int, rng: "np.random.Generator"
+) -> "Iterator[np.ndarray]":
+    """Counts of each example once, then those of all resamples, in parts that fit in memory."""
     import numpy as np
 
     yield np.ones((1, examples))
@@ -75,25 +77,24 @@ def draws(examples: int, resamples: int, rng: "np.random.Generator") -> "Iterato
 def run_scores(
     system: System, counts: "np.ndarray", score: Score
 ) -> "dict[tuple[int, int], np.ndarray]":
-    """A model's score in each row of counts, by seed and run: the drawn examples' statistics are
-    summed, and scored.
+    """A model's score in each row of counts, by seed and run: that of the drawn examples' sums.
 
-    A run of which no example was drawn has whatever the score makes of zeros.
+    The score of a run of which no example was drawn is that of zeros.
     """
     return {key: score(counts @ statistics) for key, statistics in system.items()}
 
 
-def over_seeds(scores: Scores) -> "np.ndarray":
-    """Scores [n] as the report's are made: averaged over runs within each seed, then over seeds.
+def mean_over_seeds(scores: Scores) -> "np.ndarray":
+    """Scores [n] averaged over runs within each seed, then over seeds, as in all tables.
 
-    A score that is no number, of a run of which no example was drawn, is left out of the average.
+    A score that is not a number, of a run of which no example was drawn, is left out.
     """
     import numpy as np
 
-    return np.mean(list(by_seed(scores).values()), axis=0)
+    return np.mean(list(means_by_seed(scores).values()), axis=0)
 
 
-def by_seed(scores: Scores) -> "dict[int, np.ndarray]":
+def means_by_seed(scores: Scores) -> "dict[int, np.ndarray]":
     """Scores [n] averaged over the runs of each seed."""
     import numpy as np
 
@@ -106,8 +107,8 @@ def by_seed(scores: Scores) -> "dict[int, np.ndarray]":
 def seed_spread(models: Iterable[Sequence[float]]) -> Spread:
     """The deviation over seeds, pooled over models as in analysis of variance.
 
-    Two or three seeds say little about their own spread; those of all models of a column together
-    say more, and speak for a model that was trained with one seed alone.
+    Two or three seeds are too few to estimate a spread; those of all models of a column together
+    are more, and also stand for a model that was trained with one seed alone.
 
     Parameters
     ----------
@@ -128,14 +129,14 @@ def seed_noise(
     """What other seeds would add to a difference of means, in each resample: [resamples].
 
     A parametric bootstrap (Efron and Tibshirani 1993, §6.5): two seeds drawn with replacement have
-    but three means, with half the variance that they should have; so what seeds change is drawn
-    from Student's t, with the pooled deviation and as many degrees of freedom as that has.
+    only three means, with half the variance that they should have; so the effect of seeds is drawn
+    from Student's t, with the pooled deviation and its degrees of freedom.
 
     Parameters
     ----------
     seeds
-        How many seeds each of the two means is over; nothing for a model that no seed changes. Of
-        a mean over models, how many would vary as much.
+        How many seeds each of the two means is over; none for a model that no seed changes. Of a
+        mean over models, how many would vary as much.
     """
     import numpy as np
 
@@ -148,9 +149,9 @@ def seed_noise(
 def repeat_noise(
     spread: Spread, repeats: Iterable[int], resamples: int, rng: "np.random.Generator"
 ) -> "np.ndarray":
-    """What another row of repeats would add to a difference of two medians: [resamples].
+    """What other repeats would add to a difference of two medians: [resamples].
 
-    As `seed_noise`; the median of three or more varies more than their mean, so it is drawn.
+    As `seed_noise`; the median of three or more varies more than their mean, so it is simulated.
 
     Parameters
     ----------
@@ -163,7 +164,7 @@ def repeat_noise(
 
     if not spread.freedom or not spread.deviation:
         return np.zeros(resamples)
-    # Of the two one deviation is estimated, and may be wrong.
+    # One deviation is estimated for both, with an error that is drawn too.
     scale = spread.deviation * np.sqrt(spread.freedom / rng.chisquare(spread.freedom, resamples))
     first, second = (
         np.median(rng.standard_normal((resamples, count)), axis=1) for count in repeats
@@ -174,14 +175,13 @@ def repeat_noise(
 def compare(first: Scores, second: Scores, noise: "np.ndarray | float" = 0.0) -> Difference:
     """Compare two models on the same resamples of the same examples.
 
-    The unit that is resampled is the test example, not the output. An example brings all outputs
-    that were made for it, of every run that drew it and of every seed, of both models: runs share
-    examples and seeds share all of them, so that outputs pooled as if they were independent would
-    make an interval too narrow. Runs that only one model has are left out. What other seeds would
-    change is added by `noise` (see `seed_noise`).
+    The test example is resampled, not the output: with it come all outputs for it, of every run
+    that drew it and of every seed, of both models. Runs share examples and seeds share all of them,
+    so outputs pooled as if they were independent would make the interval too narrow. Runs that only
+    one model has are left out. The effect of other seeds is added by `noise` (see `seed_noise`).
 
     `p` is the share of resampled differences that lie at least as far from the difference itself
-    as that lies from zero, counting itself once: that of no difference at all is 1.
+    as that lies from zero, counting itself once. If the scores are equal, it is 1.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def compare(first: Scores, second: Scores, noise: "np.ndarray | float" = 0.0) ->
     import numpy as np
 
     first, second = shared_runs(first, second)
-    differences = over_seeds(first) - over_seeds(second)
+    differences = mean_over_seeds(first) - mean_over_seeds(second)
     value, drawn = float(differences[0]), differences[1:] + noise
     drawn = drawn[np.isfinite(drawn)]
     low, high = np.percentile(drawn, (2.5, 97.5))
@@ -238,7 +238,7 @@ def effect_size(first: Scores, second: Scores) -> float:
     return float(differences.mean()) / deviation if deviation > 1e-9 else math.nan
 
 
-def corrected(values: list[float]) -> list[float]:
+def benjamini_hochberg(values: list[float]) -> list[float]:
     """Probabilities corrected for being many, in their order (Benjamini and Hochberg 1995).
 
     Of all differences whose corrected p is below 0.05, one in twenty is expected to be chance.
@@ -249,7 +249,7 @@ def corrected(values: list[float]) -> list[float]:
 
 
 def _mean_of_known(scores: "np.ndarray") -> "np.ndarray":
-    """Means over the first axis, of what is a number; missing where nothing is."""
+    """Means of the finite numbers over the first axis; missing where there are none."""
     import numpy as np
 
     known = np.isfinite(scores)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import replacing, write_json
 from lexigraft.report import style
-from lexigraft.report.advice import Advice, advice
-from lexigraft.report.advice_page import advice_html, advice_markdown
 from lexigraft.report.composition import compositions
 from lexigraft.report.figures import (
     alignment_loss,
@@ -26,13 +24,18 @@ from lexigraft.report.figures import (
     tokens_per_sentence,
     vocabulary_size,
 )
-from lexigraft.report.findings import caveats, findings
+from lexigraft.report.findings import caveats, finding_numbers, findings
 from lexigraft.report.fonts import Fonts, open_fonts
 from lexigraft.report.formats import write_table
-from lexigraft.report.headline import headline
 from lexigraft.report.items import PAGES, Item, read_items
 from lexigraft.report.making import making
 from lexigraft.report.page import Content, Shown, document, render, table_document
+from lexigraft.report.recommendation_text import (
+    RecommendationText,
+    recommendation_html,
+    recommendation_markdown,
+    recommendation_texts,
+)
 from lexigraft.report.records import read_study
 from lexigraft.report.samples import samples
 from lexigraft.report.study import Study
@@ -134,13 +137,13 @@ def build_report(
     doubts = [*caveats(study), *text_caveats(study)]
     recommended = _write_pages(study, summary, folder, pages, doubts)
     omitted |= {item.name: NO_ADVICE for item, found in recommended if not found}
-    numbers = headline(study, summary)
-    found = findings(study, numbers)
+    numbers = finding_numbers(study, summary)
+    found = findings(numbers)
     content = Content(
         title=study.title,
         numbers=numbers,
         findings=found,
-        advice=[(item.label, advice_html(own)) for item, own in recommended if own],
+        advice=[(item.label, recommendation_html(own)) for item, own in recommended if own],
         figures=figures,
         tables=tables,
         samples=samples(study, summary),
@@ -175,17 +178,20 @@ def build_report(
 
 def _write_pages(
     study: Study, summary: "pandas.DataFrame", folder: Path, items: list[Item], doubts: list[str]
-) -> list[tuple[Item, list[Advice]]]:
+) -> list[tuple[Item, list[RecommendationText]]]:
     """Write every page asked for; one with nothing in it says why."""
     for earlier in (f"{name}{suffix}" for name in PAGES for suffix in (".md", ".html")):
         (folder / earlier).unlink(missing_ok=True)
     written = []
     for item in items:
         part = study.part(item)
-        found = advice(part, _summary(study, part, summary))
+        found = recommendation_texts(part, _summary(study, part, summary))
         title = item.title or f"{item.label}: {study.title}"
-        page = document(title, f"<h1>{html.escape(title)}</h1>\n{advice_html(found)}", {})
-        for suffix, text in ((".md", advice_markdown(title, found, doubts)), (".html", page)):
+        page = document(title, f"<h1>{html.escape(title)}</h1>\n{recommendation_html(found)}", {})
+        for suffix, text in (
+            (".md", recommendation_markdown(title, found, doubts)),
+            (".html", page),
+        ):
             with replacing(folder / f"{item.name}{suffix}") as path:
                 path.write_text(text, encoding="utf-8")
         written.append((item, found))

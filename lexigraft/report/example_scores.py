@@ -1,36 +1,22 @@
-"""What each test example adds to a score: the statistics that a bootstrap resamples."""
+"""What each test example adds to a score: the statistics that a bootstrap resamples.
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+Scores are computed from sums of these statistics because a bootstrap needs thousands of them: each
+function scores all resamples at once. Tests compare them with sacrebleu and seqeval.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lexigraft.evaluation.bleu import bleu_score, bleu_statistics
+from lexigraft.evaluation.chrf import chrf_score, chrf_statistics
 from lexigraft.report.bootstrap import Score
-from lexigraft.report.statistics import (
-    bits_score,
-    bleu_score,
-    bleu_statistics,
-    chrf_score,
-    chrf_statistics,
-    entity_statistics,
-    f1_score,
-    mean_of,
-    mean_score,
-    perplexity_score,
-)
 
 if TYPE_CHECKING:
     import numpy as np
 
 Row = dict[str, Any]
 
-# Of a sentence: what a metric of perplexity divides by what, and its score.
-_LIKELIHOOD = {
-    "bits_per_byte": ("nats", "bytes", bits_score),
-    "perplexity": ("nats", "tokens", perplexity_score),
-    "nats_per_token": ("nats", "tokens", mean_score),
-}
-# Up to how many words together count.
-_CHRF = {"chrf": 0, "chrf_plus_plus": 2}
 _ENGLISH = "english"
 
 
@@ -41,7 +27,7 @@ class ExampleScores:
     Attributes
     ----------
     ids
-        What the examples are called.
+        The names of the examples.
     statistics
         [examples, statistics]: what is summed over examples before it is scored.
     score
@@ -61,22 +47,21 @@ def example_scores(
 ) -> ExampleScores | None:
     """The statistics behind a metric of one run, from its predictions.
 
-    chrF and BLEU are scores of all n-gram counts and no means of sentence scores, so their
-    statistics are those counts; of bits per byte they are nats and bytes, of the F1 of tags
-    entities. All other metrics are means: the statistics are the score and one.
+    Metrics that are no means of example scores have statistics of their own (`_STATISTICS`). Of all
+    others the statistics are the example's score and one.
 
-    Some tasks test several languages where the cell's is a group, and their metric is the mean over
-    these: each language has columns of its own. A metric that is called after one of the tests
-    (`english_accuracy`, `bits_per_byte_te`) is that test's.
+    Some tasks test several languages where the cell's language is a group, and their metric is the
+    mean over these: each language has columns of its own. A metric that is named after one of the
+    tests (`english_accuracy`, `bits_per_byte_te`) is that test's.
 
     Parameters
     ----------
     rows
         The predictions of the run.
     kind
-        The task's.
+        The kind of the task.
     details
-        Of the run's record: signatures say how its texts were cut.
+        Of the run's record: signatures say how its texts were tokenized.
 
     Returns
     -------
@@ -85,13 +70,13 @@ def example_scores(
     """
     import numpy as np
 
-    base, rows = _tested(rows, kind, metric)
-    statistics, score = _measure(kind, base, details)
-    try:
-        found = [statistics(row) for row in rows]
-    except KeyError:
+    base, rows = _of_one_test(rows, metric)
+    if not rows:
         return None
-    if not found:
+    statistics, score = _STATISTICS.get((kind, base), _mean_of(base))
+    try:
+        found = statistics(rows, details)
+    except KeyError:
         return None
     values = np.array(found, dtype=np.float64)
     ids = [str(row["id"]) for row in rows]
@@ -103,49 +88,108 @@ def example_scores(
     for at, row in enumerate(rows):
         begin = tests.index(row.get("test")) * width
         apart[at, begin : begin + width] = values[at]
-    return ExampleScores(ids, apart, mean_of(score, len(tests)), score(values))
+    return ExampleScores(ids, apart, mean_over_tests(score, len(tests)), score(values))
 
 
-def _tested(rows: list[Row], kind: str, metric: str) -> tuple[str, list[Row]]:
+def entity_statistics(output: str, reference: str) -> list[int]:
+    """Entities of the output, of the reference, and of both: [3]. Spaces separate the tags."""
+    from seqeval.metrics.sequence_labeling import get_entities
+
+    ours, theirs = ({*get_entities(tags.split())} for tags in (output, reference))
+    return [len(ours), len(theirs), len(ours & theirs)]
+
+
+def f1_score(totals: "np.ndarray") -> "np.ndarray":
+    """F1 of entities, 0 to 100, of summed statistics: [..., 3] -> [...]; 0 where there are none."""
+    import numpy as np
+
+    ours, theirs, both = np.moveaxis(totals, -1, 0)
+    return 200 * both / np.maximum(ours + theirs, 1)
+
+
+def mean_score(totals: "np.ndarray") -> "np.ndarray":
+    """The mean of example scores: [..., 2] -> [...]; missing where nothing was drawn."""
+    import numpy as np
+
+    return np.divide(
+        totals[..., 0], totals[..., 1],
+        out=np.full(totals.shape[:-1], np.nan), where=totals[..., 1] > 0,
+    )  # fmt: skip
+
+
+def bits_score(totals: "np.ndarray") -> "np.ndarray":
+    """Bits per byte of summed nats and bytes: [..., 2] -> [...]."""
+    import numpy as np
+
+    return mean_score(totals) / np.log(2)
+
+
+def perplexity_score(totals: "np.ndarray") -> "np.ndarray":
+    """Perplexity of summed nats and tokens: [..., 2] -> [...]."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        return np.exp(mean_score(totals))
+
+
+def mean_over_tests(score: Score, tests: int) -> Score:
+    """The mean of a score over tests, from statistics side by side: [..., tests * n] -> [...]."""
+
+    def mean(totals: "np.ndarray") -> "np.ndarray":
+        return score(totals.reshape(*totals.shape[:-1], tests, -1)).mean(axis=-1)
+
+    return mean
+
+
+# From rows and the details of their record: the statistics of each row.
+_Statistics = Callable[[list[Row], Mapping[str, Any]], Sequence[Sequence[float]]]
+
+
+def _texts(rows: list[Row]) -> tuple[list[str], list[str]]:
+    return [row["output"] for row in rows], [row["reference"] for row in rows]
+
+
+def _ratio_of(above: str, below: str) -> _Statistics:
+    return lambda rows, _: [[row[above], row[below]] for row in rows]
+
+
+def _mean_of(metric: str) -> tuple[_Statistics, Score]:
+    name = metric.removesuffix("_sentence_mean")
+    return lambda rows, _: [[float(row[name]), 1.0] for row in rows], mean_score
+
+
+# Kind of task and metric -> the statistics of examples, and the score of their sum.
+_STATISTICS: dict[tuple[str, str], tuple[_Statistics, Score]] = {
+    ("perplexity", "bits_per_byte"): (_ratio_of("nats", "bytes"), bits_score),
+    ("perplexity", "perplexity"): (_ratio_of("nats", "tokens"), perplexity_score),
+    ("perplexity", "nats_per_token"): (_ratio_of("nats", "tokens"), mean_score),
+    ("tagging", "f1"): (
+        lambda rows, _: [entity_statistics(*pair) for pair in zip(*_texts(rows), strict=True)],
+        f1_score,
+    ),
+    ("translation", "chrf"): (lambda rows, _: chrf_statistics(*_texts(rows)), chrf_score),
+    ("translation", "chrf_plus_plus"): (
+        lambda rows, _: chrf_statistics(*_texts(rows), word_order=2),
+        chrf_score,
+    ),
+    ("translation", "bleu"): (
+        lambda rows, details: bleu_statistics(*_texts(rows), details["bleu_signature"]),
+        bleu_score,
+    ),
+}
+
+
+def _of_one_test(rows: list[Row], metric: str) -> tuple[str, list[Row]]:
     """A metric's name without that of a test, and the rows of the tests that it is of.
 
     Rows say which test they belong to where a task has several.
     """
     own = [row for row in rows if row.get("test") != _ENGLISH]
     if metric.startswith(f"{_ENGLISH}_"):
-        return metric.removeprefix(f"{_ENGLISH}_"), _of(rows, [_ENGLISH])
+        english = [row for row in rows if row.get("test") == _ENGLISH]
+        return metric.removeprefix(f"{_ENGLISH}_"), english
     for test in dict.fromkeys(str(row.get("test")) for row in own):
         if metric.endswith(f"_{test}"):
-            return metric.removesuffix(f"_{test}"), _of(rows, [test])
+            return metric.removesuffix(f"_{test}"), [row for row in own if row.get("test") == test]
     # A cell whose own language is English has that test alone.
     return metric, own or rows
-
-
-def _of(rows: list[Row], tests: Collection[str]) -> list[Row]:
-    return [row for row in rows if row.get("test") in tests]
-
-
-def _measure(
-    kind: str, metric: str, details: Mapping[str, Any]
-) -> tuple[Callable[[Row], Sequence[float]], Score]:
-    """What a row adds to a metric, and what the metric makes of the sum."""
-    if kind == "perplexity" and metric in _LIKELIHOOD:
-        above, below, score = _LIKELIHOOD[metric]
-        return lambda row: [row[above], row[below]], score
-    if kind == "tagging" and metric == "f1":
-        return lambda row: entity_statistics(row["output"], row["reference"]), f1_score
-    if metric in _CHRF:
-        words = _CHRF[metric]
-        return lambda row: chrf_statistics(row["output"], row["reference"], words), chrf_score
-    if metric == "bleu" and "bleu_signature" in details:
-        tokenize = _tokenizer(details["bleu_signature"])
-        return lambda row: bleu_statistics(row["output"], row["reference"], tokenize), bleu_score
-    name = metric.removesuffix("_sentence_mean")
-    return lambda row: [float(row[name]), 1.0], mean_score
-
-
-def _tokenizer(signature: str) -> Callable[[str], str]:
-    """The one that sacrebleu's signature of a BLEU score names."""
-    from sacrebleu.metrics.bleu import BLEU
-
-    return BLEU(tokenize=dict(part.split(":") for part in signature.split("|"))["tok"]).tokenizer

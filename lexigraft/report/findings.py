@@ -1,78 +1,240 @@
-"""The headline: what a study found, in plain sentences with units, computed from its numbers."""
+"""What a study found: the numbers of `summary.json`, and sentences and caveats made of them."""
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.metrics import metric
-from lexigraft.report.names import listed
+from lexigraft.report.names import listed, row_name
+from lexigraft.report.paired_tests import LEVEL, Column
+from lexigraft.report.score_differences import score_differences
 from lexigraft.report.study import Study
+from lexigraft.report.tables.fragmentation import fragmentation
+from lexigraft.report.tables.models import Model, find, models
+from lexigraft.report.tables.results import quality_columns
+from lexigraft.report.tables.speed import speeds
 from lexigraft.report.tables.table import number
 
-# Below this many training tokens a cell has seen less than a hundredth of the published setting
+if TYPE_CHECKING:
+    import pandas
+
+# Training tokens below which a cell has seen less than a hundredth of the published setting
 # (30,000 sentences, two epochs: several million tokens).
 _SMALL_BUDGET = 100_000
 
-# Vocabularies up to which each has a sentence of its own.
-_MOST_SENTENCES = 2
+_MOST_SENTENCES = 2  # vocabularies of a source model up to which each has a sentence of its own
+_FEW_SEEDS = 5
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence about one language; `kind` says what it is about."""
+    """One sentence about one language."""
 
     language: str
-    kind: str
     text: str
 
 
-def findings(study: Study, numbers: dict[str, Any]) -> list[Finding]:
-    """Sentences from `headline`'s numbers, at most one of a kind per language and task."""
+def finding_numbers(study: Study, summary: "pandas.DataFrame") -> dict[str, Any]:
+    """The numbers behind the findings, by language.
+
+    Returns
+    -------
+    dict
+        language -> `name`; `vocabularies`, see `vocabulary_numbers`; `scores`: per source model and
+        task the metric and each row's mean, deviation and number of seeds, the best row with new
+        tokens, Source and LAPT, and `not_worse`: names of the other rows with new tokens that are
+        not significantly worse than the best, None where one of them was not tested; `speed_up`: of
+        each speed task, by vocabulary.
+    """
+    chosen, columns = models(study), quality_columns(study, summary)
+    vocabularies, measured = vocabulary_numbers(study), speed_up_rows(summary)
+    found = {}
+    for language in study.order("language"):
+        scores = [
+            _score(study, summary, [model for model in chosen if model.source == source], column)
+            for source in dict.fromkeys(model.source for model in chosen)
+            for column in columns
+            if column[0] == language
+        ]
+        found[language] = {
+            "name": study.language(language),
+            "vocabularies": [
+                {name: value for name, value in row.items() if name != "language"}
+                for row in vocabularies
+                if row["language"] == language
+            ],
+            "scores": [score for score in scores if score["rows"]],
+            "speed_up": _speed_ups(study, measured[measured["language"] == language]),
+        }
+    _test_best(study, found)
+    return found
+
+
+def vocabulary_numbers(study: Study) -> list[dict[str, Any]]:
+    """New tokens of each vocabulary, and the tokens of a sentence before and after."""
+    frame = fragmentation(study)
+    if frame.empty or "tokens_per_sentence_before" not in frame:
+        return []
+    rows = []
+    for row in frame.to_dict("records"):
+        changed = row.get("english_sentences_changed")
+        rows.append(
+            {
+                "source": row["source"],
+                "language": row["language"],
+                "vocabulary": row["vocabulary"],
+                "new_tokens": int(row["new_tokens"]),
+                "tokens_per_sentence_before": row["tokens_per_sentence_before"],
+                "tokens_per_sentence_after": row["tokens_per_sentence"],
+                "english_sentences_changed": None if changed != changed else changed,
+            }
+        )
+    return rows
+
+
+def speed_up_rows(summary: "pandas.DataFrame") -> "pandas.DataFrame":
+    """Rows of `speeds` that say how much faster text is written than by the source model."""
+    rows = speeds(summary)
+    return rows[(rows["unit"] != "tokens") & rows["speed_up"].notna()]
+
+
+def findings(numbers: dict[str, Any]) -> list[Finding]:
+    """Sentences from `finding_numbers`, at most one per language and task."""
     found = []
     for language, own in numbers.items():
-        for text in _tokens_sentences(own["vocabularies"]):
-            found.append(Finding(language, "tokens", text))
-        for score in own["scores"]:
-            if text := _score_sentence(score):
-                found.append(Finding(language, score["task"], text))
-        for speed in own["speed_up"]:
-            text = _speed_sentence(speed, several=len(own["speed_up"]) > 1)
-            found.append(Finding(language, "speed", text))
+        several = len(own["speed_up"]) > 1
+        sentences = [
+            *_token_sentences(own["vocabularies"]),
+            *(_score_sentence(score) for score in own["scores"]),
+            *(_speed_sentence(speed, several) for speed in own["speed_up"]),
+        ]
+        found += [Finding(language, text) for text in sentences if text]
     return found
 
 
 def caveats(study: Study) -> list[str]:
-    """What a reader must not conclude, from what the cards say."""
-    found = []
+    """What a reader must not conclude, from the cards and records."""
     if study.scores.empty:
         return study.notes
-    seeds = len(study.seeds)
+    seeds, chance = len(study.seeds), "small differences may be chance"
     if seeds < 2:
-        found.append("One seed: no standard deviation can be given, and small differences may be "
-                     "chance.")  # fmt: skip
+        found = [f"One seed: there is no standard deviation, and {chance}."]
     else:
-        found.append(f"{seeds} seeds: a standard deviation over {seeds} values is itself rough"
-                     + ("; small differences may be chance." if seeds < 5 else "."))  # fmt: skip
+        found = [f"{seeds} seeds: standard deviations are rough"
+                 + (f", and {chance}." if seeds < _FEW_SEEDS else ".")]  # fmt: skip
     if (study.scores["metric"] == "perplexity").any():
-        found.append("Perplexity is per token and does not compare across vocabularies; bits per "
-                     "byte do.")  # fmt: skip
+        found.append("Perplexity is per token and cannot be compared across vocabularies; bits "
+                     "per byte can.")  # fmt: skip
     tokens = study.training.get("tokens")
     trained = tokens[tokens > 0] if tokens is not None else None
     if trained is not None and len(trained):
         most, least = number(trained.max(), 0), number(trained.min(), 0)
-        text = f"Trained cells saw {least if least == most else f'{least} to {most}'} tokens each"
+        text = f"Each trained cell saw {least if least == most else f'{least} to {most}'} tokens"
         if trained.max() < _SMALL_BUDGET:
-            text += (", a very small budget: the numbers show the method at work and are no "
-                     "measure of what longer training reaches")  # fmt: skip
-        found.append(text + ".")
-    reasons: dict[tuple[str, str], int] = {}
-    for lost in study.not_scored:
-        reasons[lost.metric, lost.why] = reasons.get((lost.metric, lost.why), 0) + 1
+            text += ", a very small budget: the scores do not show what longer training reaches"
+        found.append(f"{text}.")
+    reasons = Counter((lost.metric, lost.why) for lost in study.not_scored)
     found += [f"{name} did not score {number(count, 0)} run{'s' if count > 1 else ''}: {why}"
               for (name, why), count in reasons.items()]  # fmt: skip
     return found + study.notes
 
 
-def _tokens_sentences(rows: list[dict[str, Any]]) -> list[str]:
+def _score(
+    study: Study, summary: "pandas.DataFrame", chosen: list[Model], column: Column
+) -> dict[str, Any]:
+    """The scores of one source model's rows on one language and task."""
+    language, task, name = column
+    rows = []
+    for model in chosen:
+        row = find(summary, model, language=language, task=task, metric=name)
+        if row is not None:
+            std = float(row["std"])
+            rows.append(
+                model.keys()
+                | {
+                    "name": _row_name(study, model),
+                    "mean": float(row["mean"]),
+                    "std": std if std == std else None,
+                    "n_seeds": int(row["n_seeds"]),
+                    "over": row["over"],
+                }
+            )
+    lower = metric(name).lower_is_better
+    new = [row for row in rows if row["initializer"] != "none"]
+    new.sort(key=lambda row: float(row["mean"]), reverse=not lower)
+    own = [row for row in rows if row["initializer"] == "none"]
+    return {
+        "source_model": chosen[0].source if len(study.order("source")) > 1 else None,
+        "task": task,
+        "metric": name,
+        "lower_is_better": lower,
+        "rows": rows,
+        "best": new[0] if new else None,
+        "second": new[1] if len(new) > 1 else None,
+        "worst": new[-1] if len(new) > 1 else None,
+        "source": next((row for row in own if row["strategy"] == "none"), None),
+        "lapt": next((row for row in own if row["strategy"] != "none"), None),
+    }
+
+
+def _row_name(study: Study, model: Model) -> str:
+    name = row_name(model.initializer, model.strategy)
+    several = len(set(study.order("vocabulary")) - {"source"}) > 1
+    return f"{name} with {model.vocabulary}" if several and not model.baseline else name
+
+
+def _test_best(study: Study, found: dict[str, Any]) -> None:
+    """Compare the best row of each score with the others, corrected for all of the report's."""
+
+    def model(row: dict[str, Any]) -> Model:
+        return Model(row["source"], row["vocabulary"], row["initializer"], row["strategy"])
+
+    rivals = [
+        (
+            score,
+            [row for row in score["rows"]
+             if row["initializer"] != "none" and row is not score["best"]],
+            (language, score["task"], score["metric"]),
+        )
+        for language, numbers in found.items()
+        for score in numbers["scores"]
+    ]  # fmt: skip
+    comparisons = [(model(row), model(score["best"]), column)
+                   for score, others, column in rivals for row in others]  # fmt: skip
+    tests = {(one.model, one.column): one for one in score_differences(study, comparisons)}
+    for score, others, column in rivals:
+        own = [tests.get((model(row), column)) for row in others]
+        names = [row["name"] for row, one in zip(others, own, strict=True)
+                 if one is not None and one.corrected >= LEVEL]  # fmt: skip
+        score["not_worse"] = None if None in own else names
+
+
+def _speed_ups(study: Study, measured: "pandas.DataFrame") -> list[dict[str, Any]]:
+    """Of each speed task of a language, the mean speed-up of each vocabulary."""
+    measured = measured[measured["initializer"] != "none"]
+    several = len(study.order("source")) > 1
+    found = []
+    for task, group in measured.groupby("task", sort=False):
+        batch = int(group["batch"].min())
+        strategy = study.reference_strategy or "none"
+        own = group[(group["batch"] == batch) & (group["strategy"] == strategy)]
+        means = own.groupby(["source", "vocabulary"], sort=False)["speed_up"].mean()
+        if len(means):
+            found.append(
+                {
+                    "task": str(task),
+                    "batch": batch,
+                    "same_text": bool((group["unit"] == "same_text_characters").any()),
+                    "by_vocabulary": {
+                        f"{source}, {name}" if several else str(name): float(ratio)
+                        for (source, name), ratio in means.items()
+                    },
+                }
+            )
+    return found
+
+
+def _token_sentences(rows: list[dict[str, Any]]) -> list[str]:
     """A sentence for each vocabulary; of many vocabularies of a source model, one for all."""
     sources = dict.fromkeys(row["source"] for row in rows)
     found = []
@@ -80,33 +242,30 @@ def _tokens_sentences(rows: list[dict[str, Any]]) -> list[str]:
         own = sorted((r for r in rows if r["source"] == source), key=lambda r: r["new_tokens"])
         prefix = f"for {source}, " if len(sources) > 1 else ""
         if len(own) <= _MOST_SENTENCES:
-            found += [prefix + _tokens_sentence(row) for row in own]
+            found += [prefix + _token_sentence(row) for row in own]
             continue
-        first, last = own[0], own[-1]
         few, many = (
-            f"{number(row['tokens_per_sentence_after'], 0)} (with {number(row['new_tokens'], 0)})"
-            for row in (first, last)
+            f"{number(row['tokens_per_sentence_after'], 0)} with {number(row['new_tokens'], 0)}"
+            for row in (own[0], own[-1])
         )
-        found.append(
-            f"{prefix}new tokens take text from {number(first['tokens_per_sentence_before'], 0)} "
-            f"tokens a sentence to {few} and {many}."
-        )
+        before = number(own[0]["tokens_per_sentence_before"], 0)
+        found.append(f"{prefix}a sentence has {before} tokens without new tokens, {few} and {many} "
+                     "new tokens.")  # fmt: skip
     return found
 
 
-def _tokens_sentence(row: dict[str, Any]) -> str:
+def _token_sentence(row: dict[str, Any]) -> str:
     before, after = row["tokens_per_sentence_before"], row["tokens_per_sentence_after"]
-    verb = "cut" if after < before else "lengthen" if after > before else "leave"
-    text = (
-        f"{number(row['new_tokens'], 0)} new tokens {verb} text from {number(before, 0)} to "
-        f"{number(after, 0)} tokens a sentence"
-    )
+    verb = "shorten" if after < before else "lengthen"
+    change = f"{verb} text from {number(before, 0)} to {number(after, 0)} tokens per sentence"
+    if after == before:
+        change = f"leave text at {number(before, 0)} tokens per sentence"
+    text = f"{number(row['new_tokens'], 0)} new tokens {change}"
     changed = row["english_sentences_changed"]
     if changed is not None:
-        share = "no English sentence" if changed == 0 else f"{number(100 * changed, 1)} % of English sentences"  # fmt: skip # noqa: E501
-        verb = "is" if changed == 0 else "are"
-        text += f"; {share} {verb} cut differently"
-    return text + "."
+        share = f"{number(100 * changed, 1)} % of English sentences are"
+        text += f"; {share if changed else 'no English sentence is'} tokenized differently"
+    return f"{text}."
 
 
 def _score_sentence(score: dict[str, Any]) -> str:
@@ -115,28 +274,18 @@ def _score_sentence(score: dict[str, Any]) -> str:
     if best is None:
         if lapt is None or source is None:
             return ""
-        return text + (
-            f"{lapt['name']} reaches {_value(score, lapt)}, the source model "
-            f"{_value(score, source)}."
-        )
+        return (f"{text}{lapt['name']} reaches {_value(score, lapt, unit=True)}, the source model "
+                f"{_value(score, source, unit=True)}.")  # fmt: skip
     means = [row["mean"] for row in score["rows"]]
     shown = metric(score["metric"])
     if shown.noise is not None and max(means) < shown.noise:
         low, high = (number(value, shown.decimals) for value in (min(means), max(means)))
-        return text + (
-            f"no model reaches {shown.noise:g} {shown.title} ({low} to {high}): that is noise, "
-            "which names no best initializer."
-        )
-    text += f"best initializer {best['name']}: {_value(score, best)}"
-    others = []
-    if score["worst"] is not None:
-        others.append(f"{_value(score, score['worst'], unit=False)} for {score['worst']['name']}")
-    if source is not None:
-        others.append(f"{_value(score, source, unit=False)} for the source model")
-    if lapt is not None:
-        others.append(
-            f"{_value(score, lapt, unit=False)} for LAPT (trained with its own vocabulary)"
-        )
+        return (f"{text}no model reaches {shown.noise:g} {shown.title} ({low} to {high}): too low "
+                "to name a best initializer.")  # fmt: skip
+    text += f"best initializer {best['name']}: {_value(score, best, unit=True)}"
+    names = ((score["worst"], (score["worst"] or {}).get("name")), (source, "the source model"),
+             (lapt, "LAPT (trained with its own vocabulary)"))  # fmt: skip
+    others = [f"{_value(score, row)} for {name}" for row, name in names if row is not None]
     text += f", against {listed(others)}" if others else ""
     return f"{text}{_rivals(score)}."
 
@@ -151,27 +300,27 @@ def _rivals(score: dict[str, Any]) -> str:
         return ""
     if score["not_worse"] is not None:
         tied = score["not_worse"]
-        return f"; not shown to be worse: {listed(tied)}" if tied else "; all others are worse"
+        return (f"; not significantly worse: {listed(tied)}" if tied
+                else "; all others are significantly worse")  # fmt: skip
     if second is score["worst"] or None in (best["std"], second["std"]):
         return ""
     if abs(best["mean"] - second["mean"]) > max(best["std"], second["std"]):
         return ""
-    value = _value(score, second, unit=False)
-    return f"; {second['name']} ({value}) is within one standard deviation of it"
+    return f"; {second['name']} ({_value(score, second)}) is within one standard deviation of it"
 
 
 def _speed_sentence(speed: dict[str, Any], several: bool) -> str:
     what = "the same text is written" if speed["same_text"] else "text is written"
-    parts = [
-        f"{number(ratio, 2)} times as fast as by the source model"
-        + (f" with {name}" if len(speed["by_vocabulary"]) > 1 else "")
+    named = len(speed["by_vocabulary"]) > 1
+    ratios = [
+        f"{number(ratio, 2)} times as fast{f' with {name}' if named else ''}"
         for name, ratio in speed["by_vocabulary"].items()
     ]
     where = f"{speed['task']}, batch" if several else "batch"
-    return f"{what} {listed(parts)} ({where} {speed['batch']})."
+    return f"{what} {listed(ratios)} as by the source model ({where} {speed['batch']})."
 
 
-def _value(score: dict[str, Any], row: dict[str, Any], unit: bool = True) -> str:
+def _value(score: dict[str, Any], row: dict[str, Any], unit: bool = False) -> str:
     shown = metric(score["metric"])
     text = number(row["mean"], shown.decimals)
     if row["std"] is not None:

@@ -1,12 +1,27 @@
 import math
+import random
 
+import numpy as np
 import pytest
 import sacrebleu
 
-from lexigraft.evaluation.bleu import bleu
+from lexigraft.evaluation.bleu import bleu, bleu_score, bleu_statistics
 
 OUTPUTS = ["the cat sat on the mat", "a dog , barks loudly at night"]
 REFERENCES = ["the cat sat on a mat", "a dog barks loudly at night."]
+
+WORDS = ["లక్ష్మి", "తెలుగు.", "γλώσσα", "a", "(of", "the)", "ไทย", "x", "“y”", "", "!", "我是"]
+
+
+def drawn_pairs(seed, count=150, kept=0.6):
+    """Outputs that have some of their references' words."""
+    draw = random.Random(seed)
+    references = [" ".join(draw.choices(WORDS, k=draw.randrange(9))) for _ in range(count)]
+    outputs = [
+        " ".join(word if draw.random() < kept else draw.choice(WORDS) for word in text.split())
+        for text in references
+    ]
+    return outputs, references
 
 
 def test_it_is_sacrebleus_of_the_whole_set():
@@ -41,3 +56,25 @@ def test_chinese_has_a_tokenizer_of_its_own():
 def test_nothing_to_score_is_refused():
     with pytest.raises(ValueError, match="0 predictions"):
         bleu([], [], "de")
+
+
+@pytest.mark.parametrize("language", ["de", "th", "zh"])
+@pytest.mark.parametrize("kept", [0.0, 0.3, 0.95])
+def test_the_score_of_summed_statistics_is_that_of_sacrebleu(language, kept):
+    outputs, references = drawn_pairs(5, kept=kept)
+    whole = bleu(outputs, references, language)
+    rows = np.array(bleu_statistics(outputs, references, whole.signature))
+    assert bleu_score(rows.sum(0)) == pytest.approx(whole.corpus)
+    # Few sentences, so that longer n-grams have no match, or there are none of them at all.
+    for begin in range(0, len(outputs), 3):
+        some = slice(begin, begin + 3)
+        expected = bleu(outputs[some], references[some], language).corpus
+        assert bleu_score(rows[some].sum(0)) == pytest.approx(expected)
+
+
+def test_scores_of_many_sums_at_once_are_those_of_each():
+    outputs, references = drawn_pairs(7, 12)
+    rows = np.array(bleu_statistics(outputs, references, bleu(outputs, references, "de").signature))
+    counts = np.random.default_rng(0).integers(0, 3, size=(20, 12))
+    expected = [float(bleu_score(own @ rows)) for own in counts]
+    assert bleu_score(counts @ rows) == pytest.approx(expected)

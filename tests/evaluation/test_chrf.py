@@ -1,10 +1,26 @@
+import random
+
+import numpy as np
 import pytest
 import sacrebleu
 
-from lexigraft.evaluation.chrf import chrf
+from lexigraft.evaluation.chrf import chrf, chrf_score, chrf_statistics
 
 OUTPUTS = ["ένα δύο", "καλημέρα", ""]
 REFERENCES = ["ένα δύο τρία", "καλησπέρα κόσμε", "ναι"]
+
+WORDS = ["లక్ష్మి", "తెలుగు.", "γλώσσα", "a", "(of", "the)", "ไทย", "x", "“y”", "", "!", "我是"]
+
+
+def drawn_pairs(seed, count=150, kept=0.6):
+    """Outputs that have some of their references' words."""
+    draw = random.Random(seed)
+    references = [" ".join(draw.choices(WORDS, k=draw.randrange(9))) for _ in range(count)]
+    outputs = [
+        " ".join(word if draw.random() < kept else draw.choice(WORDS) for word in text.split())
+        for text in references
+    ]
+    return outputs, references
 
 
 def test_corpus_and_sentence_scores_are_those_of_sacrebleu():
@@ -50,3 +66,18 @@ def test_words_and_pairs_of_words_count_in_chrf_plus_plus():
     assert words.corpus == sacrebleu.corpus_chrf(["cd ab"], [["ab cd"]], word_order=2).score
     assert words.corpus != plain.corpus
     assert "nw:2" in words.signature
+
+
+@pytest.mark.parametrize("word_order", [0, 2])
+def test_the_score_of_summed_statistics_is_that_of_sacrebleu(word_order):
+    outputs, references = drawn_pairs(3)
+    rows = np.array(chrf_statistics(outputs, references, word_order))
+    scores = chrf(outputs, references, word_order)
+    assert chrf_score(rows.sum(0)) == pytest.approx(scores.corpus)
+    assert chrf_score(rows) == pytest.approx(scores.sentences)
+
+
+def test_the_statistics_of_ab_for_abc_are_those_counted_by_hand():
+    # Of each length: n-grams of "ab", of "abc", and of both; words: one each, which differ.
+    (row,) = chrf_statistics(["ab"], ["abc"], 2)
+    assert row == [2, 3, 2, 1, 2, 1, 0, 1, 0, *[0] * 9, 1, 1, 0, 0, 0, 0]

@@ -8,19 +8,20 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import CHRF
 
+from lexigraft.evaluation.chrf import chrf_score, chrf_statistics
 from lexigraft.report import bootstrap
 from lexigraft.report.bootstrap import (
     Spread,
-    corrected,
-    draws,
+    benjamini_hochberg,
     effect_size,
-    over_seeds,
+    mean_over_seeds,
     resample,
+    resampled_counts,
     run_scores,
     seed_noise,
     seed_spread,
 )
-from lexigraft.report.statistics import chrf_score, chrf_statistics, mean_score
+from lexigraft.report.example_scores import mean_score
 
 WORDS = ["లక్ష్మి", "తెలుగు", "γλώσσα", "a", "of the", "ไทย", "x y z", ""]
 
@@ -49,7 +50,7 @@ def compare(first, second, counts, score, noise=0.0):
 
 def observed(system, score):
     counts = np.ones((1, len(next(iter(system.values())))))
-    return float(over_seeds(run_scores(system, counts, score))[0])
+    return float(mean_over_seeds(run_scores(system, counts, score))[0])
 
 
 def test_a_resample_draws_as_many_examples_as_there_are():
@@ -76,11 +77,11 @@ def test_p_and_interval_are_those_of_all_resamples():
 def test_scores_of_resamples_are_those_of_sacrebleus_bootstrap():
     outputs, references = texts(5, 30), texts(6, 30)
     metric = CHRF()
-    statistics = np.array(metric._extract_corpus_statistics(outputs, [references]), dtype=float)
+    statistics = np.array(chrf_statistics(outputs, references), dtype=float)
     drawn = np.random.default_rng(12345).choice(30, size=(20, 30), replace=True)
     theirs = [metric._compute_score_from_stats(statistics[row].sum(0)).score for row in drawn]
     counts = np.array([np.bincount(row, minlength=30) for row in drawn], dtype=float)
-    ours = over_seeds(run_scores({(0, 0): statistics}, counts, chrf_score))
+    ours = mean_over_seeds(run_scores({(0, 0): statistics}, counts, chrf_score))
     assert ours == pytest.approx(theirs)
 
 
@@ -93,8 +94,7 @@ def test_the_verdict_is_that_of_sacrebleus_paired_test(kept, differs):
     one = [" ".join(draw.choices(WORDS[:6], k=8)) for _ in references]
     other = [ref if draw.random() < kept else " ".join(draw.choices(WORDS[:6], k=8))
              for ref in references]  # fmt: skip
-    rows = [np.array([chrf_statistics(a, b) for a, b in zip(system, references, strict=True)])
-            for system in (one, other)]  # fmt: skip
+    rows = [np.array(chrf_statistics(system, references)) for system in (one, other)]
     ours = compare(
         {(0, 0): rows[1]}, {(0, 0): rows[0]}, resample(80, 1000, generator()), chrf_score
     )
@@ -152,7 +152,7 @@ def test_seeds_are_averaged_after_runs():
 def test_a_run_of_which_nothing_was_drawn_is_left_out_of_a_resample():
     system = {(0, 0): np.array([[4.0, 1], [0, 0]]), (0, 1): np.array([[0.0, 0], [8, 1]])}
     counts = np.array([[1.0, 1], [2, 0], [0, 2]])
-    assert over_seeds(run_scores(system, counts, mean_score)).tolist() == [6, 4, 8]
+    assert mean_over_seeds(run_scores(system, counts, mean_score)).tolist() == [6, 4, 8]
 
 
 def test_a_run_that_only_one_model_has_does_not_count():
@@ -163,7 +163,7 @@ def test_a_run_that_only_one_model_has_does_not_count():
 
 def test_resamples_in_parts_are_all_of_them(monkeypatch):
     monkeypatch.setattr(bootstrap, "_CHUNK", 50)
-    parts = list(draws(9, 23, generator()))
+    parts = list(resampled_counts(9, 23, generator()))
     assert [len(part) for part in parts] == [1, 5, 5, 5, 5, 3]
     assert (parts[0] == 1).all()
     assert (np.vstack(parts).sum(axis=1) == 9).all()
@@ -241,5 +241,7 @@ def test_an_effect_size_is_of_examples_over_all_runs_that_drew_them():
 
 def test_corrected_probabilities_are_worked_out_by_hand():
     # Benjamini and Hochberg: the i-th smallest times n / i, and no larger than a later one's.
-    assert corrected([0.04, 0.01, 0.03, 0.5]) == pytest.approx([0.16 / 3, 0.04, 0.16 / 3, 0.5])
-    assert corrected([]) == []
+    assert benjamini_hochberg([0.04, 0.01, 0.03, 0.5]) == pytest.approx(
+        [0.16 / 3, 0.04, 0.16 / 3, 0.5]
+    )
+    assert benjamini_hochberg([]) == []

@@ -86,7 +86,7 @@ def test_findings_hold_the_numbers_of_the_records(built):
     # align: 1.42 and 1.42 + 0.006 * (1 + 5 % 3)
     assert score["best"]["initializer"] == "align"
     assert score["best"]["mean"] == pytest.approx((1.42 + 1.438) / 2)
-    assert any("500 new tokens cut text from 253 to 71 tokens" in f for f in result["findings"])
+    assert any("500 new tokens shorten text from 253 to 71 tokens" in f for f in result["findings"])
     assert any("Align: 1.429 ± 0.013 bits per byte" in f for f in result["findings"])
 
 
@@ -139,7 +139,7 @@ def one_language(made, seeds=(0,), lapt=False, chrf=9.0):
 @pytest.mark.parametrize(
     ("chrf", "sentence"),
     [
-        (9.0, "no model reaches 10 chrF (3.0 to 9.0): that is noise, which names no best"),
+        (9.0, "no model reaches 10 chrF (3.0 to 9.0): too low to name a best"),
         (30.0, "best initializer Align: 30.0 chrF, against 3.0"),
     ],
 )

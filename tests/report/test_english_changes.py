@@ -3,11 +3,12 @@
 import math
 import random
 import re
+from dataclasses import replace
 
 import pytest
 
 from lexigraft.report.records import read_study
-from lexigraft.report.significance import differences
+from lexigraft.report.score_differences import score_differences
 from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import fragmentation
 from lexigraft.report.tables.models import Model
@@ -54,7 +55,7 @@ def compared(made, *cells):
     name, source = Model("tiny", "expand-500", "*", "*"), model(SOURCE)
     study = read_study(made.settings, made.inputs)
     means = {(name, COLUMN): [model(one) for one in cells]}
-    return differences(study, [(name, source, COLUMN)], means)
+    return score_differences(study, [(name, source, COLUMN)], means)
 
 
 def test_the_change_is_the_mean_over_cells_and_has_stars_where_sentences_agree(made):
@@ -111,10 +112,10 @@ def test_models_count_alike_whatever_their_numbers_of_seeds(made):
     align = [made.write(cell("align", seed), 1.2 + 0.02 * seed) for seed in range(3)]
     mean = made.write(cell("mean"), 1.5)
     (one,) = compared(made, cell("align"), cell("mean"))
-    assert one.found.value == pytest.approx((sum(align) / 3 + mean) / 2 - source)
+    assert one.value == pytest.approx((sum(align) / 3 + mean) / 2 - source)
     assert (one.examples, one.outputs) == (100, 400)
     (found,) = build(made).data.to_dict("records")
-    assert found["english_bits_per_byte_change"] == pytest.approx(one.found.value)
+    assert found["english_bits_per_byte_change"] == pytest.approx(one.value)
 
 
 def test_the_mean_of_one_model_is_that_model(made):
@@ -122,8 +123,8 @@ def test_the_mean_of_one_model_is_that_model(made):
     made.write(cell("align"), 1.02)
     (mean,) = compared(made, cell("align"))
     study = read_study(made.settings, made.inputs)
-    (alone,) = differences(study, [(model(cell("align")), model(SOURCE), COLUMN)])
-    assert (mean.found, mean.effect, mean.outputs) == (alone.found, alone.effect, alone.outputs)
+    (alone,) = score_differences(study, [(model(cell("align")), model(SOURCE), COLUMN)])
+    assert replace(alone, model=mean.model) == mean
 
 
 def test_seeds_change_a_mean_over_models_less_than_one_of_them(made):
@@ -139,11 +140,11 @@ def test_seeds_change_a_mean_over_models_less_than_one_of_them(made):
         return found.high - found.low
 
     study = read_study(made.settings, made.inputs)
-    (alone,) = differences(study, [(model(cell("align")), model(SOURCE), COLUMN)])
-    assert width(one.found) == pytest.approx(width(alone.found), rel=0.1)
+    (alone,) = score_differences(study, [(model(cell("align")), model(SOURCE), COLUMN)])
+    assert width(one) == pytest.approx(width(alone), rel=0.1)
     # Four models of three seeds each vary as twelve seeds do: half as much as three.
-    assert width(mean.found) == pytest.approx(width(one.found) / 2, rel=0.15)
-    assert mean.seeds == one.seeds == 8
+    assert width(mean) == pytest.approx(width(one) / 2, rel=0.15)
+    assert mean.freedom == one.freedom == 8
 
 
 def test_a_mean_of_which_one_model_kept_no_sentences_is_shown_and_not_tested(made):

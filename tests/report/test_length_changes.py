@@ -26,7 +26,7 @@ def change(one, other):
 def test_a_change_on_which_all_texts_agree_has_no_width():
     found = change([2 * n for n in SMALL], SMALL)
     assert [found.value, found.low, found.high] == pytest.approx([1, 1, 1])
-    assert found.stars == "**" and found.texts == 40
+    assert found.stars == "**" and found.examples == 40
     assert math.isnan(found.effect)
 
 
@@ -60,7 +60,7 @@ def test_of_groups_of_texts_no_effect_is_told():
                {("a", 0): SMALL, ("b", 0): LARGE}.items()}  # fmt: skip
     found = length_changes({(name, "te"): own for name, own in grouped.items()}, ["te"],
                            [("a", "b")])["te", "a", "b"]  # fmt: skip
-    assert math.isnan(found.effect) and found.texts == 4000 and found.stars == "**"
+    assert math.isnan(found.effect) and found.examples == 4000 and found.stars == "**"
 
 
 @pytest.fixture

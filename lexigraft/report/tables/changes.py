@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from lexigraft.report.metrics import metric
-from lexigraft.report.significance import Column, Compared, differences
+from lexigraft.report.paired_tests import Column
+from lexigraft.report.score_differences import ScoreDifference, score_differences
 from lexigraft.report.study import Study
 from lexigraft.report.tables.models import Model, find
 from lexigraft.report.tables.notes import bootstrap_notes
@@ -12,22 +13,11 @@ from lexigraft.report.tables.tested import Tested
 if TYPE_CHECKING:
     import pandas
 
-# What a CSV file calls the numbers of a test, beside the change that it tests.
-_COLUMNS = {
-    "low": "change_low",
-    "high": "change_high",
-    "p": "p",
-    "p_corrected": "p_corrected",
-    "effect_size": "effect_size",
-    "examples": "tested_examples",
-    "seed_freedom": "seed_freedom",
-}
 
-
-class Changes(Tested[Compared]):
+class Changes(Tested[ScoreDifference]):
     """Tests of a table's changes over Source."""
 
-    def numbers(self, one: Compared) -> dict[str, float | int]:
+    def numbers(self, one: ScoreDifference) -> dict[str, float | int]:
         """Interval, p and effect size of a change."""
         return change_numbers(one)
 
@@ -48,10 +38,9 @@ class Changes(Tested[Compared]):
         return notes
 
 
-def change_numbers(one: Compared) -> dict[str, float | int]:
-    """What a CSV file has of a change's test, by its own names of it."""
-    numbers = one.numbers()
-    return {ours: numbers[theirs] for theirs, ours in _COLUMNS.items()}
+def change_numbers(one: ScoreDifference) -> dict[str, float | int]:
+    """Interval, p and effect size of a change, as columns of a CSV file."""
+    return one.columns("change", "seed_freedom")
 
 
 def changes_over_source(
@@ -60,7 +49,7 @@ def changes_over_source(
     """Compare each model with its source model, all of a table's together."""
     sources = {model.source: model for model in models if model.is_source}
     changed = [model for model in models if model.source in sources and not model.is_source]
-    compared = differences(
+    compared = score_differences(
         study,
         [(model, sources[model.source], column) for column in columns for model in changed],
     )

@@ -4,7 +4,12 @@ from typing import TYPE_CHECKING
 
 from lexigraft.report.forgetting import ENGLISH
 from lexigraft.report.metrics import metric
-from lexigraft.report.significance import Column, Compared, Wanted, differences
+from lexigraft.report.paired_tests import Column
+from lexigraft.report.score_differences import (
+    Comparison,
+    ScoreDifference,
+    score_differences,
+)
 from lexigraft.report.study import Study
 from lexigraft.report.tables.changes import change_numbers
 from lexigraft.report.tables.models import Model
@@ -100,7 +105,7 @@ def _percent(value: float | None) -> Cell:
     return Cell(f"{number(100 * value, 1)} %", value=float(value))
 
 
-def _change(value: float | None, test: Compared | None) -> Cell:
+def _change(value: float | None, test: ScoreDifference | None) -> Cell:
     if value is None:
         return Cell()
     return Cell(number(value, 3, sign=True), value=value, stars=test.stars if test else "")
@@ -122,14 +127,14 @@ def _trained(summary: "pandas.DataFrame", key: Key) -> "pandas.DataFrame":
 
 def _english(
     study: Study, summary: "pandas.DataFrame", keys: list[Key]
-) -> tuple[dict[Key, float], dict[Key, Compared]]:
+) -> tuple[dict[Key, float], dict[Key, ScoreDifference]]:
     """The mean change of English over the trained cells of each vocabulary, and its test.
 
     Of the first task that scores English text: means over several would mix their scales.
     """
     english = summary[(summary["metric"] == ENGLISH) & summary["change"].notna()]
     changes: dict[Key, float] = {}
-    wanted: list[Wanted] = []
+    wanted: list[Comparison] = []
     means: dict[tuple[Model, Column], list[Model]] = {}
     names: dict[tuple[Model, Column], Key] = {}
     for key in keys if len(english) else ():
@@ -144,7 +149,7 @@ def _english(
         wanted.append((mean, Model(source, "source", "none", "none"), column))
         names[mean, column] = key
         changes[key] = float(cells["change"].mean())
-    found = differences(study, wanted, means)
+    found = score_differences(study, wanted, means)
     return changes, {names[one.model, one.column]: one for one in found}
 
 
@@ -162,7 +167,7 @@ def _with_english(
     frame: "pandas.DataFrame",
     keys: list[Key],
     changes: dict[Key, float],
-    tests: dict[Key, Compared],
+    tests: dict[Key, ScoreDifference],
 ) -> "pandas.DataFrame":
     """The frame with the change of English, and interval, p and effect size where it was tested."""
     if not changes:

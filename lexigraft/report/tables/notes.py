@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import row_name
-from lexigraft.report.significance import RESAMPLES, Compared
+from lexigraft.report.paired_tests import RESAMPLES
+from lexigraft.report.score_differences import ScoreDifference
 from lexigraft.report.study import Study
 from lexigraft.report.tables.models import Model, several_strategies
 from lexigraft.report.tables.table import MISSING, Row
@@ -106,7 +107,7 @@ def stars_note(drawn: str, tested: int, what: str, more: str = ",") -> str:
     )
 
 
-def bootstrap_notes(compared: list[Compared], what: str) -> list[str]:
+def bootstrap_notes(compared: list[ScoreDifference], what: str) -> list[str]:
     """What a table says of the stars in it.
 
     Parameters
@@ -117,7 +118,7 @@ def bootstrap_notes(compared: list[Compared], what: str) -> list[str]:
     if not compared:
         return []
     notes = [stars_note("test examples and seeds", len(compared), what)]
-    alone = [one for one in compared if not one.seeds and one.model.strategy != "none"]
+    alone = [one for one in compared if not one.freedom and one.model.strategy != "none"]
     if alone:
         which = "In this table" if len(alone) == len(compared) else f"In {len(alone)} of them"
         notes.append(

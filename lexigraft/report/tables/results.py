@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from lexigraft.report.metrics import metric, primary_metric
 from lexigraft.report.names import initializer_name, task_name
-from lexigraft.report.significance import Column
+from lexigraft.report.paired_tests import Column
 from lexigraft.report.study import Study
 from lexigraft.report.tables.changes import changes_over_source
 from lexigraft.report.tables.models import Model, find, models, stub, stub_names

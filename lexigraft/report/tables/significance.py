@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from lexigraft.report.metrics import Metric, metric
-from lexigraft.report.significance import Compared, differences, effect_text, p_text
+from lexigraft.report.paired_tests import effect_text, p_text
+from lexigraft.report.score_differences import ScoreDifference, score_differences
 from lexigraft.report.study import Study
 from lexigraft.report.tables.models import Model, models, stub, stub_names
 from lexigraft.report.tables.notes import bootstrap_notes, missing_note, not_scored_notes
@@ -25,7 +26,7 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
     with_outputs = {kept.task for kept in study.predictions}
     columns = [column for column in quality_columns(study, summary) if column[1] in with_outputs]
     pairs = [(name, *pair) for name in _BASELINES for pair in _pairs(chosen, name)]
-    compared = differences(
+    compared = score_differences(
         study,
         [(model, baseline, column) for column in columns for _, model, baseline in pairs],
     )
@@ -75,26 +76,25 @@ def _pairs(chosen: list[Model], name: str) -> list[tuple[Model, Model]]:
     return pairs
 
 
-def _cell(one: Compared | None, shown: Metric, compact: bool) -> Cell:
+def _cell(one: ScoreDifference | None, shown: Metric, compact: bool) -> Cell:
     if one is None:
         return Cell()
-    found = one.found
     shade = 0.0
     if one.stars:
-        better = -found.value if shown.lower_is_better else found.value
-        share = better / abs(one.level) if one.level else better
+        better = -one.value if shown.lower_is_better else one.value
+        share = better / abs(one.baseline_score) if one.baseline_score else better
         shade = max(-1.0, min(1.0, share / FULL_SHADE))
-    low, high = (number(end, shown.decimals, sign=True) for end in (found.low, found.high))
+    low, high = (number(end, shown.decimals, sign=True) for end in (one.low, one.high))
     return Cell(
-        number(found.value, shown.decimals, sign=True),
+        number(one.value, shown.decimals, sign=True),
         change="" if compact else f"{low} to {high}; {p_text(one.corrected)}; {effect_text(one)}",
         shade=shade,
-        value=found.value,
+        value=one.value,
         stars=one.stars,
     )
 
 
-def _data(compared: list[Compared]) -> "pandas.DataFrame":
+def _data(compared: list[ScoreDifference]) -> "pandas.DataFrame":
     import pandas
 
     rows = []

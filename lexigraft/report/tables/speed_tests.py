@@ -2,20 +2,20 @@
 
 from collections.abc import Iterable, Sequence
 
-from lexigraft.report.significance import Column
-from lexigraft.report.speed_up import SpeedUp, speed_ups_tested
+from lexigraft.report.paired_tests import Column, PairedTest
+from lexigraft.report.speed_up import speed_up_tests
 from lexigraft.report.study import Study
 from lexigraft.report.tables.models import Model
 from lexigraft.report.tables.notes import stars_note
 from lexigraft.report.tables.tested import Tested
 
 
-class SpeedTests(Tested[SpeedUp]):
+class SpeedTests(Tested[PairedTest]):
     """Tests of a table's speed-ups."""
 
-    def numbers(self, one: SpeedUp) -> dict[str, float | int]:
+    def numbers(self, one: PairedTest) -> dict[str, float | int]:
         """Interval, p and effect size of a speed-up."""
-        return one.numbers()
+        return one.columns("speed_up", "measurement_freedom")
 
     def notes(self) -> list[str]:
         """How the speed-ups were tested, and which could not be."""
@@ -52,5 +52,4 @@ class SpeedTests(Tested[SpeedUp]):
 def speed_tests(study: Study, models: Sequence[Model], columns: Iterable[Column]) -> SpeedTests:
     """Test the speed-ups of each model that a table shows, all of them together."""
     shown = tuple(dict.fromkeys(columns))
-    tested = speed_ups_tested(study, models, shown)
-    return SpeedTests({(one.model, one.column): one for one in tested}, shown)
+    return SpeedTests(speed_up_tests(study, models, shown), shown)

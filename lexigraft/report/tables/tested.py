@@ -4,14 +4,14 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from lexigraft.report.significance import Column, Starred
+from lexigraft.report.paired_tests import Column, PairedTest
 from lexigraft.report.tables.models import Model
 from lexigraft.report.tables.table import Cell
 
 if TYPE_CHECKING:
     import pandas
 
-Test = TypeVar("Test", bound=Starred)
+Test = TypeVar("Test", bound=PairedTest)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from lexigraft.report.length_changes import Change, length_changes
+from lexigraft.report.length_changes import length_changes
 from lexigraft.report.metrics import metric
+from lexigraft.report.paired_tests import PairedTest
 from lexigraft.report.study import Study
 from lexigraft.report.tables.notes import missing_note, stars_note
 from lexigraft.report.tables.table import Cell, Row, Table, is_compact, number
@@ -75,7 +76,7 @@ def _cell(value: float | None, name: str) -> Cell:
 
 def _change(
     found: Compared,
-    changes: dict[tuple[str, str, str], Change],
+    changes: dict[tuple[str, str, str], PairedTest],
     language: str,
     tokenizer: str,
     other: str,
@@ -94,7 +95,7 @@ def _change_notes(
     study: Study,
     found: Compared,
     pairs: list[tuple[str, str]],
-    changes: dict[tuple[str, str, str], Change],
+    changes: dict[tuple[str, str, str], PairedTest],
 ) -> list[str]:
     """How changes were tested, and in which languages some could not be."""
     notes = []
@@ -114,14 +115,14 @@ def _change_notes(
 
 
 def _with_changes(
-    data: "pandas.DataFrame", changes: dict[tuple[str, str, str], Change]
+    data: "pandas.DataFrame", changes: dict[tuple[str, str, str], PairedTest]
 ) -> "pandas.DataFrame":
     """The table's numbers, followed by its changes with their tests."""
     import pandas
 
     rows = [
         {"tokenizer": tokenizer, "language": language, "metric": f"{LENGTH}_change",
-         "value": one.value, "compared_with": other, **one.numbers()}
+         "value": one.value, "compared_with": other, **one.columns("change")}
         for (language, tokenizer, other), one in changes.items()
     ]  # fmt: skip
     return pandas.concat([data, pandas.DataFrame(rows)], ignore_index=True) if rows else data

@@ -3,17 +3,16 @@
 import json
 import random
 import re
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from lexigraft.report.example_scores import example_scores
-from lexigraft.report.findings import findings
-from lexigraft.report.headline import headline
+from lexigraft.report.findings import finding_numbers, findings
 from lexigraft.report.items import read_items
+from lexigraft.report.paired_tests import RESAMPLES
 from lexigraft.report.records import read_study
-from lexigraft.report.significance import RESAMPLES, differences
+from lexigraft.report.score_differences import score_differences
 from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import results, significance
 from lexigraft.report.tables.models import Model
@@ -56,7 +55,7 @@ def open_study(made):
 
 def compared(made, *names):
     source = Model("m", "source", "none", "none")
-    return differences(open_study(made), [(model(name), source, COLUMN) for name in names])
+    return score_differences(open_study(made), [(model(name), source, COLUMN) for name in names])
 
 
 def table(made, module=results, item="results"):
@@ -96,7 +95,7 @@ def test_p_is_corrected_for_all_comparisons_of_a_table(made):
     for name, mean in (("align", 34), ("mean", 30.5), ("merge", 30), ("random", 30)):
         made.write(cell(name), mean)
     found = compared(made, "align", "mean", "merge", "random")
-    ps = sorted(one.found.p for one in found)
+    ps = sorted(one.p for one in found)
     # Benjamini and Hochberg, written as in their paper.
     expected = [min(4 / rank * p for rank, p in enumerate(ps, 1) if rank > at)
                 for at in range(4)]  # fmt: skip
@@ -111,7 +110,7 @@ def test_a_comparison_is_the_same_in_every_table(made):
     made.write(cell("mean"), 30.2)
     (alone,) = compared(made, "align")
     beside = {one.model: one for one in compared(made, "mean", "align")}
-    assert beside[model("align")].found == alone.found
+    assert replace(beside[model("align")], corrected=alone.corrected) == alone
 
 
 def test_what_differs_between_seeds_takes_the_stars_from_one_of_them(made):
@@ -119,28 +118,28 @@ def test_what_differs_between_seeds_takes_the_stars_from_one_of_them(made):
     for seed, mean in enumerate((26, 38)):
         made.write(cell("align", seed), mean)
     (one,) = compared(made, "align")
-    assert one.found.value == pytest.approx(2, abs=1)
-    assert (one.stars, one.seeds) == ("", 1)
+    assert one.value == pytest.approx(2, abs=1)
+    assert (one.stars, one.freedom) == ("", 1)
     # The same scores as runs of one seed, where other examples are all that could change.
     Path(made.inputs["records"].pop()).unlink()
     Path(made.inputs["records"].pop()).unlink()
     made.write(cell("align"), 32)
     (one,) = compared(made, "align")
-    assert (one.stars, one.seeds) == ("**", 0)
+    assert (one.stars, one.freedom) == ("**", 0)
 
 
 def test_one_seed_borrows_the_spread_of_models_with_several(made):
     made.write(SOURCE, 30)
     made.write(cell("align"), 33)
     (alone,) = compared(made, "align")
-    assert alone.seeds == 0
+    assert alone.freedom == 0
     for name in ("mean", "merge", "random"):
         for seed, shift in enumerate((-4, 0, 4)):
             made.write(cell(name, seed), 31 + shift)
     beside = compared(made, "align", "mean", "merge", "random")[0]
-    assert (alone.seeds, beside.seeds) == (0, 6)
-    assert alone.found.p < 0.001 and beside.found.p > 0.1
-    assert beside.found.high - beside.found.low > 3 * (alone.found.high - alone.found.low)
+    assert (alone.freedom, beside.freedom) == (0, 6)
+    assert alone.p < 0.001 and beside.p > 0.1
+    assert beside.high - beside.low > 3 * (alone.high - alone.low)
 
 
 def test_a_part_of_a_study_knows_the_spread_of_all_of_it(made):
@@ -151,9 +150,9 @@ def test_a_part_of_a_study_knows_the_spread_of_all_of_it(made):
     study = open_study(made)
     (item,) = read_items([{"item": "results", "where": {"initializers": ["align"]}}])
     wanted = [(model("align"), Model("m", "source", "none", "none"), COLUMN)]
-    (one,), (other,) = differences(study, wanted), differences(study.part(item), wanted)
+    (one,), (other,) = score_differences(study, wanted), score_differences(study.part(item), wanted)
     assert one == other
-    assert one.seeds == 2
+    assert one.freedom == 2
 
 
 def test_runs_of_one_seed_are_no_spread_over_seeds(made):
@@ -161,7 +160,7 @@ def test_runs_of_one_seed_are_no_spread_over_seeds(made):
         made.write(SOURCE, 30, run=run)
         made.write(cell("align"), mean, run=run)
     (one,) = compared(made, "align")
-    assert one.seeds == 0
+    assert one.freedom == 0
 
 
 def test_the_notes_say_what_was_tested(made):
@@ -212,7 +211,7 @@ def test_runs_have_examples_of_their_own(made):
     made.write(cell("align"), 90, run=2)  # which Source does not have
     (one,) = compared(made, "align")
     assert (one.examples, one.outputs) == (200, 200)
-    assert one.found.value == pytest.approx(4, abs=1)
+    assert one.value == pytest.approx(4, abs=1)
 
 
 def test_the_table_of_differences_has_them_with_p_and_effect(made):
@@ -226,60 +225,6 @@ def test_the_table_of_differences_has_them_with_p_and_effect(made):
     assert " to " in rows["Source", "Align"].change
     assert "p < 0.001; d = +1." in rows["Source", "Align"].change
     assert {"p", "p_corrected", "effect_size", "seed_freedom"} <= set(found.data.columns)
-
-
-def rows_by_test():
-    scores = {"te": [1, 0], "el": [1, 1, 1, 0], "english": [0, 0, 1]}
-    return [{"id": f"{test}-{at}", "test": test, "accuracy": float(value)}
-            for test, values in scores.items() for at, value in enumerate(values)]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("metric", "score", "examples"),
-    [
-        ("accuracy", (1 / 2 + 3 / 4) / 2, 6),
-        ("accuracy_el", 3 / 4, 4),
-        ("english_accuracy", 1 / 3, 3),
-    ],
-)
-def test_a_task_of_several_tests_is_their_mean_and_each_has_its_own(metric, score, examples):
-    found = example_scores(rows_by_test(), "classification", metric, {})
-    assert len(found.ids) == examples
-    assert found.score(found.statistics.sum(axis=0)) == pytest.approx(score)
-    assert found.alone.tolist() == [
-        row["accuracy"] for row in rows_by_test() if row["id"] in found.ids
-    ]
-
-
-def test_of_perplexity_all_sentences_of_a_group_count_together():
-    rows = [
-        {"id": f"{test}-0", "test": test, "nats": nats, "tokens": 1, "bytes": size}
-        for test, nats, size in (("te", 3.0, 2), ("el", 5.0, 6), ("english", 100.0, 1))
-    ]
-    wanted = {"bits_per_byte": 1.0, "bits_per_byte_te": 1.5, "english_bits_per_byte": 100.0}
-    for metric, expected in wanted.items():
-        found = example_scores(rows, "perplexity", metric, {})
-        bits = found.score(found.statistics.sum(axis=0)) * np.log(2)
-        assert bits == pytest.approx(expected)
-
-
-def test_a_cell_whose_own_language_is_english_has_that_test():
-    rows = [row for row in rows_by_test() if row["test"] == "english"]
-    assert len(example_scores(rows, "classification", "accuracy", {}).ids) == 3
-    assert example_scores(rows, "classification", "accuracy_te", {}) is None
-    assert example_scores([], "classification", "accuracy", {}) is None
-
-
-def test_bleu_is_cut_as_its_signature_says():
-    row = {"id": "0", "output": "ab, cd", "reference": "ab , cd"}
-    signature = "nrefs:1|case:mixed|eff:no|tok:{}|smooth:exp|version:2.6.0"
-    found = {
-        tok: example_scores([row], "translation", "bleu", {"bleu_signature": signature.format(tok)})
-        for tok in ("13a", "none")
-    }
-    assert found["13a"].statistics[0, :4].tolist() == [3, 3, 3, 3]
-    assert found["none"].statistics[0, :4].tolist() == [2, 3, 1, 2]
-    assert example_scores([row], "translation", "bleu", {}) is None
 
 
 def test_a_learned_metric_is_tested_by_its_scores(made):
@@ -297,29 +242,29 @@ def test_a_learned_metric_is_tested_by_its_scores(made):
         made.inputs.setdefault("learned", []).append(str(file))
     study = open_study(made)
     pair = (model("align"), Model("m", "source", "none", "none"))
-    comet, rouge = differences(study, [(*pair, ("te-made", "sum", name))
+    comet, rouge = score_differences(study, [(*pair, ("te-made", "sum", name))
                                        for name in ("comet", "rouge_l")])  # fmt: skip
-    assert comet.stars == "**" and comet.found.value == pytest.approx(0.2, abs=0.05)
+    assert comet.stars == "**" and comet.value == pytest.approx(0.2, abs=0.05)
     assert rouge.stars == ""
 
 
 def sentence(made):
     study = open_study(made)
-    (text,) = [one.text for one in findings(study, headline(study, summarize(study.scores)))]
+    (text,) = [one.text for one in findings(finding_numbers(study, summarize(study.scores)))]
     return text
 
 
 def test_the_headline_names_who_is_not_shown_to_be_worse_than_the_best(made):
     for name, mean in (("align", 34), ("mean", 34.05), ("random", 30)):
         made.write(cell(name), mean)
-    assert re.search(r"best initializer (Align|Mean): .*; not shown to be worse: (Align|Mean)\.",
+    assert re.search(r"best initializer (Align|Mean): .*; not significantly worse: (Align|Mean)\.",
                      sentence(made))  # fmt: skip
 
 
 def test_the_headline_says_where_the_best_is_the_best(made):
     for name, mean in (("align", 34), ("mean", 32), ("random", 30)):
         made.write(cell(name), mean)
-    assert sentence(made).endswith("; all others are worse.")
+    assert sentence(made).endswith("; all others are significantly worse.")
 
 
 def test_without_outputs_the_headline_goes_by_standard_deviations(made_study):

@@ -1,0 +1,104 @@
+"""Statistics of examples: which a metric has, and the scores of their sums."""
+
+import random
+
+import numpy as np
+import pytest
+
+from lexigraft.evaluation.tasks.tagging import entity_f1
+from lexigraft.report.example_scores import (
+    bits_score,
+    entity_statistics,
+    example_scores,
+    f1_score,
+    mean_over_tests,
+    mean_score,
+    perplexity_score,
+)
+
+LABELS = ["O", "O", "B-PER", "I-PER", "B-LOC", "I-LOC", "I-ORG"]
+
+
+def test_the_f1_of_entities_is_that_of_seqeval():
+    draw = random.Random(2)
+    expected, found = (
+        [[draw.choice(LABELS) for _ in range(size)] for size in (1, 4, 7, 2, 5)] for _ in range(2)
+    )
+    found[1] = expected[1]
+    rows = np.array(
+        [
+            entity_statistics(" ".join(ours), " ".join(theirs))
+            for ours, theirs in zip(found, expected, strict=True)
+        ]
+    )
+    assert f1_score(rows.sum(0)) == pytest.approx(entity_f1(expected, found))
+    assert f1_score(np.zeros(3)) == 0
+
+
+def test_bits_and_perplexity_are_worked_out_by_hand():
+    # Two sentences: 8 bits in 2 bytes, 4 bits in 4 bytes.
+    nats = np.array([[8 * np.log(2), 2], [4 * np.log(2), 4]])
+    assert bits_score(nats.sum(0)) == pytest.approx(2)
+    assert perplexity_score(np.array([6 * np.log(3), 6])) == pytest.approx(3)
+
+
+def test_several_tests_count_the_same_whatever_their_size():
+    # The one example of the first test scores 1, the three of the second 0, 0 and 3.
+    rows = np.array([[1, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 3, 1]])
+    assert mean_over_tests(mean_score, 2)(rows.sum(0)) == 1
+    assert mean_over_tests(mean_score, 2)(rows[:3].sum(0)) == 0.5
+    assert mean_score((rows[:3, :2] + rows[:3, 2:]).sum(0)) == pytest.approx(1 / 3)
+
+
+def rows_by_test():
+    scores = {"te": [1, 0], "el": [1, 1, 1, 0], "english": [0, 0, 1]}
+    return [{"id": f"{test}-{at}", "test": test, "accuracy": float(value)}
+            for test, values in scores.items() for at, value in enumerate(values)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("metric", "score", "examples"),
+    [
+        ("accuracy", (1 / 2 + 3 / 4) / 2, 6),
+        ("accuracy_el", 3 / 4, 4),
+        ("english_accuracy", 1 / 3, 3),
+    ],
+)
+def test_a_task_of_several_tests_is_their_mean_and_each_has_its_own(metric, score, examples):
+    found = example_scores(rows_by_test(), "classification", metric, {})
+    assert len(found.ids) == examples
+    assert found.score(found.statistics.sum(axis=0)) == pytest.approx(score)
+    assert found.alone.tolist() == [
+        row["accuracy"] for row in rows_by_test() if row["id"] in found.ids
+    ]
+
+
+def test_of_perplexity_all_sentences_of_a_group_count_together():
+    rows = [
+        {"id": f"{test}-0", "test": test, "nats": nats, "tokens": 1, "bytes": size}
+        for test, nats, size in (("te", 3.0, 2), ("el", 5.0, 6), ("english", 100.0, 1))
+    ]
+    wanted = {"bits_per_byte": 1.0, "bits_per_byte_te": 1.5, "english_bits_per_byte": 100.0}
+    for metric, expected in wanted.items():
+        found = example_scores(rows, "perplexity", metric, {})
+        bits = found.score(found.statistics.sum(axis=0)) * np.log(2)
+        assert bits == pytest.approx(expected)
+
+
+def test_a_cell_whose_own_language_is_english_has_that_test():
+    rows = [row for row in rows_by_test() if row["test"] == "english"]
+    assert len(example_scores(rows, "classification", "accuracy", {}).ids) == 3
+    assert example_scores(rows, "classification", "accuracy_te", {}) is None
+    assert example_scores([], "classification", "accuracy", {}) is None
+
+
+def test_bleu_takes_the_tokenizer_that_its_signature_names():
+    row = {"id": "0", "output": "ab, cd", "reference": "ab , cd"}
+    signature = "nrefs:1|case:mixed|eff:no|tok:{}|smooth:exp|version:2.6.0"
+    found = {
+        tok: example_scores([row], "translation", "bleu", {"bleu_signature": signature.format(tok)})
+        for tok in ("13a", "none")
+    }
+    assert found["13a"].statistics[0, :4].tolist() == [3, 3, 3, 2]
+    assert found["none"].statistics[0, :4].tolist() == [2, 3, 1, 0]
+    assert example_scores([row], "translation", "bleu", {}) is None
