@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from tqdm import tqdm
 
-from lexigraft.initialization.highest import highest
+from lexigraft.initialization.top_k import top_k
 
 _SCORES_AT_ONCE = 1 << 25
 _BASIS_AT_ONCE = 1 << 24
@@ -55,7 +55,7 @@ def matching_pursuit(
     starts = range(0, len(targets), height)
     for start in tqdm(starts, desc="matching pursuit", unit=" blocks", disable=None):
         block = np.arange(len(targets))[start : start + height]
-        near = highest(np.abs(targets[block] @ atoms.T), looked_at) if few else None
+        near = top_k(np.abs(targets[block] @ atoms.T), looked_at) if few else None
         for cut in range(0, len(block), low):
             part = block[cut : cut + low]
             if near is None:
