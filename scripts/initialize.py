@@ -6,8 +6,8 @@ from typing import Any
 
 from lexigraft import job as jobs
 from lexigraft.atomic import write_json
-from lexigraft.auxiliary.dictionary import read_dictionary
-from lexigraft.auxiliary.storage import load_vectors
+from lexigraft.auxiliary.language_files import read_dictionary
+from lexigraft.auxiliary.token_vectors import load_vectors
 from lexigraft.hardware import device
 from lexigraft.initialization.interface import Initializer
 from lexigraft.initialization.matrix import Matrix

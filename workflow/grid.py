@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.auxiliary.files import BINARY
+from lexigraft.auxiliary.language_files import BINARY
 from lexigraft.evaluation.learned.checkpoint import state
 from lexigraft.report.items import ALIGNMENT, Item, read_items
 from workflow.cells import is_wanted

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.auxiliary.files import word_vector_files
+from lexigraft.auxiliary.language_files import word_vector_files
 from lexigraft.corpus.files import local_files, local_samples_files
 from lexigraft.initialization.registry import read_roles
 from lexigraft.source.hub import is_folder

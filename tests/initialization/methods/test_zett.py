@@ -247,7 +247,7 @@ def test_a_model_of_another_width_or_vocabulary_is_refused(
 def test_a_language_must_be_one_that_it_knows(published, fit):
     with pytest.raises(UserError, match="'xx' is not one of en, te"):
         fit(published(languages=["en", "te"]), language="xx")
-    with pytest.raises(UserError, match="was not told languages"):
+    with pytest.raises(UserError, match="has no language embedding"):
         fit(published(), language="te")
 
 
