@@ -1,4 +1,4 @@
-"""Where VocADT's adapters start: paper 001, equations 1 to 3."""
+"""Where VocADT's adapters start: equations 1 to 3 of the paper."""
 
 import numpy as np
 import pytest
