@@ -271,7 +271,7 @@ def test_weights_of_another_network_are_refused(published, fit):
     folder = published()
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"hn_intermediate_size": 40}))
-    with pytest.raises(UserError, match="its weights hold"):
+    with pytest.raises(UserError, match="its weights have"):
         fit(folder)
 
 
