@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from lexigraft.auxiliary.glove_counts import count_cooccurrences
-from lexigraft.auxiliary.glove_descent import cells_of, descend, starting_values
-from lexigraft.auxiliary.token_ids import read_ids, write_ids
+from lexigraft.auxiliary.glove_descent import descend, initial_parameters, stratify
+from lexigraft.auxiliary.tokenized_text import read_token_ids, write_token_ids
 from lexigraft.source.model import load_tokenizer
 
 WINDOW, DIMENSIONS, X_MAX, ALPHA, RATE = 15, 300, 10.0, 0.75, 0.05
@@ -44,8 +44,8 @@ def main(folder: str, text: str, programs: str, threads: int = 1, epochs: int = 
     with tempfile.TemporaryDirectory() as place:
         at = Path(place)
         lines = Path(text).read_text(encoding="utf-8").splitlines()
-        counts = write_ids(tokenizer, lines, at / "ids")
-        ids = read_ids(at / "ids")
+        counts = write_token_ids(tokenizer, lines, at / "ids")
+        ids = read_token_ids(at / "ids")
         theirs = _theirs(at, Path(programs), ids, counts, threads, epochs)
         ours = _ours(ids, counts, threads, epochs)
     print(
@@ -79,9 +79,9 @@ def _ours(ids: np.ndarray, counts: np.ndarray, threads: int, epochs: int) -> dic
 
 def _descended(counted, threads: int, epochs: int, draws) -> dict[str, float]:
     begin = cpu()
-    cells = cells_of(counted, X_MAX, ALPHA, draws)
+    cells = stratify(counted, X_MAX, ALPHA, draws)
     shuffled = cpu()
-    parameters = starting_values(counted.size, DIMENSIONS, draws)
+    parameters = initial_parameters(counted.size, DIMENSIONS, draws)
     settings = {"epochs": epochs, "learning_rate": RATE, "draws": draws, "threads": threads}
     costs = list(descend(cells, parameters, **settings))
     end = cpu()

@@ -6,10 +6,9 @@ from typing import Any
 
 from lexigraft import job as jobs
 from lexigraft.atomic import write_json
-from lexigraft.auxiliary.dictionary import read_dictionary
-from lexigraft.auxiliary.storage import load_vectors
+from lexigraft.auxiliary.language_files import read_dictionary
+from lexigraft.auxiliary.token_vectors import load_vectors
 from lexigraft.hardware import device
-from lexigraft.initialization.examples import examples
 from lexigraft.initialization.interface import Initializer
 from lexigraft.initialization.matrix import Matrix
 from lexigraft.initialization.registry import initializer
@@ -49,7 +48,7 @@ def stage(job: jobs.Job) -> None:
         fallbacks=len(fitted.fallbacks_),
         fallback_tokens=fitted.fallbacks_[:20],
         statistics=fitted.statistics() | _cosines(fitted, folder, matrices),
-        examples=examples(fitted),
+        examples=fitted.examples(),
     )
 
 

@@ -8,8 +8,8 @@ from lexigraft.atomic import write_json
 from lexigraft.evaluation.alignment import alignment
 from lexigraft.evaluation.similarity import SentenceEncoder
 from lexigraft.evaluation.texts import draw, sentences
+from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.recipe_pair import RecipePair
-from lexigraft.initialization.rows import Rows
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.job import Job, run
 from lexigraft.provenance import versions
@@ -21,10 +21,10 @@ def stage(job: Job) -> None:
     made = load_initialization(inputs["initialization"])
     metrics: dict[str, float | int] = {}
     details: dict[str, Any] = {}
-    if isinstance(made, Rows):
+    if isinstance(made, DenseRows):
         details["not_measured"] = "its rows are drawn: no source token stands for a new one"
     else:
-        recipe = made.of("input") if isinstance(made, RecipePair) else made
+        recipe = made.recipe("input") if isinstance(made, RecipePair) else made
         target = load_tokenizer(inputs["tokenizer"])
         ids = target.get_vocab()
         fallbacks = json.loads(Path(inputs["initialization"], "fallbacks.json").read_text("utf-8"))

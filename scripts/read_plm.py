@@ -1,7 +1,7 @@
 """Takes the input embeddings of another pretrained model as vectors of the tokens it shares."""
 
 from lexigraft.auxiliary.plm import read_plm
-from lexigraft.auxiliary.storage import store_vectors
+from lexigraft.auxiliary.token_vectors import store_vectors
 from lexigraft.job import Job, run
 from lexigraft.source.hub import resolve_place
 from lexigraft.source.model import open_tokenizer

@@ -1,9 +1,9 @@
 """Takes the vectors of the tokens of a tokenizer from a file of word vectors."""
 
 from lexigraft.auxiliary.alignment import align_vectors
-from lexigraft.auxiliary.dictionary import read_dictionary
-from lexigraft.auxiliary.storage import store_vectors
-from lexigraft.auxiliary.word_files import open_words
+from lexigraft.auxiliary.language_files import read_dictionary
+from lexigraft.auxiliary.token_vectors import store_vectors
+from lexigraft.auxiliary.word_vector_files import open_word_vectors
 from lexigraft.auxiliary.word_vectors import read_word_vectors
 from lexigraft.job import Job, run
 from lexigraft.provenance import describe_file
@@ -15,7 +15,8 @@ _OPTIONS = ("unlisted_words", "pooling", "notation")
 def stage(job: Job) -> None:
     settings, inputs = job["settings"], job["inputs"]
     options = {key: value for key, value in settings.items() if key in _OPTIONS}
-    tokenizer, words = open_tokenizer(inputs["tokenizer"]), open_words(inputs["word_vectors"])
+    tokenizer = open_tokenizer(inputs["tokenizer"])
+    words = open_word_vectors(inputs["word_vectors"])
     vectors = read_word_vectors(tokenizer, words, **options)
     facts = {}
     if settings.get("aligned_by") == "dictionary":

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lexigraft.auxiliary.fasttext import train_fasttext
-from lexigraft.auxiliary.storage import store_vectors
+from lexigraft.auxiliary.token_vectors import store_vectors
 from lexigraft.corpus.lines import read_lines
 from lexigraft.job import Job, run
 from lexigraft.randomness import seed_from

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lexigraft.auxiliary.glove import train_glove
-from lexigraft.auxiliary.storage import store_vectors
+from lexigraft.auxiliary.token_vectors import store_vectors
 from lexigraft.corpus.lines import read_lines
 from lexigraft.hardware import threads
 from lexigraft.job import Job, run

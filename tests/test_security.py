@@ -168,7 +168,7 @@ def test_a_pickle_in_a_recipe_is_not_read(name, tmp_path):
     np.savez(
         tmp_path / name, allow_pickle=True, **dict.fromkeys(("indices", "data", "shape"), held)
     )
-    with pytest.raises(UserError, match="cut off or damaged"):
+    with pytest.raises(UserError, match="truncated or damaged"):
         load_initialization(tmp_path)
     assert not (tmp_path / "pwned").exists()
 

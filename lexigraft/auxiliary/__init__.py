@@ -1,4 +1,4 @@
-"""Static vectors of tokens, which some initializers need beside the corpus: trained, or read."""
+"""Vectors of tokens that some initializers need: trained on a corpus, or read from files."""
 
 from lexigraft.doors import doors
 
@@ -8,9 +8,9 @@ _MODULES = {
     "train_glove": "lexigraft.auxiliary.glove",
     "read_word_vectors": "lexigraft.auxiliary.word_vectors",
     "align_vectors": "lexigraft.auxiliary.alignment",
-    "read_dictionary": "lexigraft.auxiliary.dictionary",
+    "read_dictionary": "lexigraft.auxiliary.language_files",
     "read_plm": "lexigraft.auxiliary.plm",
-    "save_vectors": "lexigraft.auxiliary.storage",
-    "load_vectors": "lexigraft.auxiliary.storage",
+    "save_vectors": "lexigraft.auxiliary.token_vectors",
+    "load_vectors": "lexigraft.auxiliary.token_vectors",
 }
 __all__, __getattr__, __dir__ = doors(__name__, _MODULES)

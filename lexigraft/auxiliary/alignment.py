@@ -1,7 +1,4 @@
-"""Two spaces of word vectors made one: a rotation found by a bilingual dictionary.
-
-WECHSEL (Minixhofer et al. 2022, section 3); Schönemann 1966.
-"""
+"""Alignment of two spaces of word vectors by a bilingual dictionary."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -9,41 +6,45 @@ from pathlib import Path
 import numpy as np
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
-from lexigraft.auxiliary.word_files import WordFile, open_words
+from lexigraft.auxiliary.word_vector_files import WordVectorFile, open_word_vectors
 from lexigraft.errors import UserError
 
 
 def align_vectors(
     vectors: TokenVectors,
-    of: str | Path | WordFile,
-    onto: str | Path | WordFile,
+    of: str | Path | WordVectorFile,
+    onto: str | Path | WordVectorFile,
     pairs: Iterable[tuple[str, str]],
 ) -> tuple[TokenVectors, int]:
-    """Rotate vectors of one language so that translations come to lie beside each other.
+    """Rotate vectors of one language so that translations become similar [1]_.
 
     Parameters
     ----------
     vectors
         Vectors in the space of `of`.
     of
-        Word vectors of the language that is rotated: a file, as in `read_word_vectors`.
+        Word vectors of the language to rotate: a file, see `read_word_vectors`.
     onto
         Word vectors of English.
     pairs
-        English words and their translations. Each is tried as it is, in lower case and with a
-        capital, on both sides; those of which a file lists no form do not count.
+        English words and their translations. Each word is looked up as it is, in lower case and
+        capitalized; pairs of which a file lists no form are ignored.
 
     Returns
     -------
     vectors : TokenVectors
-        The same tokens, in the space of `onto`. Lengths and angles are what they were.
+        The same tokens, in the space of `onto`. Lengths and angles do not change.
     pairs_used : int
-        Pairs of words that the rotation rests on.
+        Number of pairs from which the rotation is computed.
 
     Raises
     ------
     UserError
         The files have vectors of different widths, or list no pair.
+
+    References
+    ----------
+    .. [1] Minixhofer, Paischer and Rekabsaz 2022 (WECHSEL), section 3.
 
     Examples
     --------
@@ -58,7 +59,7 @@ def align_vectors(
             for translation in _forms(pair[1])
         )
     )
-    of, onto = open_words(of), open_words(onto)
+    of, onto = open_word_vectors(of), open_word_vectors(onto)
     here = of.vectors_of({translation for _, translation in forms})
     there = onto.vectors_of({english for english, _ in forms})
     both = [
@@ -76,24 +77,35 @@ def align_vectors(
             f"{of.path} has {len(both[0][0])} dimensions and {onto.path} {len(both[0][1])}; give "
             "word vectors of one width"
         )
-    turn = rotation(np.stack([row for row, _ in both]), np.stack([row for _, row in both]))
-    turned = (vectors.vectors @ turn).astype(np.float32)
-    return TokenVectors(vectors.tokens, turned), len(both)
+    rotation = procrustes_rotation(
+        np.stack([row for row, _ in both]), np.stack([row for _, row in both])
+    )
+    rotated = (vectors.vectors @ rotation).astype(np.float32)
+    return TokenVectors(vectors.tokens, rotated), len(both)
 
 
-def rotation(rows: np.ndarray, onto: np.ndarray) -> np.ndarray:
-    """The orthogonal matrix that brings rows closest to others, in squares: Procrustes.
+def procrustes_rotation(rows: np.ndarray, onto: np.ndarray) -> np.ndarray:
+    """Solve the orthogonal Procrustes problem [1]_.
 
     Parameters
     ----------
     rows, onto
-        [n, d]: row i is to come to lie on row i.
+        [n, d]: row i of `rows` is mapped to row i of `onto`.
 
     Returns
     -------
     ndarray
-        float64 [d, d], for which `rows @ it` is closest to `onto`. It may hold a reflection. Where
-        fewer than d rows are given, directions that none of them has are turned somehow.
+        float64 [d, d], orthogonal: `rows @ matrix` is closest to `onto` in least squares. It may
+        contain a reflection, and is not unique for fewer than d independent rows.
+
+    References
+    ----------
+    .. [1] Schönemann 1966, "A Generalized Solution of the Orthogonal Procrustes Problem".
+
+    Examples
+    --------
+    >>> procrustes_rotation(np.eye(2), np.array([[0.0, 1.0], [-1.0, 0.0]])).round().tolist()
+    [[0.0, 1.0], [-1.0, 0.0]]
     """
     left, _, right = np.linalg.svd(rows.astype(np.float64).T @ onto.astype(np.float64))
     return left @ right

@@ -1,7 +1,7 @@
-"""fastText on a corpus tokenized with the target tokenizer: the vectors of paper 000, section 4.2.
+"""fastText vectors of a corpus tokenized with the target tokenizer, for FOCUS.
 
-One thread, and starting values of our own: fastText with several threads never repeats, and with
-one leaves most of its starting values unset (0.9.2: at zero; 0.9.3: at whatever the memory holds).
+Training uses one thread and its own initial values: fastText is not reproducible with several
+threads, and with one it leaves most initial values unset (0.9.2: zero; 0.9.3: undefined memory).
 """
 
 import tempfile
@@ -41,7 +41,7 @@ def train_fasttext(
     minimum_words: int = 0,
     seed: int = 0,
 ) -> TokenVectors:
-    """Vectors of the tokens of a tokenizer, trained on text.
+    """Train fastText vectors [1]_ of the tokens of a tokenizer [2]_.
 
     Parameters
     ----------
@@ -50,31 +50,31 @@ def train_fasttext(
     corpus
         Sentences, read once; they are tokenized into a temporary file.
     model
-        `cbow` (a token from the mean of its neighbours) or `skipgram`.
+        `cbow` or `skipgram`.
     dimensions
         Width of the vectors.
     window
-        Neighbours on either side, at most.
+        Maximum number of context tokens on either side.
     negatives
-        Negative samples for each token.
+        Negative samples per token.
     epochs
-        Passes over the corpus.
+        Number of epochs.
     minimum_count
         Tokens that occur less often get no vector.
     learning_rate
-        At the start; it falls to zero.
+        Initial learning rate; it decreases to zero.
     subsampling
-        Threshold above which a token's share of the text makes it be skipped at random.
+        Tokens with a larger share of the text than this are skipped at random.
     character_ngrams
         Shortest and longest character n-gram of a token's spelling whose vectors are added to the
         token's own, e.g. `(3, 6)`; None for none.
     buckets
-        Rows that n-grams share by hashing; each takes `4 · dimensions` bytes. Nine in ten start
-        at zero.
+        Number of hash buckets of n-grams; each takes `4 · dimensions` bytes. Nine in ten start at
+        zero.
     minimum_words
-        Sentences of fewer words are left out, see `write_sentences`.
+        Minimum number of words of a sentence, see `write_sentences`.
     seed
-        Seed of the starting values. fastText's own draws have the fixed seed 0.
+        Seed of the initial values. fastText's own generator has the fixed seed 0.
 
     Returns
     -------
@@ -86,14 +86,19 @@ def train_fasttext(
     UserError
         The corpus is one string, or no token occurs `minimum_count` times.
 
+    References
+    ----------
+    .. [1] Bojanowski, Grave, Joulin and Mikolov 2017, "Enriching Word Vectors with Subword
+       Information".
+    .. [2] Yamaguchi, Villavicencio and Aletras, "How Can We Effectively Expand the Vocabulary of
+       LLMs with 0.01GB of Target Language Text?", section 4.2.
+
     Examples
     --------
     >>> vectors = train_fasttext(tokenizer, open("train.txt"))  # doctest: +SKIP
     >>> vectors.vectors.shape  # doctest: +SKIP
     (6312, 300)
     """
-    if isinstance(corpus, str):
-        raise UserError("corpus: give an iterable of sentences, not one string")
     words = spelled_words(tokenizer) if character_ngrams else numbered_words(tokenizer)
     shortest, longest = character_ngrams or (0, 0)
     with tempfile.TemporaryDirectory(prefix="lexigraft-fasttext-") as folder:
@@ -106,9 +111,9 @@ def train_fasttext(
                 "more text or a smaller minimum_count"
             )
         known = [words[i] for i in tokens]
-        # A word that fastText does not keep would enter its vocabulary through this file.
+        # A word outside fastText's vocabulary would be added to it through this file.
         ends = [END_OF_LINE] if lines >= minimum_count else []
-        _write_start(start, [*known, *ends], dimensions, np.random.default_rng(seed))
+        _write_initial_vectors(start, [*known, *ends], dimensions, np.random.default_rng(seed))
 
         import fasttext
 
@@ -125,23 +130,23 @@ def train_fasttext(
             minn=shortest,
             maxn=longest,
             bucket=buckets if character_ngrams else 0,
-            label="\n",  # no word begins with it, so none is taken for a label
+            label="\n",  # no word begins with it, so that no word is a label
             pretrainedVectors=str(start),
             thread=1,
             verbose=0,
         )
     if set(trained.get_words()) != {*known, *ends}:
-        raise RuntimeError("fastText counted other words than were written for it")
+        raise RuntimeError("fastText has other words than the text written for it")
     vectors = np.stack([trained.get_word_vector(word) for word in known])
     return TokenVectors(tokens.astype(np.int64), np.ascontiguousarray(vectors, dtype=np.float32))
 
 
-def _write_start(
-    file: Path, words: Sequence[str], dimensions: int, draws: np.random.Generator
+def _write_initial_vectors(
+    file: Path, words: Sequence[str], dimensions: int, rng: np.random.Generator
 ) -> None:
-    """Starting values as fastText draws them, uniform within 1 / dimensions, in its text format."""
+    """Write initial values as fastText draws them, uniform within ± 1 / dimensions, as text."""
     with file.open("w", encoding="utf-8", newline="\n") as out:
         out.write(f"{len(words)} {dimensions}\n")
         for word in words:
-            values = draws.uniform(-1 / dimensions, 1 / dimensions, dimensions)
+            values = rng.uniform(-1 / dimensions, 1 / dimensions, dimensions)
             out.write(word + " " + " ".join([f"{value:.8f}" for value in values.tolist()]) + "\n")

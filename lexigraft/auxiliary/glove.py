@@ -1,7 +1,4 @@
-"""GloVe on a tokenized corpus: the vectors of paper 003, section 2.1.
-
-Pennington, Socher and Manning 2014, with the weighting and the steps of the authors' program.
-"""
+"""GloVe vectors of a tokenized corpus, for UnifyVocab."""
 
 import logging
 import math
@@ -14,9 +11,9 @@ import numpy as np
 from tqdm import tqdm
 
 from lexigraft.auxiliary.glove_counts import count_cooccurrences
-from lexigraft.auxiliary.glove_descent import cells_of, descend, starting_values
-from lexigraft.auxiliary.token_ids import read_ids, write_ids
+from lexigraft.auxiliary.glove_descent import descend, initial_parameters, stratify
 from lexigraft.auxiliary.token_vectors import TokenVectors
+from lexigraft.auxiliary.tokenized_text import read_token_ids, write_token_ids
 from lexigraft.errors import UserError
 
 if TYPE_CHECKING:
@@ -39,9 +36,10 @@ def train_glove(
     seed: int = 0,
     threads: int = 1,
 ) -> TokenVectors:
-    """Vectors of the tokens of a tokenizer, learned from how often they stand near each other.
+    """Train GloVe vectors [1]_ of the tokens of a tokenizer.
 
-    The defaults are those of paper 003, appendix A, and of its code.
+    Weighting and updates are those of the authors' program; the defaults are those of UnifyVocab
+    [2]_ and its code.
 
     Parameters
     ----------
@@ -52,21 +50,21 @@ def train_glove(
     dimensions
         Width of the vectors.
     window
-        Neighbours on either side; one that is d tokens away counts 1/d.
+        Number of context tokens on either side; one at distance d counts 1/d.
     epochs
-        Passes over the cells of the co-occurrence matrix that are not zero.
+        Epochs over the nonzero cells of the co-occurrence matrix.
     minimum_count
-        Tokens that occur less often get no vector, and are passed over.
+        Tokens that occur less often are ignored and get no vector.
     x_max
-        Cells from this value up weigh 1 in the objective.
+        Cells of at least this value have weight 1 in the objective.
     alpha
-        Power of `x / x_max` by which smaller cells weigh less.
+        Smaller cells have weight `(x / x_max) ** alpha`.
     learning_rate
-        Of AdaGrad, whose sums of squares start at one.
+        Learning rate of AdaGrad, whose sums of squares start at one.
     seed
-        Seed of the starting values and of the order of the cells.
+        Seed of the initial values and of the order of the cells.
     threads
-        How many descend at a time, at most 16. The result does not depend on it.
+        Number of threads, at most 16. The result does not depend on it.
 
     Returns
     -------
@@ -80,32 +78,36 @@ def train_glove(
         The corpus is one string, no token occurs `minimum_count` times or has a neighbour, or the
         learning rate is too large.
 
+    References
+    ----------
+    .. [1] Pennington, Socher and Manning 2014, "GloVe: Global Vectors for Word Representation".
+    .. [2] UnifyVocab, "Unifying Vocabulary of Large Language Model with Statistical Token-level
+       Alignment", section 2.1 and appendix A.
+
     Examples
     --------
     >>> vectors = train_glove(tokenizer, open("train.txt"))  # doctest: +SKIP
     >>> vectors.vectors.shape  # doctest: +SKIP
     (6312, 300)
     """
-    if isinstance(corpus, str):
-        raise UserError("corpus: give an iterable of sentences, not one string")
     with tempfile.TemporaryDirectory(prefix="lexigraft-glove-") as folder:
         file = Path(folder) / "ids"
-        counts = write_ids(tokenizer, corpus, file)
+        counts = write_token_ids(tokenizer, corpus, file)
         tokens = np.flatnonzero(counts >= minimum_count)
         number = np.full(len(counts), -1, dtype=np.int64)
         number[tokens] = np.arange(len(tokens))
-        counted = count_cooccurrences(read_ids(file), number, window)
+        counted = count_cooccurrences(read_token_ids(file), number, window)
     if not len(counted.values):
         raise UserError(
-            f"minimum_count: no two tokens that occur {minimum_count} times stand in a sentence; "
+            f"minimum_count: no two tokens that occur {minimum_count} times occur in one sentence; "
             "give more text or a smaller minimum_count"
         )
     logger.info("%d tokens, %d pairs of them co-occur", len(tokens), len(counted.values))
-    draws = np.random.default_rng(seed)
-    parameters = starting_values(len(tokens), dimensions, draws)
-    cells = cells_of(counted, x_max, alpha, draws)
+    rng = np.random.default_rng(seed)
+    parameters = initial_parameters(len(tokens), dimensions, rng)
+    cells = stratify(counted, x_max, alpha, rng)
     steps = descend(
-        cells, parameters, epochs=epochs, learning_rate=learning_rate, draws=draws, threads=threads
+        cells, parameters, epochs=epochs, learning_rate=learning_rate, rng=rng, threads=threads
     )
     for epoch, cost in enumerate(tqdm(steps, "GloVe", epochs, unit=" epochs", disable=None), 1):
         logger.info("epoch %d: cost %.6f", epoch, cost)

@@ -1,6 +1,6 @@
-"""How often tokens stand near each other: the matrix that GloVe factorizes.
+"""Co-occurrence counts of tokens, the matrix that GloVe factorizes.
 
-Pennington, Socher and Manning 2014, section 3.1 and 4.2: a pair that is d tokens apart counts 1/d.
+A pair at distance d counts 1/d (Pennington, Socher and Manning 2014, sections 3.1 and 4.2).
 """
 
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ import numpy as np
 from numba import njit
 
 _PAIRS_AT_ONCE = 1 << 23
-# Most pairs of a text are of its few hundred most frequent tokens: these have a cell each from the
-# start, and only the others are sorted.
+# Most pairs are of the few hundred most frequent tokens: these are counted in a dense table, and
+# only the others are sorted.
 _FREQUENT = 4096
 
 
 @dataclass(frozen=True)
 class Cooccurrences:
-    """The half of a symmetric matrix X that is not below its diagonal, in order of its cells.
+    """The upper triangle of a symmetric matrix X with its diagonal, in row-major order.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Cooccurrences:
         int32 [n], `rows <= columns`.
     values
         float64 [n], positive: the sum of 1/d over all pairs of the two tokens that are d apart; on
-        the diagonal twice that, since such a pair counts from either side.
+        the diagonal twice that, since such a pair counts in both directions.
     size
         Rows of X.
     """
@@ -44,16 +44,18 @@ def count_cooccurrences(ids: np.ndarray, number: np.ndarray, window: int) -> Coo
         int32: sentences of token ids, each followed by a negative number.
     number
         int64 [largest id + 1]: the row of each token in X, without gaps; -1 for tokens that are
-        passed over as if they were not there, so that what stands around them is neighbours.
+        removed from the text.
     window
-        Neighbours on either side.
+        Number of context tokens on either side.
 
-    Takes 16 bytes for each cell of X that is not zero, twice that for a moment, and 200 MB.
+    Notes
+    -----
+    Needs 16 bytes for each nonzero cell of X, at its peak twice that, and 200 MB.
     """
     size = int(number.max(initial=-1)) + 1
     frequent, place = _frequent(ids, number, size)
     table = np.zeros((len(frequent), len(frequent)))
-    # A pair and its distance are one number: these sort ten times faster than pairs of arrays.
+    # A pair and its distance are one integer: these sort ten times faster than pairs of arrays.
     bits = window.bit_length()
     buffer = np.empty(max(_PAIRS_AT_ONCE, window), dtype=np.int64)
     runs: list[tuple[np.ndarray, np.ndarray]] = []
@@ -63,7 +65,7 @@ def count_cooccurrences(ids: np.ndarray, number: np.ndarray, window: int) -> Coo
         found = buffer[:filled]
         found.sort()
         runs.append(_summed(found, bits))
-        # Runs at least double in length towards the first, so that each cell is merged few times.
+        # Each run is at least twice as long as the next, so that each cell is merged few times.
         while len(runs) > 1 and len(runs[-2][0]) < 2 * len(runs[-1][0]):
             runs.append(_merged(*runs.pop(-2), *runs.pop()))
     runs.append(_of_table(table, frequent, size))
@@ -86,7 +88,7 @@ def _frequent(ids: np.ndarray, number: np.ndarray, size: int) -> tuple[np.ndarra
 
 @njit(nogil=True)
 def _counted(ids, number, size):
-    """How often the token of each row stands in the text."""
+    """Number of occurrences of the token of each row."""
     counts = np.zeros(size, dtype=np.int64)
     for token in ids:
         if token >= 0 and number[token] >= 0:
@@ -102,9 +104,9 @@ def _of_table(table: np.ndarray, frequent: np.ndarray, size: int) -> tuple[np.nd
 
 @njit(nogil=True)
 def _pairs(ids, number, place, table, window, bits, start, buffer):
-    """Count the pairs whose second token stands at `start` or after, as far as the buffer goes.
+    """Count the pairs whose second token is at `start` or later, until the buffer is full.
 
-    Pairs of two frequent tokens are added up in the table, others are written to the buffer.
+    Pairs of two frequent tokens are added to the table, others are written to the buffer.
     Returns the position of the next token, and how many pairs were written.
     """
     size = len(place)

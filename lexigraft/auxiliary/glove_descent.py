@@ -1,11 +1,12 @@
-"""GloVe's objective and its descent: AdaGrad, one cell of X after the other.
+"""GloVe's objective and its minimization by AdaGrad, one cell of X after the other.
 
-Pennington, Socher and Manning 2014, equation 8: the sum over all cells that are not zero of
-`f(X_ij) (w_i · c_j + a_i + b_j - log X_ij)²`, `f(x) = min(1, (x / x_max)^alpha)`.
+The objective is the sum over all nonzero cells of `f(X_ij) (w_i · c_j + a_i + b_j - log X_ij)²`,
+`f(x) = min(1, (x / x_max)^alpha)` (Pennington, Socher and Manning 2014, equation 8).
 
-Tokens are dealt to blocks, and the cells of X with them to strata; strata in different blocks of
-rows and of columns share no parameter, so that threads descend on them at a time and the result is
-the same however many there are (Gemulla, Nijkamp, Haas and Sismanis 2011, section 4).
+Tokens are partitioned into blocks, and the cells of X into strata; strata in different blocks of
+rows and of columns share no parameter, so that threads can process them at the same time and the
+result does not depend on the number of threads (Gemulla, Nijkamp, Haas and Sismanis 2011,
+section 4).
 """
 
 from collections.abc import Iterator
@@ -18,12 +19,12 @@ from numba import njit
 
 from lexigraft.auxiliary.glove_counts import Cooccurrences
 
-_BLOCKS = 16  # also the most threads that have work
+_BLOCKS = 16  # also the maximum number of busy threads
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """A vector and a bias for every token in either part that it plays.
+class GloveParameters:
+    """A vector and a bias for each token, as a word and as a context.
 
     Attributes
     ----------
@@ -37,8 +38,8 @@ class Parameters:
 
 
 @dataclass(frozen=True)
-class Cells:
-    """The cells of X that are not zero, those of each stratum together, in random order.
+class GloveCells:
+    """The nonzero cells of X, grouped by stratum, in random order.
 
     Attributes
     ----------
@@ -47,7 +48,7 @@ class Cells:
     logs, weights
         float32 [n]: log X_ij and f(X_ij).
     starts
-        [blocks² + 1]: where each stratum starts; that of blocks i and j is number `i · blocks + j`.
+        [blocks² + 1]: start of each stratum; that of blocks i and j has number `i · blocks + j`.
     """
 
     rows: np.ndarray
@@ -57,22 +58,22 @@ class Cells:
     starts: np.ndarray
 
 
-def starting_values(size: int, dimensions: int, draws: np.random.Generator) -> Parameters:
-    """Uniform within ± 0.5 / (dimensions + 1), as the authors' program starts."""
-    values = draws.random((2, size, dimensions + 1), dtype=np.float32)
+def initial_parameters(size: int, dimensions: int, rng: np.random.Generator) -> GloveParameters:
+    """Uniform values within ± 0.5 / (dimensions + 1), as in the authors' program."""
+    values = rng.random((2, size, dimensions + 1), dtype=np.float32)
     words, contexts = (values - np.float32(0.5)) / np.float32(dimensions + 1)
-    return Parameters(words, contexts)
+    return GloveParameters(words, contexts)
 
 
-def cells_of(
-    counted: Cooccurrences, x_max: float, alpha: float, draws: np.random.Generator
-) -> Cells:
-    """Both halves of X, dealt to strata and shuffled within each. Takes 40 bytes for each cell."""
+def stratify(
+    counted: Cooccurrences, x_max: float, alpha: float, rng: np.random.Generator
+) -> GloveCells:
+    """Both triangles of X in strata, shuffled within each. Needs 40 bytes for each cell."""
     above = counted.rows != counted.columns
     rows = np.concatenate([counted.rows, counted.columns[above]])
     columns = np.concatenate([counted.columns, counted.rows[above]])
     values = np.concatenate([counted.values, counted.values[above]]).astype(np.float32)
-    # Frequent tokens have most cells: dealt in turn, they fill the strata alike.
+    # Frequent tokens have most cells: distributed in turn, they fill the strata evenly.
     cells_of_token = np.bincount(rows, minlength=counted.size)
     block = np.empty(counted.size, dtype=np.uint8)
     block[np.argsort(-cells_of_token, kind="stable")] = np.arange(counted.size) % _BLOCKS
@@ -81,31 +82,31 @@ def cells_of(
     np.cumsum(np.bincount(stratum, minlength=_BLOCKS**2), out=starts[1:])
     order = np.argsort(stratum, kind="stable")
     for start, end in pairwise(starts.tolist()):
-        draws.shuffle(order[start:end])
+        rng.shuffle(order[start:end])
     values = values[order]
     weights = np.minimum(values / np.float32(x_max), 1) ** np.float32(alpha)
-    return Cells(rows[order], columns[order], np.log(values), weights, starts)
+    return GloveCells(rows[order], columns[order], np.log(values), weights, starts)
 
 
 def descend(
-    cells: Cells,
-    parameters: Parameters,
+    cells: GloveCells,
+    parameters: GloveParameters,
     *,
     epochs: int,
     learning_rate: float,
-    draws: np.random.Generator,
+    rng: np.random.Generator,
     threads: int = 1,
 ) -> Iterator[float]:
-    """Change the parameters in place, one pass over all cells for each value that is taken.
+    """Update the parameters in place, one epoch over all cells per yielded value.
 
     Yields
     ------
     float
-        The mean over the cells of half their term of the objective, each taken just before its
-        step, as the authors' program reports it.
+        The mean over the cells of half their term of the objective before their update, as the
+        authors' program reports it.
     """
     words, contexts = parameters.words, parameters.contexts
-    # Sums of squared steps start at one, so that the first steps are those of the learning rate.
+    # Sums of squared gradients start at one, so that the first steps use the full learning rate.
     squares = np.ones_like(words), np.ones_like(contexts)
 
     def step(stratum: int) -> float:
@@ -117,17 +118,17 @@ def descend(
     with ThreadPoolExecutor(threads) as pool:
         for _ in range(epochs):
             total = 0.0
-            for shift in draws.permutation(_BLOCKS):
+            for shift in rng.permutation(_BLOCKS):
                 apart = blocks * _BLOCKS + (blocks + shift) % _BLOCKS
                 total += sum(pool.map(step, apart.tolist()))
             yield total / len(cells.rows)
 
 
-# Sums may be taken in another order and quotients by their inverse, which is what makes it fast;
-# infinity and what is no number keep their meaning, so that a divergence is seen.
+# Reassociated sums and reciprocal multiplication make it fast; infinity and NaN keep their meaning,
+# so that a divergence is noticed.
 @njit(nogil=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, error_model="numpy")
 def _adagrad(rows, columns, logs, weights, words, contexts, word_squares, context_squares, rate):
-    """One step for each cell in turn; returns the sum of their halved terms."""
+    """One update for each cell in turn; returns the sum of their halved terms."""
     bias = words.shape[1] - 1
     cost = 0.0
     for at in range(len(rows)):

@@ -1,6 +1,6 @@
-"""Input embeddings of another pretrained language model, as vectors of the target's tokens.
+"""Input embeddings of another pretrained language model (PLM), as vectors of the target's tokens.
 
-SALT (paper 002) projects those of a model of the target language; others transplant from a donor.
+SALT maps those of a target-language model, CLP and OMP compare tokens in those of a donor model.
 """
 
 from pathlib import Path
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def read_plm(tokenizer: "PreTrainedTokenizerFast", folder: str | Path) -> TokenVectors:
-    """The rows of a model's input matrix, of which only that matrix is read.
+    """Read the input embeddings of a model; its other weights are not loaded.
 
     Parameters
     ----------
     tokenizer
-        The target tokenizer: that of the model, or one that adds tokens behind its last.
+        The target tokenizer: that of the model, or one that appends tokens to it.
     folder
-        A model of any kind in Hugging Face layout: BERT, GPT, T5 and their like, with
-        `config.json`, `tokenizer.json` and safetensors.
+        A model of any architecture in Hugging Face layout, with `config.json`, `tokenizer.json` and
+        safetensors.
 
     Returns
     -------
@@ -35,14 +35,19 @@ def read_plm(tokenizer: "PreTrainedTokenizerFast", folder: str | Path) -> TokenV
     Raises
     ------
     UserError
-        The folder holds no such model, or the tokenizer is not its own.
+        The folder holds no such model, or the tokenizer does not belong to it.
+
+    Examples
+    --------
+    >>> read_plm(tokenizer, "bert-base-german-cased").vectors.shape  # doctest: +SKIP
+    (30000, 768)
     """
     vocabulary = tokenizer.get_vocab()
     own = load_tokenizer(folder).get_vocab()
-    strange = next((token for token, i in own.items() if vocabulary.get(token) != i), None)
-    if strange is not None:
+    foreign = next((token for token, i in own.items() if vocabulary.get(token) != i), None)
+    if foreign is not None:
         raise UserError(
-            f"plm {folder}: its token {strange!r} is not in the vocabulary under its id; the "
+            f"plm {folder}: its token {foreign!r} is not in the vocabulary under its id; the "
             "vocabulary must be this model's own: {mode: replace, plm: …} in vocabularies.yaml"
         )
     rows = read_input_matrix(folder)

@@ -1,6 +1,6 @@
-"""A corpus as fastText reads it: a line per sentence, a word per token, words between spaces.
+"""Tokenized corpora on disk: as text for fastText, as token ids for GloVe.
 
-fastText splits at white space and knows `</s>` as the end of a line, while tokens may hold either.
+fastText splits at white space and adds `</s>` at the end of a line, while tokens may contain both.
 """
 
 import re
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lexigraft.errors import UserError
 from lexigraft.vocabulary.encoding import encoded_batches
 from lexigraft.vocabulary.token_bytes import special_ids
 
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 END_OF_LINE = "</s>"  # the word that fastText adds to every line
-# What fastText splits at: ASCII white space and NUL; shown as the pictures of these characters.
+END_OF_SENTENCE = -1  # in files of ids
+# fastText splits at ASCII white space and NUL; Unicode's control pictures replace them.
 _BREAKING = {ord(letter): chr(0x2400 + ord(letter)) for letter in " \n\r\t\v\f\0"}
-# Thai and Japanese letters: no spaces between words.
+# Thai and Japanese letters, without spaces between words.
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]")
 
 
@@ -33,8 +35,8 @@ def numbered_words(tokenizer: "PreTrainedTokenizerFast") -> list[str]:
 def spelled_words(tokenizer: "PreTrainedTokenizerFast") -> list[str]:
     """The vocabulary string as the word of every token, by id; special tokens have none (`""`).
 
-    For fastText with character n-grams, which reads the spelling. White space is written as the
-    picture of its character, repeated where that is a token already.
+    For fastText with character n-grams. White space is written as control pictures, repeated where
+    a token already has that spelling.
     """
     vocabulary = tokenizer.get_vocab()
     words = [""] * (_largest_id(tokenizer) + 1)
@@ -56,23 +58,24 @@ def write_sentences(
     file: str | Path,
     minimum_words: int = 0,
 ) -> tuple[np.ndarray, int]:
-    """Tokenize a corpus into a file, a line per sentence, in memory of a bounded size.
+    """Tokenize a corpus into a text file with one line per sentence, in bounded memory.
 
     Parameters
     ----------
     words
-        How each token is written, by id; tokens written as `""` are left out.
+        Word of each token, by id; tokens with `""` are left out.
     minimum_words
-        Sentences of fewer words between spaces are left out; Thai and Japanese ones, which have
-        no such words, of fewer characters.
+        Shorter sentences are left out, by the number of words between spaces; in Thai and Japanese,
+        by the number of characters.
 
     Returns
     -------
     counts : ndarray of int
-        [len(words)], how often each token was written.
+        [len(words)], number of occurrences of each token in the file.
     lines : int
-        Sentences written.
+        Number of sentences in the file.
     """
+    _check_sentences(corpus)
     counts, lines = np.zeros(len(words), dtype=np.int64), 0
     long_enough = (text for text in corpus if _length(text) >= minimum_words)
     with Path(file).open("w", encoding="utf-8", newline="\n") as out:
@@ -84,6 +87,45 @@ def write_sentences(
             counts += np.bincount([i for ids in encoded for i in ids], minlength=len(words))
     counts[[not word for word in words]] = 0
     return counts, lines
+
+
+def write_token_ids(
+    tokenizer: "PreTrainedTokenizerFast", corpus: Iterable[str], file: str | Path
+) -> np.ndarray:
+    """Tokenize a corpus into a file of int32 ids, in bounded memory.
+
+    Each sentence ends with `END_OF_SENTENCE`; special tokens are left out.
+
+    Returns
+    -------
+    ndarray of int64
+        [largest id + 1], number of occurrences of each token in the file.
+    """
+    _check_sentences(corpus)
+    size = _largest_id(tokenizer) + 1
+    ordinary = np.ones(size, dtype=bool)
+    ordinary[list(special_ids(tokenizer))] = False
+    counts = np.zeros(size, dtype=np.int64)
+    with Path(file).open("wb") as out:
+        for encoded in encoded_batches(tokenizer, corpus):
+            joined = [i for sentence in encoded for i in (*sentence, END_OF_SENTENCE)]
+            ids = np.array(joined, dtype=np.int32)
+            ids = ids[(ids == END_OF_SENTENCE) | ordinary[ids]]
+            counts += np.bincount(ids[ids != END_OF_SENTENCE], minlength=size)
+            ids.tofile(out)
+    return counts
+
+
+def read_token_ids(file: str | Path) -> np.ndarray:
+    """The int32 ids that `write_token_ids` wrote, memory-mapped."""
+    if not Path(file).stat().st_size:
+        return np.empty(0, dtype=np.int32)
+    return np.asarray(np.memmap(file, dtype=np.int32, mode="r"))
+
+
+def _check_sentences(corpus: Iterable[str]) -> None:
+    if isinstance(corpus, str):
+        raise UserError("corpus: give an iterable of sentences, not one string")
 
 
 def _length(text: str) -> int:

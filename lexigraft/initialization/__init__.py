@@ -1,4 +1,4 @@
-"""New embedding rows for a target vocabulary: recipes over source rows, or drawn rows."""
+"""Embedding rows for a target vocabulary: recipes over source rows, or dense rows."""
 
 from lexigraft.doors import doors
 
@@ -8,7 +8,7 @@ _MODULES = {
     "Initializer": "lexigraft.initialization.interface",
     "Recipe": "lexigraft.initialization.recipe",
     "RecipePair": "lexigraft.initialization.recipe_pair",
-    "Rows": "lexigraft.initialization.rows",
+    "DenseRows": "lexigraft.initialization.dense_rows",
     "shared_tokens": "lexigraft.initialization.pairing",
     "save_initialization": "lexigraft.initialization.storage",
     "load_initialization": "lexigraft.initialization.storage",

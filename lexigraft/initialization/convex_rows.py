@@ -1,7 +1,4 @@
-"""Rows that stay inside the convex hull of source rows while they are learned.
-
-Paper 004, section 3.4: `softmax(A) E`, with `A` in two factors.
-"""
+"""Trainable rows that stay inside the convex hull of source rows: `softmax(A) E` (CW2V)."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -16,29 +13,33 @@ _LOGITS_AT_ONCE = 1 << 24  # 64 MiB of float32
 
 
 class ConvexRows:
-    """`softmax(left @ right + offsets) @ matrix`, of which the two factors are learned.
+    """`softmax(left @ right + offsets) @ matrix`, with trainable factors [1]_.
 
     `right` starts at zero, so that the weights start as `softmax(offsets)`.
 
     Parameters
     ----------
     matrix
-        The source rows [s, h], float32, on the device to compute on.
+        The source rows [s, h], float32, on the computing device.
     offsets
-        [k, s]: logits to start from, for each of the k rows; zero where none is stored.
+        [k, s]: initial logits of each of the k rows; zero where none is stored.
     rank
         Width of the factors [k, rank] and [rank, s].
-    draws
-        Of the starting values of `left`.
+    rng
+        Generator of the initial values of `left`.
+
+    References
+    ----------
+    .. [1] Mundra et al. 2024 (CW2V), section 3.4.
     """
 
     def __init__(
-        self, matrix: "torch.Tensor", offsets: csr_array, rank: int, draws: np.random.Generator
+        self, matrix: "torch.Tensor", offsets: csr_array, rank: int, rng: np.random.Generator
     ) -> None:
         import torch
 
         k, s = offsets.shape
-        start = draws.standard_normal((k, rank), dtype=np.float32) / np.sqrt(rank, dtype=np.float32)
+        start = rng.standard_normal((k, rank), dtype=np.float32) / np.sqrt(rank, dtype=np.float32)
         self.matrix, self.offsets = matrix, offsets
         self.left = torch.from_numpy(start).to(matrix.device).requires_grad_()
         self.right = torch.zeros((rank, s), device=matrix.device, requires_grad=True)
@@ -51,8 +52,8 @@ class ConvexRows:
     def rows(self, numbers: np.ndarray) -> "torch.Tensor":
         """Some of the rows, [len(numbers), h], with a gradient.
 
-        Weights are dense, so where they are many they are computed a block at a time, and again
-        for the gradient.
+        Weights are dense: many rows are computed a block at a time, and recomputed in the backward
+        pass.
         """
         import torch
         from torch.utils.checkpoint import checkpoint
@@ -92,27 +93,29 @@ class ConvexRows:
         return logits.index_put(place, values.to(logits.device), accumulate=True)
 
 
-def heaviest(weights: np.ndarray, keep: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Weights as their heaviest ones and a weight on the mean of all.
+def truncate_weights(
+    weights: np.ndarray, keep: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Approximate rows of weights by their largest ones and a weight on the mean of all.
 
-    The others are taken to be equal, at their mean: exact where they are, and a sum of non-negative
-    weights to one in any case.
+    The other weights are replaced by their mean: exact where they are equal, and non-negative
+    weights that sum to one in any case.
 
     Parameters
     ----------
     weights
         [n, s], rows non-negative and summing to one.
     keep
-        How many of a row to keep.
+        Number of weights of a row to keep.
 
     Returns
     -------
     columns, values : ndarrays [n, min(keep, s)]
-        The heaviest weights of each row, what the mean of all gives them taken off.
+        The largest weights of each row, less what the mean of all contributes to them.
     on_all : ndarray [n]
         The weight on the mean of all s.
     moved : float
-        The part of its weight that a row has elsewhere than before, the mean over the rows.
+        The share of a row's weight that is on other columns than before, the mean over the rows.
     """
     n, s = weights.shape
     if keep >= s:

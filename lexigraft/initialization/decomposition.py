@@ -1,8 +1,8 @@
-"""A token of the target as pieces of the source vocabulary.
+"""Target tokens as pieces of the source vocabulary, and recipe rows of their means.
 
-The source *model* splits what the token stands for, spelled as the source spells it, as it would
-split that piece of a text. Tokenizing the token as if it were a text adds a `▁` that is not there,
-or writes bytes in the byte alphabet twice.
+The source tokenizer's *model* splits what a token stands for, spelled as the source spells it, the
+way it would split that piece of a text. Tokenizing the token as a text would add a `▁` that is not
+there, or write bytes in the byte alphabet twice.
 """
 
 import json
@@ -26,7 +26,7 @@ def decompose(pair: VocabularyPair, target_ids: Sequence[int]) -> list[list[int]
     """Split target tokens into source tokens.
 
     The source's normalizer is applied first: a source that lower-cases its text, or composes
-    letters, has pieces for nothing else.
+    letters, has no pieces for other text.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ def decompose(pair: VocabularyPair, target_ids: Sequence[int]) -> list[list[int]
     list
         For each token its source ids in reading order. Pieces that the source does not know (no
         byte fallback) are left out, so that the list may be empty; a WordPiece source knows a word
-        as a whole or not at all. Special tokens never occur, and a special token of the target,
-        whose string is no text, has no pieces.
+        as a whole or not at all. Special tokens never occur in it, and a special token of the
+        target has no pieces, since its string is not text.
     """
     split = _Splitter(pair)
     return [
@@ -49,7 +49,7 @@ def decompose(pair: VocabularyPair, target_ids: Sequence[int]) -> list[list[int]
 
 
 class _Splitter:
-    """The source's model on what a token stands for: bytes in, source ids out."""
+    """Splits bytes into source ids with the model of the source tokenizer."""
 
     def __init__(self, pair: VocabularyPair) -> None:
         backend = pair.source_tokenizer.backend_tokenizer
@@ -82,14 +82,14 @@ class _Splitter:
         return text if self.normalizer is None else self.normalizer.normalize_str(text)
 
     def _word_pieces(self, text: str) -> list[int]:
-        # What stays with a letter before it goes on with that letter's word; the rest begins words.
+        # What follows a letter without a break continues its word; the rest begins new words.
         first, *others = words(self.tokenizer, f"a{text}")
         pieces: list[int] = []
         if first[1:]:
-            going_on = self.model.tokenize(f"##{first[1:]}")
-            # Without such a piece WordPiece would take the # signs themselves for letters.
-            if going_on[0].value[2:]:
-                pieces += [piece.id for piece in going_on if piece.id not in self.special]
+            continuation = self.model.tokenize(f"##{first[1:]}")
+            # Without such a piece WordPiece would split the # signs themselves.
+            if continuation[0].value[2:]:
+                pieces += [piece.id for piece in continuation if piece.id not in self.special]
         return pieces + [i for word in others for i in self._pieces(word)]
 
     def _pieces(self, string: str) -> list[int]:
@@ -101,34 +101,34 @@ def _is_byte(run: str) -> bool:
 
 
 def _within_text(normalizer: Any) -> Any:
-    """A normalizer without what it does at the ends of a text: put a space there, or take it off.
+    """A normalizer without its steps at the ends of a text (`Prepend`, `Strip`).
 
-    None where nothing is left of it.
+    None where no other step remains.
     """
     from tokenizers import Tokenizer, models
 
-    kept = None if normalizer is None else _kept(json.loads(normalizer.__getstate__()))
-    if kept is None:
+    inner = None if normalizer is None else _without_ends(json.loads(normalizer.__getstate__()))
+    if inner is None:
         return None
-    # A normalizer is read as a part of a tokenizer only.
-    state = json.loads(Tokenizer(models.BPE()).to_str()) | {"normalizer": kept}
+    # A normalizer can be deserialized only as part of a tokenizer.
+    state = json.loads(Tokenizer(models.BPE()).to_str()) | {"normalizer": inner}
     return Tokenizer.from_str(json.dumps(state)).normalizer
 
 
-def _kept(component: dict[str, Any]) -> dict[str, Any] | None:
+def _without_ends(component: dict[str, Any]) -> dict[str, Any] | None:
     if component["type"] == "Sequence":
-        inner = [part for part in map(_kept, component["normalizers"]) if part is not None]
+        inner = [part for part in map(_without_ends, component["normalizers"]) if part is not None]
         return {"type": "Sequence", "normalizers": inner} if inner else None
     return None if component["type"] in ("Prepend", "Strip") else component
 
 
 def mean_rows(pieces: Sequence[Sequence[int]], n_source: int) -> csr_array:
-    """Recipe rows of the mean of each list of source ids, as `recipe.assembled` takes them.
+    """Recipe rows of the mean of each list of source ids, see `recipe.assemble_recipe`.
 
     Parameters
     ----------
     pieces
-        Source ids for each new token; an empty list stands for the mean of all source tokens.
+        Source ids for each new token; an empty list gives the mean of all source tokens.
 
     Returns
     -------
@@ -149,7 +149,41 @@ def weighted_rows(weights: Sequence[Mapping[int, float]], n_source: int) -> csr_
 
     The key `n_source` stands for the mean of all source tokens.
     """
-    of = np.repeat(np.arange(len(weights)), [len(row) for row in weights])
+    rows = np.repeat(np.arange(len(weights)), [len(row) for row in weights])
     columns = np.array([i for row in weights for i in row], dtype=np.int64)
     values = np.array([value for row in weights for value in row.values()], dtype=np.float64)
-    return csr_array((values, (of, columns)), shape=(len(weights), n_source + 1))
+    return csr_array((values, (rows, columns)), shape=(len(weights), n_source + 1))
+
+
+def rows_with_fallback(
+    pair: VocabularyPair,
+    covered: np.ndarray,
+    at: np.ndarray,
+    source_ids: np.ndarray,
+    weights: np.ndarray,
+) -> tuple[csr_array, np.ndarray]:
+    """Recipe rows of all new tokens: those not covered get the mean of their source pieces.
+
+    Parameters
+    ----------
+    covered
+        Target ids of the new tokens that the method covers, ascending.
+    at, source_ids, weights
+        [n]: one weight each, of a covered token (an index into `covered`) on a source row. Weights
+        of one token on the same row are summed.
+
+    Returns
+    -------
+    rows : csr_array
+        [len(new_ids), n_source + 1], see `recipe.assemble_recipe`. A token without source pieces
+        is the mean of all source tokens.
+    fallback : ndarray of bool
+        [len(new_ids)], true where the token is not covered.
+    """
+    missing = ~np.isin(pair.new_ids, covered)
+    rest = mean_rows(decompose(pair, pair.new_ids[missing].tolist()), pair.n_source).tocoo()
+    of = [np.searchsorted(pair.new_ids, covered)[at], np.flatnonzero(missing)[rest.coords[0]]]
+    columns = np.concatenate([source_ids, rest.coords[1]])
+    values = np.concatenate([weights, rest.data])
+    shape = (len(pair.new_ids), pair.n_source + 1)
+    return csr_array((values, (np.concatenate(of), columns)), shape=shape), missing

@@ -1,7 +1,4 @@
-"""Learns input rows of new tokens with which a model reads them as it reads their source pieces.
-
-Token distillation (Dobler, Elliott and de Melo 2025, arXiv 2505.20133), section 3.
-"""
+"""Training of token distillation: input rows of new tokens from hidden states of their pieces."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -13,7 +10,7 @@ import numpy as np
 from tqdm import tqdm
 
 from lexigraft.hardware import precision
-from lexigraft.initialization.snippets import Snippet
+from lexigraft.initialization.training_text import Snippet
 
 if TYPE_CHECKING:
     import torch
@@ -23,8 +20,8 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Passes over the snippets, Adam's learning rate, and snippets in an update."""
+class DistillationSettings:
+    """Epochs over the snippets, Adam's learning rate, and snippets per update."""
 
     epochs: int
     learning_rate: float
@@ -34,13 +31,13 @@ class Settings:
 def distill(
     model: "PreTrainedModel",
     start: np.ndarray,
-    learned: Sequence[Snippet],
-    watched: Sequence[Snippet],
-    first: Sequence[int],
-    settings: Settings,
-    draws: np.random.Generator,
+    training: Sequence[Snippet],
+    validation: Sequence[Snippet],
+    prefix: Sequence[int],
+    settings: DistillationSettings,
+    rng: np.random.Generator,
 ) -> tuple[np.ndarray, list[float]]:
-    """Learn the input rows of new tokens; nothing else of the model changes.
+    """Train the input rows of new tokens; all other parameters of the model are frozen [1]_.
 
     The model reads a snippet twice: as source tokens, and with the new tokens in their place. The
     loss is the mean squared difference of its last hidden states at the ends of all target tokens
@@ -49,39 +46,43 @@ def distill(
     Parameters
     ----------
     model
-        The source model, on the device to compute on.
+        The source model, on the computing device.
     start
         [k, h] float32: the rows before training.
-    learned, watched
-        What is learned from, and what the loss is watched on.
-    first
-        Source ids that are put before every snippet.
-    draws
-        Of the order of the snippets.
+    training, validation
+        Snippets to train on, and snippets on which the loss is reported.
+    prefix
+        Source ids before every snippet.
+    rng
+        Generator of the order of the snippets.
 
     Returns
     -------
     rows : ndarray [k, h], float32
     losses : list of float
-        Of the watched snippets, before training and after each epoch.
+        Validation loss before training and after each epoch.
+
+    References
+    ----------
+    .. [1] Dobler, Elliott and de Melo 2025 (arXiv 2505.20133), section 3.
     """
     import torch
 
     rows = torch.tensor(start, dtype=torch.float32, device=model.device, requires_grad=True)
     optimizer = torch.optim.Adam([rows], lr=settings.learning_rate)
     with _frozen(model):
-        losses = [_mean_loss(model, rows, watched, first, settings.batch_size)]
+        losses = [_mean_loss(model, rows, validation, prefix, settings.batch_size)]
         for epoch in range(settings.epochs):
-            order = draws.permutation(len(learned))
-            shown = range(0, len(order), settings.batch_size)
-            for begin in tqdm(shown, desc=f"distill, epoch {epoch + 1}", disable=None):
-                some = [learned[i] for i in order[begin : begin + settings.batch_size]]
-                squares, count = _squares(model, rows, some, first)
+            order = rng.permutation(len(training))
+            starts = range(0, len(order), settings.batch_size)
+            for begin in tqdm(starts, desc=f"distill, epoch {epoch + 1}", disable=None):
+                batch = [training[i] for i in order[begin : begin + settings.batch_size]]
+                squares, count = _squares(model, rows, batch, prefix)
                 optimizer.zero_grad()
                 (squares / count).backward()
                 optimizer.step()
-            losses.append(_mean_loss(model, rows, watched, first, settings.batch_size))
-            logger.info("epoch %d of %d: watched loss %.5f", epoch + 1, settings.epochs, losses[-1])
+            losses.append(_mean_loss(model, rows, validation, prefix, settings.batch_size))
+            logger.info("epoch %d/%d: validation loss %.5f", epoch + 1, settings.epochs, losses[-1])
     return rows.detach().cpu().numpy(), losses
 
 
@@ -105,7 +106,7 @@ def _mean_loss(
     model: "PreTrainedModel",
     rows: "torch.Tensor",
     snippets: Sequence[Snippet],
-    first: Sequence[int],
+    prefix: Sequence[int],
     batch_size: int,
 ) -> float:
     import torch
@@ -113,7 +114,7 @@ def _mean_loss(
     total, values = 0.0, 0
     with torch.no_grad():
         for begin in range(0, len(snippets), batch_size):
-            squares, count = _squares(model, rows, snippets[begin : begin + batch_size], first)
+            squares, count = _squares(model, rows, snippets[begin : begin + batch_size], prefix)
             total += float(squares)
             values += count
     return total / values
@@ -123,37 +124,39 @@ def _squares(
     model: "PreTrainedModel",
     rows: "torch.Tensor",
     snippets: Sequence[Snippet],
-    first: Sequence[int],
+    prefix: Sequence[int],
 ) -> tuple["torch.Tensor", int]:
-    """Sum of squared differences of hidden states, and over how many numbers."""
+    """Sum of squared differences of hidden states, and the number of them."""
     import torch
 
-    source, source_mask = _padded([snippet.source for snippet in snippets], first)
-    target, target_mask = _padded([snippet.target for snippet in snippets], first)
-    at = [np.flatnonzero(np.cumsum(snippet.target < 0)) for snippet in snippets]
-    line = np.repeat(np.arange(len(snippets)), [len(places) for places in at])
-    ends = [snippet.ends[places] - 1 for snippet, places in zip(snippets, at, strict=True)]
-    here = torch.from_numpy(line), torch.from_numpy(np.concatenate(at) + len(first))
-    there = torch.from_numpy(line), torch.from_numpy(np.concatenate(ends) + len(first))
+    source, source_mask = _padded([snippet.source for snippet in snippets], prefix)
+    target, target_mask = _padded([snippet.target for snippet in snippets], prefix)
+    compared = [np.flatnonzero(np.cumsum(snippet.target < 0)) for snippet in snippets]
+    line = np.repeat(np.arange(len(snippets)), [len(positions) for positions in compared])
+    ends = [
+        snippet.ends[positions] - 1 for snippet, positions in zip(snippets, compared, strict=True)
+    ]
+    in_target = torch.from_numpy(line), torch.from_numpy(np.concatenate(compared) + len(prefix))
+    in_source = torch.from_numpy(line), torch.from_numpy(np.concatenate(ends) + len(prefix))
     with torch.no_grad():
-        teacher = _hidden(model, source_mask, input_ids=source.to(model.device))[there]
+        teacher = _hidden(model, source_mask, input_ids=source.to(model.device))[in_source]
     embedded = _embedded(model, rows, target.to(model.device))
-    student = _hidden(model, target_mask, inputs_embeds=embedded)[here]
+    student = _hidden(model, target_mask, inputs_embeds=embedded)[in_target]
     return (student.float() - teacher.float()).square().sum(), teacher.numel()
 
 
 def _padded(
-    lines: Sequence[np.ndarray], first: Sequence[int]
+    lines: Sequence[np.ndarray], prefix: Sequence[int]
 ) -> tuple["torch.Tensor", "torch.Tensor"]:
-    """Lines of ids behind `first`, padded with 0 on the right, and which of them are no padding."""
+    """Lines of ids after `prefix`, padded with 0 on the right, and the attention mask."""
     import torch
 
-    width = len(first) + max(len(line) for line in lines)
+    width = len(prefix) + max(len(line) for line in lines)
     ids = np.zeros((len(lines), width), dtype=np.int64)
     mask = np.zeros_like(ids)
     for row, line in enumerate(lines):
-        size = len(first) + len(line)
-        ids[row, :size] = [*first, *line]
+        size = len(prefix) + len(line)
+        ids[row, :size] = [*prefix, *line]
         mask[row, :size] = 1
     return torch.from_numpy(ids), torch.from_numpy(mask)
 
@@ -161,13 +164,13 @@ def _padded(
 def _embedded(
     model: "PreTrainedModel", rows: "torch.Tensor", target: "torch.Tensor"
 ) -> "torch.Tensor":
-    """Embeddings [n, length, h] of source ids, and of -1 - i the row of new token i."""
+    """Embeddings [n, length, h] of source ids, with the row of new token i at ids -1 - i."""
     import torch
 
     module: Any = model.get_input_embeddings()
     embedded = module(target.clamp(min=0))
     place = torch.nonzero(target < 0, as_tuple=True)
-    # Some models scale rows where they look them up.
+    # Some models scale embeddings when they look them up.
     values = rows[-1 - target[place]] * getattr(module, "embed_scale", 1.0)
     return embedded.index_put(place, values.to(embedded.dtype))
 
@@ -175,7 +178,7 @@ def _embedded(
 def _hidden(
     model: "PreTrainedModel", mask: "torch.Tensor", **given: "torch.Tensor"
 ) -> "torch.Tensor":
-    """The last hidden states [n, length, h], as the head reads them."""
+    """The last hidden states [n, length, h], the input of the head."""
     import torch
 
     low = precision() == torch.bfloat16

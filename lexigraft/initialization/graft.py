@@ -1,20 +1,19 @@
-"""Put an initialization into a model: both matrices get the rows of the target vocabulary."""
+"""Graft an initialization onto a model: both matrices get the rows of the target vocabulary."""
 
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
+from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.interface import Initializer, RowInitializer
+from lexigraft.initialization.model_configuration import untie, update_special_token_ids
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.initialization.recipe_pair import RecipePair
-from lexigraft.initialization.rows import Rows
-from lexigraft.initialization.special_tokens import follow_special_tokens
-from lexigraft.initialization.tying import untie
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-Initialization = Initializer | Recipe | RecipePair | Rows
+Initialization = Initializer | Recipe | RecipePair | DenseRows
 
 
 def graft(
@@ -22,12 +21,12 @@ def graft(
     tokenizer: "PreTrainedTokenizerFast",
     initializer: Initialization,
 ) -> "PreTrainedModel":
-    """Give a model the rows of the target vocabulary, in place.
+    """Replace a model's rows by those of the target vocabulary, in place.
 
     Parameters
     ----------
     model
-        The source model. Its head's rows come from its head; tied matrices stay one.
+        The source model. Its head's rows are made of its head; tied matrices stay tied.
     tokenizer
         The target tokenizer.
     initializer
@@ -44,6 +43,11 @@ def graft(
     UserError
         The initializer was fitted for another number of rows or another tokenizer. The model is
         then unchanged.
+
+    Examples
+    --------
+    >>> mean = lexigraft.initializer("mean").fit(source, target)  # doctest: +SKIP
+    >>> model = lexigraft.graft(model, target, mean)  # doctest: +SKIP
     """
     import torch
 
@@ -54,7 +58,7 @@ def graft(
     check_fit(old_input.shape[0], tokenizer, initializer)
     with torch.no_grad():
         if isinstance(initializer, RowInitializer):
-            # Rows may depend on both matrices (ZeTT).
+            # The rows may depend on both matrices (ZeTT).
             both = {"input": old_input} if tied else {"input": old_input, "output": head.weight}
             initializer = initializer.rows(both)
         new_input = initializer.apply(old_input, "input")
@@ -62,10 +66,10 @@ def graft(
         by = "input" if tied else "output"
         new_bias = None if head.bias is None else _bias(head.bias, initializer, by)
         if not tied:
-            # Else resizing might put the input rows into the head.
+            # Otherwise resizing might copy the input rows into the head.
             untie(model)
-        # Its own mean_resizing computes rows that are replaced right here; assigning new modules
-        # instead would untie the matrices.
+        # mean_resizing would compute rows that are replaced below; assigning new modules instead
+        # would untie the matrices.
         model.resize_token_embeddings(initializer.n_target, mean_resizing=False)
         embeddings: Any = model.get_input_embeddings()
         embeddings.weight.copy_(new_input)
@@ -74,28 +78,22 @@ def graft(
             head.weight.copy_(new_output)
         if new_bias is not None:
             head.bias.copy_(new_bias)
-    follow_special_tokens(model, tokenizer, initializer.source_of)
+    update_special_token_ids(model, tokenizer, initializer.source_of)
     return model
 
 
 def _bias(bias: "torch.Tensor", initializer: Initialization, which: str) -> "torch.Tensor":
-    """The head's bias [n_target]: by the head's recipe, and for drawn rows the mean bias."""
+    """The head's bias [n_target]: by the head's recipe, or the mean bias for dense rows."""
     column = bias[:, None]
-    if not isinstance(initializer, Rows | RowInitializer):
+    if not isinstance(initializer, DenseRows | RowInitializer):
         return initializer.apply(column, which)[:, 0]
     mean = column.float().mean().expand(len(initializer.new_ids), 1).cpu().numpy()
-    rows = Rows({"output": mean}, initializer.source_of, initializer.n_source)
+    rows = DenseRows({"output": mean}, initializer.source_of, initializer.n_source)
     return rows.apply(column, "output")[:, 0]
 
 
 def check_fit(rows: int, tokenizer: "PreTrainedTokenizerFast", initializer: Initialization) -> None:
-    """Refuse an initialization of another model, which has `rows` rows, or of another tokenizer.
-
-    Raises
-    ------
-    UserError
-        See above.
-    """
+    """Raise a `UserError` if an initialization is not for `rows` rows and this tokenizer."""
     if initializer.n_source != rows:
         raise UserError(
             f"initializer: it was fitted for {initializer.n_source} matrix rows, the model has "
@@ -103,11 +101,11 @@ def check_fit(rows: int, tokenizer: "PreTrainedTokenizerFast", initializer: Init
         )
     size = max(tokenizer.get_vocab().values()) + 1
     new = initializer.new_ids
-    # An expansion may leave padding rows of the source behind the last token.
+    # An expansion may leave padding rows of the source after the last token.
     padded = initializer.n_target == rows and (size == new[-1] + 1 if len(new) else size <= rows)
     if size != initializer.n_target and not padded:
-        made_for = int(new[-1]) + 1 if len(new) and padded else initializer.n_target
+        expected = int(new[-1]) + 1 if len(new) and padded else initializer.n_target
         raise UserError(
-            f"tokenizer: it has {size} tokens, but the initializer was fitted for {made_for}; "
+            f"tokenizer: it has {size} tokens, but the initializer was fitted for {expected}; "
             "give the target tokenizer that it was fitted with"
         )

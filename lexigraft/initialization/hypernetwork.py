@@ -1,8 +1,7 @@
-"""ZeTT's hypernetwork: a transformer that reads a token's source pieces and writes its rows.
+"""ZeTT's hypernetwork: a transformer that predicts a token's rows from its source pieces.
 
-Minixhofer, Ponti and Vulić 2024, section 3. Published hypernetworks come with code for it. That
-code is not run: this is the network that their configuration describes, and their weights are read
-from safetensors.
+The code in published hypernetworks is not run: this is the network that their configuration
+describes (Minixhofer, Ponti and Vulić 2024, section 3), with weights from safetensors.
 """
 
 import json
@@ -16,7 +15,7 @@ from torch import nn
 from lexigraft.errors import UserError
 from lexigraft.source.weights import weight_files
 
-# What configurations may ask for that no published hypernetwork uses, and what they all say.
+# Settings with one supported value, which all published hypernetworks have.
 _EXPECTED = {
     "hn_model_type": "roberta",
     "hn_embed_using_source_embeddings": True,
@@ -31,7 +30,7 @@ _NEEDED = (
 
 
 class Hypernetwork(nn.Module):
-    """The network; its modules are named as the weights in published files are.
+    """The network, with module names as in published files.
 
     Parameters
     ----------
@@ -41,16 +40,16 @@ class Hypernetwork(nn.Module):
     Attributes
     ----------
     width : int
-        Hidden size of the models that it makes rows for.
+        Hidden size of the models for which it predicts rows.
     untied : bool
-        Whether it reads both matrices and makes rows for both.
+        Whether it reads and predicts rows of both matrices.
     languages : list of str
-        Languages it was told apart in training; empty for those that were not told.
+        Languages with an embedding; empty for a network without language embeddings.
 
     Raises
     ------
     UserError
-        The configuration lacks a key, or asks for a network of another shape.
+        The configuration lacks a key, or describes an unsupported network.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -58,8 +57,8 @@ class Hypernetwork(nn.Module):
         _check(config)
         self.width = int(config["n_embd"])
         self.untied = bool(config.get("separate_out_embeddings", False))
-        told = bool(config.get("hn_embed_lang_id", False))
-        self.languages = [str(name) for name in config.get("langs") or []] if told else []
+        has_languages = bool(config.get("hn_embed_lang_id", False))
+        self.languages = [str(name) for name in config.get("langs") or []] if has_languages else []
         self.pad, self.most = int(config["pad_token_id"]), int(config["hn_surface_maxlen"])
         self.source_size = int(config["original_vocab_size"])
         self.single_head = bool(config.get("hn_single_head", False))
@@ -80,25 +79,25 @@ class Hypernetwork(nn.Module):
             self.in_scaler, self.scaler = _Scale(read), _Scale(self.width)
             if self.untied:
                 self.out_scaler = _Scale(self.width)
-        if told:
+        if has_languages:
             self.lang_embeddings = nn.Embedding(int(config["n_langs"]), hidden)
         if config.get("hn_predict_bias", False):
-            # It is in the files; heads of decoders have no bias that it could be put into.
+            # It is in the files, but heads of decoders have no bias to set.
             self.bias_projection = nn.Linear(hidden, 1)
 
     def forward(
         self, pieces: torch.Tensor, source_rows: torch.Tensor, language: int | None
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Rows of tokens.
+        """Predict the rows of tokens.
 
         Parameters
         ----------
         pieces
-            int64 [n, most]: ids of each token's pieces in the hypernetwork's tokenizer, filled up
-            with `pad`. Ids from `source_size` on are bytes that the source has no token for.
+            int64 [n, most]: ids of each token's pieces in the hypernetwork's tokenizer, padded with
+            `pad`. Ids from `source_size` on are bytes without a source token.
         source_rows
             [n, most, width or twice that]: the source row of each piece, the input row followed by
-            the output row if `untied`; whatever it says at fillers and those bytes is not read.
+            the output row if `untied`; values at padding and those bytes are ignored.
         language
             Index into `languages`, if there are any.
 
@@ -113,13 +112,13 @@ class Hypernetwork(nn.Module):
         inputs = self.input_projection(torch.where(own[..., None], extra, inputs))
         seen = pieces != self.pad
         if hasattr(self, "lang_embeddings"):
-            # It takes a place of its own at the end, but no position: the encoder will add one.
+            # An extra token at the end; subtract the embeddings that the encoder adds.
             embeddings = self.model.embeddings
-            told = self.lang_embeddings.weight[language] - (
+            language_token = self.lang_embeddings.weight[language] - (
                 embeddings.token_type_embeddings.weight[0]
                 + embeddings.position_embeddings.weight[pieces.shape[1]]
             )
-            inputs = torch.cat([inputs, told.expand(len(pieces), 1, -1)], dim=1)
+            inputs = torch.cat([inputs, language_token.expand(len(pieces), 1, -1)], dim=1)
             seen = torch.cat([seen, seen.new_ones(len(pieces), 1)], dim=1)
         places = torch.arange(seen.shape[1], device=pieces.device).expand(seen.shape)
         state = self.model(
@@ -137,12 +136,12 @@ class Hypernetwork(nn.Module):
 
 
 def load_hypernetwork(folder: str | Path) -> Hypernetwork:
-    """The hypernetwork of a folder as published, in float32.
+    """Load a published hypernetwork from a folder, in float32.
 
     Raises
     ------
     UserError
-        It has no configuration or weights in safetensors, or they do not fit together.
+        Configuration or safetensors weights are missing, or do not fit together.
     """
     from safetensors.torch import load_file
 
@@ -160,7 +159,7 @@ def load_hypernetwork(folder: str | Path) -> Hypernetwork:
         if name not in weights or weights[name].shape != tensor.shape:
             held = tuple(weights[name].shape) if name in weights else "nothing"
             raise UserError(
-                f"hypernetwork {folder}: its weights hold {held} for {name}, its config.json "
+                f"hypernetwork {folder}: its weights have {held} for {name}, its config.json "
                 f"describes {tuple(tensor.shape)}; fetch it again"
             )
     network.load_state_dict({name: weights[name].float() for name in wanted})
@@ -178,7 +177,7 @@ class _Scale(nn.Module):
 
 
 class _Block(nn.Module):
-    """Two layers with a shortcut around them, normalized."""
+    """Two layers with a residual connection and layer normalization."""
 
     def __init__(self, width: int, between: int) -> None:
         super().__init__()
@@ -186,17 +185,17 @@ class _Block(nn.Module):
         self.ln = nn.LayerNorm(width, eps=1e-6)
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        bent = nn.functional.gelu(self.dense1(rows), approximate="tanh")
-        bent = nn.functional.gelu(self.dense2(bent), approximate="tanh")
-        return self.ln(rows + bent)
+        activated = nn.functional.gelu(self.dense1(rows), approximate="tanh")
+        activated = nn.functional.gelu(self.dense2(activated), approximate="tanh")
+        return self.ln(rows + activated)
 
 
 def _encoder(hidden: int, between: int, layers: int, heads: int, pad: int) -> Any:
-    """A RoBERTa encoder with the settings of roberta-base, from which hypernetworks take them."""
+    """A RoBERTa encoder with the settings of roberta-base."""
     from transformers import RobertaConfig, RobertaModel
 
     config = RobertaConfig(
-        vocab_size=pad + 1,  # never read: pieces come in as vectors
+        vocab_size=pad + 1,  # not used: the inputs are vectors
         hidden_size=hidden,
         intermediate_size=between,
         num_hidden_layers=layers,
@@ -225,7 +224,7 @@ def _check(config: dict[str, Any]) -> None:
 
 
 def as_pieces(network: Hypernetwork, pieces: list[list[int]]) -> np.ndarray:
-    """Ids [n, most] of tokens' pieces, cut off or filled up to the length the network reads."""
+    """Ids [n, most] of tokens' pieces, truncated or padded to the network's length."""
     found = np.full((len(pieces), network.most), network.pad, dtype=np.int64)
     for row, ids in zip(found, pieces, strict=True):
         row[: len(ids)] = ids[: network.most]

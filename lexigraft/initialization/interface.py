@@ -1,20 +1,23 @@
-"""What every initializer offers: `fit`, `weights_`, `fallbacks_`, `apply`, `explain`, `statistics`.
+"""The interface of all initializers: `fit`, `weights_`, `fallbacks_`, `apply`, `explain`.
 
-A method is one file in `methods/`: it returns recipe rows (`RecipeInitializer`), draws rows of its
-own (`DrawnRows`) or makes them some other way (`RowInitializer`).
+A method is one file in `methods/` with a subclass of one of four classes: `RecipeInitializer`
+(weighted sums of source rows), `RecipePairInitializer` (the same, by matrix), `RandomInitializer`
+(rows from a distribution) or `RowInitializer` (rows made in any other way).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.auxiliaries import Roles, by_role
+from lexigraft.initialization.arguments import Auxiliaries, auxiliaries_by_role
+from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.explanation import (
-    described,
+    describe,
+    example_tokens,
     parts_of,
     readable,
     source_text,
@@ -22,8 +25,9 @@ from lexigraft.initialization.explanation import (
 )
 from lexigraft.initialization.matrix import Matrix, check_matrix
 from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
-from lexigraft.initialization.recipe import Recipe, assembled
-from lexigraft.initialization.rows import Rows
+from lexigraft.initialization.recipe import Recipe, assemble_recipe
+from lexigraft.initialization.recipe_pair import RecipePair
+from lexigraft.initialization.statistics import recipe_statistics
 from lexigraft.randomness import generator
 
 if TYPE_CHECKING:
@@ -36,13 +40,22 @@ class Initializer(ABC):
     Attributes
     ----------
     fallbacks_ : list of str
-        Vocabulary strings of the new tokens that no rule of the method covers.
+        Vocabulary strings of the new tokens that the method does not cover.
     needs : tuple of str
-        Roles of the auxiliaries that the method cannot do without, such as `("target", "source")`;
-        a config entry is refused that does not name them.
+        Roles of required auxiliaries, such as `("target", "source")`; a config entry must name
+        them.
     reads : tuple of str
-        What else `fit` reads as auxiliaries of these names: the source's `matrices` (by `"input"`
-        and, unless tied, `"output"`), its `model`, a `dictionary`. Scripts bring them.
+        Further auxiliaries that `fit` reads and scripts provide: the source's `matrices` (by
+        `"input"` and, unless tied, `"output"`), its `model`, a `dictionary`.
+
+    Examples
+    --------
+    >>> import lexigraft
+    >>> tokenizer = lexigraft.expand_tokenizer(source, sentences, new_tokens=100)  # doctest: +SKIP
+    >>> mean = lexigraft.initializer("mean").fit(source, tokenizer)  # doctest: +SKIP
+    >>> mean.explain("తెలుగు")  # doctest: +SKIP
+    "'తెలుగు' = 0.33 'త' + 0.33 'ెలు' + 0.33 'గు'"
+    >>> new_matrix = mean.apply(matrix)  # [n_source, h] -> [n_target, h]  # doctest: +SKIP
     """
 
     fallbacks_: list[str]
@@ -66,7 +79,7 @@ class Initializer(ABC):
         auxiliary: Any = None,
         seed: int = 0,
     ) -> Self:
-        """Find out how the new tokens are made.
+        """Fit the method to a source and a target tokenizer.
 
         Parameters
         ----------
@@ -78,7 +91,7 @@ class Initializer(ABC):
             Rows of the source matrices, padding rows included; by default the source tokenizer's
             size. New tokens whose ids fall on padding rows replace these.
         auxiliary
-            For methods that need them: vectors of the target's tokens, or several auxiliaries by
+            For methods that need it: vectors of the target's tokens, or several auxiliaries by
             role, such as `{"target": vectors, "source": vectors}`.
         seed
             Seed of every random draw.
@@ -86,22 +99,22 @@ class Initializer(ABC):
         Raises
         ------
         UserError
-            The tokenizers do not go together, or the method lacks something that it needs.
+            The tokenizers do not fit together, or the method lacks something that it needs.
         """
         if isinstance(corpus, str):
             raise UserError("corpus: give an iterable of sentences, not one string")
         self.pair_ = pair_vocabularies(source_tokenizer, target_tokenizer, n_source)
         self.fallbacks_ = []
         self.seed_ = seed
-        self._fit(corpus, by_role(auxiliary))
+        self._fit(corpus, auxiliaries_by_role(auxiliary))
         return self
 
     @property
     @abstractmethod
     def weights_(self) -> csr_array | dict[str, csr_array] | None:
-        """The recipe `W` [n_target, n_source], float64, or None for methods that draw rows.
+        """The recipe `W` [n_target, n_source], float64, or None for methods without a recipe.
 
-        By `"input"` and `"output"` for methods with a recipe for each matrix.
+        A mapping by `"input"` and `"output"` for methods with a recipe for each matrix.
         """
 
     @abstractmethod
@@ -131,10 +144,14 @@ class Initializer(ABC):
 
     @abstractmethod
     def parts(self, token_id: int) -> list[tuple[str, float]]:
-        """Texts and weights of the source rows that a target row is made of, heaviest first.
+        """Texts and weights of the source rows that a target row is made of, largest weight first.
 
-        Empty where the row is drawn.
+        Empty where no recipe describes the row.
         """
+
+    def examples(self) -> list[dict[str, Any]]:
+        """A few new tokens and their parts, for reports, see `explanation.example_tokens`."""
+        return example_tokens(self._fitted(), self.parts)
 
     @abstractmethod
     def statistics(self) -> dict[str, Any]:
@@ -166,11 +183,11 @@ class Initializer(ABC):
         return self.pair_
 
     @abstractmethod
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Roles) -> None:
-        """The method's own part of `fit`."""
+    def _fit(self, corpus: Iterable[str] | None, auxiliary: Auxiliaries) -> None:
+        """The part of `fit` that is specific to the method."""
 
-    def _draws(self, *names: str) -> np.random.Generator:
-        """A generator of the method's own: same seed, method and names, same draws."""
+    def _generator(self, *names: str) -> np.random.Generator:
+        """A generator for this method: same seed, method and names, same random numbers."""
         return generator(self.seed_, "initialization", self.name, *names)
 
     @abstractmethod
@@ -178,12 +195,12 @@ class Initializer(ABC):
 
 
 class RecipeInitializer(Initializer):
-    """A method that makes each new row as a weighted sum of source rows.
+    """A method whose new rows are weighted sums of source rows.
 
     Attributes
     ----------
     recipe_ : Recipe
-        `W` as factors; `weights_` multiplies them out.
+        `W` in factors; `weights_` multiplies them out.
     """
 
     recipe_: Recipe
@@ -200,40 +217,105 @@ class RecipeInitializer(Initializer):
         return self.recipe_.apply(matrix, which)
 
     def parts(self, token_id: int) -> list[tuple[str, float]]:
-        """Texts and weights of the source rows that a target row is made of, heaviest first."""
+        """Texts and weights of the source rows that a target row is made of."""
         return parts_of(self.recipe_, token_id, self._fitted().source_bytes)
 
     def statistics(self) -> dict[str, Any]:
-        """What `Recipe.statistics` counts, with the text of the largest hub in place of its id."""
-        return counted(self.recipe_, self._fallback_ids, self._fitted().source_bytes)
+        """Statistics of the recipe, see `statistics.recipe_statistics`."""
+        return recipe_statistics(self.recipe_, self._fallback_ids, self._fitted().source_bytes)
 
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Roles) -> None:
+    def _fit(self, corpus: Iterable[str] | None, auxiliary: Auxiliaries) -> None:
         pair = self.pair_
         rows, fallback = self._new_rows(pair, corpus, auxiliary)
-        self.recipe_ = assembled(rows, pair.source_of, pair.source_ids)
+        self.recipe_ = assemble_recipe(rows, pair.source_of, pair.source_ids)
         self._fallback_ids = pair.new_ids[fallback]
         self.fallbacks_ = [pair.new_tokens[i] for i in np.flatnonzero(fallback)]
 
     def _explain(self, token_id: int, text: str) -> str:
-        return described(text, self.parts(token_id))
+        return describe(text, self.parts(token_id))
 
     @abstractmethod
     def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Roles
+        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
     ) -> tuple[csr_array, np.ndarray]:
-        """Recipe rows of the new tokens, as `recipe.assembled` takes them, and which fell back.
+        """Recipe rows of the new tokens, see `recipe.assemble_recipe`, and which tokens fell back.
 
         Returns
         -------
         rows : csr_array
             [len(new_ids), n_source + 1]; rows sum to one, unless the method says otherwise.
         fallback : ndarray of bool
-            [len(new_ids)], true where no rule of the method covers the token.
+            [len(new_ids)], true where the method does not cover the token.
+        """
+
+
+class RecipePairInitializer(Initializer):
+    """A method whose input and output rows are different weighted sums of source rows.
+
+    Attributes
+    ----------
+    recipe_ : RecipePair
+        Both recipes; `weights_` multiplies them out.
+    """
+
+    recipe_: RecipePair
+
+    @property
+    def weights_(self) -> dict[str, csr_array]:
+        """`W` of `"input"` and of `"output"`, each [n_target, n_source], float64."""
+        self._fitted()
+        return self.recipe_.weights
+
+    def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
+        """Make one target matrix of a source matrix by its own recipe, see `Recipe.apply`."""
+        self._fitted()
+        return self.recipe_.apply(matrix, which)
+
+    def parts(self, token_id: int, which: str = "input") -> list[tuple[str, float]]:
+        """Texts and weights of the source rows that a target row is made of."""
+        return parts_of(self.recipe_.recipe(which), token_id, self._fitted().source_bytes)
+
+    def statistics(self) -> dict[str, Any]:
+        """Statistics of the input recipe and, as `output_…`, of the output recipe."""
+        pieces = self._fitted().source_bytes
+        of_input, of_output = (
+            recipe_statistics(self.recipe_.recipe(which), self._fallback_ids, pieces)
+            for which in ("input", "output")
+        )
+        del of_output["new_tokens"]
+        return {**of_input, **{f"output_{name}": value for name, value in of_output.items()}}
+
+    def _fit(self, corpus: Iterable[str] | None, auxiliary: Auxiliaries) -> None:
+        pair = self.pair_
+        rows, fallback = self._new_rows(pair, corpus, auxiliary)
+        self.recipe_ = RecipePair(
+            *(assemble_recipe(rows[which], pair.source_of, pair.source_ids) for which in rows)
+        )
+        self._fallback_ids = pair.new_ids[fallback]
+        self.fallbacks_ = [pair.new_tokens[i] for i in np.flatnonzero(fallback)]
+
+    def _explain(self, token_id: int, text: str) -> str:
+        head = describe(text, self.parts(token_id, "output"))
+        return f"{describe(text, self.parts(token_id))}; in the head {head}"
+
+    @abstractmethod
+    def _new_rows(
+        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
+    ) -> tuple[Mapping[str, csr_array], np.ndarray]:
+        """Recipe rows of the new tokens for each matrix, and which tokens fell back.
+
+        Returns
+        -------
+        rows
+            `"input"` and `"output"`, in that order: [len(new_ids), n_source + 1], see
+            `recipe.assemble_recipe`; rows sum to one.
+        fallback : ndarray of bool
+            [len(new_ids)], true where the method does not cover the token.
         """
 
 
 class RowInitializer(Initializer):
-    """A method that makes rows of its own for each matrix. A tied model has one matrix, `input`."""
+    """A method whose rows no recipe describes. A tied model has one matrix, `input`."""
 
     @property
     def weights_(self) -> None:
@@ -241,66 +323,58 @@ class RowInitializer(Initializer):
         return None
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Make the target matrix of a source matrix, see `Rows.apply`."""
+        """Make the target matrix of a source matrix, see `DenseRows.apply`."""
         return self.rows({which: matrix}).apply(matrix, which)
 
     @abstractmethod
-    def rows(self, matrices: dict[str, Matrix]) -> Rows:
+    def rows(self, matrices: dict[str, Matrix]) -> DenseRows:
         """The new rows of each source matrix, by `"input"` and `"output"`.
 
         Raises
         ------
         UserError
-            A matrix has another number of rows, or is no floating-point matrix.
+            A matrix has another number of rows, or is not a floating-point matrix.
         """
 
     def parts(self, token_id: int) -> list[tuple[str, float]]:
-        """No parts for a new token, whose row is its own; a source token is itself."""
+        """Empty for a new token; a copied token has its source token as its only part."""
         pair = self._fitted()
         copied = int(pair.source_of[token_id])
         return [] if copied < 0 else [(source_text(pair.source_bytes, copied), 1.0)]
 
     def statistics(self) -> dict[str, Any]:
-        """The number of new tokens and the share of fallbacks: no recipe has more to count."""
+        """The number of new tokens and the share of fallbacks."""
         k = len(self._fitted().new_ids)
         return {"new_tokens": k, "share_fallback": len(self.fallbacks_) / k if k else None}
 
     def _explain(self, token_id: int, text: str) -> str:
         parts = self.parts(token_id)
-        return described(text, parts) if parts else f"'{text}' ~ {self.distribution}"
+        return describe(text, parts) if parts else f"'{text}' ~ {self.distribution}"
 
     @property
     @abstractmethod
     def distribution(self) -> str:
-        """What the rows are, or are drawn from, in words."""
+        """Description of the rows or of the distribution they come from."""
 
 
-class DrawnRows(RowInitializer):
-    """A method that draws the rows of each matrix from a distribution made of that matrix."""
+class RandomInitializer(RowInitializer):
+    """A method that draws the rows of each matrix from a distribution."""
 
-    def rows(self, matrices: dict[str, Matrix]) -> Rows:
+    def rows(self, matrices: dict[str, Matrix]) -> DenseRows:
         """The new rows of each source matrix, see `RowInitializer.rows`.
 
-        Same seed, method and name of the matrix: same draw; each matrix has a draw of its own.
+        Same seed, method and name of the matrix: same rows; input and output rows are independent.
         """
         pair = self._fitted()
         new = {}
         for which, matrix in matrices.items():
             check_matrix(matrix, pair.n_source)
-            new[which] = self._draw(matrix, self._draws(which))
-        return Rows(new, pair.source_of, pair.n_source)
+            new[which] = self._sample(matrix, self._generator(which))
+        return DenseRows(new, pair.source_of, pair.n_source)
 
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Roles) -> None:
-        """Nothing: rows are made when a matrix is there."""
+    def _fit(self, corpus: Iterable[str] | None, auxiliary: Auxiliaries) -> None:
+        """Nothing to do: rows are drawn once a matrix is given."""
 
     @abstractmethod
-    def _draw(self, matrix: Matrix, draws: np.random.Generator) -> np.ndarray:
+    def _sample(self, matrix: Matrix, rng: np.random.Generator) -> np.ndarray:
         """The new rows [len(new_ids), h], float64, for one source matrix."""
-
-
-def counted(recipe: Recipe, fallback_ids: np.ndarray, pieces: list[bytes]) -> dict[str, Any]:
-    """What `Recipe.statistics` counts, with the text of the largest hub in place of its id."""
-    found = recipe.statistics(fallback_ids)
-    hub = found.pop("largest_hub_id")
-    found["largest_hub_token"] = None if hub is None else source_text(pieces, hub)
-    return found

@@ -1,7 +1,7 @@
 """Orthogonal matching pursuit: a vector as a weighted sum of a few atoms, chosen one by one.
 
-Pati, Rezaiifar and Krishnaprasad 1993. Each step takes the atom with the largest inner product with
-what is left over, in absolute value, and fits all chosen atoms to the vector anew.
+Each step chooses the atom with the largest absolute inner product with the residual, then fits all
+chosen atoms to the vector by least squares.
 """
 
 from collections.abc import Callable
@@ -10,52 +10,57 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from tqdm import tqdm
 
-from lexigraft.initialization.highest import highest
+from lexigraft.initialization.top_k import top_k
 
 _SCORES_AT_ONCE = 1 << 25
 _BASIS_AT_ONCE = 1 << 24
-_OWN_AT_ONCE = 1 << 21  # every step reads them all again: numbers that a cache holds
-# Of a float32 vector's length; what is left below it is rounding.
+_OWN_AT_ONCE = 1 << 21  # every step reads them all again, so they should fit into the cache
+# Relative to a float32 vector's length; smaller residuals are rounding errors.
 _ROUNDING = 1e-6
 
 
 def matching_pursuit(
     targets: np.ndarray, atoms: np.ndarray, most: int, candidates: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Approximate each target by at most a number of atoms.
+    """Approximate each target by at most `most` atoms [1]_.
 
-    Atoms are taken as they are, longer ones sooner; with atoms of one length this is the textbook
-    rule. A target that is reached before the last step takes no further atoms.
+    Atoms are not normalized, so longer ones are preferred; with atoms of equal length this is the
+    textbook rule. A target that is reached before the last step gets no further atoms.
 
     Parameters
     ----------
     targets, atoms
         float32 [n, dimensions] and [m, dimensions] with m at least 1.
     most
-        Number of atoms for each target; never more than there are candidates or dimensions.
+        Maximum number of atoms per target; never more than there are candidates or dimensions.
     candidates
-        How many atoms of a target's steps look at: those with the largest inner products with the
-        target itself. None for all.
+        Number of atoms to consider for a target: those with the largest absolute inner products
+        with the target itself. None for all.
 
     Returns
     -------
     chosen : ndarray of int
-        [n, k], indices of the atoms in the order in which they were taken, -1 where none was.
+        [n, k], indices of the atoms in the order of their choice, -1 for none.
     weights : ndarray
-        [n, k], float64, 0 where none was.
+        [n, k], float64, 0 for none.
+
+    References
+    ----------
+    .. [1] Pati, Rezaiifar and Krishnaprasad 1993, "Orthogonal Matching Pursuit: Recursive Function
+       Approximation with Applications to Wavelet Decomposition".
     """
-    looked_at = len(atoms) if candidates is None else min(candidates, len(atoms))
-    few = looked_at < len(atoms)
-    k = min(most, looked_at, atoms.shape[1])
+    considered = len(atoms) if candidates is None else min(candidates, len(atoms))
+    few = considered < len(atoms)
+    k = min(most, considered, atoms.shape[1])
     chosen = np.full((len(targets), k), -1, dtype=np.int64)
     weights = np.zeros((len(targets), k))
     height = max(1, _SCORES_AT_ONCE // len(atoms))
-    low = _OWN_AT_ONCE // looked_at if few else _BASIS_AT_ONCE // k
+    low = _OWN_AT_ONCE // considered if few else _BASIS_AT_ONCE // k
     low = max(1, min(height, low // atoms.shape[1]))
     starts = range(0, len(targets), height)
     for start in tqdm(starts, desc="matching pursuit", unit=" blocks", disable=None):
         block = np.arange(len(targets))[start : start + height]
-        near = highest(np.abs(targets[block] @ atoms.T), looked_at) if few else None
+        near = top_k(np.abs(targets[block] @ atoms.T), considered) if few else None
         for cut in range(0, len(block), low):
             part = block[cut : cut + low]
             if near is None:
@@ -77,7 +82,7 @@ def _among_all(atoms: np.ndarray) -> tuple[Products, Picked]:
 
 
 def _among_own(atoms: np.ndarray) -> tuple[Products, Picked]:
-    """The same with atoms [n, m, dimensions] of each target's own."""
+    """The same for atoms [n, m, dimensions] that differ by target."""
     return (
         lambda rows: (atoms @ rows[:, :, None])[:, :, 0],
         lambda best: atoms[np.arange(len(best)), best],
@@ -87,7 +92,7 @@ def _among_own(atoms: np.ndarray) -> tuple[Products, Picked]:
 def _pursue(
     targets: np.ndarray, products: Products, picked: Picked, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """One block of targets, all steps: `chosen` and `weights` as above."""
+    """All steps for one block of targets: `chosen` and `weights` as above."""
     n, dimensions = targets.shape
     every = np.arange(n)
     chosen = np.full((n, k), -1, dtype=np.int64)
@@ -95,31 +100,31 @@ def _pursue(
     basis = np.zeros((n, k, dimensions), dtype=np.float32)
     triangle = np.tile(np.eye(k), (n, 1, 1))
     shares = np.zeros((n, k))
-    left_over = targets.astype(np.float32)
+    residual = targets.astype(np.float32)
     reached = _ROUNDING * np.linalg.norm(targets, axis=1)
     tried = np.zeros((n, k), dtype=np.int64)
     for step in range(k):
-        scores = products(left_over)
+        scores = products(residual)
         np.abs(scores, out=scores)
         scores[every[:, None], tried[:, :step]] = -1
         best = tried[:, step] = scores.argmax(axis=1)
         direction = picked(best).astype(np.float32)
         length = np.linalg.norm(direction, axis=1)
-        # Twice, since once leaves rounding where an atom lies close to those before it.
+        # Orthogonalize twice: once leaves rounding errors for atoms close to earlier ones.
         for _ in range(2):
             projected = basis[:, :step] @ direction[:, :, None]
             direction -= (basis[:, :step].transpose(0, 2, 1) @ projected)[:, :, 0]
             triangle[:, :step, step] += projected[:, :, 0]
         height = np.linalg.norm(direction, axis=1)
-        # Atoms within the span of those before them add nothing, nor does any to what is reached.
-        adds = (height > _ROUNDING * length) & (np.linalg.norm(left_over, axis=1) > reached)
+        # Atoms within the span of earlier ones add nothing, and a reached target needs none.
+        adds = (height > _ROUNDING * length) & (np.linalg.norm(residual, axis=1) > reached)
         triangle[:, :step, step] *= adds[:, None]
         direction *= np.where(adds, 1 / np.where(adds, height, 1), 0)[:, None]
         triangle[:, step, step] = np.where(adds, height, 1)
         chosen[:, step] = np.where(adds, best, -1)
         basis[:, step] = direction
-        shares[:, step] = np.einsum("ij,ij->i", direction, left_over)
-        left_over -= direction * shares[:, step, None].astype(np.float32)
+        shares[:, step] = np.einsum("ij,ij->i", direction, residual)
+        residual -= direction * shares[:, step, None].astype(np.float32)
     weights = np.zeros((n, k))
     for i in range(n):
         weights[i] = solve_triangular(triangle[i], shares[i])

@@ -1,7 +1,7 @@
-"""Numpy arrays and torch tensors behind the same few operations on rows.
+"""Operations on rows that numpy arrays and torch tensors share.
 
 Arithmetic happens in numpy, in float32 (float64 for float64), a block at a time; torch is imported
-only where a tensor comes in.
+only for tensors.
 """
 
 from collections.abc import Iterator
@@ -13,17 +13,11 @@ from lexigraft.errors import UserError
 
 Matrix = Any  # numpy.ndarray or torch.Tensor, [rows, h]
 
-_BLOCK_VALUES = 1 << 23  # 32 MiB of float32: small beside any embedding matrix
+_BLOCK_VALUES = 1 << 23  # 32 MiB of float32: small compared to embedding matrices
 
 
 def check_matrix(matrix: Matrix, n_rows: int) -> None:
-    """Refuse what is not a floating-point matrix with `n_rows` rows.
-
-    Raises
-    ------
-    UserError
-        Another type, another number of dimensions or of rows.
-    """
+    """Raise a `UserError` for anything but a floating-point matrix with `n_rows` rows."""
     if not (isinstance(matrix, np.ndarray) or _is_tensor(matrix)):
         raise UserError(f"matrix: give a numpy array or a torch tensor, not {type(matrix)}")
     floating = matrix.is_floating_point() if _is_tensor(matrix) else matrix.dtype.kind == "f"

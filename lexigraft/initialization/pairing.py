@@ -1,6 +1,6 @@
-"""Which tokens source and target vocabulary share, and which are new.
+"""Shared and new tokens of a source and a target vocabulary.
 
-Tokens are compared by the bytes they stand for, never by spelling: `Ġword` and `▁word` are one.
+Tokens are compared by the bytes they stand for, not by spelling: `Ġword` and `▁word` are the same.
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from lexigraft.vocabulary.token_bytes import is_fallback, special_ids, spelling,
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-# Roles of special tokens, and the source's roles that serve each, the best first. In encoders
-# [CLS] begins a text and [SEP] ends it. A token with several roles goes by the first of them here.
+# Roles of special tokens, and the source's roles that match each, the best first. In encoders [CLS]
+# begins a text and [SEP] ends it. A token with several roles is matched by the first of them.
 _ROLES = {
     "eos": ("eos", "sep"),
     "bos": ("bos", "cls"),
@@ -33,12 +33,12 @@ def pair_vocabularies(
     target_tokenizer: "PreTrainedTokenizerFast",
     n_source: int | None = None,
 ) -> "VocabularyPair":
-    """Pair a tokenizer with the one that takes over from it: its expansion, or another altogether.
+    """Pair a source tokenizer with a target tokenizer that expands or replaces it.
 
-    A target in which every source token has kept its id expands the source: all rows of the source
-    matrix stay where they are, padding rows too. Any other target replaces it: its rows are those
-    of its own tokens, of which the shared ones copy the source token that stands for the same
-    bytes.
+    A target in which every source token keeps its id expands the source: all rows of the source
+    matrix keep their positions, padding rows too. Any other target replaces the source: its rows
+    are those of its own tokens, of which the shared ones copy the source token that stands for the
+    same bytes.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ def pair_vocabularies(
     Raises
     ------
     UserError
-        The matrix has fewer rows than the source tokenizer has ids, or the target's ids leave a gap
-        (in an expansion: behind the last source row).
+        The matrix has fewer rows than the source tokenizer has ids, or the target's ids have a gap
+        (in an expansion: after the last source row).
     """
     source_ids = np.array(sorted(source_tokenizer.get_vocab().values()), dtype=np.int64)
     target_ids = np.array(sorted(target_tokenizer.get_vocab().values()), dtype=np.int64)
@@ -74,7 +74,7 @@ def pair_vocabularies(
     if len(gaps):
         raise UserError(
             f"target tokenizer: no token has id {gaps[0]}, but the largest id is {size - 1}; "
-            "give a tokenizer whose ids leave no gap"
+            "give a tokenizer whose ids have no gap"
         )
     return VocabularyPair(
         source_tokenizer,
@@ -127,7 +127,7 @@ class VocabularyPair:
 
     @cached_property
     def shared_ids(self) -> np.ndarray:
-        """Target ids of the tokens that copy a source token, special ones left out, ascending."""
+        """Target ids of the tokens that copy a source token, without special tokens, ascending."""
         target_ids = np.array(sorted(self.target_tokenizer.get_vocab().values()), dtype=np.int64)
         special = list(self.target_special_ids)
         ordinary = ~np.isin(target_ids, special) & (self.source_of[target_ids] >= 0)
@@ -168,8 +168,8 @@ def shared_tokens(
     Special tokens match special tokens only: by their string, else by their role (a text's end,
     padding, …; what begins a text in one is `[CLS]` in the other). An unknown token that is also
     the source's end of a text, as in GPT-2, matches none. Where several source tokens stand for the
-    same bytes (`A` and `<0x41>`), the one spelled alike is taken, else the first that is no
-    fallback byte: the byte of a letter that has a token is never used.
+    same bytes (`A` and `<0x41>`), the one with the same spelling is used, else the first that is
+    not a fallback byte: the byte of a letter that has a token is never used.
 
     Returns
     -------
@@ -223,6 +223,6 @@ def _role(tokenizer: "PreTrainedTokenizerFast", role: str) -> int | None:
 def _keys(
     tokenizer: "PreTrainedTokenizerFast", pieces: list[bytes]
 ) -> dict[int, tuple[bool, bytes]]:
-    """What tokens are compared by: whether they are special, and the bytes they stand for."""
+    """The key of comparison of each token: whether it is special, and its bytes."""
     special = special_ids(tokenizer)
     return {i: (i in special, pieces[i]) for i in sorted(tokenizer.get_vocab().values())}

@@ -1,7 +1,7 @@
-"""A recipe: every target row as a weighted sum of source rows, kept factored and sparse.
+"""A recipe: every target row as a weighted sum of source rows, stored sparse and factored.
 
-`W = left @ right` where `right` is given, else `W = left`. The factor keeps recipes small that
-lean on many rows at once: the mean of all rows is one row of `right`, however many tokens use it.
+`W = left @ right` where `right` is given, else `W = left`. The second factor keeps recipes small
+that use many rows at once: the mean of all rows is one row of `right`, however many tokens use it.
 """
 
 from collections.abc import Iterator
@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array, vstack
 
 from lexigraft.atomic import replacing
-from lexigraft.initialization.factorization import leading_axes, projected
+from lexigraft.initialization.linear_algebra import leading_singular_vectors, project
 from lexigraft.initialization.matrix import (
     Matrix,
     blocks,
@@ -26,7 +25,6 @@ from lexigraft.initialization.matrix import (
     working_type,
     write_rows,
 )
-from lexigraft.initialization.statistics import recipe_statistics
 
 _NONZEROS_AT_ONCE = 1 << 22
 
@@ -44,8 +42,8 @@ class Recipe:
     new_ids
         Ids of the new tokens, ascending. All other rows copy one source row.
     rank
-        None, or of how many leading right singular vectors of the matrix the new rows are made
-        (OFA): `W` then says what is projected onto these.
+        Number of leading right singular vectors of the matrix onto which the new rows `W E` are
+        projected (OFA); None for no projection.
     """
 
     left: csr_array
@@ -65,7 +63,7 @@ class Recipe:
 
     @property
     def weights(self) -> csr_array:
-        """`W` in full, [n_target, n_source]: as large as its nonzeros, computed at each access."""
+        """`W` in full, [n_target, n_source], multiplied out at each access."""
         return self.rows(np.arange(self.n_target))
 
     def rows(self, ids: np.ndarray) -> csr_array:
@@ -116,7 +114,7 @@ class Recipe:
             return
         sums = self._products(matrix, ids)
         if self.rank is not None and self.rank < matrix.shape[1]:
-            sums = projected(sums, leading_axes(matrix, self.rank))
+            sums = project(sums, leading_singular_vectors(matrix, self.rank))
         yield from sums
 
     def _products(self, matrix: Matrix, ids: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
@@ -144,7 +142,7 @@ class Recipe:
         if self.right is not None:
             column = np.where(column >= 0, _single_ones(self.right)[column], -1)
         if self.rank is not None:
-            column[self.new_ids] = -1  # one source row, projected, is no copy
+            column[self.new_ids] = -1  # one source row, projected, is not a copy
         return column
 
     @cached_property
@@ -153,10 +151,6 @@ class Recipe:
         source_of = self.copied.copy()
         source_of[self.new_ids] = -1
         return source_of
-
-    def statistics(self, fallback_ids: np.ndarray) -> dict[str, Any]:
-        """How the new rows lean on the source rows, see `statistics.recipe_statistics`."""
-        return recipe_statistics(self, fallback_ids)
 
     def row_blocks(self, ids: np.ndarray) -> list[slice]:
         """Slices of `ids` whose rows of `W` together have a bounded number of nonzeros."""
@@ -181,10 +175,10 @@ class Recipe:
         Raises
         ------
         ValueError, KeyError, OSError, zipfile.BadZipFile, zlib.error, EOFError
-            The file is missing, cut off, damaged or something else. `load_initialization` turns
-            these into an error for the user.
+            The file is missing, truncated, damaged or of another format. `load_initialization`
+            turns these into an error for the user.
         """
-        return cls.of_arrays(read_arrays(path))
+        return cls.from_arrays(read_arrays(path))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The recipe as plain arrays by name."""
@@ -194,23 +188,23 @@ class Recipe:
         return arrays if self.rank is None else arrays | {"rank": np.array(self.rank)}
 
     @classmethod
-    def of_arrays(cls, arrays: dict[str, np.ndarray]) -> "Recipe":
-        """The recipe of what `arrays` gave; raises what `load` does."""
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Recipe":
+        """The inverse of `arrays`; raises what `load` does."""
         left = _matrix(arrays, "left")
         right = _matrix(arrays, "right") if "right_shape" in arrays else None
         new_ids = arrays["new_ids"].astype(np.int64)
         if right is not None and right.shape[0] != left.shape[1]:
             raise ValueError("its two factors do not fit together")
         if new_ids.ndim != 1 or (new_ids < 0).any() or (new_ids >= left.shape[0]).any():
-            raise ValueError("its new ids are no rows of it")
+            raise ValueError("its new ids are not rows of it")
         rank = int(arrays["rank"]) if "rank" in arrays else None
         if rank is not None and rank < 1:
             raise ValueError("its rank is not above zero")
         return cls(left, right, new_ids, rank)
 
 
-def assembled(rows: csr_array, source_of: np.ndarray, source_ids: np.ndarray) -> Recipe:
-    """The recipe of a whole vocabulary from the recipes of its new tokens.
+def assemble_recipe(rows: csr_array, source_of: np.ndarray, source_ids: np.ndarray) -> Recipe:
+    """Assemble the recipe of a whole vocabulary from the recipe rows of its new tokens.
 
     Parameters
     ----------
@@ -225,11 +219,12 @@ def assembled(rows: csr_array, source_of: np.ndarray, source_ids: np.ndarray) ->
     n_source = rows.shape[1] - 1
     new_ids, old = np.flatnonzero(source_of < 0), np.flatnonzero(source_of >= 0)
     columns = np.concatenate([source_of[old], rows.indices])
-    of = np.concatenate([old, new_ids[np.repeat(np.arange(len(new_ids)), np.diff(rows.indptr))]])
+    owners = new_ids[np.repeat(np.arange(len(new_ids)), np.diff(rows.indptr))]
+    targets = np.concatenate([old, owners])
     weights = np.concatenate([np.ones(len(old)), rows.data])
-    leans_on_all = bool((rows.indices == n_source).any())
-    left = csr_array((weights, (of, columns)), shape=(len(source_of), n_source + leans_on_all))
-    if not leans_on_all:
+    uses_mean = bool((rows.indices == n_source).any())
+    left = csr_array((weights, (targets, columns)), shape=(len(source_of), n_source + uses_mean))
+    if not uses_mean:
         return Recipe(left, None, new_ids)
     share = np.full(len(source_ids), 1 / len(source_ids))
     all_rows = csr_array((share, (np.zeros_like(source_ids), source_ids)), shape=(1, n_source))

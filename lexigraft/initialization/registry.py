@@ -1,13 +1,14 @@
-"""From the name of a method to its initializer: the files of the folder `methods/` are the list.
+"""Initializers by name: each file of the folder `methods/` registers one.
 
-No table of methods and no import of one here: adding or editing a method touches its own file only.
+There is no table of methods: adding or editing one touches only its own file.
 """
 
 import ast
 from functools import cache
 from importlib import import_module
-from inspect import signature
+from inspect import isclass, signature
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError, unknown
@@ -19,20 +20,20 @@ _FOLDER = Path(__file__).parent / "methods"
 
 
 def initializer(name: str, **options: Any) -> "Initializer":
-    """An initializer that is not fitted yet.
+    """Create an initializer that is not fitted yet.
 
     Parameters
     ----------
     name
         One of `methods()`, e.g. `"align"`.
     options
-        The keywords of the method's class.
+        Keyword arguments of the method's class.
 
     Raises
     ------
     UserError
-        There is no such method, it has no such option, it lacks one that it cannot do without, or
-        the option has no such value.
+        The method or an option does not exist, a required option is missing, or an option has an
+        invalid value.
 
     Examples
     --------
@@ -40,7 +41,7 @@ def initializer(name: str, **options: Any) -> "Initializer":
     'multivariate'
     """
     module = method_file(name).removesuffix(".py").replace("/", ".")
-    method = getattr(import_module(module), name.title().replace("-", ""))
+    method = _initializer_class(import_module(module))
     parameters = signature(method).parameters
     valid = list(parameters)
     for option in options:
@@ -54,29 +55,53 @@ def initializer(name: str, **options: Any) -> "Initializer":
     return method(**options)
 
 
+def _initializer_class(module: ModuleType) -> "type[Initializer]":
+    """The initializer that a method's file defines."""
+    from lexigraft.initialization.interface import Initializer
+
+    return next(
+        member
+        for member in vars(module).values()
+        if isclass(member)
+        and issubclass(member, Initializer)
+        and member.__module__ == module.__name__
+    )
+
+
 def methods() -> list[str]:
-    """Names of all methods, in alphabetical order."""
+    """Names of all methods, in alphabetical order.
+
+    Examples
+    --------
+    >>> methods()[:3]
+    ['align', 'clp', 'cw2v']
+    """
     return sorted(
         file.stem.replace("_", "-") for file in _FOLDER.glob("*.py") if file.stem != "__init__"
     )
 
 
 def needed_roles(name: str) -> tuple[str, ...]:
-    """Roles of the auxiliaries that a method cannot do without: `needs` of its class.
+    """Roles of the auxiliaries that a method requires: `needs` of its class.
 
-    Read off the text of its file, since importing it brings numpy and the Snakefile is to stay
-    light: `needs = (…)` must be written out as a tuple of strings.
+    Parsed from the text of its file, since an import would load numpy into the Snakefile: `needs`
+    must be a literal tuple of strings.
 
     Raises
     ------
     UserError
         There is no such method.
+
+    Examples
+    --------
+    >>> needed_roles("wechsel")
+    ('target', 'source')
     """
     return _declared(name, "needs")
 
 
 def read_roles(name: str) -> tuple[str, ...]:
-    """What else a method reads: `reads` of its class, found as `needed_roles` finds `needs`."""
+    """Further auxiliaries of a method: `reads` of its class, see `needed_roles`."""
     return _declared(name, "reads")
 
 
@@ -90,7 +115,7 @@ def _declared(name: str, attribute: str) -> tuple[str, ...]:
 
 
 def method_file(name: str) -> str:
-    """The file of a method, relative to the repository: an entry point of its staleness digest.
+    """The file of a method relative to the repository, for its code digest.
 
     Raises
     ------

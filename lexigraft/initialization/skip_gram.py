@@ -1,31 +1,42 @@
-"""Skip-gram with negative sampling (Mikolov et al. 2013, equation 4) as a weighted logistic loss.
+"""Skip-gram with negative sampling, for rows in the convex hull of source rows (CW2V).
 
-Noise tokens are drawn for a batch of text positions together, not for each pair by itself: the
-same loss in expectation, with fewer rows to compute and less variance.
+Noise tokens are sampled for a whole batch of text positions, not for each pair: the same loss in
+expectation, with fewer rows to compute and less variance.
 """
 
+import logging
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_array
+from tqdm import tqdm
+
+from lexigraft.hardware import device
+from lexigraft.initialization.convex_rows import ConvexRows
+from lexigraft.initialization.matrix import Matrix
+from lexigraft.initialization.pairing import VocabularyPair
 
 if TYPE_CHECKING:
     import torch
+
+logger = logging.getLogger(__name__)
 
 _NOISE_POWER = 0.75
 
 
 @dataclass(frozen=True)
-class Text:
-    """Running text: `tokens` int64 [n], and the number of the sentence of each, `sentence` [n]."""
+class TokenStream:
+    """Running text: token ids `tokens` int64 [n], and the sentence number of each, `sentence`."""
 
     tokens: np.ndarray
     sentence: np.ndarray
 
     @classmethod
-    def of(cls, sentences: Sequence[np.ndarray]) -> "Text":
-        """Sentences, each token ids [length], laid end to end."""
+    def of(cls, sentences: Sequence[np.ndarray]) -> "TokenStream":
+        """Concatenate sentences, each token ids [length]."""
         lengths = np.array([len(ids) for ids in sentences], dtype=np.int64)
         tokens = np.concatenate([*sentences, np.zeros(0, dtype=np.int64)])
         return cls(tokens, np.repeat(np.arange(len(sentences)), lengths))
@@ -42,97 +53,257 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Noise:
-    """The noise distribution: `shares` [m] of `tokens` [m], which ascend."""
+class NoiseDistribution:
+    """The noise distribution: probabilities `shares` [m] of `tokens` [m], in ascending order."""
 
     tokens: np.ndarray
     shares: np.ndarray
 
     @classmethod
-    def of(cls, text: Text) -> "Noise":
-        """Counts in a text to the power of 3/4, made to sum to one."""
+    def of(cls, text: TokenStream) -> "NoiseDistribution":
+        """Counts in a text to the power of 3/4, normalized to sum to one."""
         tokens, counts = np.unique(text.tokens, return_counts=True)
         weights = counts**_NOISE_POWER
         return cls(tokens, weights / weights.sum())
 
-    def drawn(self, size: int, draws: np.random.Generator) -> "Noise":
-        """The distribution of `size` draws; this one itself if it has no more tokens than that."""
+    def sample(self, size: int, rng: np.random.Generator) -> "NoiseDistribution":
+        """The distribution of `size` samples; this one itself if it has no more tokens."""
         if len(self.tokens) <= size:
             return self
         at, counts = np.unique(
-            draws.choice(len(self.tokens), size, p=self.shares), return_counts=True
+            rng.choice(len(self.tokens), size, p=self.shares), return_counts=True
         )
-        return Noise(self.tokens[at], counts / size)
+        return NoiseDistribution(self.tokens[at], counts / size)
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Which pairs of tokens to pull together, which to push apart, and how hard.
+class SkipGramBatch:
+    """Counts of positive and negative pairs of tokens.
 
     Attributes
     ----------
-    centres, others
-        Distinct token ids [c] and [o]; scores are input rows of the former times output rows of
-        the latter.
-    near
-        [c, o] float32, how often each pair stands together in the text.
-    far
-        [c, o] float32, how often noise is expected to pair them. A pair's own context is not its
+    centres, contexts
+        Distinct token ids [c] and [o]; scores are input rows of the centres times output rows of
+        the contexts.
+    positives
+        [c, o] float32, how often each pair occurs in the text.
+    negatives
+        [c, o] float32, how often noise is expected to pair them. The context of a pair is not its
         noise.
     """
 
     centres: np.ndarray
-    others: np.ndarray
-    near: np.ndarray
-    far: np.ndarray
+    contexts: np.ndarray
+    positives: np.ndarray
+    negatives: np.ndarray
 
     def loss(self, scores: "torch.Tensor") -> "torch.Tensor":
-        """Mean over the pairs of -log σ(score) - Σ over noise of log σ(-score), a scalar.
+        """Mean over the pairs of -log σ(score) - Σ over noise of log σ(-score), a scalar [1]_.
 
         `scores` [c, o] are on any device.
+
+        References
+        ----------
+        .. [1] Mikolov, Sutskever, Chen, Corrado and Dean 2013, "Distributed Representations of
+           Words and Phrases and their Compositionality", equation 4.
         """
         import torch
         from torch.nn.functional import softplus
 
-        near, far = (torch.from_numpy(part).to(scores.device) for part in (self.near, self.far))
-        return (near * softplus(-scores) + far * softplus(scores)).sum() / near.sum()
+        positives, negatives = (
+            torch.from_numpy(counts).to(scores.device)
+            for counts in (self.positives, self.negatives)
+        )
+        loss = positives * softplus(-scores) + negatives * softplus(scores)
+        return loss.sum() / positives.sum()
 
 
 def batches(
-    text: Text, noise: Noise, window: int, negatives: int, size: int, draws: np.random.Generator
-) -> Iterator[Batch]:
-    """One pass over a text, its sentences in random order, cut into batches.
+    text: TokenStream,
+    noise: NoiseDistribution,
+    window: int,
+    negatives: int,
+    size: int,
+    rng: np.random.Generator,
+) -> Iterator[SkipGramBatch]:
+    """Yield the batches of one epoch, with the sentences in random order.
 
     Parameters
     ----------
     window
-        Neighbours on either side that count as context.
+        Number of context tokens on either side.
     negatives
-        Noise tokens for each pair.
+        Noise tokens per pair.
     size
-        Text positions in a batch; each is the centre of up to `2 · window` pairs.
+        Text positions per batch; each is the centre of up to `2 · window` pairs.
     """
     ends = np.flatnonzero(np.diff(text.sentence, append=-1)) + 1
     starts = np.concatenate([[0], ends[:-1]])
-    order = draws.permutation(len(ends))
+    order = rng.permutation(len(ends))
     lengths = (ends - starts)[order]
     before = np.cumsum(lengths) - lengths
     positions = np.arange(len(text.tokens)) + np.repeat(starts[order] - before, lengths)
     for begin in range(0, len(positions), size):
         centre, context = text.neighbours(positions[begin : begin + size], window)
         if len(centre):
-            drawn = noise.drawn(negatives * size, draws)
-            yield _batch(text.tokens[centre], text.tokens[context], drawn, negatives)
+            sampled = noise.sample(negatives * size, rng)
+            yield _batch(text.tokens[centre], text.tokens[context], sampled, negatives)
 
 
-def _batch(centre: np.ndarray, context: np.ndarray, noise: Noise, negatives: int) -> Batch:
+def _batch(
+    centre: np.ndarray, context: np.ndarray, noise: NoiseDistribution, per_pair: int
+) -> SkipGramBatch:
     """The batch of all pairs `centre[i]`, `context[i]`, token ids."""
     centres, row = np.unique(centre, return_inverse=True)
-    others = np.union1d(context, noise.tokens)
-    column = np.searchsorted(others, context)
-    shape = (len(centres), len(others))
-    near = np.bincount(row * shape[1] + column, minlength=shape[0] * shape[1]).reshape(shape)
-    share = np.zeros(len(others))
-    share[np.searchsorted(others, noise.tokens)] = noise.shares
-    far = negatives * share * (near.sum(axis=1, keepdims=True) - near)
-    return Batch(centres, others, near.astype(np.float32), far.astype(np.float32))
+    contexts = np.union1d(context, noise.tokens)
+    column = np.searchsorted(contexts, context)
+    shape = (len(centres), len(contexts))
+    counts = np.bincount(row * shape[1] + column, minlength=shape[0] * shape[1]).reshape(shape)
+    share = np.zeros(len(contexts))
+    share[np.searchsorted(contexts, noise.tokens)] = noise.shares
+    negatives = per_pair * share * (counts.sum(axis=1, keepdims=True) - counts)
+    return SkipGramBatch(centres, contexts, counts.astype(np.float32), negatives.astype(np.float32))
+
+
+@dataclass(frozen=True)
+class SkipGramSettings:
+    """Context tokens on either side, noise tokens per pair, rank of the factors, epochs, Adam's
+    learning rate, and text tokens per update."""
+
+    window: int
+    negatives: int
+    rank: int
+    epochs: int
+    learning_rate: float
+    batch_tokens: int
+
+
+@dataclass(frozen=True)
+class SkipGramResult:
+    """Trained rows and losses.
+
+    Attributes
+    ----------
+    rows
+        By `"input"` and `"output"`: the rows of the new tokens.
+    losses
+        Validation loss per pair, before training and after each epoch.
+    tokens_per_second
+        Text tokens that training processed per second; None without epochs.
+    """
+
+    rows: dict[str, ConvexRows]
+    losses: list[float]
+    tokens_per_second: float | None
+
+    def weights(self, which: str, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """See `ConvexRows.weights`."""
+        return self.rows[which].weights(numbers)
+
+
+def train(
+    pair: VocabularyPair,
+    matrices: dict[str, Matrix],
+    text: TokenStream,
+    validation: TokenStream,
+    start: csr_array,
+    settings: SkipGramSettings,
+    rng: np.random.Generator,
+) -> SkipGramResult:
+    """Train the weights of the new tokens' rows; all other rows are fixed.
+
+    Parameters
+    ----------
+    matrices
+        `"input"` and `"output"`, each [n_source, h]; the same object twice where they are tied.
+    text, validation
+        Text to train on, and text on which the loss is reported, in target ids.
+    start
+        Initial logits [len(new_ids), number of source tokens], the same for both matrices.
+    rng
+        Generator of initial values, of the order of sentences, and of noise.
+    """
+    import torch
+
+    input_rows = _source_rows(matrices["input"], pair.source_ids)
+    tied = matrices["output"] is matrices["input"]
+    output_rows = input_rows if tied else _source_rows(matrices["output"], pair.source_ids)
+    rows = {
+        "input": ConvexRows(input_rows, start, settings.rank, rng),
+        "output": ConvexRows(output_rows, start, settings.rank, rng),
+    }
+    factors = [factor for part in rows.values() for factor in part.parameters]
+    optimizer = torch.optim.Adam(factors, lr=settings.learning_rate)
+    noise = NoiseDistribution.of(text)
+    batching = (settings.window, settings.negatives, settings.batch_tokens)
+    seed = int(rng.integers(2**32))
+
+    def validation_loss() -> float:
+        # The same noise each time, so that only training changes the loss.
+        epoch_batches = batches(validation, noise, *batching, np.random.default_rng(seed))
+        return _mean_loss(pair, rows, epoch_batches)
+
+    losses, seconds = [validation_loss()], 0.0
+    for epoch in range(settings.epochs):
+        begun = time.monotonic()
+        batched = batches(text, noise, *batching, rng)
+        total = -(-len(text.tokens) // settings.batch_tokens)
+        for batch in tqdm(batched, desc=f"cw2v, epoch {epoch + 1}", total=total, disable=None):
+            loss = batch.loss(_scores(pair, rows, batch))
+            if loss.requires_grad:  # a batch may have no new token
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        seconds += time.monotonic() - begun
+        losses.append(validation_loss())
+        logger.info("epoch %d/%d: validation loss %.4f", epoch + 1, settings.epochs, losses[-1])
+    tokens = len(text.tokens) * settings.epochs
+    return SkipGramResult(rows, losses, tokens / seconds if seconds else None)
+
+
+def _mean_loss(
+    pair: VocabularyPair, rows: dict[str, ConvexRows], epoch_batches: Iterator[SkipGramBatch]
+) -> float:
+    """The loss per pair of tokens; 0 where there are none."""
+    import torch
+
+    total = pairs = 0.0
+    with torch.no_grad():
+        for batch in epoch_batches:
+            count = float(batch.positives.sum())
+            total += float(batch.loss(_scores(pair, rows, batch))) * count
+            pairs += count
+    return total / pairs if pairs else 0.0
+
+
+def _scores(
+    pair: VocabularyPair, rows: dict[str, ConvexRows], batch: SkipGramBatch
+) -> "torch.Tensor":
+    """Input rows of the centres times output rows of the contexts, [c, o]."""
+    centres = _rows_of(pair, rows["input"], batch.centres)
+    return centres @ _rows_of(pair, rows["output"], batch.contexts).T
+
+
+def _rows_of(pair: VocabularyPair, new: ConvexRows, tokens: np.ndarray) -> "torch.Tensor":
+    """Rows [n, h] of target tokens: trainable ones of new tokens, fixed ones of all others."""
+    import torch
+
+    copied = pair.source_of[tokens]
+    is_new = copied < 0
+    fixed = np.searchsorted(pair.source_ids, copied[~is_new])
+    parts = [new.matrix[torch.from_numpy(fixed).to(new.matrix.device)]]
+    if is_new.any():
+        parts.append(new.rows(np.searchsorted(pair.new_ids, tokens[is_new])))
+    # Restore the order of the tokens.
+    place = np.argsort(np.argsort(is_new, kind="stable"), kind="stable")
+    return torch.cat(parts)[torch.from_numpy(place).to(new.matrix.device)]
+
+
+def _source_rows(matrix: Matrix, source_ids: np.ndarray) -> "torch.Tensor":
+    """The source tokens' rows in float32 on the computing device, copied only where needed."""
+    import torch
+
+    rows = torch.as_tensor(matrix).detach()
+    n = len(source_ids)
+    rows = rows[:n] if source_ids[-1] == n - 1 else rows[torch.from_numpy(source_ids)]
+    return rows.to(device(), torch.float32)

@@ -1,45 +1,54 @@
-"""A recipe in numbers: how its new rows lean on the source rows, and where they end up."""
+"""Statistics of recipes: how new rows depend on source rows, and their cosine to the mean row."""
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from lexigraft.initialization.dense_rows import DenseRows
+from lexigraft.initialization.explanation import source_text
+from lexigraft.initialization.linear_algebra import row_mean
 from lexigraft.initialization.matrix import Matrix
-from lexigraft.initialization.moments import mean_of
-
-if TYPE_CHECKING:
-    from lexigraft.initialization.recipe import Recipe
-    from lexigraft.initialization.recipe_pair import RecipePair
-    from lexigraft.initialization.rows import Rows
+from lexigraft.initialization.recipe import Recipe
+from lexigraft.initialization.recipe_pair import RecipePair
 
 _SUM_TOLERANCE = 1e-6
+_OF_ROWS = (
+    "share_recipe", "share_copy", "share_fallback", "mean_nonzeros", "mean_entropy",
+    "share_in_hull", "largest_hub", "largest_hub_token",
+)  # fmt: skip
 
 
-def recipe_statistics(recipe: "Recipe", fallback_ids: np.ndarray) -> dict[str, Any]:
-    """How the new rows of a recipe lean on the source rows.
+def recipe_statistics(
+    recipe: Recipe, fallback_ids: np.ndarray, source_bytes: list[bytes]
+) -> dict[str, Any]:
+    """Statistics of how the new rows of a recipe depend on the source rows.
 
     Parameters
     ----------
     fallback_ids
         Ids of the new tokens that got the method's fallback.
+    source_bytes
+        What each source token stands for, by id.
 
     Returns
     -------
     dict
         new_tokens; share_recipe, share_copy (one source row as it is) and share_fallback, which sum
-        to one; mean_nonzeros, the source rows that a new row leans on; mean_entropy, in nats, of
+        to one; mean_nonzeros, the number of source rows behind a new row; mean_entropy, in nats, of
         the weights' magnitudes as shares of a row; share_in_hull (rows non-negative and summing to
-        one: inside the convex hull of the source rows, what paper 004 calls a strongly good
-        initialization; None where a rank reduces the rows); largest_hub (new tokens that lean on
-        the source token used most) and largest_hub_id. All but the first are None where nothing is
-        new.
+        one: inside the convex hull of the source rows, a "strongly good" initialization in the
+        terms of CW2V [1]_; None where a rank reduces the rows); largest_hub (new tokens that use
+        the most used source token) and the text of that token, largest_hub_token. All but the first
+        are None where nothing is new.
+
+    References
+    ----------
+    .. [1] Mundra et al. 2024 (CW2V), section 3.3.
     """
     k = len(recipe.new_ids)
     if not k:
-        empty = ("share_recipe", "share_copy", "share_fallback", "mean_nonzeros")
-        more = ("mean_entropy", "share_in_hull", "largest_hub", "largest_hub_id")
-        return {"new_tokens": 0, **dict.fromkeys(empty + more)}
+        return {"new_tokens": 0, **dict.fromkeys(_OF_ROWS)}
     ids, times = _distinct(recipe)
     nonzeros, entropy = np.zeros(len(ids)), np.zeros(len(ids))
     in_hull = np.zeros(len(ids), dtype=bool)
@@ -58,8 +67,8 @@ def recipe_statistics(recipe: "Recipe", fallback_ids: np.ndarray) -> dict[str, A
         np.minimum.at(lowest, of, rows.data)
         total = np.bincount(of, rows.data, minlength=size)
         in_hull[block] = (lowest >= 0) & (np.abs(total - 1) < _SUM_TOLERANCE)
-        leaning = np.bincount(rows.indices, times[block][of], minlength=recipe.n_source)
-        hubs += leaning.astype(np.int64)
+        uses = np.bincount(rows.indices, times[block][of], minlength=recipe.n_source)
+        hubs += uses.astype(np.int64)
     own = np.setdiff1d(recipe.new_ids, fallback_ids)
     copies = int((recipe.copied[own] >= 0).sum())
     return {
@@ -69,15 +78,18 @@ def recipe_statistics(recipe: "Recipe", fallback_ids: np.ndarray) -> dict[str, A
         "share_fallback": (k - len(own)) / k,
         "mean_nonzeros": float(nonzeros @ times / k),
         "mean_entropy": float(entropy @ times / k),
-        # Where a projected row ends up, its weights do not say.
+        # The weights do not tell where a projected row lies.
         "share_in_hull": None if recipe.rank is not None else float(in_hull @ times / k),
         "largest_hub": int(hubs.max()),
-        "largest_hub_id": int(hubs.argmax()),
+        "largest_hub_token": source_text(source_bytes, int(hubs.argmax())),
     }
 
 
 def cosine_to_mean(
-    made: "Recipe | RecipePair | Rows", matrix: Matrix, source_ids: np.ndarray, which: str = "input"
+    initialization: Recipe | RecipePair | DenseRows,
+    matrix: Matrix,
+    source_ids: np.ndarray,
+    which: str = "input",
 ) -> float | None:
     """Mean cosine between the new rows and the mean of the source tokens' rows.
 
@@ -86,8 +98,8 @@ def cosine_to_mean(
 
     Parameters
     ----------
-    made
-        A recipe, one for each matrix, or rows.
+    initialization
+        A recipe, one for each matrix, or dense rows.
     matrix
         The source matrix [n_source, h].
     source_ids
@@ -100,9 +112,10 @@ def cosine_to_mean(
     float or None
         None where nothing is new, or where a length is zero.
     """
-    mean = mean_of(matrix, source_ids)
-    products, squares = np.zeros(len(made.new_ids)), np.zeros(len(made.new_ids))
-    for columns, values in made.new_rows(matrix, which):
+    mean = row_mean(matrix, source_ids)
+    k = len(initialization.new_ids)
+    products, squares = np.zeros(k), np.zeros(k)
+    for columns, values in initialization.new_rows(matrix, which):
         products += values @ mean[columns].astype(values.dtype)
         squares += np.einsum("ij,ij->i", values, values)
     lengths = np.sqrt(squares) * np.linalg.norm(mean)
@@ -111,8 +124,11 @@ def cosine_to_mean(
     return float((products / lengths).mean())
 
 
-def _distinct(recipe: "Recipe") -> tuple[np.ndarray, np.ndarray]:
-    """New tokens with different rows, and how many share each: thousands may lean on all."""
+def _distinct(recipe: Recipe) -> tuple[np.ndarray, np.ndarray]:
+    """New tokens with distinct rows, and how many tokens share each row.
+
+    Thousands of tokens may share the mean of all.
+    """
     left = recipe.left[recipe.new_ids]
     first: dict[tuple[bytes, bytes], int] = {}
     times: dict[int, int] = {}

@@ -1,5 +1,4 @@
-"""An initialization on disk: `recipe.npz`, `recipes.npz` for one recipe a matrix, or
-`rows.safetensors` for drawn rows."""
+"""Initializations on disk: `recipe.npz`, `recipes.npz` (one by matrix) or `rows.safetensors`."""
 
 import hashlib
 import zipfile
@@ -10,11 +9,16 @@ import numpy as np
 
 from lexigraft.atomic import replacing
 from lexigraft.errors import UserError
-from lexigraft.initialization.interface import Initializer, RecipeInitializer, RowInitializer
+from lexigraft.initialization.dense_rows import DenseRows
+from lexigraft.initialization.interface import (
+    Initializer,
+    RecipeInitializer,
+    RecipePairInitializer,
+    RowInitializer,
+)
 from lexigraft.initialization.matrix import Matrix
 from lexigraft.initialization.recipe import Recipe
-from lexigraft.initialization.recipe_pair import RecipePair, RecipePairInitializer
-from lexigraft.initialization.rows import Rows
+from lexigraft.initialization.recipe_pair import RecipePair
 
 _RECIPE = "recipe.npz"
 _RECIPES = "recipes.npz"
@@ -32,10 +36,10 @@ def save_initialization(
     fitted
         A fitted initializer.
     folder
-        Where to; made if it is not there.
+        Output folder; created if missing.
     matrices
-        The source matrices `"input"` and, unless tied, `"output"`; only for methods that draw rows
-        (those without `weights_`), which draw them from these matrices now.
+        The source matrices `"input"` and, unless tied, `"output"`; only for methods without
+        `weights_`, whose rows are made of these matrices now.
 
     Returns
     -------
@@ -45,21 +49,18 @@ def save_initialization(
     Raises
     ------
     UserError
-        A method that draws rows got no matrices, or matrices that do not fit.
+        A method without `weights_` got no matrices, or matrices that do not fit.
     """
     folder = Path(folder)
-    if isinstance(fitted, RecipeInitializer):
-        written = _RECIPE
-        fitted.recipe_.save(folder / written)
-    elif isinstance(fitted, RecipePairInitializer):
-        written = _RECIPES
+    if isinstance(fitted, RecipeInitializer | RecipePairInitializer):
+        written = _RECIPE if isinstance(fitted, RecipeInitializer) else _RECIPES
         fitted.recipe_.save(folder / written)
     elif isinstance(fitted, RowInitializer) and matrices:
         written = _ROWS
         _save_rows(fitted.rows(matrices), folder / written)
     else:
         raise UserError(
-            f"initializer '{fitted.name}': it draws rows from the source matrices; give them as "
+            f"initializer '{fitted.name}': its rows are made of the source matrices; give them as "
             "matrices={'input': …} and, unless tied, 'output'"
         )
     for other in {*_FILES} - {written}:
@@ -67,18 +68,18 @@ def save_initialization(
     return written
 
 
-def load_initialization(folder: str | Path) -> Recipe | RecipePair | Rows:
+def load_initialization(folder: str | Path) -> Recipe | RecipePair | DenseRows:
     """Read what `save_initialization` wrote.
 
     Returns
     -------
-    Recipe, RecipePair or Rows
+    Recipe, RecipePair or DenseRows
         All have `apply(matrix, which)`, `new_ids`, `n_source` and `n_target`.
 
     Raises
     ------
     UserError
-        The folder holds no initialization, or its file is cut off or damaged.
+        The folder holds no initialization, or its file is truncated or damaged.
     """
     folder = Path(folder)
     file = next((folder / name for name in _FILES if (folder / name).is_file()), None)
@@ -93,11 +94,11 @@ def load_initialization(folder: str | Path) -> Recipe | RecipePair | Rows:
         NotImplementedError,
     ) as error:  # fmt: skip
         raise UserError(
-            f"initialization {file}: cut off or damaged ({error}); delete {folder} and run again"
+            f"initialization {file}: truncated or damaged ({error}); delete {folder} and run again"
         ) from None
 
 
-def _save_rows(rows: Rows, path: Path) -> None:
+def _save_rows(rows: DenseRows, path: Path) -> None:
     from safetensors.numpy import save_file
 
     tensors = {
@@ -106,11 +107,11 @@ def _save_rows(rows: Rows, path: Path) -> None:
     tensors["source_of"] = rows.source_of
     tensors["n_source"] = np.array([rows.n_source], dtype=np.int64)
     with replacing(path) as temporary:
-        # Safetensors has no checksum of its own, and a flipped bit in a row would go unseen.
+        # Safetensors has no checksum, and a flipped bit in a row would not be noticed.
         save_file(tensors, temporary, {"sha256": _digest(tensors)})
 
 
-def _load_rows(path: Path) -> Rows:
+def _load_rows(path: Path) -> DenseRows:
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -120,10 +121,10 @@ def _load_rows(path: Path) -> Rows:
     except SafetensorError as error:
         raise ValueError(str(error)) from None
     if _digest(tensors) != stored:
-        raise ValueError("its checksum is another")
+        raise ValueError("its checksum does not match")
     source_of = tensors.pop("source_of")
     (n_source,) = tensors.pop("n_source").tolist()
-    return Rows(tensors, source_of, n_source)
+    return DenseRows(tensors, source_of, n_source)
 
 
 def _digest(tensors: dict[str, np.ndarray]) -> str:

@@ -9,12 +9,11 @@ import torch
 from torch.func import functional_call
 
 from lexigraft.errors import UserError
+from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.graft import check_fit
+from lexigraft.initialization.model_configuration import untie, update_special_token_ids
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.initialization.recipe_pair import RecipePair
-from lexigraft.initialization.rows import Rows
-from lexigraft.initialization.special_tokens import follow_special_tokens
-from lexigraft.initialization.tying import untie
 from lexigraft.training.objective import Objective
 from lexigraft.training.settings import AdapterSettings
 from lexigraft.training.vocadt_adapter import Adapter, DenseAdapter, SparseAdapter
@@ -28,7 +27,7 @@ _FORMS: dict[str, type[Adapter]] = {"dense": DenseAdapter, "sparse": SparseAdapt
 def attach_adapters(
     model: "PreTrainedModel",
     tokenizer: "PreTrainedTokenizerFast",
-    start: Recipe | RecipePair | Rows,
+    start: Recipe | RecipePair | DenseRows,
     settings: AdapterSettings,
 ) -> None:
     """Attach an adapter to the input embedding and one to the head, in place.
@@ -51,7 +50,7 @@ def attach_adapters(
         `start` is no recipe over source rows alone, was made for another model or tokenizer, or the
         model's head is not a linear layer.
     """
-    if isinstance(start, Rows):
+    if isinstance(start, DenseRows):
         raise UserError(
             "trainable: an adapter needs a recipe to start from, and these rows are drawn or "
             "projected; choose an initializer such as mean or vocadt-start"
@@ -116,7 +115,7 @@ def merge_adapters(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast
             layer.weight.copy_(rows)
         if new_bias is not None:
             layers[1].bias.copy_(new_bias)
-    follow_special_tokens(model, tokenizer, embeddings.source_of)
+    update_special_token_ids(model, tokenizer, embeddings.source_of)
     return recipes
 
 

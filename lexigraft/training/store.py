@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import replacing, replacing_folder
 from lexigraft.errors import UserError
+from lexigraft.initialization.model_configuration import untie, update_special_token_ids
 from lexigraft.initialization.pairing import pair_vocabularies
-from lexigraft.initialization.special_tokens import follow_special_tokens
-from lexigraft.initialization.tying import untie
 from lexigraft.integrity import check_folder, fault_of
 from lexigraft.provenance import write_card
 from lexigraft.source.model import load_config, load_model, load_tokenizer, open_source
@@ -112,7 +111,7 @@ def load_cell(
     if card["references"]["initialization"]:
         rows = next(model.get_input_embeddings().parameters()).shape[0]
         pair = pair_vocabularies(load_tokenizer(source), tokenizer, rows)
-        follow_special_tokens(model, tokenizer, pair.source_of)
+        update_special_token_ids(model, tokenizer, pair.source_of)
     load_tensors(model, load_file(folder / CHANGED), folder / CHANGED)
     if LORA[0] in card["files"]:
         from peft import PeftModel

@@ -128,7 +128,7 @@ class SparseAdapter(Adapter):
         self.own = SparseWeights(csr_array(left[:, : self.n_source]))
         self.bundles = None
         if start.right is not None:
-            # `recipe.assembled` puts the source rows first, then what they are bundled into.
+            # `recipe.assemble_recipe` puts the source rows first, then what they are bundled into.
             self.bundles = SparseWeights(csr_array(left[:, self.n_source :]))
             bundled = start.right[self.n_source :].toarray().astype(np.float32)
             self.register_buffer("bundled", torch.from_numpy(bundled), persistent=False)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes
 
-from lexigraft.auxiliary.alignment import align_vectors, rotation
+from lexigraft.auxiliary.alignment import align_vectors, procrustes_rotation
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
 
@@ -13,7 +13,7 @@ def test_the_rotation_is_that_of_scipy():
     draws = np.random.default_rng(0)
     rows, onto = draws.normal(size=(30, 7)), draws.normal(size=(30, 7))
     expected, _ = orthogonal_procrustes(rows, onto)
-    np.testing.assert_allclose(rotation(rows, onto), expected, atol=1e-10)
+    np.testing.assert_allclose(procrustes_rotation(rows, onto), expected, atol=1e-10)
 
 
 @pytest.fixture

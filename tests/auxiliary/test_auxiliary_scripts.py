@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lexigraft.auxiliary.storage import load_vectors
+from lexigraft.auxiliary.token_vectors import load_vectors
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 

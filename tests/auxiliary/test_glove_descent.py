@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lexigraft.auxiliary.glove_counts import Cooccurrences
-from lexigraft.auxiliary.glove_descent import Parameters, cells_of, descend, starting_values
+from lexigraft.auxiliary.glove_descent import GloveParameters, descend, initial_parameters, stratify
 
 
 def cooccurrences(matrix) -> Cooccurrences:
@@ -32,11 +32,11 @@ def objective(matrix, words, contexts, x_max, alpha):
 
 def run(matrix, *, epochs=1, rate=0.05, dimensions=4, seed=0, threads=1):
     draws = np.random.default_rng(seed)
-    parameters = starting_values(len(matrix), dimensions, draws)
-    start = Parameters(parameters.words.copy(), parameters.contexts.copy())
-    cells = cells_of(cooccurrences(matrix), 10.0, 0.75, draws)
+    parameters = initial_parameters(len(matrix), dimensions, draws)
+    start = GloveParameters(parameters.words.copy(), parameters.contexts.copy())
+    cells = stratify(cooccurrences(matrix), 10.0, 0.75, draws)
     steps = descend(
-        cells, parameters, epochs=epochs, learning_rate=rate, draws=draws, threads=threads
+        cells, parameters, epochs=epochs, learning_rate=rate, rng=draws, threads=threads
     )
     return start, parameters, list(steps)
 
@@ -61,16 +61,16 @@ def slope(matrix, start, side, at):
 @pytest.mark.parametrize("x", [0.4, 25.0])
 def test_the_first_step_goes_down_the_slope_and_the_second_is_shortened(x):
     matrix = np.array([[0.0, x], [0.0, 0.0]])
-    start = Parameters(*np.random.default_rng(1).normal(size=(2, 2, 4)).astype(np.float32))
-    cells = cells_of(cooccurrences(matrix), 10.0, 0.75, np.random.default_rng(0))
+    start = GloveParameters(*np.random.default_rng(1).normal(size=(2, 2, 4)).astype(np.float32))
+    cells = stratify(cooccurrences(matrix), 10.0, 0.75, np.random.default_rng(0))
     one = cells.columns == 1  # the cell above the diagonal alone
     cells = type(cells)(
         cells.rows[one], cells.columns[one], cells.logs[one], cells.weights[one],
         np.concatenate([[0], np.cumsum(np.bincount([1], minlength=256))]),
     )  # fmt: skip
-    moved = Parameters(start.words.copy(), start.contexts.copy())
+    moved = GloveParameters(start.words.copy(), start.contexts.copy())
     squares, rate = [np.ones((2, 4)), np.ones((2, 4))], 0.05
-    steps = descend(cells, moved, epochs=2, learning_rate=rate, draws=np.random.default_rng(0))
+    steps = descend(cells, moved, epochs=2, learning_rate=rate, rng=np.random.default_rng(0))
     for _ in steps:
         expected = [start.words.astype(float), start.contexts.astype(float)]
         for side, row in ((0, 0), (1, 1)):
@@ -80,7 +80,7 @@ def test_the_first_step_goes_down_the_slope_and_the_second_is_shortened(x):
                 squares[side][row, at] += pull**2
         np.testing.assert_allclose(moved.words, expected[0], atol=1e-5)
         np.testing.assert_allclose(moved.contexts, expected[1], atol=1e-5)
-        start = Parameters(moved.words.copy(), moved.contexts.copy())
+        start = GloveParameters(moved.words.copy(), moved.contexts.copy())
 
 
 def test_a_matrix_that_vectors_can_make_is_made():
@@ -106,7 +106,7 @@ def test_the_threads_do_not_change_a_bit():
 
 def test_cells_are_all_there_once_with_their_weights():
     matrix = random_matrix(50)
-    cells = cells_of(cooccurrences(matrix), 10.0, 0.75, np.random.default_rng(0))
+    cells = stratify(cooccurrences(matrix), 10.0, 0.75, np.random.default_rng(0))
     made, weights = np.zeros((50, 50)), np.zeros((50, 50))
     made[cells.rows, cells.columns] = np.exp(cells.logs)
     weights[cells.rows, cells.columns] = cells.weights
@@ -116,7 +116,7 @@ def test_cells_are_all_there_once_with_their_weights():
 
 
 def test_strata_that_are_done_at_a_time_share_no_token():
-    cells = cells_of(cooccurrences(random_matrix(90)), 10.0, 0.75, np.random.default_rng(0))
+    cells = stratify(cooccurrences(random_matrix(90)), 10.0, 0.75, np.random.default_rng(0))
     for shift in range(16):
         strata = [block * 16 + (block + shift) % 16 for block in range(16)]
         parts = [slice(cells.starts[s], cells.starts[s + 1]) for s in strata]
@@ -126,7 +126,7 @@ def test_strata_that_are_done_at_a_time_share_no_token():
 
 
 def test_starting_values_lie_within_half_over_the_width():
-    start = starting_values(200, 9, np.random.default_rng(0))
+    start = initial_parameters(200, 9, np.random.default_rng(0))
     both = np.concatenate([start.words, start.contexts])
     assert 0.049 < np.abs(both).max() <= 0.05
     assert abs(both.mean()) < 0.002

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from lexigraft.errors import UserError
 from lexigraft.evaluation.alignment import alignment, bleu, bleu_sentence_mean, heaviest
 from lexigraft.evaluation.similarity import SentenceEncoder
-from lexigraft.initialization.recipe import Recipe, assembled
+from lexigraft.initialization.recipe import Recipe, assemble_recipe
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization
 
@@ -68,7 +68,7 @@ def test_the_heaviest_source_token_of_each_row():
     rows = csr_array(
         np.array([[0.2, 0.5, 0.3, 0], [0.5, 0, 0.5, 0], [0, 0, 0, 1.0], [-2, 1, 2, 0]])
     )
-    recipe = assembled(rows, np.array([2, -1, -1, -1, -1]), np.arange(3))
+    recipe = assemble_recipe(rows, np.array([2, -1, -1, -1, -1]), np.arange(3))
     assert heaviest(recipe, np.array([0, 1, 2, 3, 4])).tolist() == [2, 1, 0, 0, 2]
     assert heaviest(recipe, np.array([4, 1])).tolist() == [2, 1]
 
@@ -113,7 +113,10 @@ def test_a_wrong_alignment_scores_less_than_a_right_one(source, byte_tokenizer):
     rows = csr_array((np.ones(1), ([0], [len(source)])), shape=(1, len(source) + 1))
     moved = np.where(recipe.source_of < 0, -1, shuffled[recipe.source_of])
     wrong = alignment(
-        source, target, assembled(rows, moved, np.arange(len(source))), ["the thing that is there"]
+        source,
+        target,
+        assemble_recipe(rows, moved, np.arange(len(source))),
+        ["the thing that is there"],
     )
     assert right["bleu"] == pytest.approx(100)
     assert wrong["bleu"] < 50

@@ -10,10 +10,10 @@ from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.tasks.greedy_agreement import evaluate
+from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.graft import graft
-from lexigraft.initialization.recipe import assembled
+from lexigraft.initialization.recipe import assemble_recipe
 from lexigraft.initialization.registry import initializer
-from lexigraft.initialization.rows import Rows
 from lexigraft.source.model import load_model
 
 MERGES = (("t", "h"), ("th", "e"), ("Î", "±"), ("Î", "²"))
@@ -74,7 +74,9 @@ def copies(tokenizer, row, times=1.0):
     """All new rows are `times` the source row `row`."""
     rows = np.zeros((len(MERGES), len(tokenizer) + 1))
     rows[:, row] = times
-    return assembled(csr_array(rows), source_of(len(MERGES), tokenizer), np.arange(len(tokenizer)))
+    return assemble_recipe(
+        csr_array(rows), source_of(len(MERGES), tokenizer), np.arange(len(tokenizer))
+    )
 
 
 def test_a_copy_of_the_likeliest_token_ties_with_it_and_changes_nothing(
@@ -106,7 +108,9 @@ def test_agreement_is_that_of_two_texts_written_token_by_token(measure, model, b
     rng = np.random.default_rng(0)
     scale = model.get_output_embeddings().weight.detach().std().item()
     new = rng.normal(0, 1.3 * scale, (len(MERGES), 32)).astype(np.float32)
-    rows = Rows({"input": new, "output": new}, source_of(len(MERGES), tokenizer), len(tokenizer))
+    rows = DenseRows(
+        {"input": new, "output": new}, source_of(len(MERGES), tokenizer), len(tokenizer)
+    )
     measured, grafted = measure(rows)
 
     def written(one, ids):
@@ -126,7 +130,9 @@ def test_agreement_is_that_of_two_texts_written_token_by_token(measure, model, b
 def test_large_rows_change_the_output_and_examples_show_how(measure, model, byte_tokenizer):
     tokenizer = byte_tokenizer()
     new = np.random.default_rng(1).normal(0, 50, (len(MERGES), 32)).astype(np.float32)
-    rows = Rows({"input": new, "output": new}, source_of(len(MERGES), tokenizer), len(tokenizer))
+    rows = DenseRows(
+        {"input": new, "output": new}, source_of(len(MERGES), tokenizer), len(tokenizer)
+    )
     measured, _ = measure(rows)
     assert measured.metrics["greedy_agreement"] == 0
     assert measured.metrics["new_token_choices"] > 0.5

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from lexigraft.initialization import convex_rows
-from lexigraft.initialization.convex_rows import ConvexRows, heaviest
+from lexigraft.initialization.convex_rows import ConvexRows, truncate_weights
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_small_blocks_make_the_same_rows_and_gradients(made, monkeypatch):
 @given(st.integers(0, 10_000), st.integers(1, 12), st.integers(1, 5))
 def test_the_heaviest_weights_and_the_mean_of_all_are_a_convex_sum(seed, keep, n):
     weights = np.random.default_rng(seed).dirichlet(np.full(8, 0.3), size=n)
-    columns, values, on_all, moved = heaviest(weights, keep)
+    columns, values, on_all, moved = truncate_weights(weights, keep)
     restored = np.repeat(on_all[:, None] / 8, 8, axis=1)
     np.put_along_axis(restored, columns, values + on_all[:, None] / 8, axis=1)
     assert (values >= 0).all()
@@ -75,7 +75,7 @@ def test_the_heaviest_weights_and_the_mean_of_all_are_a_convex_sum(seed, keep, n
 
 
 def test_weights_that_are_all_alike_are_the_mean_of_all():
-    _, values, on_all, moved = heaviest(np.full((2, 10), 0.1), 3)
+    _, values, on_all, moved = truncate_weights(np.full((2, 10), 0.1), 3)
     assert np.abs(values).max() < 1e-12
     np.testing.assert_allclose(on_all, 1)
     assert moved < 1e-12
@@ -83,6 +83,6 @@ def test_weights_that_are_all_alike_are_the_mean_of_all():
 
 def test_what_is_kept_whole_is_not_moved():
     weights = np.array([[0.5, 0.2, 0.3]])
-    columns, values, on_all, moved = heaviest(weights, 3)
+    columns, values, on_all, moved = truncate_weights(weights, 3)
     assert (columns.tolist(), values.tolist()) == ([[0, 1, 2]], [[0.5, 0.2, 0.3]])
     assert (on_all.tolist(), moved) == ([0.0], 0.0)

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.explanation import described, parts_of, readable, token_id_of
+from lexigraft.initialization.explanation import describe, parts_of, readable, token_id_of
 from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.initialization.registry import initializer
@@ -43,7 +43,7 @@ def test_weights_come_heaviest_first(byte_level):
 
 
 def test_only_the_heaviest_dozen_parts_are_written():
-    text = described("x", [("a", 0.24)] + [("b", 0.04)] * 19)
+    text = describe("x", [("a", 0.24)] + [("b", 0.04)] * 19)
     assert text.count("0.04") == 11
     assert text.endswith("+ … (8 more)")
 
@@ -70,8 +70,8 @@ def test_of_two_tokens_for_one_text_the_new_one_is_meant(byte_fallback):
 
 
 def test_a_part_with_a_weight_below_zero_is_taken_away():
-    assert described("x", [("a", 1.5), ("b", -0.5)]) == "'x' = 1.5 'a' - 0.5 'b'"
-    assert described("x", [("b", -2.0), ("a", 1.5)]) == "'x' = - 2 'b' + 1.5 'a'"
+    assert describe("x", [("a", 1.5), ("b", -0.5)]) == "'x' = 1.5 'a' - 0.5 'b'"
+    assert describe("x", [("b", -2.0), ("a", 1.5)]) == "'x' = - 2 'b' + 1.5 'a'"
 
 
 def test_parts_come_by_magnitude():
@@ -87,3 +87,44 @@ def test_every_token_of_a_replaced_vocabulary_is_explained(byte_level, method):
     assert fitted.explain("ab") == "'ab' = 1 'ab'"
     for token in target.get_vocab():
         assert fitted.explain(token)
+
+
+def chain(count):
+    return [("a" + "b" * n, "b") for n in range(count)]
+
+
+def test_examples_reach_from_the_first_to_the_last_and_the_shortest_to_the_longest(byte_level):
+    fitted = initializer("mean").fit(byte_level([]), byte_level([*chain(40), ("y", "z")]))
+    shown = [example["text"] for example in fitted.examples()]
+    assert {"yz", "ab", "a" + "b" * 40} <= set(shown)
+    assert 6 <= len(shown) <= 12
+
+
+def test_a_small_vocabulary_is_shown_whole(byte_level):
+    fitted = initializer("mean").fit(byte_level([]), byte_level(chain(3)))
+    assert [example["token"] for example in fitted.examples()] == ["ab", "abb", "abbb"]
+    assert fitted.examples()[0]["parts"] == [["a", 0.5], ["b", 0.5]]
+
+
+def test_long_recipes_are_cut_and_say_how_much_is_missing(byte_level):
+    source = byte_level([])
+    fitted = initializer("mean-of-all").fit(source, byte_level(chain(1)))
+    (example,) = fitted.examples()
+    assert len(example["parts"]) + example["more"] == len(source)
+    assert len(example["parts"]) == 12
+
+
+def test_drawn_rows_have_no_parts(byte_level):
+    fitted = initializer("random").fit(byte_level([]), byte_level(chain(1)))
+    assert fitted.examples()[0]["parts"] == []
+
+
+def test_nothing_new_gives_no_examples(byte_level):
+    assert initializer("mean").fit(byte_level([]), byte_level([])).examples() == []
+
+
+def test_special_tokens_are_no_examples(byte_level):
+    target = byte_level(chain(2), pad_token="<pad>")
+    fitted = initializer("mean").fit(byte_level([]), target)
+    assert target.pad_token_id in fitted.new_ids
+    assert [example["token"] for example in fitted.examples()] == ["ab", "abb"]

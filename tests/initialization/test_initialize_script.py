@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lexigraft.auxiliary.storage import save_vectors
-from lexigraft.auxiliary.token_vectors import TokenVectors
+from lexigraft.auxiliary.token_vectors import TokenVectors, save_vectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import methods, needed_roles
 from lexigraft.initialization.storage import load_initialization

@@ -5,8 +5,9 @@ from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
-from lexigraft.initialization.recipe import assembled
-from lexigraft.initialization.recipe_pair import RecipePair, RecipePairInitializer
+from lexigraft.initialization.interface import RecipePairInitializer
+from lexigraft.initialization.recipe import assemble_recipe
+from lexigraft.initialization.recipe_pair import RecipePair
 from lexigraft.initialization.storage import load_initialization, save_initialization
 
 
@@ -86,7 +87,8 @@ def test_a_file_cut_off_anywhere_is_an_error_that_names_it(fitted, tmp_path):
 def test_recipes_that_copy_different_rows_are_refused(tmp_path):
     rows = csr_array(np.array([[0.5, 0.5, 0.0]]))
     one, other = (
-        assembled(rows, np.array(source_of), np.arange(2)) for source_of in ([0, 1, -1], [1, 0, -1])
+        assemble_recipe(rows, np.array(source_of), np.arange(2))
+        for source_of in ([0, 1, -1], [1, 0, -1])
     )
     RecipePair(one, other).save(tmp_path / "recipes.npz")
     with pytest.raises(UserError, match="copy different rows"):

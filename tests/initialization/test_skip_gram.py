@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lexigraft.initialization.skip_gram import Noise, Text, batches
+from lexigraft.initialization.skip_gram import NoiseDistribution, TokenStream, batches
 from tests.initialization.skip_gram_loss import (
     loss_by_definition,
     minus_log_sigmoid,
@@ -21,9 +21,9 @@ SENTENCES = st.lists(
 def loss_of(found, score):
     total = pairs = 0.0
     for batch in found:
-        here = torch.from_numpy(score[np.ix_(batch.centres, batch.others)])
-        total += float(batch.loss(here)) * batch.near.sum()
-        pairs += batch.near.sum()
+        here = torch.from_numpy(score[np.ix_(batch.centres, batch.contexts)])
+        total += float(batch.loss(here)) * batch.positives.sum()
+        pairs += batch.positives.sum()
     return total / pairs
 
 
@@ -32,8 +32,10 @@ def loss_of(found, score):
 def test_the_loss_of_all_batches_is_the_definition(sentences, window, size):
     # Noise of 7 kinds of token at most is not drawn, but exact.
     score = np.random.default_rng(0).normal(size=(7, 7))
-    text = Text.of(sentences)
-    found = list(batches(text, Noise.of(text), window, 7, size, np.random.default_rng(1)))
+    text = TokenStream.of(sentences)
+    found = list(
+        batches(text, NoiseDistribution.of(text), window, 7, size, np.random.default_rng(1))
+    )
     if pairs_by_definition(sentences, window):
         expected = loss_by_definition(sentences, window, 7, score)
         assert loss_of(found, score) == pytest.approx(expected, rel=1e-5)
@@ -44,10 +46,12 @@ def test_the_loss_of_all_batches_is_the_definition(sentences, window, size):
 @given(SENTENCES, st.integers(1, 4), st.integers(1, 9))
 @settings(deadline=None, max_examples=60)
 def test_a_pass_pairs_every_token_with_its_neighbours_once(sentences, window, size):
-    text = Text.of(sentences)
+    text = TokenStream.of(sentences)
     found = np.zeros((7, 7))
-    for batch in batches(text, Noise.of(text), window, 2, size, np.random.default_rng(1)):
-        found[np.ix_(batch.centres, batch.others)] += batch.near
+    for batch in batches(
+        text, NoiseDistribution.of(text), window, 2, size, np.random.default_rng(1)
+    ):
+        found[np.ix_(batch.centres, batch.contexts)] += batch.positives
     expected = np.zeros((7, 7))
     for centre, context in pairs_by_definition(sentences, window):
         expected[centre, context] += 1
@@ -55,11 +59,11 @@ def test_a_pass_pairs_every_token_with_its_neighbours_once(sentences, window, si
 
 
 def test_drawn_noise_has_the_distribution_in_the_mean():
-    text = Text.of([np.repeat(np.arange(40), np.arange(1, 41))])
-    noise, draws = Noise.of(text), np.random.default_rng(0)
+    text = TokenStream.of([np.repeat(np.arange(40), np.arange(1, 41))])
+    noise, draws = NoiseDistribution.of(text), np.random.default_rng(0)
     mean = np.zeros(40)
     for _ in range(4000):
-        drawn = noise.drawn(10, draws)
+        drawn = noise.sample(10, draws)
         assert drawn.shares.sum() == pytest.approx(1)
         mean[drawn.tokens] += drawn.shares / 4000
     np.testing.assert_allclose(mean, noise.shares, atol=4e-3)
@@ -67,8 +71,8 @@ def test_drawn_noise_has_the_distribution_in_the_mean():
 
 
 def test_the_order_of_sentences_is_drawn_anew_for_each_pass():
-    text = Text.of([np.array([i, i]) for i in range(30)])
-    noise, draws = Noise.of(text), np.random.default_rng(0)
+    text = TokenStream.of([np.array([i, i]) for i in range(30)])
+    noise, draws = NoiseDistribution.of(text), np.random.default_rng(0)
     passes = [
         [batch.centres[0] for batch in batches(text, noise, 1, 1, 2, draws)] for _ in range(2)
     ]
@@ -106,8 +110,8 @@ def test_the_loss_is_what_gensim_reports_for_the_same_vectors(telugu):
         )  # fmt: skip
         reported.append(model.get_latest_training_loss())
     np.testing.assert_allclose(model.wv.vectors, inputs[at], atol=1e-6)  # nothing was learned
-    text = Text.of(sentences)
-    found = list(batches(text, Noise.of(text), 3, 5, 64, np.random.default_rng(1)))
+    text = TokenStream.of(sentences)
+    found = list(batches(text, NoiseDistribution.of(text), 3, 5, 64, np.random.default_rng(1)))
     ours = loss_of(found, inputs @ outputs.T)
     theirs = np.mean(reported) / len(pairs_by_definition(sentences, 3))
     # gensim reads logarithms from a table of 1,000 places between -6 and 6, which it finds at 83 to

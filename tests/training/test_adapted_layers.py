@@ -9,11 +9,11 @@ from scipy.sparse import csr_array
 from torch.func import functional_call
 
 from lexigraft.errors import UserError
+from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.graft import graft
-from lexigraft.initialization.recipe import Recipe, assembled
+from lexigraft.initialization.recipe import Recipe, assemble_recipe
 from lexigraft.initialization.recipe_pair import RecipePair
 from lexigraft.initialization.registry import initializer
-from lexigraft.initialization.rows import Rows
 from lexigraft.training.adapted_layers import attach_adapters, attached_adapters, merge_adapters
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import AdapterSettings
@@ -87,7 +87,7 @@ def start(without_bos, target):
         rows[-1, 310] = 1
         source_of = np.arange(320)
         source_of[300:] = -1
-        return assembled(csr_array(rows), source_of, np.arange(300))
+        return assemble_recipe(csr_array(rows), source_of, np.arange(300))
 
     return RecipePair(recipe("mean"), recipe("permutation"))
 
@@ -255,7 +255,7 @@ def test_only_rows_of_the_batch_are_made(target, start, monkeypatch):
 
 def test_what_is_no_recipe_over_source_rows_is_refused(target, start):
     source_of = start.source_of
-    drawn = Rows({"input": np.zeros((20, 16))}, source_of, 310)
+    drawn = DenseRows({"input": np.zeros((20, 16))}, source_of, 310)
     with pytest.raises(UserError, match="needs a recipe to start from"):
         attach_adapters(llama(True), target, drawn, settings("dense"))
     low = Recipe(start.input.left, start.input.right, start.input.new_ids, rank=4)

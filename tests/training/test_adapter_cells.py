@@ -252,7 +252,7 @@ def test_the_next_phase_trains_the_matrices_that_the_adapters_made(cells):
     torch.testing.assert_close(model.lm_head.weight.detach(), head, atol=1e-5, rtol=1e-4)
     moved = (model.get_input_embeddings().weight - recipes.apply(old, "input")).abs().max()
     assert moved > 1e-3
-    weights = sum(recipes.of(which).left.nnz for which in ("input", "output"))
+    weights = sum(recipes.recipe(which).left.nnz for which in ("input", "output"))
     lora = sum(
         t.numel() for t in load_file(folder_of(job) / "adapter/adapter_model.safetensors").values()
     )

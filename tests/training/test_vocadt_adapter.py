@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from lexigraft.initialization.recipe import assembled
+from lexigraft.initialization.recipe import assemble_recipe
 from lexigraft.training.vocadt_adapter import (
     DenseAdapter,
     SparseAdapter,
@@ -24,7 +24,7 @@ def start():
     rows[1, [2, SOURCE]] = 0.25, 0.75
     rows[2, [0, 3, 5]] = -0.5, 0.4, 1.1
     source_of = np.array([3, 0, -1, -1, 6, -1])
-    return assembled(csr_array(rows), source_of, np.arange(6))
+    return assemble_recipe(csr_array(rows), source_of, np.arange(6))
 
 
 def dense(recipe):
@@ -48,7 +48,7 @@ def test_rows_and_logits_are_products_with_the_whole_recipe(start, form):
 @FORMS
 def test_a_row_without_weights_is_zero(form):
     rows = csr_array((1, SOURCE + 1))
-    adapter = form(assembled(rows, np.array([2, -1]), np.arange(SOURCE)), 4)
+    adapter = form(assemble_recipe(rows, np.array([2, -1]), np.arange(SOURCE)), 4)
     table = torch.randn(SOURCE, 5)
     torch.testing.assert_close(adapter.rows(torch.tensor([1, 0]), table)[0], torch.zeros(5))
     assert adapter.logits(torch.randn(3, SOURCE))[:, 1].tolist() == [0, 0, 0]
@@ -112,7 +112,7 @@ def test_drift_is_the_mean_distance_of_shared_rows(start, form):
 @FORMS
 def test_drift_of_a_vocabulary_that_shares_nothing_is_zero(form):
     rows = csr_array(np.full((2, SOURCE + 1), 0.5))
-    adapter = form(assembled(rows, np.array([-1, -1]), np.arange(SOURCE)), 8)
+    adapter = form(assemble_recipe(rows, np.array([-1, -1]), np.arange(SOURCE)), 8)
     assert adapter.drift() == 0
 
 

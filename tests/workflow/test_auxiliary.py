@@ -88,7 +88,7 @@ def test_an_unknown_kind_is_refused(config):
 def test_word_vectors_that_are_missing_are_named(config, tmp_path):
     config["cells"][0]["initializers"] = ["focus-word"]
     assert "languages.telugu.word_vectors: missing, but initializer 'focus-word'" in refused(config)
-    for name, reason in (("te.vec", "there is no such file"), ("te.txt", "is no .bin, .vec")):
+    for name, reason in (("te.vec", "there is no such file"), ("te.txt", "is not a .bin, .vec")):
         config["languages"]["telugu"]["word_vectors"] = str(tmp_path / name)
         message = refused(config)
         assert "languages.telugu.word_vectors: " in message

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lexigraft.auxiliary.files import check_dictionary, check_word_vectors, word_vector_files
+from lexigraft.auxiliary.language_files import (
+    check_dictionary,
+    check_word_vectors,
+    word_vector_files,
+)
 from lexigraft.errors import UserError, unknown
 from lexigraft.initialization import registry
 from lexigraft.source.hub import is_folder

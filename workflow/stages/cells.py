@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.auxiliary.files import BINARY, word_vector_files
+from lexigraft.auxiliary.language_files import BINARY, word_vector_files
 from lexigraft.cells import CELL_PATH, NO_INITIALIZER, SOURCE_VOCABULARY, VOCABULARY_PATH, Cell
 from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.initialization.registry import method_file, read_roles

@@ -1,1 +1,1 @@
-"""One file per method: `mean_of_all.py` holds the class `MeanOfAll`, named `mean-of-all`."""
+"""One initializer per file: `mean_of_all.py` registers the method `mean-of-all`."""

@@ -1,7 +1,4 @@
-"""Align: a new token is what the source tokenizer makes of its occurrences in the corpus.
-
-Paper 000, section 4.3.
-"""
+"""Align: a new token is the mean of the source tokens found at its occurrences in the corpus."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -11,8 +8,8 @@ from scipy.sparse import csr_array, diags_array
 from tqdm import tqdm
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.auxiliaries import Roles
-from lexigraft.initialization.fallback import with_fallback
+from lexigraft.initialization.arguments import Auxiliaries
+from lexigraft.initialization.decomposition import rows_with_fallback
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
@@ -21,26 +18,32 @@ _SPACES = np.array([i for i in range(0x3001) if chr(i).isspace()], dtype=np.uint
 
 
 class Align(RecipeInitializer):
-    """The mean of each way in which the source splits the token, weighted by how often it does.
+    """The mean over the ways in which the source splits the token, weighted by frequency [1]_.
 
-    Both tokenizers split every sentence, and tokens are laid side by side by the bytes of it that
-    they stand for. Where the tokens of one do not rebuild the sentence (WordPiece, a normalizer
-    that changes letters, an unknown character), the tokenizer says which characters each stands
-    for; a token that begins a word then takes the space before it along, as in the other families.
+    Both tokenizers split every sentence, and their tokens are aligned by the bytes that they cover.
+    Where the tokens of one do not rebuild the sentence (WordPiece, a normalizer that changes
+    letters, an unknown character), its character offsets are used; a token that begins a word then
+    includes the space before it, as in the other families.
 
     An occurrence of a new token counts the source tokens that lie within it or that it lies within;
     where there are none, the source tokens that overlap it. All occurrences count. Special tokens
-    never do: none is added, and neither one that a text spells nor an unknown token is evidence.
+    never count: none is added, and neither special tokens in a text nor unknown tokens are
+    evidence.
 
-    A new token that never occurs falls back to the mean of its source pieces, and one of which the
-    source knows no piece to the mean of all source tokens.
+    A new token that never occurs falls back to the mean of its source pieces, and one without
+    source pieces to the mean of all source tokens.
 
     Attributes
     ----------
     sentences_, by_characters_ : int
-        Sentences read, and those of them in which tokens of one side were laid out by characters.
+        Sentences read, and those of them that needed the character offsets of a tokenizer.
     occurrences_ : ndarray of int
-        [len(new_ids)], how often each new token was seen with source tokens beside it.
+        [len(new_ids)], number of aligned occurrences of each new token.
+
+    References
+    ----------
+    .. [1] Yamaguchi, Villavicencio and Aletras, "How Can We Effectively Expand the Vocabulary of
+       LLMs with 0.01GB of Target Language Text?", section 4.3.
     """
 
     sentences_: int
@@ -48,7 +51,7 @@ class Align(RecipeInitializer):
     occurrences_: np.ndarray
 
     def statistics(self) -> dict[str, Any]:
-        """What every recipe counts, and: sentences, sentences_by_characters, occurrences."""
+        """Statistics of the recipe, sentences, sentences_by_characters and occurrences."""
         return {
             **super().statistics(),
             "sentences": self.sentences_,
@@ -57,7 +60,7 @@ class Align(RecipeInitializer):
         }
 
     def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Roles
+        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
     ) -> tuple[csr_array, np.ndarray]:
         if corpus is None:
             raise UserError("initializer 'align': it needs a corpus; call fit(…, corpus=sentences)")
@@ -74,7 +77,9 @@ class Align(RecipeInitializer):
             raise UserError("initializer 'align': the corpus has no sentences")
         seen = self.occurrences_ > 0
         rows = csr_array(diags_array(1 / self.occurrences_[seen]) @ summed[seen]).tocoo()
-        return with_fallback(pair, pair.new_ids[seen], rows.coords[0], rows.coords[1], rows.data)
+        return rows_with_fallback(
+            pair, pair.new_ids[seen], rows.coords[0], rows.coords[1], rows.data
+        )
 
     def _occurrences(
         self, pair: VocabularyPair, texts: list[str]
@@ -88,11 +93,11 @@ class Align(RecipeInitializer):
         source_ids : [sum(lengths)] these source tokens, one occurrence after the other
         """
         begins = np.cumsum([0, *(len(text.encode()) + 1 for text in texts)])[:-1]
-        old, split = _layout(pair.source_tokenizer, pair.source_bytes, texts, begins)
-        new, also = _layout(pair.target_tokenizer, pair.target_bytes, texts, begins)
+        old, old_by_offsets = _spans(pair.source_tokenizer, pair.source_bytes, texts, begins)
+        new, new_by_offsets = _spans(pair.target_tokenizer, pair.target_bytes, texts, begins)
         self.sentences_ += len(texts)
-        self.by_characters_ += len(split | also)
-        # A space before a text that is there for one side only is no part of it.
+        self.by_characters_ += len(old_by_offsets | new_by_offsets)
+        # A space that only one tokenizer puts before a text does not belong to it.
         alone = np.setxor1d(begins[np.isin(begins, old[1])], begins[np.isin(begins, new[1])])
         for side in (old, new):
             side[1] += np.isin(side[1], alone)
@@ -101,7 +106,7 @@ class Align(RecipeInitializer):
         wanted = np.setdiff1d(pair.new_ids, list(pair.target_special_ids))
         new_ids, starts, ends = new[:, (new[2] > new[1]) & np.isin(new[0], wanted)]
         seen_of = np.searchsorted(pair.new_ids, new_ids)
-        # Both ends of spans are sorted, so that a range of source tokens is two lookups.
+        # Both ends of spans are sorted, so that two lookups find a range of source tokens.
         first = np.searchsorted(old_starts, starts, side="left")
         last = np.searchsorted(old_ends, ends, side="right")
         partly = first >= last  # no source token lies within: the one around it, or the overlapping
@@ -128,13 +133,13 @@ def _batches(corpus: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _layout(
+def _spans(
     tokenizer: Any, pieces: list[bytes], texts: list[str], begins: np.ndarray
 ) -> tuple[np.ndarray, set[int]]:
-    """Where the tokens lie: ids, first and last byte [3, n], and texts laid out by characters.
+    """Ids, first and last byte of all tokens [3, n], and the texts that needed offsets.
 
-    The texts lie end to end with a byte before each, at `begins`: the space that some tokenizers
-    put before a text.
+    The texts are concatenated, each after one byte at `begins`: the space that some tokenizers put
+    before a text.
     """
     data = [text.encode() for text in texts]
     encoded = tokenizer(
@@ -151,23 +156,23 @@ def _layout(
     ids = np.array([i for sentence in whole for i in sentence], dtype=np.int64)
     sizes = np.array([len(piece) for piece in pieces], dtype=np.int64)[ids]
     ends = np.cumsum(sizes)
-    # From places in the rebuilt texts, which lie end to end, to places in all texts.
+    # From positions in the concatenated rebuilt texts to positions in all texts.
     lengths = np.array([len(rebuilt[i]) for i in np.flatnonzero(exact)], dtype=np.int64)
     moves = (begins + 1 - spaced)[exact] - (np.cumsum(lengths) - lengths)
     ends += np.repeat(moves, np.array([len(sentence) for sentence in whole], dtype=np.int64))
     spans = np.stack([ids, ends - sizes, ends])
-    others = set(np.flatnonzero(~exact).tolist())
-    if others:
-        by_characters = _by_characters(tokenizer, pieces, {i: texts[i] for i in others}, begins)
+    inexact = set(np.flatnonzero(~exact).tolist())
+    if inexact:
+        by_characters = _by_characters(tokenizer, pieces, {i: texts[i] for i in inexact}, begins)
         spans = np.concatenate([spans, *by_characters], axis=1)
         spans = spans[:, np.lexsort((spans[2], spans[1]))]
-    return spans, others
+    return spans, inexact
 
 
 def _by_characters(
     tokenizer: Any, pieces: list[bytes], texts: dict[int, str], begins: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Ids, first and last byte of the tokens of each text, [3, n], by the characters they cover."""
+    """Ids, first and last byte [3, n] of the tokens of each text, by their character offsets."""
     encoded = tokenizer(
         list(texts.values()),
         add_special_tokens=False,
@@ -184,9 +189,9 @@ def _by_characters(
         starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
         letters = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
         widths = 1 + (letters > 0x7F) + (letters > 0x7FF) + (letters > 0xFFFF)
-        # Places of characters in bytes; before the first one is the space put before a text.
+        # Byte positions of characters; before the first one is the space before a text.
         places = np.concatenate([[-1], np.cumsum([0, *widths])]) + begins[number] + 1
         is_space = np.concatenate([[True], np.isin(letters, _SPACES), [True]])
         leads = begins_word[ids] & ~is_space[starts + 1] & is_space[starts]
-        ends = np.where(leads & space[ids], starts, ends)  # said to cover the letter behind it
+        ends = np.where(leads & space[ids], starts, ends)  # its offsets include the letter after it
         yield np.stack([ids, places[starts + 1 - leads], places[ends + 1]])

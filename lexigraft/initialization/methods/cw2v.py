@@ -1,7 +1,4 @@
-"""Constrained Word2Vec: skip-gram whose new rows stay in the convex hull of the source rows.
-
-Paper 004, sections 3.4 and 4.5.
-"""
+"""CW2V, Constrained Word2Vec: skip-gram whose new rows stay in the convex hull of source rows."""
 
 import logging
 from collections.abc import Iterable
@@ -12,65 +9,77 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.auxiliaries import Roles
-from lexigraft.initialization.convex_rows import heaviest
-from lexigraft.initialization.decomposition import decompose, mean_rows
-from lexigraft.initialization.fallback import with_fallback
+from lexigraft.initialization.arguments import (
+    Auxiliaries,
+    check_choice,
+    check_integer,
+    check_number,
+)
+from lexigraft.initialization.convex_rows import truncate_weights
+from lexigraft.initialization.decomposition import decompose, mean_rows, rows_with_fallback
+from lexigraft.initialization.interface import RecipePairInitializer
 from lexigraft.initialization.matrix import Matrix, check_matrix
-from lexigraft.initialization.options import above_zero, whole
 from lexigraft.initialization.pairing import VocabularyPair
-from lexigraft.initialization.recipe_pair import RecipePairInitializer
-from lexigraft.initialization.skip_gram import Text
-from lexigraft.initialization.skip_gram_training import Learned, Settings, train
-from lexigraft.initialization.target_text import encoded, monitored_apart
+from lexigraft.initialization.skip_gram import (
+    SkipGramResult,
+    SkipGramSettings,
+    TokenStream,
+    train,
+)
+from lexigraft.initialization.training_text import tokenized_sentences, validation_split
 
 logger = logging.getLogger(__name__)
 
 _STARTS = ("mean-of-all", "mean")
-_SPREAD = 0.1  # of a start from `mean`: the part of a row that is spread over all source tokens
+_SPREAD = 0.1  # share of a row that `start: mean` spreads over all source tokens
 
 
-class Cw2V(RecipePairInitializer):
-    """`E_new = softmax(A) E`, with `A` learned by skip-gram with negative sampling.
+class CW2V(RecipePairInitializer):
+    """`E_new = softmax(A) E`, with `A` trained by skip-gram with negative sampling [1]_.
 
-    Words are the tokens of the corpus, cut by the target tokenizer; their vectors are input rows,
-    their context vectors output rows (of a tied model the same matrix, with two recipes, of which
-    it gets the `input`). Rows of source tokens are fixed; of each new token's rows the weights on
-    the source tokens are learned, by Adam. Special tokens take no part. `auxiliary` brings the
-    source's `matrices`, and may bring a `dictionary`, pairs of an English word and its
-    translation, each of which is a sentence of the text.
+    Words are the target tokens of the corpus; their vectors are input rows, their context vectors
+    output rows (of a tied model the same matrix, with two recipes; it gets the one of `input`).
+    Rows of source tokens are fixed; for each new token the weights on the source tokens are trained
+    with Adam. Special tokens are left out. `auxiliary` holds the source's `matrices` and optionally
+    a `dictionary`: pairs of an English word and its translation, each of which is a sentence of the
+    text.
 
-    A recipe is stored as the `keep` heaviest source tokens of a row and, for all others together,
-    a share of the mean of all source tokens. Every twentieth sentence (of a text with twenty) is
-    not learned from; the loss is watched on it.
+    A recipe is stored as the `keep` largest weights of a row and, for all others together, a share
+    of the mean of all source tokens. Every twentieth sentence (of a text with at least twenty) is
+    held out for the validation loss.
 
-    A new token that the text never shows beside another falls back to the mean of its source
-    pieces, and one of which the source knows no piece to the mean of all source tokens.
+    A new token that never occurs next to another falls back to the mean of its source pieces, and
+    one without source pieces to the mean of all source tokens.
 
     Parameters
     ----------
     window
-        Neighbours on either side, at most.
+        Maximum number of context tokens on either side.
     negatives
-        Noise tokens for each pair of neighbours, drawn by their counts to the power of 3/4.
+        Noise tokens per pair of tokens, sampled by their counts to the power of 3/4.
     rank
-        Width of the two factors of `A`.
+        Rank of `A`: width of its two factors.
     epochs
-        Passes over the text; the paper does not say, its code takes 5.
+        Number of epochs; the published code uses 5, the paper names none.
     learning_rate
-        Adam's; the paper does not say, its code takes 3e-4.
+        Adam's learning rate; the published code uses 3e-4, the paper names none.
     batch_tokens
-        Tokens of the text in one update.
+        Tokens of the text per update.
     start
-        What a row is before training: `mean-of-all` source tokens, or nine tenths the `mean` of its
-        source pieces. The paper does not say.
+        Initial row: `mean-of-all` source tokens, or nine tenths the `mean` of its source pieces.
+        The paper does not specify it.
     keep
-        Source tokens of a row that are stored one by one, for each matrix.
+        Number of weights of a row that are stored individually, for each matrix.
 
     Attributes
     ----------
     losses_ : list of float
-        The watched loss, per pair of neighbours, before training and after each epoch.
+        Validation loss per pair of tokens, before training and after each epoch.
+
+    References
+    ----------
+    .. [1] Mundra et al. 2024 (CW2V), "An Empirical Comparison of Vocabulary Expansion and
+       Initialization Approaches for Language Models", sections 3.4 and 4.5.
     """
 
     reads = ("matrices", "dictionary")
@@ -89,26 +98,22 @@ class Cw2V(RecipePairInitializer):
         start: str = "mean-of-all",
         keep: int = 256,
     ) -> None:
-        self.settings = Settings(
-            window=whole("cw2v", "window", window),
-            negatives=whole("cw2v", "negatives", negatives),
-            rank=whole("cw2v", "rank", rank),
-            epochs=whole("cw2v", "epochs", epochs, lowest=0),
-            learning_rate=above_zero("cw2v", "learning_rate", learning_rate),
-            batch_tokens=whole("cw2v", "batch_tokens", batch_tokens),
+        self.settings = SkipGramSettings(
+            window=check_integer("cw2v", "window", window),
+            negatives=check_integer("cw2v", "negatives", negatives),
+            rank=check_integer("cw2v", "rank", rank),
+            epochs=check_integer("cw2v", "epochs", epochs, minimum=0),
+            learning_rate=check_number("cw2v", "learning_rate", learning_rate, exclusive=True),
+            batch_tokens=check_integer("cw2v", "batch_tokens", batch_tokens),
         )
-        if start not in _STARTS:
-            raise UserError(
-                f"option 'start' of initializer 'cw2v': {start!r} is none of {', '.join(_STARTS)}"
-            )
-        self.start = start
-        self.keep = whole("cw2v", "keep", keep)
+        self.start = check_choice("cw2v", "start", start, _STARTS)
+        self.keep = check_integer("cw2v", "keep", keep)
 
     def statistics(self) -> dict[str, Any]:
-        """What both recipes count; loss before and after training, and its speed; what was rounded.
+        """Statistics of both recipes, losses and speed of training, and the effect of `keep`.
 
-        `moved_weight` is the part of a row's weight that the stored recipes have on other source
-        tokens than what was learned, the mean over rows and matrices.
+        `moved_weight` is the share of a row's weight that the stored recipes have on other source
+        tokens than the trained ones, the mean over rows and matrices.
         """
         own: dict[str, Any] = {"epochs": self.settings.epochs, "moved_weight": self._moved}
         own |= {"loss_before": None, "loss_after": None, "tokens_per_second": self._speed}
@@ -117,29 +122,29 @@ class Cw2V(RecipePairInitializer):
         return {**super().statistics(), **own}
 
     def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Roles
+        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
     ) -> tuple[dict[str, csr_array], np.ndarray]:
         matrices = _matrices(auxiliary, pair)
         if corpus is None:
             raise UserError("initializer 'cw2v': it needs a corpus; call fit(…, corpus=sentences)")
         words = (f"{english} {word}" for english, word in auxiliary.get("dictionary", ()))
-        sentences = list(encoded(pair.target_tokenizer, chain(corpus, words)))
-        text, watched = (Text.of(part) for part in monitored_apart(sentences))
+        sentences = list(tokenized_sentences(pair.target_tokenizer, chain(corpus, words)))
+        text, validation = (TokenStream.of(part) for part in validation_split(sentences))
         beside, _ = text.neighbours(np.arange(len(text.tokens)), 1)
         seen = np.intersect1d(text.tokens[beside], pair.new_ids)
         if not len(seen):
-            logger.warning("the text shows no new token beside another; nothing is learned")
+            logger.warning("no new token occurs next to another in the text; nothing is trained")
             self.losses_, self._moved, self._speed = [], 0.0, None
-            rows, missing = with_fallback(pair, seen, *_nothing())
+            rows, missing = rows_with_fallback(pair, seen, *_nothing())
             return {"input": rows, "output": rows}, missing
-        draws = self._draws("training")
+        rng = self._generator("training")
         start = self._start(pair)
-        learned = train(pair, matrices, text, watched, start, self.settings, draws)
-        self.losses_, self._speed = learned.losses, learned.tokens_per_second
-        return self._stored(pair, learned, seen)
+        result = train(pair, matrices, text, validation, start, self.settings, rng)
+        self.losses_, self._speed = result.losses, result.tokens_per_second
+        return self._truncated(pair, result, seen)
 
     def _start(self, pair: VocabularyPair) -> csr_array:
-        """Logits [len(new_ids), number of source tokens] to start from, zero where not stored."""
+        """Initial logits [len(new_ids), number of source tokens], zero where not stored."""
         s = len(pair.source_ids)
         if self.start == "mean-of-all":
             return csr_array((len(pair.new_ids), s))
@@ -148,15 +153,15 @@ class Cw2V(RecipePairInitializer):
         means.data = np.log1p((1 - _SPREAD) * means.data * s / _SPREAD)
         return means
 
-    def _stored(
-        self, pair: VocabularyPair, learned: Learned, seen: np.ndarray
+    def _truncated(
+        self, pair: VocabularyPair, result: SkipGramResult, seen: np.ndarray
     ) -> tuple[dict[str, csr_array], np.ndarray]:
         """Recipe rows of both matrices, and which new tokens fell back."""
         rows, moved, missing = {}, [], np.zeros(0, dtype=bool)
         for which in ("input", "output"):
             at, columns, values = [], [], []
-            for block, weights in learned.weights(which, np.searchsorted(pair.new_ids, seen)):
-                heavy, kept, on_all, distance = heaviest(weights, self.keep)
+            for block, weights in result.weights(which, np.searchsorted(pair.new_ids, seen)):
+                heavy, kept, on_all, distance = truncate_weights(weights, self.keep)
                 token = np.searchsorted(seen, pair.new_ids[block])
                 at += [np.repeat(token, heavy.shape[1]), token]
                 columns += [pair.source_ids[heavy].ravel(), np.full(len(block), pair.n_source)]
@@ -164,17 +169,17 @@ class Cw2V(RecipePairInitializer):
                 moved += [distance] * len(block)
             parts = [np.concatenate(part) for part in (at, columns, values)]
             some = parts[2] > 0
-            rows[which], missing = with_fallback(pair, seen, *(part[some] for part in parts))
+            rows[which], missing = rows_with_fallback(pair, seen, *(part[some] for part in parts))
         self._moved = float(np.mean(moved))
         return rows, missing
 
 
-def _matrices(auxiliary: Roles, pair: VocabularyPair) -> dict[str, Matrix]:
-    """Input and output matrix; of a tied model one and the same."""
+def _matrices(auxiliary: Auxiliaries, pair: VocabularyPair) -> dict[str, Matrix]:
+    """Input and output matrix; for a tied model the same object."""
     given = auxiliary.get("matrices")
     if not given or "input" not in given:
         raise UserError(
-            "initializer 'cw2v': it learns from the source's matrices; call fit(…, auxiliary="
+            "initializer 'cw2v': it needs the source's matrices; call fit(…, auxiliary="
             "{'matrices': {'input': …}}) with, unless tied, an 'output' too"
         )
     matrices = {"input": given["input"], "output": given.get("output", given["input"])}

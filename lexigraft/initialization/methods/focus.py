@@ -1,7 +1,4 @@
-"""FOCUS: a new token is a mixture of the source tokens most similar to it in static vectors.
-
-Paper 000, section 4.2; Dobler and de Melo 2023.
-"""
+"""FOCUS: a new token is a mixture of the source tokens most similar to it in static vectors."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,29 +7,35 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.auxiliaries import Roles, target_vectors
-from lexigraft.initialization.fallback import with_fallback
+from lexigraft.initialization.arguments import Auxiliaries, target_vectors
+from lexigraft.initialization.decomposition import rows_with_fallback
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
-from lexigraft.initialization.similarity import directions, rows_of, sparsemax_of_cosines
+from lexigraft.initialization.similarity import sparsemax_of_cosines, unit_vectors, vectors_of
 
 
-class Focus(RecipeInitializer):
-    """Sparsemax over the cosine similarities of the new token to the source's tokens.
+class FOCUS(RecipeInitializer):
+    """Sparsemax over the cosine similarities of the new token to the shared tokens [1]_ [2]_.
 
-    The auxiliary holds the vectors: those that fastText learns from the corpus tokenized with the
-    target tokenizer (`lexigraft.auxiliary.train_fasttext`), or pretrained word vectors
-    (`read_word_vectors`). Every token that the source shares and that has one takes part,
-    except special tokens.
+    The auxiliary holds the vectors: fastText vectors of the corpus tokenized with the target
+    tokenizer (`lexigraft.auxiliary.train_fasttext`), or pretrained word vectors
+    (`read_word_vectors`). All shared tokens with a vector are used, except special tokens.
 
-    A new token without a vector, or with one of zeros, falls back to the mean of its source pieces,
-    and one of which the source knows no piece to the mean of all source tokens. (The FOCUS paper
-    draws such rows from the normal distribution of the source rows, which no recipe describes.)
+    A new token without a vector, or with a zero vector, falls back to the mean of its source
+    pieces, and one without source pieces to the mean of all source tokens. (The FOCUS paper draws
+    such rows from the normal distribution of the source rows, which no recipe describes.)
 
     Attributes
     ----------
     anchors_ : int
-        Source tokens that took part.
+        Number of shared tokens in use.
+
+    References
+    ----------
+    .. [1] Dobler and de Melo 2023, "FOCUS: Effective Embedding Initialization for Monolingual
+       Specialization of Multilingual Models".
+    .. [2] Yamaguchi, Villavicencio and Aletras, "How Can We Effectively Expand the Vocabulary of
+       LLMs with 0.01GB of Target Language Text?", section 4.2.
     """
 
     needs = ("target",)
@@ -40,13 +43,13 @@ class Focus(RecipeInitializer):
     anchors_: int
 
     def statistics(self) -> dict[str, Any]:
-        """What every recipe counts, and: anchors."""
+        """Statistics of the recipe, and anchors."""
         return {**super().statistics(), "anchors": self.anchors_}
 
     def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Roles
+        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
     ) -> tuple[csr_array, np.ndarray]:
-        vectors = directions(target_vectors(self.name, auxiliary, pair))
+        vectors = unit_vectors(target_vectors(self.name, auxiliary, pair))
         anchors = np.intersect1d(vectors.tokens, pair.shared_ids, assume_unique=True)
         self.anchors_ = len(anchors)
         if not self.anchors_:
@@ -55,6 +58,6 @@ class Focus(RecipeInitializer):
                 "give vectors of more text, or of rarer tokens (a smaller minimum_count)"
             )
         new = np.intersect1d(vectors.tokens, pair.new_ids, assume_unique=True)
-        mixed = sparsemax_of_cosines(rows_of(vectors, new), rows_of(vectors, anchors)).tocoo()
+        mixed = sparsemax_of_cosines(vectors_of(vectors, new), vectors_of(vectors, anchors)).tocoo()
         sources = pair.source_of[anchors][mixed.coords[1]]
-        return with_fallback(pair, new, mixed.coords[0], sources, mixed.data)
+        return rows_with_fallback(pair, new, mixed.coords[0], sources, mixed.data)

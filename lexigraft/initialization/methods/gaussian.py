@@ -1,34 +1,36 @@
-"""Gaussian: each new row from one normal distribution around zero, whatever the source rows are.
-
-Paper 004, section 4.4, `Random`.
-"""
+"""Gaussian: each new row from one normal distribution around zero, whatever the source rows."""
 
 import numpy as np
 
-from lexigraft.initialization.interface import DrawnRows
+from lexigraft.initialization.arguments import check_number
+from lexigraft.initialization.interface import RandomInitializer
 from lexigraft.initialization.matrix import Matrix
-from lexigraft.initialization.options import above_zero
 
 
-class Gaussian(DrawnRows):
-    """N(0, variance · I).
+class Gaussian(RandomInitializer):
+    """N(0, variance · I); `Random` in CW2V [1]_.
 
     Parameters
     ----------
     variance
-        Of every coordinate, above 0. The paper writes N(0, 0.02 I); where 0.02 is meant as the
-        deviation, as models are initialized before pretraining, it is 0.0004.
+        Variance of every coordinate, above 0. The paper writes N(0, 0.02 I); if 0.02 is meant as
+        the standard deviation, as in the initialization of models before pretraining, it is 0.0004.
+
+    References
+    ----------
+    .. [1] Mundra et al. 2024 (CW2V), "An Empirical Comparison of Vocabulary Expansion and
+       Initialization Approaches for Language Models", section 4.4.
     """
 
     def __init__(self, variance: float = 0.02) -> None:
-        self.variance = above_zero("gaussian", "variance", variance)
+        self.variance = check_number("gaussian", "variance", variance, exclusive=True)
 
     @property
     def distribution(self) -> str:
-        """What the rows are drawn from, in words."""
+        """Description of the distribution."""
         return f"N(0, {self.variance:g} I)"
 
-    def _draw(self, matrix: Matrix, draws: np.random.Generator) -> np.ndarray:
-        rows = draws.standard_normal((len(self.pair_.new_ids), matrix.shape[1]))
+    def _sample(self, matrix: Matrix, rng: np.random.Generator) -> np.ndarray:
+        rows = rng.standard_normal((len(self.pair_.new_ids), matrix.shape[1]))
         rows *= np.sqrt(self.variance)
         return rows

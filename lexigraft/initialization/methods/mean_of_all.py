@@ -1,21 +1,27 @@
-"""Mean of all: every new row is the mean of all source rows. Paper 004, section 4.4."""
+"""Mean of all: every new row is the mean of all source rows."""
 
 from collections.abc import Iterable
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from lexigraft.initialization.auxiliaries import Roles
+from lexigraft.initialization.arguments import Auxiliaries
 from lexigraft.initialization.decomposition import mean_rows
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
 
 class MeanOfAll(RecipeInitializer):
-    """Uniform over all tokens of the source vocabulary; padding rows do not count."""
+    """Uniform weights on all source tokens, without padding rows; `Mean` in CW2V [1]_.
+
+    References
+    ----------
+    .. [1] Mundra et al. 2024 (CW2V), "An Empirical Comparison of Vocabulary Expansion and
+       Initialization Approaches for Language Models", section 4.4.
+    """
 
     def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Roles
+        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
     ) -> tuple[csr_array, np.ndarray]:
         k = len(pair.new_ids)
         return mean_rows([[]] * k, pair.n_source), np.zeros(k, dtype=bool)

@@ -1,7 +1,4 @@
-"""Merge: a new token is the hierarchical mean along its merge rules.
-
-Paper 000, section 4.3 and Algorithm 1.
-"""
+"""Merge: a new token is the hierarchical mean along its merge rules."""
 
 import json
 from collections.abc import Iterable
@@ -11,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.auxiliaries import Roles
+from lexigraft.initialization.arguments import Auxiliaries
 from lexigraft.initialization.decomposition import decompose, weighted_rows
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
@@ -23,27 +20,31 @@ Weights = dict[int, float]  # source id -> weight, summing to one; or empty
 
 
 class Merge(RecipeInitializer):
-    """Half of the left part and half of the right part of the token's merge rule, and so on down.
+    """The mean of both parts of the token's merge rule, recursively [1]_.
 
-    A token with the rules a + (b + c) is ½a + ¼b + ¼c. Where several rules lead to a token, it is
-    the mean of them. The way down ends at tokens that the source shares. A new single character has
-    no rule: it is the mean of its bytes, or of what the source's model makes of it. A part of which
-    the source knows no piece is left out.
+    A token with the rules a + (b + c) is ½a + ¼b + ¼c. A token with several rules is the mean over
+    them. The recursion ends at shared tokens. A new single character has no rule: it is the mean of
+    its bytes, or of its other source pieces. A part without source pieces is left out.
 
-    A longer token without a rule falls back to the mean of its source pieces, and a token of which
-    the source knows no piece to the mean of all source tokens. A target that is no BPE (Unigram,
-    WordPiece) has no rules at all, and is refused.
+    A longer token without a rule falls back to the mean of its source pieces, and a token without
+    source pieces to the mean of all source tokens. A target that is not BPE (Unigram, WordPiece)
+    has no merge rules and raises an error.
+
+    References
+    ----------
+    .. [1] Yamaguchi, Villavicencio and Aletras, "How Can We Effectively Expand the Vocabulary of
+       LLMs with 0.01GB of Target Language Text?", section 4.3 and Algorithm 1.
     """
 
     def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Roles
+        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
     ) -> tuple[csr_array, np.ndarray]:
         rules = _rules(pair.target_tokenizer)
         numbers = pair.target_tokenizer.get_vocab()
         new = list(zip(pair.new_ids.tolist(), pair.new_tokens, strict=True))
         bare = [token_id for token_id, token in new if token not in rules]
         without_rule = dict(zip(bare, decompose(pair, bare), strict=True))
-        known: dict[str, Weights] = {}  # empty where the source knows no piece
+        known: dict[str, Weights] = {}  # empty for tokens without source pieces
         covered = set()
         # Both parts of a rule are shorter than its token, so shorter tokens are always done first.
         for token_id, token in sorted(new, key=lambda one: len(one[1])):
@@ -72,7 +73,7 @@ class Merge(RecipeInitializer):
 
 
 def _mean(parts: list[Weights]) -> Weights:
-    """The mean of several recipes, of those of them that are not empty."""
+    """The mean of several recipes, without empty ones."""
     held = [part for part in parts if part]
     mean: Weights = {}
     for part in held:
@@ -82,7 +83,7 @@ def _mean(parts: list[Weights]) -> Weights:
 
 
 def _rules(tokenizer: "PreTrainedTokenizerFast") -> dict[str, list[tuple[str, str]]]:
-    """Every rule that leads to a token, by the token."""
+    """All merge rules by the token they produce."""
     model = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
     if model["type"] != "BPE":
         raise UserError(

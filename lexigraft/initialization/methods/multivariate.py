@@ -1,50 +1,45 @@
-"""Multivariate: each new row from a normal distribution with the source rows' full covariance.
-
-Paper 004, appendix F; also a baseline of paper 002.
-"""
+"""Multivariate: each new row from a normal distribution with the source rows' full covariance."""
 
 import numpy as np
 
-from lexigraft.errors import UserError
-from lexigraft.initialization.interface import DrawnRows
+from lexigraft.initialization.arguments import check_number
+from lexigraft.initialization.interface import RandomInitializer
+from lexigraft.initialization.linear_algebra import row_covariance, row_mean
 from lexigraft.initialization.matrix import Matrix
-from lexigraft.initialization.moments import covariance_of, mean_of
 
 
-class Multivariate(DrawnRows):
-    """N(mean, covariance_scale · covariance) of the source rows; padding rows do not count.
+class Multivariate(RandomInitializer):
+    """N(mean, covariance_scale · covariance) of the source rows, without padding rows [1]_ [2]_.
 
     Parameters
     ----------
     covariance_scale
-        Factor on the covariance, at least 0. With 1e-5 the rows stay close to the mean and with
-        that in the convex hull of the source rows.
+        Factor on the covariance, at least 0. With 1e-5 the rows stay close to the mean and
+        therefore in the convex hull of the source rows.
+
+    References
+    ----------
+    .. [1] Mundra et al. 2024 (CW2V), "An Empirical Comparison of Vocabulary Expansion and
+       Initialization Approaches for Language Models", section 4.4 and appendix F.
+    .. [2] Lee, Hong, Moon and Lim 2025 (SALT), "Semantic Aware Linear Transfer by Recycling
+       Pre-trained Language Models for Cross-lingual Transfer", section 4.2.
     """
 
     def __init__(self, covariance_scale: float = 1.0) -> None:
-        number = isinstance(covariance_scale, int | float) and not isinstance(
-            covariance_scale, bool
-        )
-        if not number or not 0 <= covariance_scale < float("inf"):
-            raise UserError(
-                f"option 'covariance_scale' of initializer 'multivariate': {covariance_scale!r} is "
-                "no number from 0 up"
-            )
-        self.covariance_scale = float(covariance_scale)
+        self.covariance_scale = check_number("multivariate", "covariance_scale", covariance_scale)
 
     @property
     def distribution(self) -> str:
-        """What the rows are drawn from, in words."""
+        """Description of the distribution."""
         return f"N(mean, {self.covariance_scale:g} · covariance) of the source rows"
 
-    def _draw(self, matrix: Matrix, draws: np.random.Generator) -> np.ndarray:
+    def _sample(self, matrix: Matrix, rng: np.random.Generator) -> np.ndarray:
         ids = self.pair_.source_ids
-        normal = draws.standard_normal((len(self.pair_.new_ids), matrix.shape[1]))
-        variances, axes = np.linalg.eigh(self.covariance_scale * covariance_of(matrix, ids))
+        normal = rng.standard_normal((len(self.pair_.new_ids), matrix.shape[1]))
+        variances, axes = np.linalg.eigh(self.covariance_scale * row_covariance(matrix, ids))
         # With fewer rows than dimensions some variances are zero, and rounding makes them negative.
         deviations = np.sqrt(np.maximum(variances, 0))
-        # The symmetric root is unique: axes may differ in sign between linear algebra libraries,
-        # and the rows would with them.
+        # The symmetric root is unique, while the signs of axes depend on the LAPACK library.
         rows = normal @ ((axes * deviations) @ axes.T)
-        rows += mean_of(matrix, ids)
+        rows += row_mean(matrix, ids)
         return rows

@@ -1,7 +1,4 @@
-"""OFA: as WECHSEL, in multilingual word vectors, and in fewer coordinates of the source rows.
-
-Liu, Lin, Wang and Schütze 2024; a baseline of papers 001 to 004.
-"""
+"""OFA: as WECHSEL, with multilingual word vectors and a low-rank factorization of source rows."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,39 +6,42 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import csr_array
 
-from lexigraft.errors import UserError
-from lexigraft.initialization.auxiliaries import Roles
-from lexigraft.initialization.fallback import with_fallback
+from lexigraft.initialization.arguments import Auxiliaries, check_integer, check_number
+from lexigraft.initialization.decomposition import rows_with_fallback
 from lexigraft.initialization.interface import RecipeInitializer
-from lexigraft.initialization.neighbours import neighbour_weights
-from lexigraft.initialization.options import above_zero, whole
 from lexigraft.initialization.pairing import VocabularyPair
+from lexigraft.initialization.similarity import neighbour_weights
 
 
-class Ofa(RecipeInitializer):
-    """Softmax over the cosine similarities to the nearest source tokens, in `dimensions` only.
+class OFA(RecipeInitializer):
+    """Softmax over the cosine similarities to the nearest source tokens, at a reduced rank [1]_.
 
-    OFA writes the source matrix as coordinates times primitives, `E = F P`, by a singular value
+    OFA factorizes the source matrix into coordinates and primitives, `E = F P`, by a singular value
     decomposition, keeps the leading `dimensions` of both, and mixes coordinates: `W F P`. That is
     `W E` with every new row projected onto the leading right singular vectors of the matrix, which
-    `Recipe.apply` does for each matrix by itself. As published, a model then goes on in `F` and
-    `P`; here it keeps its shape, and source rows stay what they are.
+    `Recipe.apply` does for each matrix separately. The published models continue with `F` and `P`;
+    here the model keeps its shape, and source rows do not change.
 
     The auxiliaries are vectors of the target's tokens (`target`) and of the source's (`source`) in
     one space, such as ColexNet+ (`lexigraft.auxiliary.read_word_vectors`). A new token that differs
-    in case alone from a source token is that token. One without a vector falls back to the mean of
-    its source pieces, and one of which the source knows no piece to the mean of all source tokens
-    (published code draws such coordinates at random).
+    from a source token only in case copies it. One without a vector falls back to the mean of its
+    source pieces, and one without source pieces to the mean of all source tokens (the published
+    code draws such coordinates at random).
 
     Parameters
     ----------
     dimensions
-        Coordinates that are kept: 100, 200 and 400 in the paper. None, or the width of the matrix
-        and more, keeps all.
+        Rank of the factorization: 100, 200 and 400 in the paper. None, or at least the width of
+        the matrix, for the full rank.
     neighbours
-        Source tokens that a new token leans on.
+        Number of source tokens in a new token's mixture.
     temperature
-        What cosines are divided by: the smaller, the more weighs the nearest.
+        Divisor of the cosines: the smaller, the larger the weight of the nearest.
+
+    References
+    ----------
+    .. [1] Liu, Lin, Wang and Schütze 2024, "OFA: A Framework of Initializing Unseen Subword
+       Embeddings for Efficient Large-scale Multilingual Continued Pretraining", section 3.
     """
 
     needs = ("target", "source")
@@ -49,27 +49,23 @@ class Ofa(RecipeInitializer):
     def __init__(
         self, dimensions: int | None = None, neighbours: int = 10, temperature: float = 0.1
     ) -> None:
-        number = isinstance(dimensions, int) and not isinstance(dimensions, bool)
-        if dimensions is not None and not (number and dimensions >= 1):
-            raise UserError(
-                f"option 'dimensions' of initializer 'ofa': {dimensions!r} is no whole number from "
-                "1 up; null keeps all"
-            )
-        self.dimensions = dimensions
-        self.neighbours = whole("ofa", "neighbours", neighbours)
-        self.temperature = above_zero("ofa", "temperature", temperature)
+        self.dimensions = (
+            None if dimensions is None else check_integer("ofa", "dimensions", dimensions)
+        )
+        self.neighbours = check_integer("ofa", "neighbours", neighbours)
+        self.temperature = check_number("ofa", "temperature", temperature, exclusive=True)
 
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Roles) -> None:
+    def _fit(self, corpus: Iterable[str] | None, auxiliary: Auxiliaries) -> None:
         super()._fit(corpus, auxiliary)
         self.recipe_ = replace(self.recipe_, rank=self.dimensions)
 
     def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Roles
+        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
     ) -> tuple[csr_array, np.ndarray]:
         new_ids, source_ids, weights = neighbour_weights(
             self.name, auxiliary, pair, self.neighbours, self.temperature
         )
-        copied = _alike_in_lower_case(pair)
+        copied = _equal_ignoring_case(pair)
         mixed = weights[~np.isin(new_ids, list(copied))].tocoo()
         new_ids = np.setdiff1d(new_ids, list(copied))
         covered = np.sort(np.concatenate([new_ids, np.array(list(copied), dtype=np.int64)]))
@@ -81,14 +77,14 @@ class Ofa(RecipeInitializer):
         )
         sources = np.concatenate([source_ids[mixed.coords[1]], list(copied.values())])
         weights_of = np.concatenate([mixed.data, np.ones(len(copied))])
-        return with_fallback(pair, covered, of, sources.astype(np.int64), weights_of)
+        return rows_with_fallback(pair, covered, of, sources.astype(np.int64), weights_of)
 
 
-def _alike_in_lower_case(pair: VocabularyPair) -> dict[int, int]:
-    """New tokens whose text is that of a source token but for case, and that token."""
+def _equal_ignoring_case(pair: VocabularyPair) -> dict[int, int]:
+    """New tokens that equal a source token ignoring case, and that source token."""
     texts: dict[bytes, int] = {}
     ordinary = (i for i in pair.source_ids.tolist() if i not in pair.source_special_ids)
-    # Of several the one in lower case, which sorts last.
+    # Of several the one in lower case, which sorts last, is used.
     for source_id in sorted(ordinary, key=lambda i: pair.source_bytes[i]):
         texts[_lower(pair.source_bytes[source_id])] = source_id
     return {
@@ -100,7 +96,7 @@ def _alike_in_lower_case(pair: VocabularyPair) -> dict[int, int]:
 
 
 def _lower(piece: bytes) -> bytes:
-    """What a token stands for, in lower case where it is text."""
+    """The bytes of a token in lower case if they are valid UTF-8."""
     try:
         return piece.decode("utf-8").lower().encode()
     except UnicodeDecodeError:

@@ -1,27 +1,34 @@
-"""Random: each new row from a normal distribution with the mean and deviation of the source rows.
-
-Paper 000, section 4.1; `univariate` in paper 004.
-"""
+"""Random: each new row from a normal distribution with the source rows' mean and deviation."""
 
 import numpy as np
 
-from lexigraft.initialization.interface import DrawnRows
+from lexigraft.initialization.interface import RandomInitializer
+from lexigraft.initialization.linear_algebra import row_deviation, row_mean
 from lexigraft.initialization.matrix import Matrix
-from lexigraft.initialization.moments import deviation_of, mean_of
 
 
-class Random(DrawnRows):
-    """N(mean, std) of the source rows, each dimension by itself; padding rows do not count."""
+class Random(RandomInitializer):
+    """N(mean, std) of the source rows in each dimension, without padding rows [1]_.
+
+    CW2V calls it `Univariate` [2]_.
+
+    References
+    ----------
+    .. [1] Yamaguchi, Villavicencio and Aletras, "How Can We Effectively Expand the Vocabulary of
+       LLMs with 0.01GB of Target Language Text?", section 4.1.
+    .. [2] Mundra et al. 2024 (CW2V), "An Empirical Comparison of Vocabulary Expansion and
+       Initialization Approaches for Language Models", section 4.4.
+    """
 
     @property
     def distribution(self) -> str:
-        """What the rows are drawn from, in words."""
+        """Description of the distribution."""
         return "N(mean, std) of the source rows, each dimension by itself"
 
-    def _draw(self, matrix: Matrix, draws: np.random.Generator) -> np.ndarray:
+    def _sample(self, matrix: Matrix, rng: np.random.Generator) -> np.ndarray:
         ids = self.pair_.source_ids
-        rows = draws.standard_normal((len(self.pair_.new_ids), matrix.shape[1]))
-        # In place: of 50,000 rows of a 9B model each copy takes 1.4 GB.
-        rows *= deviation_of(matrix, ids)
-        rows += mean_of(matrix, ids)
+        rows = rng.standard_normal((len(self.pair_.new_ids), matrix.shape[1]))
+        # In place: a copy of 50,000 rows of a 9B model takes 1.4 GB.
+        rows *= row_deviation(matrix, ids)
+        rows += row_mean(matrix, ids)
         return rows

@@ -1,7 +1,4 @@
-"""SALT: rows of a target-language model, mapped into the source's space token by token.
-
-Paper 002, section 3 and appendix A.
-"""
+"""SALT: rows of a target-language model, mapped into the source's space token by token."""
 
 import math
 from collections.abc import Iterable
@@ -14,62 +11,72 @@ from tqdm import tqdm
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
-from lexigraft.initialization.auxiliaries import Roles, target_vectors
-from lexigraft.initialization.fallback import with_fallback
-from lexigraft.initialization.fuzzy import alike_without_space
+from lexigraft.initialization.arguments import (
+    Auxiliaries,
+    check_boolean,
+    check_integer,
+    check_number,
+    target_vectors,
+)
+from lexigraft.initialization.decomposition import rows_with_fallback
 from lexigraft.initialization.interface import RecipeInitializer
-from lexigraft.initialization.options import whole
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.similarity import (
-    directions,
-    nearest,
-    rows_of,
+    nearest_anchors,
     sparsemax_of_cosines,
+    unit_vectors,
+    vectors_of,
 )
 
-# Vectors are stored in float32, so that directions of less than this are rounding.
+# Vectors are stored in float32: smaller singular values are rounding errors.
 _RANK_TOLERANCE = float(np.finfo(np.float32).eps)
 
 
-class Salt(RecipeInitializer):
-    """The least-squares map of the token's neighbours, applied to the token's own row.
+class SALT(RecipeInitializer):
+    """The least-squares map of the token's neighbours, applied to the token's own row [1]_.
 
-    Two auxiliaries: `target`, static vectors of the target's tokens (the paper: fastText word
+    Two auxiliaries: `target`, static vectors of the target's tokens (in the paper fastText word
     vectors), and `plm`, the embedding rows of a target-language model with this tokenizer. The
-    neighbours of a new token are the shared tokens that sparsemax over the cosine similarities to
-    it in the static vectors leaves above zero. With their rows `A` [k, h_plm] in the model and `B`
+    neighbours of a new token are the shared tokens with positive weights in the sparsemax over the
+    cosine similarities of the static vectors. With their rows `A` [k, h_plm] in the model and `B`
     [k, h] in the source, the map is `X = pinv(A) B`, and the token with row `e` in the model gets
-    `e X`. Since that is `(e pinv(A)) B`, it is a recipe: weights on the neighbours' source rows,
-    of either sign and any sum, which lean on no source matrix.
+    `e X`. Since that is `(e pinv(A)) B`, it is a recipe: weights on the neighbours' source rows, of
+    either sign and any sum, which do not depend on the source matrix.
 
-    Tokens are shared if they stand for the same text apart from white space; what a source token
-    spells with a leading space and the target without is copied too.
+    Tokens are shared if they stand for the same text ignoring white space: a new token also copies
+    a source token that differs from it only by a leading space.
 
-    A new token without a static vector or a row in the model, or with one of zeros, falls back to
-    the mean of its source pieces, and one of which the source knows no piece to the mean of all
-    source tokens. (The paper draws such rows from the normal distribution of the source rows,
-    which no recipe describes.)
+    A new token without a static vector or a row in the model, or with a zero one, falls back to the
+    mean of its source pieces, and one without source pieces to the mean of all source tokens. (The
+    paper draws such rows from the normal distribution of the source rows, which no recipe
+    describes.)
 
     Parameters
     ----------
     centred
-        Take the neighbours' means out of `A`, `B` and `e` first, and add that of `B` last: an
+        Subtract the neighbours' means from `A`, `B` and `e` first, and add that of `B` last: an
         affine map, whose weights sum to one.
     ridge
-        Weight of a penalty on the map, in units of the mean squared length of the neighbours' rows
-        in the model. Few neighbours fix no map of h_plm dimensions; with 0 the smallest is taken.
+        Weight of an L2 penalty on the map, in units of the mean squared length of the neighbours'
+        rows in the model. Few neighbours do not determine a map of h_plm dimensions; 0 gives the
+        one of least norm.
     minimum_neighbours
-        Where sparsemax leaves fewer, the most similar ones are added up to this number.
+        Where sparsemax gives fewer neighbours, the most similar tokens are added up to this number.
 
     Attributes
     ----------
     anchors_ : int
-        Shared tokens that could be neighbours.
+        Number of shared tokens that can be neighbours.
     alike_ : int
-        New tokens that copy a source token which differs from them in white space alone.
+        Number of new tokens that copy a source token that differs from them only in white space.
     unexplained_ : float
-        Mean share of a row of the model, by squared length, that lies outside of what its
-        neighbours span: what of the token does not come over. Without mapped tokens not a number.
+        Mean share of the squared length of a row in the model outside the span of its neighbours;
+        NaN if no token is mapped.
+
+    References
+    ----------
+    .. [1] Lee, Hong, Moon and Lim 2025 (SALT), "Semantic Aware Linear Transfer by Recycling
+       Pre-trained Language Models for Cross-lingual Transfer", section 3 and appendix A.
     """
 
     needs = ("target", "plm")
@@ -81,19 +88,12 @@ class Salt(RecipeInitializer):
     def __init__(
         self, centred: bool = False, ridge: float = 0.0, minimum_neighbours: int = 1
     ) -> None:
-        if not isinstance(centred, bool):
-            raise UserError(f"option 'centred' of initializer 'salt': {centred!r} is no boolean")
-        number = isinstance(ridge, int | float) and not isinstance(ridge, bool)
-        if not number or not 0 <= ridge < math.inf:
-            raise UserError(
-                f"option 'ridge' of initializer 'salt': {ridge!r} is no number from 0 up"
-            )
-        self.centred = centred
-        self.ridge = float(ridge)
-        self.minimum_neighbours = whole("salt", "minimum_neighbours", minimum_neighbours)
+        self.centred = check_boolean("salt", "centred", centred)
+        self.ridge = check_number("salt", "ridge", ridge)
+        self.minimum_neighbours = check_integer("salt", "minimum_neighbours", minimum_neighbours)
 
     def statistics(self) -> dict[str, Any]:
-        """What every recipe counts, and: anchors, alike, unexplained."""
+        """Statistics of the recipe, anchors, alike and unexplained."""
         return {
             **super().statistics(),
             "anchors": self.anchors_,
@@ -102,11 +102,11 @@ class Salt(RecipeInitializer):
         }
 
     def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Roles
+        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
     ) -> tuple[csr_array, np.ndarray]:
-        words = directions(target_vectors(self.name, auxiliary, pair))
+        words = unit_vectors(target_vectors(self.name, auxiliary, pair))
         model = target_vectors(self.name, auxiliary, pair, role="plm")
-        alike = alike_without_space(pair, pair.new_ids)
+        alike = fuzzy_matches(pair, pair.new_ids)
         self.alike_ = int((alike >= 0).sum())
         copied = pair.source_of.copy()
         copied[pair.new_ids] = alike
@@ -124,7 +124,7 @@ class Salt(RecipeInitializer):
         at, neighbours, weights = self._mapped(words, model, new, anchors)
         copies = np.flatnonzero(alike >= 0)
         covered = np.union1d(new, pair.new_ids[copies])
-        return with_fallback(
+        return rows_with_fallback(
             pair,
             covered,
             np.searchsorted(covered, np.concatenate([new[at], pair.new_ids[copies]])),
@@ -135,15 +135,15 @@ class Salt(RecipeInitializer):
     def _mapped(
         self, words: TokenVectors, model: TokenVectors, new: np.ndarray, anchors: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights of the neighbours of all tokens that are mapped.
+        """Weights of the neighbours of all mapped tokens.
 
         Returns
         -------
         at, neighbours, weights : [total number of neighbours]
-            Indices into `new` and into `anchors`, and the weight there.
+            Indices into `new` and into `anchors`, and the weight.
         """
-        supports = self._neighbours(rows_of(words, new), rows_of(words, anchors))
-        queries, bases = rows_of(model, new), rows_of(model, anchors)
+        supports = self._neighbours(vectors_of(words, new), vectors_of(words, anchors))
+        queries, bases = vectors_of(model, new), vectors_of(model, anchors)
         weights, unexplained = [], np.empty(len(new))
         for i in tqdm(range(len(new)), desc="salt", unit=" tokens", disable=None):
             found, unexplained[i] = self._weights(
@@ -155,12 +155,12 @@ class Salt(RecipeInitializer):
         return at, np.concatenate([*supports, at[:0]]), np.concatenate([*weights, at[:0]])
 
     def _neighbours(self, queries: np.ndarray, anchors: np.ndarray) -> list[np.ndarray]:
-        """Indices of the anchors that are each token's neighbours."""
+        """Indices of each token's neighbours among the anchors."""
         weights = sparsemax_of_cosines(queries, anchors)
         supports = np.split(weights.indices, weights.indptr[1:-1]) if len(queries) else []
         wanted = min(self.minimum_neighbours, len(anchors))
         few = np.flatnonzero(np.diff(weights.indptr) < wanted)
-        for i, support in zip(few, nearest(queries[few], anchors, wanted), strict=True):
+        for i, support in zip(few, nearest_anchors(queries[few], anchors, wanted), strict=True):
             supports[i] = support
         return supports
 
@@ -175,14 +175,14 @@ class Salt(RecipeInitializer):
         Returns
         -------
         weights, unexplained
-            And the share of the query's squared length that the weighted rows leave over.
+            And the share of the query's squared length that the weighted rows miss.
         """
         k, length = len(rows), float(query @ query)
         if self.centred:
             mean = rows.mean(axis=0)
             rows, query = rows - mean, query - mean
-        # Weights w that bring w @ rows nearest to the query: query @ pinv(rows). With a penalty,
-        # the same with rows below that pull the weights to zero.
+        # Least-squares weights w of w @ rows = query, that is query @ pinv(rows). A ridge penalty
+        # is the same with further rows that pull the weights to zero.
         left, right = rows.T, query
         if self.ridge:
             pull = math.sqrt(self.ridge * float(np.square(rows).sum()) / k)
@@ -190,7 +190,43 @@ class Salt(RecipeInitializer):
             right = np.concatenate([right, np.zeros(k)])
         tolerance = max(left.shape) * _RANK_TOLERANCE
         weights = lstsq(left, right, cond=tolerance, lapack_driver="gelsy", check_finite=False)[0]
-        left_over = query - weights @ rows
+        residual = query - weights @ rows
         if self.centred:
             weights = weights + (1 - weights.sum()) / k
-        return weights, float(left_over @ left_over) / length
+        return weights, float(residual @ residual) / length
+
+
+def fuzzy_matches(pair: VocabularyPair, target_ids: np.ndarray) -> np.ndarray:
+    """Source tokens that stand for the same text ignoring white space (SALT, appendix A).
+
+    `##ing` of a WordPiece vocabulary matches `▁ing` of the source.
+
+    Parameters
+    ----------
+    target_ids
+        Ids in the target vocabulary.
+
+    Returns
+    -------
+    ndarray of int
+        [len(target_ids)]: a source id, or -1 where there is none. Special tokens and tokens of
+        only white space match nothing; of several source tokens the shortest is used, then the
+        first.
+    """
+    ordinary = [i for i in pair.source_ids.tolist() if i not in pair.source_special_ids]
+    first: dict[bytes, int] = {}
+    for source_id in sorted(ordinary, key=lambda i: len(pair.source_bytes[i])):
+        first.setdefault(_without_space(pair.source_bytes[source_id]), source_id)
+    first.pop(b"", None)
+    special = pair.target_special_ids
+    return np.array(
+        [
+            -1 if i in special else first.get(_without_space(pair.target_bytes[i]), -1)
+            for i in target_ids.tolist()
+        ],
+        dtype=np.int64,
+    )
+
+
+def _without_space(piece: bytes) -> bytes:
+    return b"".join(piece.split())

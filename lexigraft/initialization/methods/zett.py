@@ -1,7 +1,4 @@
-"""ZeTT: rows that a pretrained hypernetwork predicts from the source rows of a token's pieces.
-
-Minixhofer, Ponti and Vulić 2024; a baseline of papers 001 and 003.
-"""
+"""ZeTT: rows that a pretrained hypernetwork predicts from the source rows of a token's pieces."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,11 +9,11 @@ from tqdm import tqdm
 
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
-from lexigraft.initialization.auxiliaries import Roles
+from lexigraft.initialization.arguments import Auxiliaries
+from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.interface import RowInitializer
+from lexigraft.initialization.linear_algebra import row_mean
 from lexigraft.initialization.matrix import Matrix, check_matrix, read_rows
-from lexigraft.initialization.moments import mean_of
-from lexigraft.initialization.rows import Rows
 from lexigraft.source.hub import resolve_place
 from lexigraft.vocabulary.token_bytes import byte_alphabet
 
@@ -26,13 +23,12 @@ if TYPE_CHECKING:
 _TOKENS_AT_ONCE = 256
 
 
-class Zett(RowInitializer):
-    """What a hypernetwork that was trained for the source model makes of each new token.
+class ZeTT(RowInitializer):
+    """Predictions of a hypernetwork that was trained for the source model [1]_.
 
-    Its rows depend on both matrices of an untied model at once: take them with `rows`, not one by
-    one with `apply`. Shared tokens keep their rows, as with every method; the published script
-    predicts those anew too, and special tokens alone keep theirs. A token that stands for no text
-    gets the mean of the source rows.
+    The rows depend on both matrices of an untied model: use `rows` with both, not `apply` for each.
+    Shared tokens keep their rows, as in every method here; the published script keeps only those of
+    special tokens. A token that stands for no text gets the mean of the source rows.
 
     Parameters
     ----------
@@ -42,12 +38,16 @@ class Zett(RowInitializer):
     revision
         A branch, tag or commit on the hub.
     language
-        Code of the target language, for hypernetworks that were told it in training.
+        Code of the target language, for hypernetworks with a language embedding.
 
     Attributes
     ----------
     cut_ : int
-        New tokens of more pieces than the hypernetwork reads: the rest of them is cut off.
+        Number of new tokens with more pieces than the hypernetwork reads, which are truncated.
+
+    References
+    ----------
+    .. [1] Minixhofer, Ponti and Vulić 2024, "Zero-Shot Tokenizer Transfer", section 3.
     """
 
     cut_: int
@@ -61,15 +61,15 @@ class Zett(RowInitializer):
 
     @property
     def distribution(self) -> str:
-        """What the rows are, in words."""
-        return f"what the hypernetwork {self.hypernetwork} predicts"
+        """Description of the rows."""
+        return f"predictions of the hypernetwork {self.hypernetwork}"
 
     def statistics(self) -> dict[str, Any]:
-        """The number of new tokens, the share of fallbacks, and how many were cut."""
+        """The number of new tokens, the share of fallbacks, and the number of truncated tokens."""
         return {**super().statistics(), "cut": self.cut_}
 
-    def rows(self, matrices: Mapping[str, Matrix]) -> Rows:
-        """The new rows of all matrices; an untied model's must come together."""
+    def rows(self, matrices: Mapping[str, Matrix]) -> DenseRows:
+        """The new rows of all matrices; both matrices of an untied model must be given together."""
         pair, network = self._fitted(), self._network
         wanted = {"input", "output"} if network.untied else {"input"}
         if set(matrices) != wanted:
@@ -90,9 +90,9 @@ class Zett(RowInitializer):
                 f"initializer 'zett': the hypernetwork is for a vocabulary of "
                 f"{network.source_size}, the source has {pair.n_source} rows"
             )
-        return Rows(self._predicted(matrices), pair.source_of, pair.n_source)
+        return DenseRows(self._predicted(matrices), pair.source_of, pair.n_source)
 
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Roles) -> None:
+    def _fit(self, corpus: Iterable[str] | None, auxiliary: Auxiliaries) -> None:
         from lexigraft.initialization.hypernetwork import load_hypernetwork
 
         folder, _ = resolve_place(self.hypernetwork, self.revision)
@@ -100,7 +100,7 @@ class Zett(RowInitializer):
         self._language = self._language_index(self._network)
         model = _tokenizer_model(folder)
         letters = {byte: letter for letter, byte in byte_alphabet().items()}
-        # Its tokenizer is byte-level whatever the source's is: pieces are looked up by bytes.
+        # Its tokenizer is always byte-level: pieces are looked up by bytes.
         pair = self.pair_
         texts = ["".join(map(letters.__getitem__, pair.target_bytes[i])) for i in pair.new_ids]
         self._pieces = [[piece.id for piece in model.tokenize(text)] for text in texts]
@@ -113,14 +113,14 @@ class Zett(RowInitializer):
         if not network.languages:
             if self.language is not None:
                 raise UserError(
-                    f"option 'language' of initializer 'zett': {self.hypernetwork} was not told "
-                    "languages; leave it out"
+                    f"option 'language' of initializer 'zett': {self.hypernetwork} has no "
+                    "language embedding; remove the option"
                 )
             return None
         if self.language not in network.languages:
             raise UserError(
-                f"option 'language' of initializer 'zett': {self.language!r} is none of "
-                f"{', '.join(network.languages)}, which {self.hypernetwork} knows"
+                f"option 'language' of initializer 'zett': {self.language!r} is not one of "
+                f"{', '.join(network.languages)}, the languages of {self.hypernetwork}"
             )
         return network.languages.index(self.language)
 
@@ -133,7 +133,7 @@ class Zett(RowInitializer):
         pair, network, where = self.pair_, self._network.to(device()), device()
         new = {
             which: np.tile(
-                mean_of(matrix, pair.source_ids).astype(np.float32), (len(pair.new_ids), 1)
+                row_mean(matrix, pair.source_ids).astype(np.float32), (len(pair.new_ids), 1)
             )
             for which, matrix in matrices.items()
         }
@@ -161,7 +161,7 @@ class Zett(RowInitializer):
 
 
 def _tokenizer_model(folder: Path) -> Any:
-    """What splits a string of the byte alphabet into pieces, without the rest of a tokenizer."""
+    """The tokenizer's model, which splits a string of the byte alphabet into pieces."""
     from tokenizers import Tokenizer
 
     file = folder / "tokenizer.json"

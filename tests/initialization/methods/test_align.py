@@ -219,7 +219,7 @@ def test_bytes_and_characters_lay_tokens_in_the_same_places(request, source, eng
     begins = np.cumsum([0, *(len(text.encode()) + 1 for text in texts)])[:-1]
     for tokenizer, pieces in sides:
         pieces = getattr(pair, pieces)
-        spans, others = align._layout(tokenizer, pieces, texts, begins)
+        spans, others = align._spans(tokenizer, pieces, texts, begins)
         assert len(others) < len(texts) / 20
         again = align._by_characters(tokenizer, pieces, dict(enumerate(texts)), begins)
         np.testing.assert_array_equal(spans, np.concatenate([*again], axis=1))

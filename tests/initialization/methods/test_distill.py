@@ -101,7 +101,7 @@ def test_the_model_is_left_as_it_was(pair, build):
 
 def test_the_order_of_snippets_depends_on_the_seed_alone(pair, build):
     def rows(seed):
-        return fit(pair, build(), seed=seed, epochs=2)._learned
+        return fit(pair, build(), seed=seed, epochs=2)._trained
 
     assert np.array_equal(rows(1), rows(1))
     assert not np.array_equal(rows(1), rows(2))
@@ -113,7 +113,7 @@ def test_a_tied_model_has_rows_for_its_one_matrix(pair, build):
     graft(model, pair[1], fitted)
     assert model.lm_head.weight is model.get_input_embeddings().weight
     learned = model.lm_head.weight[fitted.new_ids].detach().numpy()
-    assert np.array_equal(learned, fitted._learned)
+    assert np.array_equal(learned, fitted._trained)
 
 
 def test_a_scaled_embedding_is_scaled_for_new_rows_too(pair):

@@ -58,5 +58,5 @@ def test_a_place_that_the_script_lacks_goes_by_the_script(byte_fallback):
 
 def test_the_explanation_names_the_distribution(fitted):
     assert fitted.explain("αβ") == (
-        "'αβ' ~ N(mean, std) of the source rows of its script and place in a word"
+        "'αβ' ~ N(mean, std) of the source rows of its script and position in a word"
     )

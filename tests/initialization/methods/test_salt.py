@@ -3,9 +3,10 @@ import pytest
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
-from lexigraft.initialization.fuzzy import alike_without_space
+from lexigraft.initialization.methods.salt import fuzzy_matches
+from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.registry import initializer
-from lexigraft.initialization.similarity import directions, rows_of, sparsemax_of_cosines
+from lexigraft.initialization.similarity import sparsemax_of_cosines, unit_vectors, vectors_of
 from lexigraft.vocabulary.expand import expand_tokenizer
 
 
@@ -126,11 +127,11 @@ def test_on_real_tokenizers_rows_are_those_of_the_pseudo_inverse(
     target = expand_tokenizer(source, greek, 40) if mode == "expand" else bert_tokenizer
     words, model = random_vectors(target, 50), random_vectors(target, 24, seed=1)
     fitted = initializer("salt").fit(source, target, auxiliary={"target": words, "plm": model})
-    unit, pair, copied = directions(words), fitted.pair_, fitted.recipe_.copied
-    alike = alike_without_space(pair, pair.new_ids) >= 0
+    unit, pair, copied = unit_vectors(words), fitted.pair_, fitted.recipe_.copied
+    alike = fuzzy_matches(pair, pair.new_ids) >= 0
     shared = np.union1d(pair.shared_ids, pair.new_ids[alike])
     mapped = pair.new_ids[~alike][:100]
-    supports = sparsemax_of_cosines(rows_of(unit, mapped), rows_of(unit, shared))
+    supports = sparsemax_of_cosines(vectors_of(unit, mapped), vectors_of(unit, shared))
     for which in ("input", "output"):
         head = matrix(len(source), 12, seed=len(which))
         made = fitted.apply(head, which)
@@ -171,3 +172,35 @@ def test_nothing_new_makes_an_empty_recipe(byte_level, random_vectors):
     assert isinstance(roles["plm"], TokenVectors)
     assert fitted.statistics()["new_tokens"] == 0
     assert fitted.statistics()["unexplained"] is None
+
+
+def matches(source, target, *tokens):
+    pair = pair_vocabularies(source, target)
+    vocabulary = target.get_vocab()
+    found = fuzzy_matches(pair, np.array([vocabulary[token] for token in tokens]))
+    strings = source.convert_ids_to_tokens([max(i, 0) for i in found.tolist()])
+    return [string if i >= 0 else None for i, string in zip(found, strings, strict=True)]
+
+
+def test_a_leading_space_on_either_side_is_taken_out(byte_level):
+    source = byte_level([("Ġ", "a"), ("Ġa", "b"), ("c", "d")])
+    target = byte_level([("a", "b"), ("Ġ", "c"), ("Ġc", "d")])
+    assert matches(source, target, "ab", "Ġcd") == ["Ġab", "cd"]
+
+
+def test_families_are_compared_by_text(byte_level, byte_fallback):
+    source = byte_fallback([("▁", "a"), ("▁a", "b")])
+    target = byte_level([("a", "b"), ("b", "c")])
+    assert matches(source, target, "ab", "bc") == ["▁ab", None]
+
+
+def test_of_several_source_tokens_the_shortest_is_taken(byte_level):
+    source = byte_level([("Ġ", "a"), ("Ġa", "b"), ("a", "b")])
+    target = byte_level([("a", "b"), ("Ġ", "Ġ"), ("ĠĠ", "ab")])
+    assert matches(source, target, "ĠĠab") == ["ab"]
+
+
+def test_white_space_and_special_tokens_are_like_nothing(byte_level):
+    source = byte_level([])
+    target = byte_level([("Ġ", "Ġ"), ("Ġ", "Ċ")])
+    assert matches(source, target, "ĠĠ", "ĠĊ", "<s>") == [None, None, None]

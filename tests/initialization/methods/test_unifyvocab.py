@@ -205,7 +205,7 @@ def test_on_real_text_it_equals_the_definition(mistral_tokenizer, greek):
     }
     shared = [i for i in held["target"] if i in set(pair.shared_ids.tolist())]
     shared = np.array([i for i in sorted(shared) if pair.source_of[i] in held["source"]])
-    anchors = fitted._draws("anchors").choice(shared, 40, replace=False)
+    anchors = fitted._generator("anchors").choice(shared, 40, replace=False)
 
     def cosine(a, b):
         return a @ b / np.linalg.norm(a) / np.linalg.norm(b)
@@ -253,6 +253,6 @@ def test_a_share_of_the_tokens_exchange_what_they_copy(byte_level, vectors, row,
 
 def test_a_share_beyond_one_is_refused():
     with pytest.raises(
-        UserError, match=r"'shuffled' of initializer 'unifyvocab': 1\.5 is no number"
+        UserError, match=r"'shuffled' of initializer 'unifyvocab': 1\.5 is not a number from 0 to 1"
     ):
         initializer("unifyvocab", shuffled=1.5)

@@ -1,4 +1,4 @@
-"""Where VocADT's adapters start: paper 001, equations 1 to 3."""
+"""Where VocADT's adapters start: equations 1 to 3 of the paper."""
 
 import numpy as np
 import pytest
@@ -56,5 +56,5 @@ def test_where_all_tokens_have_pieces_nothing_is_drawn(byte_fallback):
 
 
 def test_another_fallback_is_refused():
-    with pytest.raises(UserError, match="'uniform' is none of mean-of-all, random"):
+    with pytest.raises(UserError, match="'uniform' is not one of mean-of-all, random"):
         initializer("mean", without_pieces="uniform")

@@ -4,7 +4,7 @@ import pytest
 from wechsel import WECHSEL
 
 from lexigraft.auxiliary.alignment import align_vectors
-from lexigraft.auxiliary.dictionary import read_dictionary
+from lexigraft.auxiliary.language_files import read_dictionary
 from lexigraft.auxiliary.word_vectors import read_word_vectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer

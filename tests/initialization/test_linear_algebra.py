@@ -3,13 +3,13 @@ import pytest
 import torch
 
 from lexigraft.initialization import matrix as matrices
-from lexigraft.initialization.factorization import leading_axes, projected
+from lexigraft.initialization.linear_algebra import leading_singular_vectors, project
 
 
 @pytest.mark.parametrize("rank", [1, 3, 8])
 def test_the_axes_span_what_the_leading_singular_vectors_span(matrix, rank):
     rows = matrix(40).astype(np.float64)
-    axes = leading_axes(rows, rank)
+    axes = leading_singular_vectors(rows, rank)
     _, _, vectors = np.linalg.svd(rows, full_matrices=False)
     expected = vectors[:rank].T @ vectors[:rank]
     np.testing.assert_allclose(axes @ axes.T, expected, atol=1e-12)
@@ -18,10 +18,10 @@ def test_the_axes_span_what_the_leading_singular_vectors_span(matrix, rank):
 
 def test_blocks_of_rows_and_tensors_give_the_same_axes(matrix, monkeypatch):
     rows = matrix(40)
-    whole = leading_axes(rows, 3)
+    whole = leading_singular_vectors(rows, 3)
     monkeypatch.setattr(matrices, "_BLOCK_VALUES", 24)  # three rows of eight
     for same in (rows, torch.from_numpy(rows)):
-        axes = leading_axes(same, 3)
+        axes = leading_singular_vectors(same, 3)
         assert axes.dtype == np.float32
         np.testing.assert_allclose(axes @ axes.T, whole @ whole.T, atol=1e-6)
 
@@ -30,7 +30,7 @@ def test_rows_are_projected_a_block_of_columns_at_a_time(matrix, monkeypatch):
     rows, (axes, _) = matrix(5), np.linalg.qr(matrix(8, h=2, seed=1))
     monkeypatch.setattr(matrices, "_BLOCK_VALUES", 15)  # three columns of five
     sums = [(slice(0, 6), rows[:, :6]), (slice(6, 8), rows[:, 6:])]
-    blocks = list(projected(sums, axes))
+    blocks = list(project(sums, axes))
     assert [columns.stop for columns, _ in blocks] == [3, 6, 8]
     found = np.concatenate([values for _, values in blocks], axis=1)
     np.testing.assert_allclose(found, rows @ axes @ axes.T, atol=1e-6)

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lexigraft.initialization.sparsemax import sparsemax
+from lexigraft.initialization import similarity
+from lexigraft.initialization.similarity import softmax_of_nearest, sparsemax
 
 scores = arrays(
     np.float64,
@@ -23,20 +24,20 @@ def by_bisection(row):
 
 
 @given(scores)
-def test_it_equals_the_definition(values):
+def test_sparsemax_equals_its_definition(values):
     expected = np.array([by_bisection(row) for row in values])
     np.testing.assert_allclose(sparsemax(values).toarray(), expected, atol=1e-9)
 
 
 @given(scores)
-def test_rows_are_probabilities(values):
+def test_sparsemax_rows_are_probabilities(values):
     weights = sparsemax(values)
     assert weights.data.min() > 0
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-12)
 
 
 @given(scores, st.floats(-100, 100))
-def test_moving_all_scores_alike_changes_nothing(values, by):
+def test_sparsemax_ignores_a_constant_added_to_all_scores(values, by):
     found = sparsemax(values + by).toarray()
     np.testing.assert_allclose(found, sparsemax(values).toarray(), atol=1e-9)
 
@@ -52,13 +53,13 @@ def test_moving_all_scores_alike_changes_nothing(values, by):
         ([-7.0], [1.0]),
     ],
 )
-def test_worked_examples(row, expected):
+def test_worked_examples_of_sparsemax(row, expected):
     np.testing.assert_allclose(sparsemax(np.array([row])).toarray()[0], expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("spread", [1e-4, 0.01, 0.1, 1.0])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_of_long_rows_with_few_or_thousands_above_zero(spread, kind):
+def test_sparsemax_of_long_rows_with_few_or_thousands_above_zero(spread, kind):
     values = np.random.default_rng(0).normal(0.5, spread, (3, 20_000)).astype(kind)
     found = sparsemax(values)
     expected = np.array([by_bisection(row.astype(np.float64)) for row in values])
@@ -66,7 +67,7 @@ def test_of_long_rows_with_few_or_thousands_above_zero(spread, kind):
     assert found.nnz == np.count_nonzero(expected > 1e-12)
 
 
-def test_rows_of_one_block_may_need_different_depths():
+def test_rows_of_one_block_may_need_different_numbers_of_candidates():
     draws = np.random.default_rng(0)
     narrow = draws.normal(0, 1e-3, (1, 20_000))
     wide = draws.normal(0, 3, (2, 20_000))
@@ -75,15 +76,60 @@ def test_rows_of_one_block_may_need_different_depths():
         np.testing.assert_array_equal(together[[i]].toarray(), sparsemax(row).toarray())
 
 
-def test_without_rows_there_is_nothing():
+def test_sparsemax_of_no_rows_has_no_rows():
     assert sparsemax(np.empty((0, 300), np.float32)).shape == (0, 300)
 
 
 @pytest.mark.parametrize("spread", [0.05, 1.0, 20.0])
-def test_it_is_entmaxs(spread):
+def test_sparsemax_equals_entmax(spread):
     import torch
     from entmax import sparsemax as reference
 
     values = spread * np.random.default_rng(0).normal(size=(50, 300))
     expected = reference(torch.from_numpy(values), dim=1).numpy()
     np.testing.assert_allclose(sparsemax(values).toarray(), expected, atol=1e-12)
+
+
+def unit(rows):
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def test_the_nearest_get_the_softmax_of_their_cosines():
+    queries = np.array([[1, 0]], np.float32)
+    anchors = np.array([[0, 1], [0.6, 0.8], [-1, 0], [0.8, 0.6]], np.float32)
+    weights = softmax_of_nearest(queries, anchors, 2, 0.1).toarray()[0]
+    assert weights[[0, 2]].tolist() == [0, 0]
+    assert weights[3] / weights[1] == pytest.approx(np.exp(2), rel=1e-5)
+    assert weights.sum() == pytest.approx(1)
+
+
+def test_rows_equal_the_definition_row_by_row_whatever_the_block(monkeypatch):
+    draws = np.random.default_rng(0)
+    queries, anchors = unit(draws.normal(size=(23, 5))), unit(draws.normal(size=(40, 5)))
+    expected = np.zeros((23, 40))
+    for i, query in enumerate(queries.astype(float)):
+        cosines = anchors.astype(float) @ query
+        near = sorted(range(40), key=lambda j: -cosines[j])[:7]
+        exponents = {j: np.exp(cosines[j] / 0.3) for j in near}
+        for j in near:
+            expected[i, j] = exponents[j] / sum(exponents.values())
+    for scores in (1 << 25, 1, 100):
+        monkeypatch.setattr(similarity, "_SCORES_AT_ONCE", scores)
+        found = softmax_of_nearest(queries, anchors, 7, 0.3)
+        np.testing.assert_allclose(found.toarray(), expected, atol=1e-6)
+
+
+def test_fewer_anchors_than_neighbours_all_count():
+    found = softmax_of_nearest(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32), 10, 1.0)
+    assert (found.toarray() > 0).all()
+
+
+def test_a_small_temperature_leaves_the_nearest_alone():
+    anchors = unit(np.random.default_rng(1).normal(size=(30, 4)))
+    found = softmax_of_nearest(anchors[:5], anchors, 10, 1e-4).toarray()
+    np.testing.assert_allclose(found, np.eye(5, 30), atol=1e-9)
+
+
+def test_no_query_gives_no_row():
+    empty = np.zeros((0, 2), np.float32)
+    assert softmax_of_nearest(empty, np.eye(2, dtype=np.float32), 1, 0.1).shape == (0, 2)

@@ -3,8 +3,11 @@ import pytest
 
 from lexigraft.initialization.decomposition import decompose
 from lexigraft.initialization.pairing import pair_vocabularies
-from lexigraft.initialization.snippets import find_snippets
-from lexigraft.initialization.target_text import encoded, monitored_apart
+from lexigraft.initialization.training_text import (
+    find_snippets,
+    tokenized_sentences,
+    validation_split,
+)
 
 
 @pytest.fixture
@@ -20,7 +23,7 @@ def find(pair):
         ids = [vocabulary[token] for token in tokens]
         pieces = dict(zip(ids, decompose(pair, ids), strict=True))
         return find_snippets(
-            encoded(pair.target_tokenizer, texts), pair, pieces,
+            tokenized_sentences(pair.target_tokenizer, texts), pair, pieces,
             per_token=per_token, length=length, context=context,
         )  # fmt: skip
 
@@ -70,14 +73,14 @@ def test_a_token_without_pieces_ends_a_snippet(pair, find):
 
 
 def test_every_twentieth_is_watched():
-    learned, watched = monitored_apart(list(range(1, 46)))
+    learned, watched = validation_split(list(range(1, 46)))
     assert watched == [20, 40]
     assert sorted(learned + watched) == list(range(1, 46))
-    assert monitored_apart([1, 2, 3]) == ([1, 2, 3], [1, 2, 3])
-    assert len(monitored_apart(list(range(19)))[1]) == 19
+    assert validation_split([1, 2, 3]) == ([1, 2, 3], [1, 2, 3])
+    assert len(validation_split(list(range(19)))[1]) == 19
 
 
 def test_special_tokens_are_no_text(pair):
-    (ids,) = encoded(pair.target_tokenizer, ["<s>ab", "<s>"])
+    (ids,) = tokenized_sentences(pair.target_tokenizer, ["<s>ab", "<s>"])
     assert pair.target_tokenizer.convert_ids_to_tokens(ids.tolist()) == ["ab"]
     assert ids.dtype == np.int64

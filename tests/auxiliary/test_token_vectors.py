@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from lexigraft.auxiliary.storage import load_vectors, save_vectors
-from lexigraft.auxiliary.token_vectors import TokenVectors
+from lexigraft.auxiliary.token_vectors import TokenVectors, load_vectors, save_vectors
 from lexigraft.errors import UserError
 
 TOKENS = np.array([1, 4, 9], dtype=np.int64)
@@ -26,7 +25,7 @@ def test_a_folder_without_vectors_says_so(tmp_path):
 def test_a_file_that_is_cut_off_says_so(tmp_path):
     file = tmp_path / save_vectors(TokenVectors(TOKENS, VECTORS), tmp_path)
     file.write_bytes(file.read_bytes()[:-3])
-    with pytest.raises(UserError, match="cut off or damaged"):
+    with pytest.raises(UserError, match="truncated or damaged"):
         load_vectors(tmp_path)
 
 

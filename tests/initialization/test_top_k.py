@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from lexigraft.initialization.highest import high, highest
+from lexigraft.initialization.top_k import top_k, top_k_candidates
 
 
 @pytest.fixture(params=["normal", "tied", "falling", "one chunk high"])
@@ -18,7 +18,7 @@ def scores(request):
 
 @pytest.mark.parametrize("k", [1, 10, 100, 2999, 3000])
 def test_they_are_the_highest(scores, k):
-    columns = highest(scores, k)
+    columns = top_k(scores, k)
     assert columns.shape == (5, k)
     for row, chosen in zip(scores, columns, strict=True):
         assert len(set(chosen.tolist())) == k
@@ -27,7 +27,7 @@ def test_they_are_the_highest(scores, k):
 
 @pytest.mark.parametrize("k", [1, 10, 100])
 def test_what_is_left_out_is_lower_than_what_is_not(scores, k):
-    rows, columns = high(scores, k)
+    rows, columns = top_k_candidates(scores, k)
     held = np.zeros(scores.shape, dtype=bool)
     held[rows, columns] = True
     assert (held.sum(axis=1) >= k).all()
@@ -37,9 +37,9 @@ def test_what_is_left_out_is_lower_than_what_is_not(scores, k):
 
 def test_of_many_scores_little_more_than_asked_for_is_looked_at():
     draws = np.random.default_rng(1)
-    rows, _ = high(draws.standard_normal((3, 100_000)).astype(np.float32), 10)
+    rows, _ = top_k_candidates(draws.standard_normal((3, 100_000)).astype(np.float32), 10)
     assert len(rows) < 3 * 15
 
 
 def test_without_rows_there_is_nothing():
-    assert highest(np.empty((0, 500), np.float32), 3).shape == (0, 3)
+    assert top_k(np.empty((0, 500), np.float32), 3).shape == (0, 3)

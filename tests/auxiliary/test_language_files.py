@@ -1,6 +1,6 @@
 import pytest
 
-from lexigraft.auxiliary.dictionary import read_dictionary
+from lexigraft.auxiliary.language_files import read_dictionary
 from lexigraft.errors import UserError
 
 
@@ -32,10 +32,10 @@ def test_windows_line_ends_a_byte_order_mark_and_repeated_or_empty_lines_do_not_
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"dog\thund\nthree little words\n", "line 2: is no pair"),
-        (b"dog\thund\thunde\n", "line 1: is no pair"),
-        (b"dog\n", "line 1: is no pair"),
-        (b"\n \n", "holds no pair"),
+        (b"dog\thund\nthree little words\n", "line 2: not a pair"),
+        (b"dog\thund\thunde\n", "line 1: not a pair"),
+        (b"dog\n", "line 1: not a pair"),
+        (b"\n \n", "contains no pair"),
         (b"", "the file is empty"),
         (b"dog\thund\xff\n", "not UTF-8"),
     ],

@@ -1,4 +1,4 @@
-"""Rows that no recipe describes: drawn or projected, one set for each matrix."""
+"""New rows that no recipe describes, such as random ones: one dense array for each matrix."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from lexigraft.initialization.matrix import (
 
 
 @dataclass(frozen=True)
-class Rows:
+class DenseRows:
     """The new rows of each matrix; all other rows are copied.
 
     Attributes

@@ -1,0 +1,117 @@
+"""Word vector files and bilingual dictionaries of a language: where they are, and checks of them.
+
+Imports only the standard library, since the Snakefile checks these files each time it is parsed.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lexigraft.errors import UserError
+
+BINARY = ".bin"
+FORMATS = (BINARY, ".vec", ".vec.gz")
+
+
+def word_vector_files(
+    name: str, entry: Mapping[str, Any], language: str, texts: Mapping[str, Any]
+) -> dict[str, tuple[str, str | None]]:
+    """The files from which word vectors of a language's tokens are read.
+
+    Parameters
+    ----------
+    name, entry
+        An auxiliary of kind `word-vectors`.
+    language, texts
+        A language and its settings.
+
+    Returns
+    -------
+    dict
+        `word_vectors` and, where they are aligned, `english_word_vectors` and `dictionary`: the
+        config key of the file, and its path or None.
+    """
+    own = "english_word_vectors" if entry.get("of") == "english" else "word_vectors"
+    files = {"word_vectors": (f"languages.{language}.{own}", texts[own])}
+    if entry.get("path") is not None:
+        files["word_vectors"] = (f"auxiliary.{name}.path", entry["path"])
+    if entry.get("aligned_by") == "dictionary":
+        for key in ("english_word_vectors", "dictionary"):
+            files[key] = (f"languages.{language}.{key}", texts[key])
+    return files
+
+
+def check_word_vectors(path: str | Path, where: str) -> None:
+    """Check that a file of word vectors exists, is not empty, and has a supported format.
+
+    Parameters
+    ----------
+    path
+        The file.
+    where
+        Its name in messages, such as `languages.te.word_vectors`.
+
+    Raises
+    ------
+    UserError
+        Names the key, the path and the problem.
+    """
+    file = Path(path)
+    if not file.name.endswith(FORMATS):
+        raise UserError(f"{where}: {path} is not a {', '.join(FORMATS[:-1])} or {FORMATS[-1]} file")
+    check_dictionary(file, where)
+
+
+def check_dictionary(path: str | Path, where: str) -> None:
+    """Check that a bilingual dictionary exists and is not empty; raises as `check_word_vectors`."""
+    file = Path(path)
+    if not file.is_file():
+        raise UserError(f"{where}: {path}: there is no such file")
+    if file.stat().st_size == 0:
+        raise UserError(f"{where}: {path}: the file is empty")
+
+
+def read_dictionary(path: str | Path) -> list[tuple[str, str]]:
+    """Read a bilingual dictionary from a text file.
+
+    Parameters
+    ----------
+    path
+        A UTF-8 text file with one pair per line, the English word first: two entries separated by
+        a tab, as in the dictionaries of WECHSEL, or two words separated by spaces, as in those of
+        MUSE. Empty lines are ignored.
+
+    Returns
+    -------
+    list
+        `(English, translation)`, in the order of the file, each pair once.
+
+    Raises
+    ------
+    UserError
+        The file is missing, empty or not UTF-8 text, or a line is not a pair.
+
+    Examples
+    --------
+    >>> read_dictionary("telugu.txt")[0]  # doctest: +SKIP
+    ('water', 'నీరు')
+    """
+    check_dictionary(path, "dictionary")
+    pairs: dict[tuple[str, str], None] = {}
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="\n") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    pairs.setdefault(_pair(line, f"{path}: line {number}"))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text ({error})") from None
+    if not pairs:
+        raise UserError(f"{path}: contains no pair of words")
+    return list(pairs)
+
+
+def _pair(line: str, where: str) -> tuple[str, str]:
+    words = line.strip().split("\t") if "\t" in line.strip() else line.split()
+    if len(words) != 2 or not all(word.strip() for word in words):
+        raise UserError(f"{where}: not a pair of an English word, a tab and its translation")
+    return words[0].strip(), words[1].strip()

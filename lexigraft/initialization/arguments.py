@@ -1,0 +1,111 @@
+"""Checks of what an initializer is given: its options, and auxiliaries by role."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lexigraft.auxiliary.token_vectors import TokenVectors
+from lexigraft.errors import UserError
+from lexigraft.initialization.pairing import VocabularyPair
+
+# By role: `target` holds vectors of the target's tokens, `source` vectors of the source's; a method
+# may name further roles.
+Auxiliaries = Mapping[str, Any]
+
+
+def auxiliaries_by_role(auxiliary: Any) -> Auxiliaries:
+    """Auxiliaries by role, from the argument `auxiliary` of `fit`; a single one is the target's."""
+    if auxiliary is None:
+        return {}
+    return auxiliary if isinstance(auxiliary, Mapping) else {"target": auxiliary}
+
+
+def target_vectors(
+    method: str, auxiliary: Auxiliaries, pair: VocabularyPair, role: str = "target"
+) -> TokenVectors:
+    """Vectors of target tokens that a method requires.
+
+    Raises
+    ------
+    UserError
+        There are none in this role, or they belong to another tokenizer.
+    """
+    return _vectors(method, auxiliary, role, "target", len(pair.target_bytes))
+
+
+def source_vectors(
+    method: str, auxiliary: Auxiliaries, pair: VocabularyPair, role: str = "source"
+) -> TokenVectors:
+    """Vectors of source tokens that a method requires, see `target_vectors`."""
+    return _vectors(method, auxiliary, role, "source", len(pair.source_bytes))
+
+
+def _vectors(method: str, auxiliary: Auxiliaries, role: str, side: str, size: int) -> TokenVectors:
+    vectors = auxiliary.get(role)
+    if not isinstance(vectors, TokenVectors):
+        raise UserError(
+            f"initializer '{method}': it needs vectors of the {side}'s tokens as auxiliary "
+            f"'{role}'; name one in its config entry, or call fit(…, auxiliary={{'{role}': …}}) "
+            "with what lexigraft.auxiliary makes of that tokenizer"
+        )
+    if len(vectors.tokens) and vectors.tokens[-1] >= size:
+        raise UserError(
+            f"auxiliary '{role}': it has a vector of token {vectors.tokens[-1]}, but the {side} "
+            f"tokenizer has {size} tokens; give vectors made with this tokenizer"
+        )
+    return vectors
+
+
+def check_integer(method: str, option: str, value: Any, minimum: int = 1) -> int:
+    """Return an option that must be an integer of at least `minimum`, or raise a `UserError`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise option_error(method, option, value, f"an integer of at least {minimum}")
+    return value
+
+
+def check_number(
+    method: str,
+    option: str,
+    value: Any,
+    minimum: float = 0.0,
+    maximum: float = math.inf,
+    exclusive: bool = False,
+) -> float:
+    """Return an option that must be a finite number in an interval, or raise a `UserError`.
+
+    Parameters
+    ----------
+    exclusive
+        Whether `minimum` itself is too small.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if (
+        not number
+        or not minimum <= value <= maximum
+        or math.isinf(value)
+        or (exclusive and value == minimum)
+    ):
+        bound = f"above {minimum:g}" if exclusive else f"of at least {minimum:g}"
+        if maximum < math.inf:
+            bound = f"from {minimum:g} to {maximum:g}"
+        raise option_error(method, option, value, f"a number {bound}")
+    return float(value)
+
+
+def check_boolean(method: str, option: str, value: Any) -> bool:
+    """Return an option that must be true or false, or raise a `UserError`."""
+    if not isinstance(value, bool):
+        raise option_error(method, option, value, "true or false")
+    return value
+
+
+def check_choice(method: str, option: str, value: Any, choices: Sequence[str]) -> str:
+    """Return an option that must be one of some names, or raise a `UserError`."""
+    if value not in choices:
+        raise option_error(method, option, value, f"one of {', '.join(choices)}")
+    return value
+
+
+def option_error(method: str, option: str, value: Any, expected: str) -> UserError:
+    """The error for an option of an initializer that is not what is expected."""
+    return UserError(f"option '{option}' of initializer '{method}': {value!r} is not {expected}")

@@ -1,0 +1,141 @@
+"""Text that methods learn from: token ids of sentences, a validation split, and snippets."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from lexigraft.initialization.pairing import VocabularyPair
+from lexigraft.vocabulary.encoding import encoded_batches
+from lexigraft.vocabulary.token_bytes import special_ids
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+_VALIDATION_EVERY = 20
+
+Item = TypeVar("Item")
+
+
+def tokenized_sentences(
+    tokenizer: "PreTrainedTokenizerFast", corpus: Iterable[str]
+) -> Iterator[np.ndarray]:
+    """Yield the token ids of each sentence, int64 [n], without special tokens; none is empty."""
+    special = np.array(sorted(special_ids(tokenizer)), dtype=np.int64)
+    for batch in encoded_batches(tokenizer, corpus):
+        for sentence in batch:
+            ids = np.array(sentence, dtype=np.int64)
+            ids = ids[~np.isin(ids, special)]
+            if len(ids):
+                yield ids
+
+
+def validation_split(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+    """Training items and every twentieth item for validation.
+
+    Of fewer than twenty items both parts are all of them.
+    """
+    if len(items) < _VALIDATION_EVERY:
+        return list(items), list(items)
+    training = [item for i, item in enumerate(items, 1) if i % _VALIDATION_EVERY]
+    return training, list(items[_VALIDATION_EVERY - 1 :: _VALIDATION_EVERY])
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A stretch of text, tokenized in two ways.
+
+    Attributes
+    ----------
+    source
+        Source ids: every new token as its source pieces.
+    target
+        [n]: source ids, and -1 - i in the place of new token i, an index into `new_ids`.
+    ends
+        [n]: number of tokens of `source` up to the end of each token of `target`.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    ends: np.ndarray
+
+
+def find_snippets(
+    sentences: Iterable[np.ndarray],
+    pair: VocabularyPair,
+    pieces: Mapping[int, Sequence[int]],
+    *,
+    per_token: int,
+    length: int,
+    context: int,
+) -> list[Snippet]:
+    """Find snippets with each new token, the first ones of the text; no two overlap.
+
+    A snippet counts for every new token in it. It ends before tokens that have no source pieces,
+    or begins after them.
+
+    Parameters
+    ----------
+    sentences
+        Target ids [n] of each sentence, without special tokens.
+    pieces
+        Source ids of each new token to find; others are ignored.
+    per_token
+        Number of snippets of one token; more only where another token needs them.
+    length
+        Maximum number of target tokens of a snippet; the token it was taken for is in its middle.
+    context
+        Maximum number of source tokens of a snippet.
+    """
+    sizes = np.zeros(pair.n_target, dtype=np.int64)
+    sizes[pair.source_of >= 0] = 1
+    sizes[list(pieces)] = [len(ids) for ids in pieces.values()]
+    missing = np.zeros(pair.n_target, dtype=np.int64)
+    missing[list(pieces)] = per_token
+    found: list[Snippet] = []
+    for ids in sentences:
+        covered, sentence_sizes = 0, sizes[ids]
+        for position in np.flatnonzero(missing[ids]).tolist():
+            if position < covered or not missing[ids[position]]:
+                continue
+            begin, end = _stretch(sentence_sizes, position, covered, length, context)
+            covered = end
+            if begin < end:
+                found.append(_snippet(ids[begin:end], pair, pieces))
+                new = np.unique(ids[begin:end])
+                missing[new] = np.maximum(0, missing[new] - 1)
+    return found
+
+
+def _stretch(
+    sizes: np.ndarray, position: int, covered: int, length: int, context: int
+) -> tuple[int, int]:
+    """Begin and end of the snippet around a token; empty if the token alone exceeds `context`.
+
+    `sizes` are numbers of source tokens of each target token, 0 where there is none; tokens before
+    `covered` are in use. Half of `length` and of `context` are for what precedes the token.
+    """
+    if sizes[position] > context:
+        return position + 1, position + 1
+    begin, used = position, int(sizes[position])
+    lowest = max(covered, position - length // 2)
+    while begin > lowest and sizes[begin - 1] and used + sizes[begin - 1] <= context // 2:
+        begin -= 1
+        used += int(sizes[begin])
+    end, highest = position + 1, min(len(sizes), begin + length)
+    while end < highest and sizes[end] and used + sizes[end] <= context:
+        used += int(sizes[end])
+        end += 1
+    return begin, end
+
+
+def _snippet(ids: np.ndarray, pair: VocabularyPair, pieces: Mapping[int, Sequence[int]]) -> Snippet:
+    copied = pair.source_of[ids]
+    target = np.where(copied >= 0, copied, -1 - np.searchsorted(pair.new_ids, ids))
+    parts = [
+        [source] if source >= 0 else list(pieces[token])
+        for token, source in zip(ids.tolist(), copied.tolist(), strict=True)
+    ]
+    source = np.array([i for part in parts for i in part], dtype=np.int64)
+    return Snippet(source, target, np.cumsum([len(part) for part in parts]))
