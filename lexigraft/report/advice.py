@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.metrics import metric
+from lexigraft.report.models import Model
 from lexigraft.report.names import listed, row_name
 from lexigraft.report.recommendation import Choice, Measure, Recommendation, recommend
 from lexigraft.report.significance import LEVEL, RESAMPLES, Column, Compared, effect_text, p_text
-from lexigraft.report.study import Study
-from lexigraft.report.tables.models import Model
-from lexigraft.report.tables.table import number
+from lexigraft.report.study import StudyResults as Study
+from lexigraft.report.table import number
 from lexigraft.report.worth import ENGLISH, Change, Hours, Speed, Tokens, Worth, worth
 
 if TYPE_CHECKING:

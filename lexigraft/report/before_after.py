@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from lexigraft.report.names import role
-from lexigraft.report.study import SEEDED, Study
+from lexigraft.report.study import SEEDED
+from lexigraft.report.study import StudyResults as Study
 
 if TYPE_CHECKING:
     import pandas

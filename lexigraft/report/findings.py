@@ -5,8 +5,8 @@ from typing import Any
 
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import listed
-from lexigraft.report.study import Study
-from lexigraft.report.tables.table import number
+from lexigraft.report.study import StudyResults as Study
+from lexigraft.report.table import number
 
 # Below this many training tokens a cell has seen less than a hundredth of the published setting
 # (30,000 sentences, two epochs: several million tokens).

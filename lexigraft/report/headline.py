@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.metrics import metric
+from lexigraft.report.models import Model, find, models
 from lexigraft.report.names import row_name
 from lexigraft.report.significance import LEVEL, differences
-from lexigraft.report.study import Study
+from lexigraft.report.study import StudyResults as Study
 from lexigraft.report.tables.fragmentation import fragmentation
-from lexigraft.report.tables.models import Model, find, models
 from lexigraft.report.tables.results import quality_columns
 from lexigraft.report.tables.speed import speeds
 

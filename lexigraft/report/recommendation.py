@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.metrics import metric
+from lexigraft.report.models import Model, find
 from lexigraft.report.significance import LEVEL, Column, Compared, differences
-from lexigraft.report.study import Study
-from lexigraft.report.tables.models import Model, find
+from lexigraft.report.study import StudyResults as Study
 from lexigraft.report.tables.results import quality_columns
 
 if TYPE_CHECKING:

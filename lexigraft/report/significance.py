@@ -23,9 +23,10 @@ from lexigraft.report.bootstrap import (
     shared_runs,
 )
 from lexigraft.report.example_scores import ExampleScores, example_scores
-from lexigraft.report.study import Predictions, Study
-from lexigraft.report.tables.models import Model
-from lexigraft.report.tables.table import MISSING, number
+from lexigraft.report.models import Model
+from lexigraft.report.study import Predictions
+from lexigraft.report.study import StudyResults as Study
+from lexigraft.report.table import MISSING, number
 
 if TYPE_CHECKING:
     import numpy as np

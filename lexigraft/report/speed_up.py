@@ -20,9 +20,10 @@ from lexigraft.report.bootstrap import (
     seed_spread,
 )
 from lexigraft.report.metrics import speed_of
+from lexigraft.report.models import Model
 from lexigraft.report.significance import RESAMPLES, Column, Starred
-from lexigraft.report.study import Predictions, Study
-from lexigraft.report.tables.models import Model
+from lexigraft.report.study import Predictions
+from lexigraft.report.study import StudyResults as Study
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lexigraft.report.models import Model, find
 from lexigraft.report.recommendation import Recommendation
 from lexigraft.report.significance import Column, Compared, differences
-from lexigraft.report.study import Study
+from lexigraft.report.study import StudyResults as Study
 from lexigraft.report.tables.fragmentation import fragmentation
-from lexigraft.report.tables.models import Model, find
 from lexigraft.report.tables.speed import speeds
 
 if TYPE_CHECKING:

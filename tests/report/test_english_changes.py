@@ -6,11 +6,11 @@ import re
 
 import pytest
 
+from lexigraft.report.models import Model
 from lexigraft.report.records import read_study
 from lexigraft.report.significance import differences
 from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import fragmentation
-from lexigraft.report.tables.models import Model
 
 SOURCE = ("tiny", "te-made", "source", "none", "none", 0)
 COLUMN = ("te-made", "bits", "english_bits_per_byte")

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from lexigraft.report.items import Item
+from lexigraft.report.items import read_items
 from lexigraft.report.length_changes import length_changes
 from lexigraft.report.records import read_study
 from lexigraft.report.study import TokenCounts
@@ -74,7 +74,7 @@ def compared(made_study):
 
 def test_the_table_has_stars_where_the_tokens_of_each_text_were_kept(compared):
     study = read_study(compared.settings, compared.inputs)
-    item = Item("tokenizers", "tokenizers", compared_with=("small",))
+    (item,) = read_items([{"item": "tokenizers", "compared_with": ["small"]}])
     found = tokenizers.build(study.part(item), summarize(study.scores))
     last = {row.stub: row.cells[-1] for row in found.rows}
     assert last["Telugu", "large"].stars == "**"

@@ -12,11 +12,11 @@ from lexigraft.report.example_scores import example_scores
 from lexigraft.report.findings import findings
 from lexigraft.report.headline import headline
 from lexigraft.report.items import read_items
+from lexigraft.report.models import Model
 from lexigraft.report.records import read_study
 from lexigraft.report.significance import RESAMPLES, differences
 from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import results, significance
-from lexigraft.report.tables.models import Model
 
 SOURCE = ("m", "te-made", "source", "none", "none", 0)
 LAPT = ("m", "te-made", "source", "none", "full", 0)
@@ -171,7 +171,7 @@ def test_the_notes_say_what_was_tested(made):
     notes = " ".join(table(made).notes)
     assert f"{RESAMPLES:,} resamples" in notes
     assert "one of 2 changes over Source in this table (Benjamini-Hochberg)" in notes
-    assert "no model has several seeds: the test is about other examples alone" in notes
+    assert "no model has several seeds: the test covers other examples only" in notes
     made.write(cell("mean", 1), 34)
     assert "no model has several seeds" not in " ".join(table(made).notes)
 

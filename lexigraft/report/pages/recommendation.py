@@ -1,0 +1,28 @@
+"""What to do: which initializer, how many new tokens and which training strategy."""
+
+from typing import TYPE_CHECKING
+
+from lexigraft.report.advice import advice
+from lexigraft.report.advice_page import advice_html, advice_markdown
+from lexigraft.report.items import Kind
+from lexigraft.report.page import Page
+from lexigraft.report.study import StudyResults
+
+if TYPE_CHECKING:
+    import pandas
+
+KIND = Kind(
+    title="Recommendation",
+    caption="Which initializer, how many new tokens and which training strategy to use for each "
+    "language and source model, what that gains and costs, and how sure it is. Where the evidence "
+    "does not decide, the page says so.",
+    empty="no cell with new tokens has a score of quality",
+)
+
+
+def build(study: StudyResults, summary: "pandas.DataFrame", title: str, caveats: list[str]) -> Page:
+    """One page, with how it was decided and what must not be concluded at its end."""
+    found = advice(study, summary)
+    return Page(
+        advice_markdown(title, found, caveats), advice_html(found), [one.numbers for one in found]
+    )
