@@ -112,8 +112,8 @@ def speed_tests(
                 "the sentences of the text",
                 len(known),
                 "speed-ups",
-                "; variation between measurements is drawn with the deviation between models of one "
-                "vocabulary, which do the same work;",
+                "; variation between measurements is drawn with the deviation between models of "
+                "one vocabulary, which do the same work;",
             )
         )
     if len(known) < len(every):

@@ -2,14 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from lexigraft.report.advice import advice
-from lexigraft.report.advice_page import advice_html, advice_markdown
 from lexigraft.report.items import Kind
-from lexigraft.report.page import Page
-from lexigraft.report.study import StudyResults
 
 if TYPE_CHECKING:
     import pandas
+
+    from lexigraft.report.page import Page
+    from lexigraft.report.study import StudyResults
 
 KIND = Kind(
     title="Recommendation",
@@ -20,8 +19,15 @@ KIND = Kind(
 )
 
 
-def build(study: StudyResults, summary: "pandas.DataFrame", title: str, caveats: list[str]) -> Page:
+def build(
+    study: "StudyResults", summary: "pandas.DataFrame", title: str, caveats: list[str]
+) -> "Page":
     """One page, with how it was decided and what must not be concluded at its end."""
+    # Half of what the kinds import, and not needed to parse the Snakefile.
+    from lexigraft.report.advice import advice
+    from lexigraft.report.advice_page import advice_html, advice_markdown
+    from lexigraft.report.page import Page
+
     found = advice(study, summary)
     return Page(
         advice_markdown(title, found, caveats), advice_html(found), [one.numbers for one in found]

@@ -67,7 +67,7 @@ def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
         if (names := repaired(card))
     ]
     notes = [
-        "Line ends, byte order marks, control characters and decomposed letters are always repaired. "
+        "Always repaired: line ends, byte order marks, control characters and decomposed letters. "
         f"Other damage is repaired where a language asks for it: {'; '.join(done) or 'none does'}."
     ]
     return Table(("Language", "Text"), heads, rows, data, notes)
