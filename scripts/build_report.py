@@ -11,10 +11,13 @@ from lexigraft.integrity import check_inputs
 from lexigraft.job import Job, run
 from lexigraft.provenance import write_card
 from lexigraft.report.build import build_report
+from workflow.cells import is_wanted
 from workflow.grid import Study
 
 # Not all of the folder: Snakemake puts its own report there too.
-_WRITTEN = ("report.html", "recommendation.*", "summary.json", "tables/*", "figures/*")
+_WRITTEN = (
+    "report.html", "recommendation.*", "summary.json", "tables/*", "figures/*", "captions/*"
+)  # fmt: skip
 
 
 def stage(job: Job) -> None:
@@ -27,7 +30,22 @@ def stage(job: Job) -> None:
         "reference": {"strategy": asked["reference_strategy"]},
         "items": asked["items"],
     }
+    cells = {cell: (study.training_folder(cell), vars(cell)) for cell in study.cells}
+    fits = {
+        fit: vars(cell) | {"seed": None if fit.endswith("all-seeds") else cell.seed}
+        for cell in study.cells
+        if (fit := study.initialization_folder(cell))
+    }
     inputs = study.report_inputs() | {
+        "training": dict(cells.values()),
+        "initialization": fits,
+        "corpora": {Path(card).parent.name: card for card in study.corpus_cards()},
+        "planned": [
+            (cell.language, task)
+            for task, wanted in config["run_tasks"].items()
+            for cell in study.cells
+            if is_wanted(cell, wanted)
+        ],
         "languages": config["languages"],
         "fonts": Path(study.package_folder(fonts["package"]), fonts["folder"]) if fonts else None,
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 from lexigraft.evaluation.harness.benchmark_state import benchmark_state
 from lexigraft.evaluation.registry import task_file
+from lexigraft.report.items import kind_file, read_items
 from workflow.asked_tasks import asked_codes, asked_parts
 from workflow.benchmarks import KIND, PREPARED, benchmark_settings, benchmarks_of
 from workflow.cells import AXES, cell_of
@@ -207,7 +208,10 @@ def build_report(study: Study, wildcards: Mapping[str, str]) -> dict[str, Any]:
         "settings": {"study": _used_config(study)},
         "inputs": {},
         "outputs": {"folder": study.report_folder},
-        "code": digest("scripts/build_report.py"),
+        "code": digest(
+            "scripts/build_report.py",
+            *(kind_file(item.kind) for item in read_items(study.config["report"]["items"])),
+        ),
     }
 
 

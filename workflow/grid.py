@@ -9,7 +9,7 @@ from typing import Any
 
 from lexigraft.auxiliary.files import BINARY
 from lexigraft.evaluation.learned.checkpoint import state
-from lexigraft.report.items import ALIGNMENT, Item, read_items
+from lexigraft.report.items import Item, read_items, records_read
 from workflow.cells import is_wanted
 from workflow.checks import SOURCE_VOCABULARY, prompted_as
 from workflow.counted_tests import counted_tests
@@ -137,7 +137,7 @@ class Study(RuleInputs):
 
     def shows_alignment(self) -> bool:
         """Whether the report has an item for which fitted initializers are measured."""
-        return any(item.kind in ALIGNMENT for item in read_items(self.config["report"]["items"]))
+        return "alignment" in records_read(read_items(self.config["report"]["items"]))
 
     def report_fonts(self) -> list[str]:
         """What must be there before figures can show the scripts of the study."""
