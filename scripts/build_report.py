@@ -3,10 +3,12 @@
 from pathlib import Path
 
 from lexigraft.job import Job, run
-from lexigraft.report.inputs import report_inputs
+from lexigraft.report.inputs import RECORDS, report_inputs
 
 # Not all of the folder: Snakemake puts its own report there too.
-_WRITTEN = ("report.html", "recommendation.*", "summary.json", "tables/*", "figures/*")
+_WRITTEN = (
+    "report.html", "recommendation.*", "summary.json", "tables/*", "figures/*", "captions/*"
+)  # fmt: skip
 
 
 def stage(job: Job) -> None:
@@ -35,11 +37,12 @@ def expand(job: Job) -> Job:
     """The job with all files that it reads among its inputs; of folders no tensors."""
     places = report_inputs(job["settings"]["study"], job["folders"], job["searched"])
     read = []
-    for place in (place for kind in places.values() for place in kind):
-        if place.endswith(".json"):
-            read += [place, f"{Path(place).parent}/predictions.jsonl"]
-        else:
-            read += [f"{place}/{name}" for name in ("card.json", "log.jsonl")]
+    for kind in RECORDS:
+        for record in places[kind]:
+            read += [record, f"{Path(record).parent}/predictions.jsonl"]
+    read += places["corpora"].values()
+    for folder in (*places["training"], *places["initialization"], *places["vocabulary"]):
+        read += [f"{folder}/{name}" for name in ("card.json", "log.jsonl")]
     return {**job, "inputs": {**job["inputs"], "read": read}}
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lexigraft.report.names import role
-from lexigraft.report.study import SEEDED, Study
+from lexigraft.report.study import SEEDED, StudyResults
 
 if TYPE_CHECKING:
     import pandas
@@ -12,7 +12,7 @@ METRIC = "bits_per_byte"
 COLUMNS = [*SEEDED, "before", "after", "measured_on"]
 
 
-def before_after(study: Study, summary: "pandas.DataFrame") -> "pandas.DataFrame":
+def before_after(study: StudyResults, summary: "pandas.DataFrame") -> "pandas.DataFrame":
     """One row per trained cell and seed: `before`, `after`, and what they were `measured_on`.
 
     Records of the untrained cells are preferred (`records`: the whole held-out text). Where a

@@ -1,12 +1,94 @@
-"""The training logs: which loss compares between objectives, and what training starts from."""
+"""Training logs, and the lines that figures draw over training: which models, names and looks."""
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from lexigraft.report.study import Study
-from lexigraft.report.summarize import CELL
+from lexigraft.report.labels import label_ends, label_room
+from lexigraft.report.models import Model, models, several_strategies
+from lexigraft.report.names import row_name
+from lexigraft.report.study import StudyResults
+from lexigraft.report.style import COLOURS, MARKERS, MUTED, Look
+from lexigraft.report.summarize import CELL, select
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A trained model as a line; `style` has its colour, marker and dashes, as matplotlib's."""
+
+    model: Model
+    name: str
+    style: dict[str, Any]
+
+
+def lines(study: StudyResults, look: Look) -> list[Line]:
+    """The trained models of a study as lines.
+
+    Under the reference strategy, or under each of those that an item names. A line is called by
+    what tells it from the others: initializer, vocabulary, strategy. Initializers have the colours
+    that they have in every figure; where all lines have one initializer, the others have colours.
+    LAPT's name says how it was trained where the other lines were trained otherwise; where an item
+    compares strategies, LAPT by another one is none of its lines.
+    """
+    compared = several_strategies(study)
+    found = [model for model in models(study) if model.strategy != "none"]
+    found = [model for model in found if not compared or model.strategy in compared]
+    new = [model for model in found if not model.baseline]
+    several = [axis for axis in ("initializer", "vocabulary", "strategy")
+               if len({getattr(model, axis) for model in new}) > 1]  # fmt: skip
+    coloured, *dashed = several or ["initializer"]
+    shades = list(dict.fromkeys(getattr(model, coloured) for model in new))
+    kinds = list(dict.fromkeys(_values(model, dashed) for model in new))
+    baselines = [model.strategy for model in found if model.baseline]
+    others = {model.strategy for model in new} or set(baselines)
+    plain = any(set(baselines) == {strategy} for strategy in others)
+    drawn = []
+    for model in found:
+        if model.baseline:
+            name = row_name(model.initializer, model.strategy)
+            name += "" if plain else f" · {model.strategy}"
+            colour, marker, place = MUTED, "*", baselines.index(model.strategy)
+        else:
+            name = " · ".join(_shown(model, axis) for axis in (coloured, *dashed))
+            shade = shades.index(getattr(model, coloured))
+            place = kinds.index(_values(model, dashed))
+            colour, marker = COLOURS[shade % len(COLOURS)], MARKERS[shade % len(MARKERS)]
+            if coloured == "initializer":
+                colour, marker = look.colour(model.initializer), look.marker(model.initializer)
+        dashes = _DASHES[place % len(_DASHES)]
+        if coloured == "initializer" and not dashed:
+            dashes = look.dashes(model.initializer)
+        drawn.append(Line(model, name, {"color": colour, "marker": marker, "ls": dashes}))
+    return drawn
+
+
+def of_line(frame: "pandas.DataFrame", line: Line) -> "pandas.DataFrame":
+    """The rows of a line's model."""
+    return select(frame, **line.model.keys())
+
+
+def name_ends(
+    figure: "Figure", ends: "list[tuple[Axes, list[tuple[float, float, str, str]]]]"
+) -> None:
+    """Name the lines of each panel at their right ends; axes begin at 0 and get room for it."""
+    figure.draw_without_rendering()
+    for axis, named in ends:
+        low, high = axis.get_xlim()
+        ticks = [tick for tick in axis.get_xticks() if 0 <= tick <= high]
+        room = 1 - min(0.6, label_room(axis, [name for _, _, name, _ in named]))
+        low = min(low, 0)
+        axis.set_xlim(low, low + (high - low) / room)
+        axis.set_xticks(ticks)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axis, named in ends:
+        label_ends(axis, named)
 
 
 def of_next_tokens(curves: "pandas.DataFrame") -> "pandas.DataFrame":
@@ -16,7 +98,7 @@ def of_next_tokens(curves: "pandas.DataFrame") -> "pandas.DataFrame":
     return curves.assign(loss=curves["next_loss"].fillna(curves["loss"]))
 
 
-def starts(study: Study) -> "pandas.DataFrame":
+def starts(study: StudyResults) -> "pandas.DataFrame":
     """What training under the reference strategy starts from, by source to initializer.
 
     Returns
@@ -46,3 +128,13 @@ def starts(study: Study) -> "pandas.DataFrame":
             columns=columns, index=pandas.MultiIndex.from_tuples([], names=CELL[:4])
         )
     return pandas.DataFrame(found, columns=columns)
+
+
+def _values(model: Model, axes: list[str]) -> tuple[str, ...]:
+    return tuple(getattr(model, axis) for axis in axes)
+
+
+def _shown(model: Model, axis: str) -> str:
+    if axis == "initializer":
+        return row_name(model.initializer, model.strategy)
+    return getattr(model, axis)

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.metrics import metric
+from lexigraft.report.models import Model, find, models
 from lexigraft.report.names import listed, row_name
 from lexigraft.report.paired_tests import LEVEL, Column
 from lexigraft.report.score_differences import score_differences
-from lexigraft.report.study import Study
+from lexigraft.report.study import StudyResults
+from lexigraft.report.table import number
 from lexigraft.report.tables.fragmentation import fragmentation
-from lexigraft.report.tables.models import Model, find, models
 from lexigraft.report.tables.results import quality_columns
 from lexigraft.report.tables.speed import speeds
-from lexigraft.report.tables.table import number
 
 if TYPE_CHECKING:
     import pandas
@@ -34,7 +34,7 @@ class Finding:
     text: str
 
 
-def finding_numbers(study: Study, summary: "pandas.DataFrame") -> dict[str, Any]:
+def finding_numbers(study: StudyResults, summary: "pandas.DataFrame") -> dict[str, Any]:
     """The numbers behind the findings, by language.
 
     Returns
@@ -70,7 +70,7 @@ def finding_numbers(study: Study, summary: "pandas.DataFrame") -> dict[str, Any]
     return found
 
 
-def vocabulary_numbers(study: Study) -> list[dict[str, Any]]:
+def vocabulary_numbers(study: StudyResults) -> list[dict[str, Any]]:
     """New tokens of each vocabulary, and the tokens of a sentence before and after."""
     frame = fragmentation(study)
     if frame.empty or "tokens_per_sentence_before" not in frame:
@@ -112,7 +112,7 @@ def findings(numbers: dict[str, Any]) -> list[Finding]:
     return found
 
 
-def caveats(study: Study) -> list[str]:
+def caveats(study: StudyResults) -> list[str]:
     """What a reader must not conclude, from the cards and records."""
     if study.scores.empty:
         return study.notes
@@ -140,7 +140,7 @@ def caveats(study: Study) -> list[str]:
 
 
 def _score(
-    study: Study, summary: "pandas.DataFrame", chosen: list[Model], column: Column
+    study: StudyResults, summary: "pandas.DataFrame", chosen: list[Model], column: Column
 ) -> dict[str, Any]:
     """The scores of one source model's rows on one language and task."""
     language, task, name = column
@@ -177,13 +177,13 @@ def _score(
     }
 
 
-def _row_name(study: Study, model: Model) -> str:
+def _row_name(study: StudyResults, model: Model) -> str:
     name = row_name(model.initializer, model.strategy)
     several = len(set(study.order("vocabulary")) - {"source"}) > 1
     return f"{name} with {model.vocabulary}" if several and not model.baseline else name
 
 
-def _test_best(study: Study, found: dict[str, Any]) -> None:
+def _test_best(study: StudyResults, found: dict[str, Any]) -> None:
     """Compare the best row of each score with the others, corrected for all of the report's."""
 
     def model(row: dict[str, Any]) -> Model:
@@ -209,7 +209,7 @@ def _test_best(study: Study, found: dict[str, Any]) -> None:
         score["not_worse"] = None if None in own else names
 
 
-def _speed_ups(study: Study, measured: "pandas.DataFrame") -> list[dict[str, Any]]:
+def _speed_ups(study: StudyResults, measured: "pandas.DataFrame") -> list[dict[str, Any]]:
     """Of each speed task of a language, the mean speed-up of each vocabulary."""
     measured = measured[measured["initializer"] != "none"]
     several = len(study.order("source")) > 1

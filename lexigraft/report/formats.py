@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 
 from lexigraft.atomic import replacing
-from lexigraft.report.tables.table import MINUS, PALEST, Cell, Row, Table
+from lexigraft.report.table import MINUS, PALEST, Row, Table, TableCell
 
 # The ends of the shading, legible under black text in print: blue better, red worse.
 BLUE, RED = (0x3B, 0x82, 0xC4), (0xD6, 0x60, 0x4D)
@@ -118,14 +118,14 @@ def _breaks(above: Row, row: Row, table: Table) -> bool:
     return above.baseline != row.baseline or (len(table.stub) > 1 and above.stub[0] != row.stub[0])
 
 
-def _plain(cell: Cell) -> str:
+def _plain(cell: TableCell) -> str:
     text = cell.text + (f" {marks}" if (marks := cell.mark + _starred(cell.stars)) else "")
     text += f" ± {cell.deviation}" if cell.deviation else ""
     text += f" ({cell.change})" if cell.change else ""
     return f"**{text}**" if cell.rank == 1 else text
 
 
-def _latex_cell(cell: Cell, compact: bool) -> str:
+def _latex_cell(cell: TableCell, compact: bool) -> str:
     text = escape_latex(cell.text)
     if cell.rank:
         text = rf"\textbf{{{text}}}" if cell.rank == 1 else rf"\underline{{{text}}}"
@@ -147,7 +147,7 @@ def _latex_shade(shade: float) -> str:
     return rf"\cellcolor[HTML]{{{''.join(f'{c:02X}' for c in mixed)}}}"
 
 
-def _html_cell(cell: Cell) -> str:
+def _html_cell(cell: TableCell) -> str:
     style = ""
     if abs(cell.shade) >= PALEST:
         red, green, blue = BLUE if cell.shade > 0 else RED

@@ -4,14 +4,21 @@ Standard library only: the workflow plans a report by the same lists.
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY, Cell, cells_of, is_selected
 
+# The inputs that are records.
+RECORDS = (
+    "records", "learned", "checkpoints", "fragmentation", "tokenizers", "contamination",
+    "alignment",
+)  # fmt: skip
+
 
 def report_inputs(
     config: Mapping[str, Any], folders: Mapping[str, str], searched: list[list[str]]
-) -> dict[str, list[str]]:
+) -> dict[str, Any]:
     """Folders and records that a report reads, by what they hold, in the order of the grid.
 
     Parameters
@@ -26,8 +33,9 @@ def report_inputs(
     Returns
     -------
     dict
-        `records`, `learned` (metrics), `checkpoints`, `fragmentation`, `tokenizers`, `corpora`,
-        `contamination`, `training`, `initialization`, `alignment`, `vocabulary` -> paths.
+        `RECORDS` -> paths; `training` and `initialization` -> folder -> the cell, `seed` being None
+        for one that serves all; `corpora` -> language -> card; `vocabulary` -> folders; `planned`
+        -> languages and tasks of the study's runs.
     """
     cells = cells_of(config["cells"])
     runs = [
@@ -44,11 +52,15 @@ def report_inputs(
     # A baseline's tokenizer is the source's own, in the source's folder.
     vocabularies = list(dict.fromkeys((c.source, c.language, c.vocabulary) for c in cells))
     axes = [dict(zip(("source", "language", "vocabulary"), key, strict=True)) for key in vocabularies]
-    fits = list(dict.fromkeys(fit for cell in cells if (fit := _fit(config, cell))))
-    fitted = [
-        dict(zip(("source", "language", "vocabulary", "initializer", "fit"), fit, strict=True))
-        for fit in fits
-    ]
+    fits = {}  # wildcards of each fitted initializer -> its cell
+    for cell in cells:
+        if cell.initializer != NO_INITIALIZER:
+            drawn = config["initializers"][cell.initializer]["draws"]
+            fit = f"seed-{cell.seed}" if drawn else "all-seeds"
+            key = (cell.source, cell.language, cell.vocabulary, cell.initializer, fit)
+            fits.setdefault(key, asdict(cell) | {"seed": cell.seed if drawn else None})
+    names = ("source", "language", "vocabulary", "initializer", "fit")
+    fitted = [dict(zip(names, key, strict=True)) for key in fits]
     compared = config["fragmentation"]
     return {
         "records": [record(cell, task, run) for cell, task, _, run in runs],
@@ -71,16 +83,20 @@ def report_inputs(
             for language in compared["languages"]
             for name in compared["tokenizers"]
         ],
-        "corpora": [
-            f"{folders['prepare_corpus'].format(language=language)}/card.json"
+        "corpora": {
+            language: f"{folders['prepare_corpus'].format(language=language)}/card.json"
             for language in _single_languages(config, cells)
-        ],
+        },
+        "planned": [(cell.language, task) for cell, task, _, run in runs if run == 0],
         "contamination": [
             f"{folders['count_tests'].format(language=language, task=task)}/record.json"
             for language, task in searched
         ],
-        "training": [folders["train"].format(**cell.wildcards) for cell in cells],
-        "initialization": [folders["initialize"].format(**one) for one in fitted],
+        "training": {folders["train"].format(**cell.wildcards): asdict(cell) for cell in cells},
+        "initialization": {
+            folders["initialize"].format(**one): cell
+            for one, cell in zip(fitted, fits.values(), strict=True)
+        },
         "alignment": [
             f"{folders['measure_alignment'].format(**one)}/record.json" for one in fitted
         ]
@@ -92,14 +108,6 @@ def report_inputs(
             if one["vocabulary"] != SOURCE_VOCABULARY
         ],
     }
-
-
-def _fit(config: Mapping[str, Any], cell: Cell) -> tuple[str, ...] | None:
-    """Axes of a cell's fitted initializer: one for all seeds unless it draws at random."""
-    if cell.initializer == NO_INITIALIZER:
-        return None
-    fit = f"seed-{cell.seed}" if config["initializers"][cell.initializer]["draws"] else "all-seeds"
-    return cell.source, cell.language, cell.vocabulary, cell.initializer, fit
 
 
 def _single_languages(config: Mapping[str, Any], cells: list[Cell]) -> list[str]:

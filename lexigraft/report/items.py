@@ -1,75 +1,28 @@
-"""What a report shows: pages, tables and figures, each perhaps of a part of the study only.
+"""The registry of what a report shows: each file of `pages`, `tables` and `figures` is a kind.
 
-Plain Python: the Snakefile is parsed again in every job.
+A kind's file declares it as `KIND`, with its options, caption and what is said where it has nothing
+to show. It imports no heavy library: the Snakefile is parsed again in every job.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lexigraft.errors import UserError, unknown
 
-# Kinds in reading order, with the options that each takes beside `name`, `title` and `where`.
-PAGES: dict[str, tuple[str, ...]] = {"recommendation": ()}
-TABLES: dict[str, tuple[str, ...]] = {
-    "results": ("tasks", "metrics", "speed_up_of", "batch_size"),
-    "strategies": ("tasks", "metrics"),
-    "significance": ("tasks", "metrics"),
-    "speed": ("tasks", "metrics", "batch_size"),
-    "perplexity": ("metrics",),
-    "fragmentation": (),
-    "initializers": (),
-    "alignment": (),
-    "tokenizers": ("tokenizers", "compared_with"),
-    "texts": (),
-    "contamination": (),
-}
-FIGURES: dict[str, tuple[str, ...]] = {
-    "bits_per_byte": (),
-    "loss_curves": ("metrics", "over"),
-    "checkpoints": ("tasks", "metrics"),
-    "forgetting": ("tasks",),
-    "speed_quality": ("tasks",),
-    "vocabulary_size": ("tasks", "metrics", "batch_size"),
-    "target_token_share": ("tasks",),
-    "source_fragmentation": (),
-    "fertility": (),
-    "new_tokens": (),
-    "alignment_loss": (),
-    "tokens_per_sentence": ("metrics", "tokenizers"),
-}
-# The metrics that kinds which compute their own columns can show.
-_METRICS = {
-    "speed": (
-        "steps_per_sentence",
-        "tokens_per_second",
-        "characters_per_second",
-        "bytes_per_second",
-        "first_token_seconds",
-        "speed_up",
-    ),
-    "perplexity": ("perplexity", "bits_per_byte_before", "bits_per_byte"),
-    "loss_curves": (
-        "loss",
-        "bits_per_byte",
-        "english_bits_per_byte",
-        "perplexity",
-        "english_perplexity",
-    ),
-    "tokens_per_sentence": (
-        "tokens_per_sentence",
-        "fertility",
-        "bytes_per_token",
-        "english_parity",
-    ),
-}
-# Kinds that read records of alignment, which are only made where one of these is asked for.
-ALIGNMENT = ("alignment", "alignment_loss")
+GROUPS = ("pages", "tables", "figures")
 # What a study that names no items gets; the others need records of their own, or several sizes.
 DEFAULT = ("recommendation", "results", "strategies", "speed", "perplexity", "fragmentation",
            "initializers", "bits_per_byte", "loss_curves", "speed_quality", "fertility",
            "new_tokens")  # fmt: skip
-_OPTIONS = ("tasks", "metrics", "batch_size", "speed_up_of", "over", "tokenizers", "compared_with")
 # Of each axis of the grid: what a config calls a list of its names.
 LISTS = {
     "source": "sources",
@@ -78,58 +31,148 @@ LISTS = {
     "initializer": "initializers",
     "strategy": "strategies",
 }
+_FOLDER = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Refers:
+    """Says of an option that its names are those of a study's `tasks`, `tokenizers` or other."""
+
+    to: str
+
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Names = tuple[Name, ...]
+TaskNames = Annotated[Names, Refers("tasks"), Field(description="which, in this order")]
+TokenizerNames = Annotated[Names, Refers("tokenizers")]
+MetricNames = Annotated[
+    Names, Field(description="which, in this order; default: each task's main one")
+]
+BatchSize = Annotated[int, Field(strict=True, ge=1)]
+
+
+class Options(BaseModel):
+    """The options of a kind beside `name`, `title` and `where`; here none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TaskOptions(Options):
+    """The options of what shows scores of tasks."""
+
+    tasks: TaskNames = ()
+    metrics: MetricNames = ()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a page, a table or a figure says of itself.
+
+    Attributes
+    ----------
+    title
+        Its heading, where the item has none.
+    caption
+        What it shows, for the report and Snakemake's; or a function that says it of an item. The
+        first sentence is its row in config/README.md. `{strategy}` and `{seeds}` stand for those of
+        the study.
+    empty
+        Why a study has nothing to show under it.
+    options
+        The model of its options.
+    reads
+        Records that are made only where a kind that reads them is asked for.
+    """
+
+    title: str
+    caption: "str | Callable[[Item], str]"
+    empty: str
+    options: type[Options] = Options
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Item:
-    """One page, table or figure.
+    """One page, table or figure of a report.
 
     Attributes
     ----------
     kind
-        A key of `PAGES`, `TABLES` or `FIGURES`.
+        The name of its kind's file.
     name
-        What its files are called.
+        What its own files are called.
     title
-        Its heading; empty for the kind's own.
+        Its heading; empty for the kind's.
     where
         Axis -> the names to show, in this order; an axis that is not here shows all. Baselines
         are always shown.
-    tasks, metrics
-        The tasks and metrics to show, in this order; none means all, or the kind's own choice.
-    batch_size
-        The batch size at which speed is shown; None means all, or the smallest.
-    speed_up_of
-        The initializer whose speed-up is a last row of each source model.
-    over
-        What curves of training are drawn over: `steps` or `tokens`.
-    tokenizers
-        Those to show, in this order; none means all.
-    compared_with
-        The tokenizers that each has a column of changes from.
+    options
+        Those of its kind, see `Kind.options`.
     """
 
     kind: str
     name: str
     title: str = ""
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    tasks: tuple[str, ...] = ()
-    metrics: tuple[str, ...] = ()
-    batch_size: int | None = None
-    speed_up_of: str | None = None
-    over: str = "steps"
-    tokenizers: tuple[str, ...] = ()
-    compared_with: tuple[str, ...] = ()
+    options: Any = field(default_factory=Options)
 
     @property
     def group(self) -> str:
         """What it is one of: `pages`, `tables` or `figures`."""
-        return "pages" if self.kind in PAGES else "tables" if self.kind in TABLES else "figures"
+        return kinds()[self.kind]
 
     @property
     def label(self) -> str:
         """What a list of items calls it."""
         return self.title or self.name.replace("_", " ").replace("-", " ").capitalize()
+
+    @property
+    def tasks(self) -> Names:
+        """The tasks that it names; none means all, or that its kind shows no tasks."""
+        return self.option("tasks") or ()
+
+    @property
+    def metrics(self) -> Names:
+        """The metrics that it names; none means the kind's own choice."""
+        return self.option("metrics") or ()
+
+    def option(self, name: str) -> Any:
+        """One of its options; None where its kind has none of this name."""
+        return getattr(self.options, name, None)
+
+    def caption(
+        self, strategy: str | None = "the reference strategy", seeds: str = "the seeds"
+    ) -> str:
+        """What it shows, with the study's strategy and seeds by name."""
+        caption = load(self.kind).KIND.caption
+        text = caption if isinstance(caption, str) else caption(self)
+        return text.replace("{strategy}", strategy or "no training").replace("{seeds}", seeds)
+
+
+@cache
+def kinds() -> dict[str, str]:
+    """Every kind and its group; pages first, then tables, then figures."""
+    return {
+        file.stem: group
+        for group in GROUPS
+        for file in sorted((_FOLDER / group).glob("*.py"))
+        if file.stem != "__init__"
+    }
+
+
+def kind_file(kind: str) -> str:
+    """The file of a kind, relative to the repository: an entry point of its staleness digest."""
+    return f"lexigraft/report/{kinds()[kind]}/{kind}.py"
+
+
+def load(kind: str) -> ModuleType:
+    """The module of a kind, with `KIND` and its function `build`."""
+    return import_module(f"lexigraft.report.{kinds()[kind]}.{kind}")
+
+
+def records_read(items: Sequence[Item]) -> set[str]:
+    """Which records these items read that are made only where such items ask for them."""
+    return {name for item in items for name in load(item.kind).KIND.reads}
 
 
 def read_items(given: Sequence[str | Mapping[str, Any]]) -> list[Item]:
@@ -173,52 +216,115 @@ def check_items(
         An item names something that no cell of the study has, or a task that it does not run, or
         a tokenizer that it does not compare.
     """
+    initializers = [name for block in blocks for name in block["initializers"]]
+    known = {
+        "tasks": (tasks, "run by this study"),
+        "tokenizers": (fragmentation["tokenizers"], "compared by this study"),
+        "initializers": (initializers, "of this study"),
+    }
     for number, item in enumerate(items):
         where = f"report.items[{number}]"
         for axis, names in item.where.items():
-            known = dict.fromkeys(name for block in blocks for name in block[LISTS[axis]])
+            of_cells = dict.fromkeys(name for block in blocks for name in block[LISTS[axis]])
             if axis == "language":
-                known |= dict.fromkeys(fragmentation["languages"])
+                of_cells |= dict.fromkeys(fragmentation["languages"])
             for name in names:
-                if name not in known:
-                    raise unknown(f"{where}.where.{LISTS[axis]}", name, known, "of this study")
-        for task in item.tasks:
-            if task not in tasks:
-                raise unknown(f"{where}.tasks", task, tasks, "run by this study")
-        for option in ("tokenizers", "compared_with"):
-            for name in getattr(item, option):
-                if name not in fragmentation["tokenizers"]:
-                    compared = fragmentation["tokenizers"]
-                    raise unknown(f"{where}.{option}", name, compared, "compared by this study")
-        initializers = [name for block in blocks for name in block["initializers"]]
-        if item.speed_up_of is not None and item.speed_up_of not in initializers:
-            raise unknown(f"{where}.speed_up_of", item.speed_up_of, initializers, "of this study")
+                if name not in of_cells:
+                    raise unknown(f"{where}.where.{LISTS[axis]}", name, of_cells, "of this study")
+        for option, declared in type(item.options).model_fields.items():
+            given = getattr(item.options, option) or ()
+            for refers in (data for data in declared.metadata if isinstance(data, Refers)):
+                valid, among = known[refers.to]
+                for name in (given,) if isinstance(given, str) else given:
+                    if name not in valid:
+                        raise unknown(f"{where}.{option}", name, valid, among)
+
+
+def documentation() -> str:
+    """The kinds as a table of Markdown for config/README.md, and which are shown by default."""
+    lines = ["| kind | shows | its own options |", "|---|---|---|"]
+    for kind in kinds():
+        text = Item(kind, kind, options=load(kind).KIND.options()).caption()
+        shows = re.split(r"(?<=[.;:]) ", text)[0].rstrip(".;:")
+        options = "; ".join(
+            f"`{name}`: {_described(declared)}"
+            for name, declared in load(kind).KIND.options.model_fields.items()
+        )
+        lines.append(f"| `{kind}` | {shows} | {options} |")
+    shown = ", ".join(f"`{kind}`" for kind in DEFAULT)
+    return "\n".join([*lines, "", f"Without `report.items` a report shows {shown}.", ""])
+
+
+def _described(declared: Any) -> str:
+    choices = ", ".join(f"`{choice}`" for choice in _choices(declared.annotation))
+    return declared.description or (f"of {choices}" if choices else "")
+
+
+def _choices(annotation: Any) -> list[str]:
+    """The texts of every `Literal` in an annotation."""
+    found = []
+    for part in get_args(annotation):
+        found += [part] if isinstance(part, str) else _choices(part)
+    return found
+
+
+class _Where(BaseModel):
+    """Names by what a config calls the axes of the grid."""
+
+    model_config = ConfigDict(extra="forbid")
+    sources: Names = ()
+    languages: Names = ()
+    vocabularies: Names = ()
+    initializers: Names = ()
+    strategies: Names = ()
 
 
 def _read(entry: Mapping[str, Any], where: str) -> Item:
     kind = entry["item"]
-    kinds = {**PAGES, **TABLES, **FIGURES}
-    if kind not in kinds:
-        raise unknown(where, kind, [*kinds])
-    options = kinds[kind]
+    if kind not in kinds():
+        raise unknown(where, kind, [*kinds()])
     # A config whose defaults were filled in has every key.
-    given = {name for name in _OPTIONS if entry.get(name)}
-    if extra := sorted(given - set(options)):
-        raise UserError(f"{where}: '{kind}' takes no {extra[0]}")
-    for name in entry.get("metrics") or ():
-        if name not in _METRICS.get(kind, (name,)):
-            raise unknown(f"{where}.metrics", name, _METRICS[kind])
-    chosen = entry.get("where") or {}
-    return Item(
-        kind=kind,
-        name=entry.get("name") or kind,
-        title=entry.get("title") or "",
-        where={axis: tuple(chosen[name]) for axis, name in LISTS.items() if chosen.get(name)},
-        tasks=tuple(entry.get("tasks") or ()),
-        metrics=tuple(entry.get("metrics") or ()),
-        batch_size=entry.get("batch_size"),
-        speed_up_of=entry.get("speed_up_of"),
-        over=entry.get("over") or "steps",
-        tokenizers=tuple(entry.get("tokenizers") or ()),
-        compared_with=tuple(entry.get("compared_with") or ()),
-    )
+    given = {name: value for name, value in entry.items() if name != "item" and value}
+    name, title = given.pop("name", kind), given.pop("title", "")
+    chosen = _validated(_Where, given.pop("where", {}), f"{where}.where", kind)
+    options = _validated(load(kind).KIND.options, given, where, kind)
+    axes = {axis: getattr(chosen, names) for axis, names in LISTS.items()}
+    return Item(kind, name, title, {axis: names for axis, names in axes.items() if names}, options)
+
+
+def _validated(model: type[BaseModel], given: Mapping[str, Any], where: str, kind: str) -> Any:
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        # An option that is not there says more than a wrong value beside it.
+        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+    option, value = str(first["loc"][0]), first["input"]
+    place = f"{where}.{option}"
+    match first["type"]:
+        case "extra_forbidden" if model is _Where:
+            raise unknown(where, option, _Where.model_fields)
+        case "extra_forbidden":
+            raise UserError(f"{where}: '{kind}' takes no {option}")
+        case "literal_error":
+            raise unknown(place, value, _choices(model.model_fields[option].annotation))
+        case "tuple_type":
+            raise UserError(f"{place}: '{value}' is not a list")
+        case "string_pattern_mismatch":
+            allowed = "letters, digits, '.', '_' and '-'"
+            raise UserError(f"{place}: '{value}' is not a name: {allowed}")
+    raise UserError(f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}")
+
+
+def _update(page: Path) -> None:
+    """Write the table of kinds anew in a page that has one."""
+    text = page.read_text(encoding="utf-8")
+    head = documentation().split("\n")[0] + "\n"
+    before, _, rest = text.partition(head)
+    if not rest:
+        raise UserError(f"{page}: has no line '{head.strip()}'")
+    after = rest.split("\n\n", 2)[2]
+    page.write_text(f"{before}{documentation()}\n{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _update(Path(sys.argv[1]))

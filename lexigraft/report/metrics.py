@@ -26,6 +26,8 @@ class Metric:
     noise: float | None = None
 
 
+ENGLISH_BITS_PER_BYTE = "english_bits_per_byte"
+
 _KNOWN = {
     "bits_per_byte": Metric("bits per byte", True, 3),
     "english_bits_per_byte": Metric("English bits per byte", True, 3),

@@ -52,8 +52,8 @@ def shown_as(titles: Mapping[str, Mapping[str, str]]) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Strategy:
-    """A strategy's name taken apart: what is trained, for what, on how long sequences.
+class StrategyName:
+    """What a strategy's name says: what is trained, for what, on how long sequences.
 
     `variant` is what else its name says, e.g. `random head`.
     """
@@ -124,7 +124,7 @@ def language_name(key: str, languages: dict[str, dict]) -> str:
     return languages.get(key, {}).get("name") or _readable(key)
 
 
-def take_apart(key: str, phases: list[dict] | None = None) -> Strategy:
+def parse_strategy(key: str, phases: list[dict] | None = None) -> StrategyName:
     """Procedure, objective and length of a strategy: from its phases where known, else its name."""
     parts = _title("strategies", key).split("-")
     at = next((i for i, part in enumerate(parts) if part in OBJECTIVES and i), len(parts))
@@ -139,4 +139,4 @@ def take_apart(key: str, phases: list[dict] | None = None) -> Strategy:
         lengths = dict.fromkeys(phase.get("length", length) for phase in phases)
         objective = "+".join(filter(None, objectives))
         length = next(iter(lengths)) if len(lengths) == 1 else length
-    return Strategy(procedure, objective, length, variant)
+    return StrategyName(procedure, objective, length, variant)

@@ -1,4 +1,4 @@
-"""One self-contained page: what was found, advice, figures, tables, samples, how it was made."""
+"""One self-contained page: findings, advice, figures, tables, sample outputs and the setup."""
 
 import html
 import re
@@ -7,22 +7,34 @@ from typing import Any
 
 from lexigraft.report.findings import Finding
 from lexigraft.report.formats import as_html
-from lexigraft.report.samples import Sample, Samples
+from lexigraft.report.sample_outputs import SampleOutput, SampleOutputs
 from lexigraft.report.style import INK, MUTED, PAPER, RULE
 from lexigraft.report.stylesheet import STYLESHEET
-from lexigraft.report.tables.table import Table, number
+from lexigraft.report.table import Table, number
 
-_LEAD = "Vocabulary expansion: what the new tokens and their first embeddings are worth."
+_LEAD = "Vocabulary expansion: the effect of the new tokens and of how they are initialized."
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A figure on the page: its name, its SVG text, its caption, and a title if it has one."""
+class Figure:
+    """A figure on the page: its name, its SVG text, its caption and its title."""
 
     name: str
     svg: str
     caption: str
-    title: str = ""
+    title: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of its own: its Markdown, its HTML without a title, and what `summary.json` has of it.
+
+    Without numbers there was nothing to show.
+    """
+
+    markdown: str
+    body: str
+    numbers: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -32,11 +44,11 @@ class Content:
     title: str
     numbers: dict[str, Any]
     findings: list[Finding]
-    advice: list[tuple[str, str]]
-    figures: list[Shown]
+    pages: list[tuple[str, Page]]
+    figures: list[Figure]
     tables: list[Table]
-    samples: list[Samples]
-    making: list[tuple[str, str]]
+    samples: list[SampleOutputs]
+    facts: list[tuple[str, str]]
     caveats: list[str]
     omitted: dict[str, str]
     languages: dict[str, str]
@@ -47,7 +59,7 @@ class Content:
         found = []
         for group in self.samples:
             for row in group.rows:
-                found += [row.asked, row.reference, row.source or "", row.best]
+                found += [row.prompt, row.reference, row.source or "", row.best]
         return found
 
 
@@ -59,11 +71,11 @@ def render(content: Content) -> str:
         "records of this study.</p>",
         _cards(content),
         _caveats(content),
-        *(f"<h2>{html.escape(title)}</h2>{body}" for title, body in content.advice),
+        *(f"<h2>{html.escape(title)}</h2>{page.body}" for title, page in content.pages),
     ]
     if content.figures:
         parts.append("<h2>Figures</h2>")
-        parts += [_figure(shown) for shown in content.figures]
+        parts += [_figure(figure) for figure in content.figures]
     if content.tables:
         parts.append("<h2>Tables</h2>")
         parts += [as_html(table) for table in content.tables]
@@ -72,13 +84,13 @@ def render(content: Content) -> str:
         parts.append('<p class="lead">Ordered by the score of the best model\'s output, evenly '
                      "spaced from its best to its worst; first seed, first run.</p>")  # fmt: skip
         parts += [_samples(group, content.languages) for group in content.samples]
-    parts.append("<h2>How it was made</h2>" + _facts(content.making))
+    parts.append("<h2>Experimental setup</h2>" + _facts(content.facts))
     if content.omitted:
         listed = "".join(
             f"<li>{html.escape(_title(name))}: {html.escape(why)}</li>"
             for name, why in content.omitted.items()
         )
-        parts.append(f"<h2>Not in this report</h2><ul>{listed}</ul>")
+        parts.append(f"<h2>Nothing to show</h2><ul>{listed}</ul>")
     return document(content.title, "\n".join(parts), content.fonts)
 
 
@@ -154,26 +166,24 @@ def _caveats(content: Content) -> str:
     return f'<div class="caveats"><ul class="plain">{items}</ul></div>' if items else ""
 
 
-def _figure(shown: Shown) -> str:
-    caption = html.escape(shown.caption)
-    if shown.title:
-        caption = f"<b>{html.escape(shown.title)}.</b> {caption}"
+def _figure(figure: Figure) -> str:
+    title, caption = html.escape(figure.title), html.escape(figure.caption)
     return (
-        f'<figure id="figure-{shown.name}" '
-        f'aria-label="{html.escape(shown.title or _title(shown.name))}">'
-        f"{inline_svg(shown.svg, shown.name)}<figcaption>{caption}</figcaption></figure>"
+        f'<figure id="figure-{figure.name}" aria-label="{title}">'
+        f"{inline_svg(figure.svg, figure.name)}"
+        f"<figcaption><b>{title}.</b> {caption}</figcaption></figure>"
     )
 
 
-def _samples(group: Samples, languages: dict[str, str]) -> str:
+def _samples(group: SampleOutputs, languages: dict[str, str]) -> str:
     heading = f"{languages.get(group.language, group.language)}, {group.task}"
     rows = "".join(_sample(row, group.best) for row in group.rows)
     return f"<h3>{html.escape(heading)}</h3>{rows}"
 
 
-def _sample(row: Sample, best: str) -> str:
+def _sample(row: SampleOutput, best: str) -> str:
     columns = [
-        ("Asked", row.asked, None),
+        ("Prompt", row.prompt, None),
         ("Reference", row.reference, None),
         ("Source model", row.source if row.source is not None else "–", row.source_score),
         (best, row.best, row.best_score),

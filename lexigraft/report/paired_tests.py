@@ -20,9 +20,9 @@ from lexigraft.report.bootstrap import (
     resampled_counts,
     run_scores,
 )
-from lexigraft.report.study import Predictions, Study
-from lexigraft.report.tables.models import Model
-from lexigraft.report.tables.table import MISSING, number
+from lexigraft.report.models import Model
+from lexigraft.report.study import Predictions, StudyResults
+from lexigraft.report.table import MISSING, number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -152,7 +152,9 @@ def correct_together(tests: Mapping[Key, Test]) -> dict[Key, Test]:
     return {key: replace(one, corrected=ps.get(key, math.nan)) for key, one in tests.items()}
 
 
-def predictions_by_model(study: Study) -> dict[tuple[str, str], dict[Model, list[Predictions]]]:
+def predictions_by_model(
+    study: StudyResults,
+) -> dict[tuple[str, str], dict[Model, list[Predictions]]]:
     """`(language, task)` -> the predictions of each model, of all seeds and runs."""
     found: dict[tuple[str, str], dict[Model, list[Predictions]]] = {}
     for one in study.predictions:
@@ -162,7 +164,7 @@ def predictions_by_model(study: Study) -> dict[tuple[str, str], dict[Model, list
     return found
 
 
-def column_scores(study: Study, column: Column) -> "pandas.DataFrame":
+def column_scores(study: StudyResults, column: Column) -> "pandas.DataFrame":
     """The scores of a column in the whole study, whatever part of it is shown."""
     scores = (study.whole or study).scores
     for axis, name in zip(("language", "task", "metric"), column, strict=True):

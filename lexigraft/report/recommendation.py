@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.findings import speed_up_rows, vocabulary_numbers
 from lexigraft.report.metrics import metric
+from lexigraft.report.models import Model, find
 from lexigraft.report.paired_tests import LEVEL, Column
 from lexigraft.report.score_differences import ScoreDifference, score_differences
-from lexigraft.report.study import Study
-from lexigraft.report.tables.models import Model, find
+from lexigraft.report.study import StudyResults
 from lexigraft.report.tables.results import quality_columns
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Gains:
     lapt_training: TrainingTime | None
 
 
-def recommend(study: Study, summary: "pandas.DataFrame") -> list[Recommendation]:
+def recommend(study: StudyResults, summary: "pandas.DataFrame") -> list[Recommendation]:
     """For each source model and language with new tokens: the configuration that scores favour.
 
     One axis is chosen after the other, for a grid is seldom full. Rivals differ in that axis alone.
@@ -187,7 +187,7 @@ def recommend(study: Study, summary: "pandas.DataFrame") -> list[Recommendation]
     return [one for one in found if one is not None]
 
 
-def gains(study: Study, summary: "pandas.DataFrame", found: Recommendation) -> Gains:
+def gains(study: StudyResults, summary: "pandas.DataFrame", found: Recommendation) -> Gains:
     """Compare the measured cell with Source and LAPT; all tests are corrected for each other.
 
     LAPT is the one of the same strategy or, without one, the study's first.
@@ -212,14 +212,18 @@ def gains(study: Study, summary: "pandas.DataFrame", found: Recommendation) -> G
     )
 
 
-def vocabulary_of(study: Study, language: str, model: Model) -> dict[str, Any] | None:
+def vocabulary_of(study: StudyResults, language: str, model: Model) -> dict[str, Any] | None:
     """The `findings.vocabulary_numbers` of a model's vocabulary; None where they are missing."""
     key = {"source": model.source, "language": language, "vocabulary": model.vocabulary}
     return next((row for row in vocabulary_numbers(study) if key.items() <= row.items()), None)
 
 
 def _recommend(
-    study: Study, summary: "pandas.DataFrame", source: str, language: str, columns: list[Column]
+    study: StudyResults,
+    summary: "pandas.DataFrame",
+    source: str,
+    language: str,
+    columns: list[Column],
 ) -> Recommendation | None:
     scores = study.scores
     own = scores[(scores["source"] == source) & (scores["language"] == language)]
@@ -274,7 +278,7 @@ def _rivals(
 
 
 def _choose(
-    study: Study,
+    study: StudyResults,
     summary: "pandas.DataFrame",
     axis: str,
     rivals: list[Model],
@@ -320,7 +324,7 @@ def _mean_rank(measures: list[Measure]) -> Callable[[Model], float]:
     return lambda model: sum(place.index(model) for place in places) / len(places)
 
 
-def _lapt(study: Study, found: Recommendation) -> Model | None:
+def _lapt(study: StudyResults, found: Recommendation) -> Model | None:
     scores = study.scores
     own = scores[(scores["source"] == found.source) & (scores["language"] == found.language)]
     trained = own[(own["initializer"] == "none") & (own["strategy"] != "none")]["strategy"]
@@ -354,7 +358,7 @@ def _speed_gain(summary: "pandas.DataFrame", model: Model, language: str) -> Spe
     return SpeedGain(float(row["speed_up"]), int(row["batch"]), cells[at])
 
 
-def _training_time(study: Study, model: Model, language: str) -> TrainingTime | None:
+def _training_time(study: StudyResults, model: Model, language: str) -> TrainingTime | None:
     """From the cards of the cell's seeds."""
     cards = study.training
     for axis, name in (model.keys() | {"language": language}).items():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.metrics import Metric, metric
+from lexigraft.report.models import Model
 from lexigraft.report.names import listed, row_name
 from lexigraft.report.paired_tests import LEVEL, RESAMPLES, Column, effect_text, p_text
 from lexigraft.report.recommendation import (
@@ -22,9 +23,8 @@ from lexigraft.report.recommendation import (
     vocabulary_of,
 )
 from lexigraft.report.score_differences import ScoreDifference
-from lexigraft.report.study import Study
-from lexigraft.report.tables.models import Model
-from lexigraft.report.tables.table import number
+from lexigraft.report.study import StudyResults
+from lexigraft.report.table import number
 
 if TYPE_CHECKING:
     import pandas
@@ -65,7 +65,9 @@ class RecommendationText:
     questions: tuple[Question, ...]
 
 
-def recommendation_texts(study: Study, summary: "pandas.DataFrame") -> list[RecommendationText]:
+def recommendation_texts(
+    study: StudyResults, summary: "pandas.DataFrame"
+) -> list[RecommendationText]:
     """A text for every source model and language of a study that have cells with new tokens."""
     return [_text(study, one, gains(study, summary, one)) for one in recommend(study, summary)]
 
@@ -100,7 +102,7 @@ def recommendation_html(texts: list[RecommendationText]) -> str:
     return "".join(parts) + f'<p class="lead">{html.escape(METHOD)}</p>'
 
 
-def _text(study: Study, found: Recommendation, gained: Gains) -> RecommendationText:
+def _text(study: StudyResults, found: Recommendation, gained: Gains) -> RecommendationText:
     model = found.model
     trained = f"trained with {model.strategy}" if model.strategy != "none" else "not trained"
     answer = (f"{row_name(model.initializer, model.strategy)}, "
@@ -129,7 +131,7 @@ def _text(study: Study, found: Recommendation, gained: Gains) -> RecommendationT
     return RecommendationText(found.numbers(), heading, answer, questions)
 
 
-def _choice(study: Study, found: Recommendation, choice: Choice) -> Question:
+def _choice(study: StudyResults, found: Recommendation, choice: Choice) -> Question:
     title, chosen = _QUESTIONS[choice.axis], choice.chosen
     names = {rival: _value(study, found, choice, rival) for rival in choice.rivals}
     others = [name for rival, name in names.items() if rival != chosen]
@@ -151,7 +153,7 @@ def _choice(study: Study, found: Recommendation, choice: Choice) -> Question:
     return Question(title, answer, (f"All with {listed(same)}.", *evidence))
 
 
-def _value(study: Study, found: Recommendation, choice: Choice, model: Model) -> str:
+def _value(study: StudyResults, found: Recommendation, choice: Choice, model: Model) -> str:
     if choice.axis == "initializer":
         return row_name(model.initializer, model.strategy)
     if choice.axis == "vocabulary":
@@ -159,7 +161,7 @@ def _value(study: Study, found: Recommendation, choice: Choice, model: Model) ->
     return model.strategy if model.strategy != "none" else "no training"
 
 
-def _vocabulary(study: Study, found: Recommendation, model: Model) -> str:
+def _vocabulary(study: StudyResults, found: Recommendation, model: Model) -> str:
     """A vocabulary with its number of new tokens, where that is recorded."""
     row = vocabulary_of(study, found.language, model)
     added = f" ({number(row['new_tokens'], 0)} new tokens)" if row else ""
@@ -214,7 +216,7 @@ def _costs(gained: Gains) -> Question:
     return Question("What does it cost?", answer, tuple(evidence))
 
 
-def _certainty(study: Study, found: Recommendation, gained: Gains) -> Question:
+def _certainty(study: StudyResults, found: Recommendation, gained: Gains) -> Question:
     """What limits the answers: seeds, examples, and scores that say nothing."""
     tests = [one.test for one in (*gained.quality, *gained.english) if one.test is not None]
     tests += [test for choice in found.choices for one in choice.measures

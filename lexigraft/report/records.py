@@ -1,29 +1,45 @@
 """Read what a study left on disk: records, logs and cards become tidy frames."""
 
-import re
+import math
+from array import array
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.report.files import read_json
-from lexigraft.report.logs import read_logs
-from lexigraft.report.study import SEEDED, Contaminated, NotScored, Predictions, Study, TokenCounts
+from lexigraft.report.study import (
+    SEEDED,
+    Contaminated,
+    NotScored,
+    Predictions,
+    StudyResults,
+    TokenCounts,
+    read_json,
+    read_lines,
+)
 from lexigraft.report.summarize import CELL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pandas
 
+Run = tuple[dict[str, Any], str, int]  # a cell, a task and the number of the run
+
 _COLUMNS = [*SEEDED, "task", "kind", "run", "metric", "value"]
-_RECORD = re.compile(
-    r"(?P<language>[^/]+)(/[^/]+){3}/seed-\d+/(?P<task>[^/]+)/run-\d+/record\.json$"
+# What figures draw of a line of a training log, beside its event and step.
+_LOGGED = (
+    "tokens",
+    "loss",
+    "next_loss",
+    "bits_per_byte",
+    "english_bits_per_byte",
+    "perplexity",
+    "english_perplexity",
 )
 
 
-def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> Study:
-    """Read the files of a report job.
+def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults:
+    """Read the files of a report job, see `lexigraft.report.build.build_report`.
 
     Raises
     ------
@@ -33,69 +49,115 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> Study:
     import pandas
 
     notes: list[str] = []
-    paths = _present(inputs.get("records", []), "evaluation records", notes)
-    compared = _present(inputs.get("tokenizers", []), "records of tokenizers alone", notes)
+
+    def present(name: str, what: str) -> list[Path]:
+        return _present(inputs.get(name, []), what, notes)
+
+    paths = present("records", "evaluation records")
+    compared = present("tokenizers", "records of tokenizers alone")
     if not paths and not compared:
         raise UserError(f"study {settings['study']}: no evaluation records to report on")
     read = _read_records(paths)
-    learned = _present(inputs.get("learned", []), "records of learned metrics", notes)
-    scores, predictions, not_scored = _with_learned(read, learned)
-    checkpoints = _read_checkpoints(
-        _present(inputs.get("checkpoints", []), "records of checkpoints", notes)
+    scores, predictions, not_scored = _with_learned(
+        read, present("learned", "records of learned metrics")
     )
+    checkpoints = [
+        row
+        for path in present("checkpoints", "records of checkpoints")
+        for record in (read_json(path),)
+        for row in _scores(record, path, checkpoint=record["checkpoint"])[0]
+    ]
     examples: dict[tuple, list[dict]] = {}
-    phases: dict[str, list[dict]] = {}
     initialization: list[dict] = []
+    for fit, card in _cards(inputs.get("initialization", {}), "fitted initializers", notes):
+        names = {axis: fit[axis] for axis in (*CELL[:4], "seed")}
+        initialization += _numbers(names, _statistics(card), "statistic")
+        examples[tuple(names.values())] = card.get("examples", [])
+    phases: dict[str, list[dict]] = {}
     training: list[dict] = []
-    fitted = [Path(folder, "card.json") for folder in inputs.get("initialization", [])]
-    for path in _present(fitted, "cards of fitted initializers", notes):
-        key, card = _initialization_key(path.parent), read_json(path)
-        initialization.extend(_statistics(card, key))
-        examples[key] = card.get("examples", [])
-    trained = [Path(folder, "card.json") for folder in inputs.get("training", [])]
-    trained = _present(trained, "cards of trained cells", notes)
-    for path in trained:
-        cell, card = _cell_of(path.parent), read_json(path)
+    for cell, card in _cards(inputs.get("training", {}), "trained cells", notes):
         _add_versions(read.versions, card)
         training.append({k: v for k, v in card.items() if isinstance(v, int | float | str)} | cell)
-        if found := _find_phases(card.get("job", {}).get("settings", {})):
+        if found := card.get("job", {}).get("settings", {}).get("phases"):
             phases[cell["strategy"]] = found
-    return Study(
+    for record in map(read_json, compared):
+        _add_versions(read.versions, record)
+    corpora = inputs.get("corpora", {})
+    cards = set(_present(corpora.values(), "cards of texts", notes))
+    return StudyResults(
         name=settings["study"],
         title=settings.get("title") or settings["study"],
         reference=settings.get("reference") or {},
         languages=inputs.get("languages") or {},
         scores=scores,
-        fragmentation=_read_fragmentation(
-            _present(inputs.get("fragmentation", []), "records of tokenizers", notes)
-        ),
+        fragmentation=_metrics(present("fragmentation", "records of vocabularies"), CELL[:3]),
         training=pandas.DataFrame(training, columns=None if training else SEEDED),
-        curves=read_logs((_cell_of(path.parent), path.parent / "log.jsonl") for path in trained),
+        curves=read_logs(
+            (cell, Path(folder, "log.jsonl"))
+            for folder, cell in inputs.get("training", {}).items()
+            if Path(folder, "card.json").is_file()
+        ),
         initialization=pandas.DataFrame(
             initialization, columns=[*CELL[:4], "seed", "statistic", "value"]
         ),
-        alignment=_read_alignment(
-            _present(inputs.get("alignment", []), "records of alignment", notes)
-        ),
-        checkpoints=checkpoints,
-        tokenizers=_read_tokenizers(compared, read.versions),
+        alignment=_metrics(present("alignment", "records of alignment"), [*CELL[:4], "fit"]),
+        checkpoints=pandas.DataFrame(checkpoints, columns=[*_COLUMNS, "checkpoint"]),
+        tokenizers=_metrics(compared, ["tokenizer", "language"]),
         token_counts=_token_counts(compared),
-        corpora={
-            path.parent.name: read_json(path)
-            for path in _present(inputs.get("corpora", []), "cards of texts", notes)
-        },
-        counted=_contaminated(
-            _present(inputs.get("contamination", []), "counts of tests in training text", notes)
-        ),
+        corpora={name: read_json(Path(p)) for name, p in corpora.items() if Path(p) in cards},
+        counted=_contaminated(present("contamination", "counts of tests in training text")),
         predictions=predictions,
         not_scored=not_scored,
-        planned=_planned(inputs.get("records", [])),
+        planned=frozenset((language, task) for language, task in inputs.get("planned", ())),
         examples=examples,
         phases=phases,
         versions=read.versions,
         prompts_from=read.prompts_from,
         notes=notes,
     )
+
+
+def read_logs(logs: Iterable[tuple[Mapping[str, Any], Path]]) -> "pandas.DataFrame":
+    """The logs of trained cells as one frame: the grid of a paper logs millions of steps.
+
+    Parameters
+    ----------
+    logs
+        A cell's axes and its log, of each cell.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per line: the cell and the `event`, names as categories; `step`; and those of the
+        logged numbers that any line has, missing where others have none.
+    """
+    import numpy as np
+    import pandas
+
+    # Numbers side by side, not a dict for each line: that takes twenty times the memory.
+    cells, lengths = [], []
+    events: dict[str, int] = {}
+    codes, steps = array("b"), array("q")
+    numbers = {name: array("d") for name in _LOGGED}
+    for cell, path in logs:
+        lines = read_lines(path)
+        cells.append(cell)
+        lengths.append(len(lines))
+        codes.extend(events.setdefault(line["event"], len(events)) for line in lines)
+        steps.extend(line["step"] for line in lines)
+        for name, values in numbers.items():
+            found = (line.get(name) for line in lines)
+            values.extend(math.nan if value is None else value for value in found)
+    columns: dict[str, Any] = {
+        axis: pandas.Categorical([cell[axis] for cell in cells]).repeat(lengths) for axis in CELL
+    }
+    columns["seed"] = np.repeat([cell["seed"] for cell in cells], lengths).astype(int)
+    columns["event"] = pandas.Categorical.from_codes(np.asarray(codes), list(events))
+    columns["step"] = np.asarray(steps)
+    for name, values in numbers.items():
+        if not np.isnan(values).all():
+            columns[name] = np.asarray(values)
+    return pandas.DataFrame(columns)
 
 
 @dataclass
@@ -113,7 +175,7 @@ class _Read:
     versions: dict[str, list[str]] = field(default_factory=dict)
 
 
-def _present(paths: "Iterable[str | Path]", what: str, notes: list[str]) -> list[Path]:
+def _present(paths: Iterable[str | Path], what: str, notes: list[str]) -> list[Path]:
     """The files that are there: a study that is not finished has a report, which says so."""
     wanted = [Path(path) for path in paths]
     found = [path for path in wanted if path.is_file()]
@@ -125,11 +187,20 @@ def _present(paths: "Iterable[str | Path]", what: str, notes: list[str]) -> list
     return found
 
 
+def _cards(
+    folders: Mapping[str, dict[str, Any]], what: str, notes: list[str]
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """What names each folder, and its card, of those that have one."""
+    places = {Path(folder, "card.json"): names for folder, names in folders.items()}
+    found = _present(places, f"cards of {what}", notes)
+    return [(places[path], read_json(path)) for path in found]
+
+
 def _read_records(paths: list[Path]) -> _Read:
     read = _Read()
     for path in paths:
         record = read_json(path)
-        rows, place = _scores(path, record)
+        rows, run = _scores(record, path)
         read.rows += rows
         if record["kind"] == "speed":
             wanted = record.get("settings", {}).get("prompts_from")
@@ -137,32 +208,36 @@ def _read_records(paths: list[Path]) -> _Read:
         if "not_scored" in record:
             # Of multiple choice alone, whose score is an accuracy.
             why = (record["task"], "accuracy", record["not_scored"])
-            read.without_data.append(NotScored(*place, *why))
+            read.without_data.append(NotScored(*run, *why))
         kept = path.parent / "predictions.jsonl"
         if kept.is_file():
             facts = (record["metrics"], record.get("details") or {})
-            read.predictions.append(Predictions(*place, kept, *facts))
+            read.predictions.append(Predictions(*run, kept, *facts))
         _add_versions(read.versions, record)
     return read
 
 
-def _scores(
-    path: Path, record: dict[str, Any], **more: Any
-) -> tuple[list[dict[str, Any]], tuple[dict[str, Any], str, int]]:
+def _scores(record: dict[str, Any], path: Path, **more: Any) -> tuple[list[dict[str, Any]], Run]:
     """A row for each score of a record, and its cell, task and run."""
     missing = {"task", "kind", "cell", "run", "metrics"} - set(record)
     if missing:
         raise UserError(f"{path}: not an evaluation record, lacks {', '.join(sorted(missing))}")
     cell = {axis: record["cell"][axis] for axis in SEEDED}
     cell["seed"] = int(cell["seed"])
-    place = (cell, record["task"], int(record["run"]))
-    base = cell | {"task": place[1], "kind": record["kind"], "run": place[2]} | more
-    rows = [
-        base | {"metric": name, "value": float(value)}
-        for name, value in record["metrics"].items()
+    run = (cell, record["task"], int(record["run"]))
+    base = cell | {"task": run[1], "kind": record["kind"], "run": run[2]} | more
+    return _numbers(base, record["metrics"]), run
+
+
+def _numbers(
+    names: Mapping[str, Any], values: Mapping[str, Any], called: str = "metric"
+) -> list[dict[str, Any]]:
+    """A row for each number, under these names."""
+    return [
+        {**names, called: name, "value": float(value)}
+        for name, value in values.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     ]
-    return rows, place
 
 
 def _with_learned(
@@ -172,20 +247,25 @@ def _with_learned(
     import pandas
 
     rows, not_scored = list(read.rows), list(read.without_data)
-    of_run: dict[Path, list[Path]] = {}
+    scored: dict[tuple, list[Path]] = {}
     for path in paths:
         record = read_json(path)
-        own, place = _scores(path, record)
+        own, run = _scores(record, path)
         rows += own
-        of_run.setdefault(path.parent.parent, []).append(path)
+        scored.setdefault(_key(*run), []).append(path)
         if "not_scored" in record:
             name = record["learned_metric"]
             score = record.get("settings", {}).get("metric") or name
-            not_scored.append(NotScored(*place, name, score, record["not_scored"]))
+            not_scored.append(NotScored(*run, name, score, record["not_scored"]))
     predictions = [
-        replace(kept, learned=tuple(of_run.get(kept.path.parent, ()))) for kept in read.predictions
+        replace(kept, learned=tuple(scored.get(_key(kept.cell, kept.task, kept.run), ())))
+        for kept in read.predictions
     ]
     return pandas.DataFrame(rows, columns=_COLUMNS), predictions, not_scored
+
+
+def _key(cell: Mapping[str, Any], task: str, run: int) -> tuple:
+    return (*cell.values(), task, run)
 
 
 def _add_versions(versions: dict[str, list[str]], found: dict[str, Any]) -> None:
@@ -195,57 +275,21 @@ def _add_versions(versions: dict[str, list[str]], found: dict[str, Any]) -> None
         known += [version] if version not in known else []
 
 
-def _planned(paths: "Iterable[str]") -> frozenset[tuple[str, str]]:
-    """The languages and tasks that a study measures, by where its records are to lie."""
-    found = set()
-    for path in map(str, paths):
-        match = _RECORD.search(path)
-        if match is None:
-            return frozenset()
-        found.add((match["language"], match["task"]))
-    return frozenset(found)
-
-
-def _read_checkpoints(paths: list[Path]) -> "pandas.DataFrame":
-    """Scores of checkpoints, with the number of each."""
+def _metrics(paths: list[Path], names: list[str]) -> "pandas.DataFrame":
+    """One row per metric of each record, with what names the record."""
     import pandas
 
-    rows: list[dict] = []
-    for path in paths:
-        record = read_json(path)
-        rows += _scores(path, record, checkpoint=record["checkpoint"])[0]
-    return pandas.DataFrame(rows, columns=[*_COLUMNS, "checkpoint"])
+    rows = [
+        row
+        for record in map(read_json, paths)
+        for row in _numbers({name: record[name] for name in names}, record["metrics"])
+    ]
+    return pandas.DataFrame(rows, columns=[*names, "metric", "value"])
 
 
-def _read_fragmentation(paths: list[Path]) -> "pandas.DataFrame":
-    import pandas
-
-    rows: list[dict] = []
-    for path in paths:
-        found = read_json(path)
-        key = {axis: found[axis] for axis in CELL[:3]}
-        rows.extend(
-            key | {"metric": name, "value": float(value)}
-            for name, value in found["metrics"].items()
-            if isinstance(value, int | float) and not isinstance(value, bool)
-        )
-    return pandas.DataFrame(rows, columns=[*CELL[:3], "metric", "value"])
-
-
-def _read_tokenizers(paths: list[Path], versions: dict[str, list[str]]) -> "pandas.DataFrame":
-    """Numbers of tokenizers that were compared without a model; their versions join the others."""
-    import pandas
-
-    rows: list[dict] = []
-    for path in paths:
-        found = read_json(path)
-        key = {"tokenizer": found["tokenizer"], "language": found["language"]}
-        rows.extend(
-            key | {"metric": name, "value": float(value)}
-            for name, value in found["metrics"].items()
-        )
-        _add_versions(versions, found)
-    return pandas.DataFrame(rows, columns=["tokenizer", "language", "metric", "value"])
+def _statistics(card: dict[str, Any]) -> dict[str, Any]:
+    own = {k: v for k, v in card.items() if k not in ("job", "files", "versions", "statistics")}
+    return own | (card.get("statistics") or {})
 
 
 def _contaminated(paths: list[Path]) -> list[Contaminated]:
@@ -271,54 +315,3 @@ def _token_counts(paths: list[Path]) -> dict[tuple[str, str], TokenCounts]:
         for found in records
         if "tokens" in found.get("details", {})
     }
-
-
-def _read_alignment(paths: list[Path]) -> "pandas.DataFrame":
-    import pandas
-
-    rows: list[dict] = []
-    for path in paths:
-        found = read_json(path)
-        key = {axis: found[axis] for axis in [*CELL[:4], "fit"]}
-        rows.extend(
-            key | {"metric": name, "value": float(value)}
-            for name, value in found["metrics"].items()
-        )
-    return pandas.DataFrame(rows, columns=[*CELL[:4], "fit", "metric", "value"])
-
-
-def _cell_of(folder: Path) -> dict[str, Any]:
-    *axes, seed = folder.parts[-6:]
-    match = re.fullmatch(r"seed-(\d+)", seed)
-    if match is None:
-        raise UserError(f"{folder}: not the folder of a trained cell, it must end in seed-<number>")
-    return dict(zip(CELL, axes, strict=True)) | {"seed": int(match[1])}
-
-
-def _initialization_key(folder: Path) -> tuple:
-    parts = folder.parts
-    match = re.fullmatch(r"seed-(\d+)|all-seeds", parts[-1])
-    axes = parts[-5:-1] if match else parts[-4:]
-    return (*axes, int(match[1]) if match and match[1] else None)
-
-
-def _statistics(card: dict[str, Any], key: tuple) -> list[dict[str, Any]]:
-    flat = {k: v for k, v in card.items() if k not in ("job", "files", "versions", "statistics")}
-    flat |= card.get("statistics") or {}
-    names = dict(zip([*CELL[:4], "seed"], key, strict=True))
-    return [
-        names | {"statistic": name, "value": float(value)}
-        for name, value in flat.items()
-        if isinstance(value, int | float)
-    ]
-
-
-def _find_phases(settings: Any) -> list[dict] | None:
-    """The phases of a strategy, wherever the training job's settings keep them."""
-    if isinstance(settings, dict):
-        if isinstance(settings.get("phases"), list):
-            return settings["phases"]
-        for value in settings.values():
-            if found := _find_phases(value):
-                return found
-    return None

@@ -16,6 +16,7 @@ from lexigraft.report.bootstrap import (
     shared_runs,
 )
 from lexigraft.report.example_scores import ExampleScores, example_scores
+from lexigraft.report.models import Model
 from lexigraft.report.paired_tests import (
     RESAMPLES,
     Column,
@@ -26,8 +27,7 @@ from lexigraft.report.paired_tests import (
     predictions_by_model,
     resampled_scores,
 )
-from lexigraft.report.study import Predictions, Study
-from lexigraft.report.tables.models import Model
+from lexigraft.report.study import Predictions, StudyResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,7 +82,7 @@ class _ModelScores:
 
 
 def score_differences(
-    study: Study,
+    study: StudyResults,
     comparisons: Iterable[Comparison],
     means: Mapping[tuple[Model, Column], Sequence[Model]] | None = None,
 ) -> list[ScoreDifference]:
@@ -125,7 +125,7 @@ def score_differences(
 
 
 def _scores(
-    study: Study, predictions: Mapping[Model, list[Predictions]], column: Column
+    study: StudyResults, predictions: Mapping[Model, list[Predictions]], column: Column
 ) -> dict[Model, _ModelScores]:
     """Scores of each model whose outputs were recorded, all on the same resamples."""
     _, task, metric = column
@@ -158,7 +158,7 @@ def _scores(
     }
 
 
-def _read(study: Study, one: Predictions, kind: str, metric: str) -> ExampleScores | None:
+def _read(study: StudyResults, one: Predictions, kind: str, metric: str) -> ExampleScores | None:
     """What each example of a run adds to a metric, read once for all tables.
 
     None, too, where it does not add up to the score of the record: a test of another number than
@@ -212,7 +212,7 @@ def _mean(models: list[_ModelScores]) -> _ModelScores:
     return _ModelScores(ids, scores, alone, seeds)
 
 
-def _spreads(study: Study, column: Column) -> dict[Model | str, Spread]:
+def _spreads(study: StudyResults, column: Column) -> dict[Model | str, Spread]:
     """The spread over seeds of similar models, from the scores of their records."""
     axes = ["source", "vocabulary", "initializer", "strategy", "seed"]
     means = column_scores(study, column).groupby(axes, sort=False)["value"].mean()

@@ -15,6 +15,7 @@ from lexigraft.report.bootstrap import (
     seed_spread,
 )
 from lexigraft.report.metrics import speed_of
+from lexigraft.report.models import Model
 from lexigraft.report.paired_tests import (
     RESAMPLES,
     Column,
@@ -25,8 +26,7 @@ from lexigraft.report.paired_tests import (
     predictions_by_model,
     resampled_scores,
 )
-from lexigraft.report.study import Predictions, Study
-from lexigraft.report.tables.models import Model
+from lexigraft.report.study import Predictions, StudyResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +50,7 @@ class _Measured:
 
 
 def speed_up_tests(
-    study: Study, models: Sequence[Model], columns: Iterable[Column]
+    study: StudyResults, models: Sequence[Model], columns: Iterable[Column]
 ) -> dict[tuple[Model, Column], PairedTest]:
     """Test the speed of each model over its source model's.
 
@@ -182,7 +182,7 @@ def _per_token(totals: "np.ndarray") -> "np.ndarray":
     return totals[..., 0] / np.maximum(totals[..., 1], 1)
 
 
-def _spreads(study: Study, column: Column) -> dict[str, Spread]:
+def _spreads(study: StudyResults, column: Column) -> dict[str, Spread]:
     """How much measurements of the same work differ, as logarithms, by source model."""
     own = column_scores(study, column)
     own = own[own["value"] > 0]

@@ -1,12 +1,13 @@
 """Everything that a report is computed from, as tidy frames, and the part that an item shows."""
 
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.report.files import read_json, read_lines
+from lexigraft.errors import UserError
 from lexigraft.report.items import Item
-from lexigraft.report.names import Strategy, language_name, take_apart
+from lexigraft.report.names import StrategyName, language_name, parse_strategy
 from lexigraft.report.summarize import CELL
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class TokenCounts:
 
 
 @dataclass(frozen=True)
-class Study:
+class StudyResults:
     """Everything that a report is computed from.
 
     Attributes
@@ -119,7 +120,7 @@ class Study:
         Speed task -> the kind of task whose prompts it generates from.
     notes
         What the reader must know about files that were missing or could not be read.
-    asked
+    item
         The item that this part of the study was cut out for.
     whole
         The study that this is a part of, if it is one.
@@ -150,14 +151,14 @@ class Study:
     planned: frozenset[tuple[str, str]] = frozenset()
     prompts_from: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    asked: Item = field(default_factory=lambda: Item("", ""))
-    whole: "Study | None" = None
+    item: Item = field(default_factory=lambda: Item("", ""))
+    whole: "StudyResults | None" = None
     read: dict[tuple, Any] = field(default_factory=dict)
 
     def order(self, axis: str) -> list[str]:
         """Values of one axis of the grid: those asked for, else as the study lists them."""
-        if axis in self.asked.where:
-            return list(self.asked.where[axis])
+        if axis in self.item.where:
+            return list(self.item.where[axis])
         return [str(value) for value in self.scores[axis].drop_duplicates()]
 
     @property
@@ -172,8 +173,8 @@ class Study:
         Where an item asks for strategies and the study's is none of them, it is their first.
         """
         wanted = self.reference.get("strategy")
-        if asked := self.asked.where.get("strategy"):
-            return wanted if wanted in asked else asked[0]
+        if named := self.item.where.get("strategy"):
+            return wanted if wanted in named else named[0]
         trained = self.scores[self.scores["strategy"] != "none"]
         if trained.empty or wanted in set(trained["strategy"]):
             return wanted if not trained.empty else None
@@ -187,26 +188,41 @@ class Study:
         used = self.scores if trained.empty else trained
         return sorted(int(seed) for seed in used["seed"].unique())
 
+    @property
+    def new_vocabularies(self) -> list[str]:
+        """Vocabularies in the study's order, without the source models' own."""
+        return [name for name in self.order("vocabulary") if name != "source"]
+
+    @property
+    def has_several_sources(self) -> bool:
+        """Whether source models must be named to be told apart."""
+        return len(self.order("source")) > 1
+
+    def place(self, source: str, language: str, *more: str) -> str:
+        """The title of a panel: its language, and its source model where there are several."""
+        names = [self.language(language), *more]
+        return ", ".join([*names, source] if self.has_several_sources else names)
+
     def language(self, key: str) -> str:
         """What a reader calls the language."""
         return language_name(key, self.languages)
 
-    def strategy(self, key: str) -> Strategy:
+    def strategy(self, key: str) -> StrategyName:
         """Procedure, objective and length of a strategy."""
-        return take_apart(key, self.phases.get(key))
+        return parse_strategy(key, self.phases.get(key))
 
     def kind(self, task: str) -> str:
         """The kind of a task; empty where no record has it."""
         kinds = self.scores.loc[self.scores["task"] == task, "kind"]
         return str(kinds.iloc[0]) if len(kinds) else ""
 
-    def part(self, item: Item) -> "Study":
+    def part(self, item: Item) -> "StudyResults":
         """The part of the study that an item shows; baselines are always in it."""
         if not item.where:
-            return replace(self, asked=item)
+            return replace(self, item=item)
         return replace(
             self,
-            asked=item,
+            item=item,
             whole=self.whole or self,
             scores=self.scores[_within(self.scores, item)],
             fragmentation=self.fragmentation[_within(self.fragmentation, item)],
@@ -245,3 +261,36 @@ def _is_in(cell: dict[str, Any], item: Item) -> bool:
         for axis, names in item.where.items()
         if axis in cell
     )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """One JSON object.
+
+    Raises
+    ------
+    UserError
+        The file is missing or damaged.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: does not exist; run the stage that writes it") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as JSON ({error}); make it again") from None
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """One JSON object a line; none where there is no file.
+
+    Raises
+    ------
+    UserError
+        The file is damaged.
+    """
+    if not path.is_file():
+        return []
+    try:
+        text = path.read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as JSON lines ({error})") from None

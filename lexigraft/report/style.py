@@ -104,7 +104,41 @@ def new_figure(width: float, height: float) -> "Figure":
     return figure
 
 
-def notice(text: str) -> "Figure":
+def panel_grid(
+    count: int,
+    most: int,
+    height: float,
+    stacked: int = 1,
+    width: float | None = None,
+    margin: float = 0.0,
+) -> "tuple[Figure, list[list[Axes]]]":
+    """A figure of panels, at most so `most` side by side; each has a stack of axes.
+
+    Parameters
+    ----------
+    height, margin
+        Inches of one of the stacked axes, and of what the figure has beside all of them.
+    width
+        Of the whole figure; None for half a page a panel.
+    """  # fmt: skip
+    columns = min(count, most)
+    blocks = -(-count // columns)
+    width = WIDTH * max(columns, 1.2) / 2 if width is None else width
+    figure = new_figure(width, height * stacked * blocks + margin)
+    axes = figure.subplots(stacked * blocks, columns, squeeze=False)
+    panels = []
+    for place in range(blocks * columns):
+        block, column = divmod(place, columns)
+        stack = list(axes[block * stacked : (block + 1) * stacked, column])
+        if place < count:
+            panels.append(stack)
+        else:
+            for axis in stack:
+                axis.remove()
+    return figure, panels
+
+
+def message(text: str) -> "Figure":
     """A figure that says why there is nothing to show."""
     figure = new_figure(WIDTH, 0.6)
     figure.text(0.5, 0.5, text, ha="center", va="center", color=MUTED)

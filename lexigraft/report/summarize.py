@@ -44,6 +44,13 @@ def summarize(scores: "pandas.DataFrame") -> "pandas.DataFrame":
     return _with_change(table.reset_index())
 
 
+def select(frame: "pandas.DataFrame", **wanted: object) -> "pandas.DataFrame":
+    """The rows with these values."""
+    for name, value in wanted.items():
+        frame = frame[frame[name] == value]
+    return frame
+
+
 def pick(summary: "pandas.DataFrame", **wanted: str) -> "pandas.Series | None":
     """The first row with these keys, or None where no record was made for them.
 

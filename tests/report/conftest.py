@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lexigraft.report.study import SEEDED
 from tests.conftest import package_folder
 
 LANGUAGES = {
@@ -43,8 +44,8 @@ class MadeStudy:
     def __init__(self, folder: Path):
         self.folder = folder
         self.inputs = {
-            "records": [], "fragmentation": [], "training": [], "initialization": [],
-            "alignment": [], "checkpoints": [], "tokenizers": [], "corpora": [],
+            "records": [], "fragmentation": [], "training": {}, "initialization": {},
+            "alignment": [], "checkpoints": [], "tokenizers": [], "corpora": {}, "planned": [],
             "contamination": [],
             "languages": LANGUAGES, "fonts": None,
         }  # fmt: skip
@@ -56,15 +57,14 @@ class MadeStudy:
     def record(self, cell, task, kind, metrics, run=0, predictions=None, settings=None,
                checkpoint=None, details=None):  # fmt: skip
         """One evaluation record; `cell` is its six axes."""
-        axes = ("source", "language", "vocabulary", "initializer", "strategy", "seed")
         *names, seed = cell
-        place = self.folder / "evaluation" / "/".join(names) / f"seed-{seed}" / task / f"run-{run}"
-        which = {}
+        place, which = self.folder / "evaluation" / "/".join(names) / f"seed-{seed}", {}
         if checkpoint is not None:
             place, which = place / f"checkpoint-{checkpoint}", {"checkpoint": checkpoint}
+        place = place / task / f"run-{run}"
         write(place / "record.json", {
             **which,
-            "task": task, "kind": kind, "cell": dict(zip(axes, cell, strict=True)), "run": run,
+            "task": task, "kind": kind, "cell": dict(zip(SEEDED, cell, strict=True)), "run": run,
             "metrics": metrics, "details": details or {}, "settings": settings or {}, "seed": [0],
             "versions": {"python": "3.11.9", "torch": "2.13.0"},
         })  # fmt: skip
@@ -73,6 +73,7 @@ class MadeStudy:
             (place / "predictions.jsonl").write_text(lines, encoding="utf-8")
         kind_of = "records" if checkpoint is None else "checkpoints"
         self.inputs[kind_of].append(str(place / "record.json"))
+        self.inputs["planned"].append((cell[1], task))
 
     def trained(self, cell, before, after, steps=60, checkpoints=1, english=None):
         """The card and the log of a trained cell; `english` is before and after."""
@@ -108,7 +109,7 @@ class MadeStudy:
                 line["english_bits_per_byte"] = english[0] + share * (english[1] - english[0])
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (place / "log.jsonl").write_text(text, encoding="utf-8")
-        self.inputs["training"].append(str(place))
+        self.inputs["training"][str(place)] = dict(zip(SEEDED, cell, strict=True))
 
     def vocabulary(self, language, new_tokens=500, before=253.0, after=71.0, source="tiny",
                    name="expand-500"):  # fmt: skip
@@ -157,7 +158,10 @@ class MadeStudy:
         write(place / "card.json", {"fallbacks": 4, "fallback_tokens": [], "statistics": statistics,
                                     "examples": examples, "job": {}, "files": {},
                                     "versions": {}})  # fmt: skip
-        self.inputs["initialization"].append(str(place))
+        seed = None if fit == "all-seeds" else int(fit.removeprefix("seed-"))
+        key = ("tiny", language, "expand-500", initializer, seed)
+        axes = ("source", "language", "vocabulary", "initializer", "seed")
+        self.inputs["initialization"][str(place)] = dict(zip(axes, key, strict=True))
 
     def aligned(self, language, initializer, bleu, similarity=None, vocabulary="expand-500",
                 fit="all-seeds"):  # fmt: skip
@@ -203,7 +207,7 @@ class MadeStudy:
             "kept_out_of_training": {"like_translation_test": 2, "like_heldout": 1},
             "job": {"settings": {"repair": list(repair)}},
         })  # fmt: skip
-        self.inputs["corpora"].append(str(place))
+        self.inputs["corpora"][language] = str(place)
 
     def counted(self, language, task, *rows):
         """The record of a task's tests in training text; a row: test, part, texts and found."""
@@ -347,13 +351,13 @@ def made_study(tmp_path):
 @pytest.fixture(scope="session")
 def built(tmp_path_factory, noto):
     """The report of the full study: `(folder, summary, study)`, built once."""
-    from lexigraft.report.build import FIGURES, TABLES, build_report
-    from lexigraft.report.items import PAGES
+    from lexigraft.report.build import build_report
+    from lexigraft.report.items import kinds
 
     folder = tmp_path_factory.mktemp("full")
     made = full_study(folder)
     made.inputs["fonts"] = str(noto)
-    made.settings["items"] = [*PAGES, *TABLES, *FIGURES]
+    made.settings["items"] = [*kinds()]
     out = folder / "report"
     result = build_report(made.settings, made.inputs, {"folder": str(out)})
     return out, result, made

@@ -1,4 +1,4 @@
-"""Made-up records of the whole of paper 000: its cells, tasks and runs, and its tables as items."""
+"""Made-up records of all of Yamaguchi et al.: its cells, tasks and runs, its tables as items."""
 
 import random
 

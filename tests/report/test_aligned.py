@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.report.aligned import alignments, rank_correlation
 from lexigraft.report.figures import alignment_loss
 from lexigraft.report.records import read_study
 from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import alignment
+from lexigraft.report.tables.alignment import alignments, rank_correlation
 from tests.report.drawing import drawn_texts
 
 FULL = "full-clm-512"
@@ -25,7 +25,7 @@ def aligned(made_study):
             cell = ("tiny", "te-made", "expand-500", name, FULL, seed)
             made_study.record(cell, "ppl", "perplexity", {"bits_per_byte": 1.0})
             made_study.trained(cell, 3.0 - 0.5 * rank, 1.0)
-            log = Path(made_study.inputs["training"][-1], "log.jsonl")
+            log = Path([*made_study.inputs["training"]][-1], "log.jsonl")
             lines = [json.loads(line) for line in log.read_text().splitlines()]
             for line in lines:
                 if line["event"] == "step":

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.report.build import FIGURES, TABLES, build_report
-from lexigraft.report.items import DEFAULT
+from lexigraft.report.build import build_report
+from lexigraft.report.items import DEFAULT, kinds, load
 from tests.report.drawing import clashes, drawn_texts, outside
 
+TABLES = [name for name, group in kinds().items() if group == "tables"]
+FIGURES = [name for name, group in kinds().items() if group == "figures"]
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
 
@@ -236,10 +238,19 @@ def test_an_item_with_a_name_is_called_so_everywhere(made_study, tmp_path):
     assert '<figure id="figure-figure-1" aria-label="Figure 1">' in page
 
 
+def test_snakemakes_report_has_a_caption_for_every_item_with_the_studys_names(built):
+    folder = built[0] / "captions"
+    assert {path.stem for path in folder.glob("*.rst")} == {*kinds(), "report"}
+    assert "Training: 2x2ls-clm-512." in (folder / "vocabulary_size.rst").read_text("utf-8")
+    page = (built[0] / "report.html").read_text("utf-8")
+    assert "<b>Training curves.</b> The course of training" in page
+    assert "Lines are means over 2 seeds" in page
+
+
 def test_a_study_that_is_not_finished_has_a_report_that_says_so(made_study, tmp_path):
     one_language(made_study)
     Path(made_study.inputs["records"][-1]).unlink()
-    (Path(made_study.inputs["training"][0]) / "card.json").unlink()
+    (Path(*made_study.inputs["training"]) / "card.json").unlink()
     caveats = rebuild(made_study, tmp_path, ["results"])["caveats"]
     assert any(
         text.startswith("1 of 6 evaluation records are missing, such as") for text in caveats
@@ -292,7 +303,7 @@ def test_a_text_with_markup_is_shown_and_not_run(made_study, tmp_path):
 
 @pytest.mark.parametrize("name", list(FIGURES))
 def test_no_texts_of_a_figure_overlap_or_leave_it(built, monkeypatch, name):
-    figure, texts = drawn_texts(monkeypatch, FIGURES[name][0], built[2])
+    figure, texts = drawn_texts(monkeypatch, load(name), built[2])
     assert len(texts) > 5
     assert clashes(texts) == []
     assert outside(figure, texts) == []

@@ -1,6 +1,6 @@
 """What new tokens are made of is shown as text where it is text, else as bytes."""
 
-from lexigraft.report.composition import compositions, part_label
+from lexigraft.report.figures.new_tokens import compositions, part_label
 from lexigraft.report.records import read_study
 from lexigraft.report.summarize import summarize
 

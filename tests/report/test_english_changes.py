@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from lexigraft.report.models import Model
 from lexigraft.report.records import read_study
 from lexigraft.report.score_differences import score_differences
 from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import fragmentation
-from lexigraft.report.tables.models import Model
 
 SOURCE = ("tiny", "te-made", "source", "none", "none", 0)
 COLUMN = ("te-made", "bits", "english_bits_per_byte")
@@ -90,7 +90,7 @@ def test_vocabularies_are_corrected_for_each_other(made):
     made.vocabulary("te-made", name="expand-50")
     made.write(cell("align", vocabulary="expand-50"), 1.0)
     table = build(made)
-    assert any("one of 2 changes of English over Source" in note for note in table.notes)
+    assert any("corrected for the 2 changes of English over Source" in note for note in table.notes)
     found = table.data.set_index("vocabulary")
     ps = found["english_bits_per_byte_p"]
     # Of two the smaller is doubled, and the larger stays as it is (Benjamini and Hochberg).

@@ -3,7 +3,7 @@
 import pytest
 
 from lexigraft.report.figures import forgetting
-from lexigraft.report.forgetting import gains_and_losses
+from lexigraft.report.figures.forgetting import gains_and_losses
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
 from lexigraft.report.summarize import summarize

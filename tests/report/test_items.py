@@ -1,16 +1,26 @@
 """Items of a report: what a config may ask for, and what is made of it."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 from lexigraft.errors import UserError
-from lexigraft.report import build
-from lexigraft.report.items import DEFAULT, FIGURES, PAGES, TABLES, Item, check_items, read_items
+from lexigraft.report.items import (
+    DEFAULT,
+    Item,
+    check_items,
+    documentation,
+    kinds,
+    load,
+    read_items,
+    records_read,
+)
+from lexigraft.report.models import Model, models
 from lexigraft.report.records import read_study
-from lexigraft.report.tables.models import Model, models
 from workflow.stages import Study
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -19,11 +29,49 @@ BLOCK = {"sources": ["m"], "languages": ["te", "el"], "vocabularies": ["source",
 FRAGMENTATION = {"tokenizers": ["small", "large"], "languages": ["te", "my"]}
 
 
-def test_every_kind_has_a_module_and_a_caption():
-    assert list(build.TABLES) == list(TABLES)
-    assert list(build.FIGURES) == list(FIGURES)
-    captions = {path.stem for path in (REPOSITORY / "workflow/report").glob("*.rst")}
-    assert captions == {*PAGES, *TABLES, *FIGURES, "report", "workflow"}
+@pytest.mark.parametrize("kind", kinds())
+def test_every_kind_says_what_it_shows_and_why_it_may_be_empty(kind):
+    declared = load(kind).KIND
+    assert declared.title
+    assert declared.empty
+    assert Item(kind, kind, options=declared.options()).caption().endswith(".")
+    assert callable(getattr(load(kind), "draw" if kinds()[kind] == "figures" else "build"))
+
+
+def test_the_defaults_are_kinds():
+    assert set(DEFAULT) <= set(kinds())
+
+
+def test_reading_items_loads_no_heavy_library():
+    code = (
+        "import sys\n"
+        "from lexigraft.report.items import kinds, read_items\n"
+        "read_items([*kinds()])\n"
+        "heavy = ('matplotlib', 'numpy', 'pandas', 'scipy', 'torch', 'transformers')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
+
+
+def test_the_table_of_kinds_in_the_documentation_is_current():
+    text = (REPOSITORY / "config/README.md").read_text(encoding="utf-8")
+    assert documentation() in text, "run `python -m lexigraft.report.items config/README.md`"
+
+
+def test_a_caption_names_the_strategy_and_the_seeds(two):
+    (item,) = read_items(["loss_curves"])
+    assert "means over 2 seeds" in item.caption("full", "2 seeds")
+    (item,) = read_items(["bits_per_byte"])
+    assert "after training (full)" in item.caption("full")
+    assert "after training (no training)" in item.caption(None)
+
+
+def test_a_caption_says_what_the_item_shows():
+    (item,) = read_items([{"item": "forgetting", "tasks": ["mt", "english-mt"]}])
+    assert "In mt and english-mt;" in item.caption()
 
 
 def test_the_schemas_default_is_the_reports():
@@ -54,6 +102,15 @@ def test_where_becomes_names_by_axis():
         ([{"item": "fertility", "tasks": ["mt"]}], "report.items[0]: 'fertility' takes no tasks"),
         ([{"item": "speed", "metrics": ["speedup"]}],
          "report.items[0].metrics: 'speedup' is not known; did you mean 'speed_up'?"),
+        ([{"item": "loss_curves", "over": "token"}],
+         "report.items[0].over: 'token' is not known; did you mean 'tokens'?"),
+        ([{"item": "results", "batch_size": "4"}],
+         "report.items[0].batch_size: input should be a valid integer"),
+        ([{"item": "results", "where": {"source": ["m"]}}],
+         "report.items[0].where: 'source' is not known; did you mean 'sources'?"),
+        ([{"item": "results", "tasks": "mt"}], "report.items[0].tasks: 'mt' is not a list"),
+        ([{"item": "results", "tasks": ["a/b"]}],
+         "report.items[0].tasks: 'a/b' is not a name: letters, digits, '.', '_' and '-'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_the_users_error(items, message):
@@ -75,6 +132,11 @@ def test_a_name_that_the_study_does_not_have_is_the_users_error(item, message):
     items = read_items([{"item": "results", **item}])
     with pytest.raises(UserError, match=re.escape(f"report.items[0]{message}")):
         check_items(items, [BLOCK], {"translation": {}}, FRAGMENTATION)
+
+
+def test_items_say_which_records_are_made_for_them_alone():
+    assert records_read(read_items([])) == set()
+    assert records_read(read_items(["results", "alignment_loss"])) == {"alignment"}
 
 
 def test_the_grid_knows_the_files_of_every_item():

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from lexigraft.report.items import Item
+from lexigraft.report.items import read_items
 from lexigraft.report.length_changes import length_changes
 from lexigraft.report.records import read_study
 from lexigraft.report.study import TokenCounts
@@ -74,14 +74,14 @@ def compared(made_study):
 
 def test_the_table_has_stars_where_the_tokens_of_each_text_were_kept(compared):
     study = read_study(compared.settings, compared.inputs)
-    item = Item("tokenizers", "tokenizers", compared_with=("small",))
+    (item,) = read_items([{"item": "tokenizers", "compared_with": ["small"]}])
     found = tokenizers.build(study.part(item), summarize(study.scores))
     last = {row.stub: row.cells[-1] for row in found.rows}
     assert last["Telugu", "large"].stars == "**"
     assert last["Telugu", "small"].stars == last["Greek", "large"].stars == ""
     assert last["Greek", "large"].text == "−50.0 %"
     assert any("over texts" in note for note in found.notes)
-    assert any("Not tested" in note and "Greek" in note for note in found.notes)
+    assert any("not tested" in note and "Greek" in note for note in found.notes)
     data = found.data[found.data["metric"] == "tokens_per_sentence_change"]
     (row,) = data.to_dict("records")
     assert (row["tokenizer"], row["compared_with"], row["language"]) == (

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lexigraft.report.logs import read_logs
+from lexigraft.report.records import read_logs
 from lexigraft.report.study import SEEDED
 
 LINES = {

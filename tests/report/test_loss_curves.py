@@ -14,7 +14,7 @@ def test_of_two_losses_the_next_tokens_is_drawn(made_study, monkeypatch):
     cell = ("m", "te-made", "expand-500", "mean", "lora-mtp-512", 0)
     made_study.record(cell, "perplexity", "perplexity", {"bits_per_byte": 1.0})
     made_study.trained(cell, 2.0, 1.0, steps=6)
-    add_second_loss(made_study.inputs["training"][0])
+    add_second_loss(next(iter(made_study.inputs["training"])))
     figure, _ = drawn_texts(monkeypatch, loss_curves, made_study)
     (line,) = [line for line in figure.axes[0].lines if len(line.get_xdata())]
     assert line.get_ydata().tolist() == [1.5] * 6
@@ -144,7 +144,7 @@ def test_an_encoder_has_perplexities_and_no_panel_of_bits(made_study, monkeypatc
     made_study.record(cell, "asks", "classification", {"accuracy": 0.5})
     made_study.trained(cell, 2.0, 1.0, steps=6)
     rewrite(
-        made_study.inputs["training"][0],
+        next(iter(made_study.inputs["training"])),
         "heldout",
         lambda step: {"bits_per_byte": None, "perplexity": 40.0 if step == 0 else 10.0},
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lexigraft.report.names import initializer_name, role, take_apart, task_name
+from lexigraft.report.names import initializer_name, parse_strategy, role, task_name
 
 
 @pytest.mark.parametrize(
@@ -17,18 +17,19 @@ from lexigraft.report.names import initializer_name, role, take_apart, task_name
     ],
 )
 def test_a_strategys_name_is_taken_apart(key, procedure, setting):
-    assert (take_apart(key).procedure, take_apart(key).setting) == (procedure, setting)
+    assert (parse_strategy(key).procedure, parse_strategy(key).setting) == (procedure, setting)
 
 
 def test_phases_say_more_than_the_name():
     phases = [{"objective": "clm", "length": 1024}, {"objective": "mtp", "length": 1024}]
-    assert take_apart("mine", phases).setting == "CLM+MTP+1024"
+    assert parse_strategy("mine", phases).setting == "CLM+MTP+1024"
 
 
 def test_names_are_words():
     assert initializer_name("mean-of-all") == "Mean of all"
     assert initializer_name("focus-word") == "FOCUS word"
-    assert [take_apart(f"{name}-clm-512").title for name in ("lora", "two-stage", "2x2ls", "full")
+    names = ("lora", "two-stage", "2x2ls", "full")
+    assert [parse_strategy(f"{name}-clm-512").title for name in names
             ] == ["LoRA", "2-stage", "2x2 LS", "full"]  # fmt: skip
     assert [task_name(*pair) for pair in (("mine", "translation"), ("speed-test", "speed"))] == [
         "MT", "Speed test"

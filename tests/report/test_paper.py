@@ -1,19 +1,18 @@
-"""The tables of paper 000 at their full size: rows, columns, colours, and LaTeX."""
+"""The tables of Yamaguchi et al. at their full size: rows, columns, colours, and LaTeX."""
 
 import itertools
 import re
 
 import pytest
 
-from lexigraft.report import build
 from lexigraft.report.formats import BLUE, RED, as_html, latex, markdown
-from lexigraft.report.items import read_items
+from lexigraft.report.items import kinds, load, read_items
 from lexigraft.report.records import read_study
 from lexigraft.report.summarize import pick, summarize
-from lexigraft.report.tables.table import MISSING, PALEST
+from lexigraft.report.table import MISSING, PALEST
 from tests.report.made_paper import ITEMS, LANGUAGES, LORA, paper_study
 
-TABLES = [item["name"] for item in ITEMS if item["item"] in build.TABLES]
+TABLES = [item["name"] for item in ITEMS if kinds()[item["item"]] == "tables"]
 MAIN = ["Source", "LAPT", "Random", "FOCUS", "Mean", "Merge", "Align"]
 OTHERS = ["Source", "LAPT", "Random", "Mean", "Align"]
 SIX = ["Arabic", "Burmese", "Greek", "Hindi", "Sinhala", "Telugu"]
@@ -61,9 +60,9 @@ def study(tmp_path_factory):
 @pytest.fixture(scope="module")
 def tables(study):
     found = {}
-    for item in read_items([item for item in ITEMS if item["item"] in build.TABLES]):
+    for item in read_items([item for item in ITEMS if kinds()[item["item"]] == "tables"]):
         part = study.part(item)
-        found[item.name] = build.TABLES[item.kind][0].build(part, summarize(part.scores))
+        found[item.name] = load(item.kind).build(part, summarize(part.scores))
     return found
 
 

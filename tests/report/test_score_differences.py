@@ -10,12 +10,12 @@ import pytest
 
 from lexigraft.report.findings import finding_numbers, findings
 from lexigraft.report.items import read_items
+from lexigraft.report.models import Model
 from lexigraft.report.paired_tests import RESAMPLES
 from lexigraft.report.records import read_study
 from lexigraft.report.score_differences import score_differences
 from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import results, significance
-from lexigraft.report.tables.models import Model
 
 SOURCE = ("m", "te-made", "source", "none", "none", 0)
 LAPT = ("m", "te-made", "source", "none", "full", 0)
@@ -169,8 +169,8 @@ def test_the_notes_say_what_was_tested(made):
     made.write(cell("mean"), 34)
     notes = " ".join(table(made).notes)
     assert f"{RESAMPLES:,} resamples" in notes
-    assert "one of 2 changes over Source in this table (Benjamini-Hochberg)" in notes
-    assert "no model has several seeds: the test is about other examples alone" in notes
+    assert "corrected for the 2 changes over Source in this table (Benjamini-Hochberg)" in notes
+    assert "no model has several seeds: the test covers other examples only" in notes
     made.write(cell("mean", 1), 34)
     assert "no model has several seeds" not in " ".join(table(made).notes)
 

@@ -11,6 +11,7 @@ from lexigraft.report.formats import as_html, escape_latex, latex, markdown
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
 from lexigraft.report.summarize import summarize
+from lexigraft.report.table import Row, Table, TableCell, number, ranked
 from lexigraft.report.tables import (
     fragmentation,
     initializers,
@@ -19,7 +20,6 @@ from lexigraft.report.tables import (
     speed,
     strategies,
 )
-from lexigraft.report.tables.table import Cell, Row, Table, number, ranked
 
 FULL = "full-clm-512"
 SOURCE = ("m", "te-made", "source", "none", "none", 0)
@@ -97,7 +97,7 @@ def test_the_tidy_csv_holds_the_full_precision(small):
 
 
 def test_best_and_second_are_marked_among_rows_that_are_no_baselines():
-    rows = [Row((name,), (Cell(str(value), value=value),), name == "Source")
+    rows = [Row((name,), (TableCell(str(value), value=value),), name == "Source")
             for name, value in (("Source", 9.0), ("a", 1.0), ("b", 3.0), ("c", 2.0))]  # fmt: skip
     assert [row.cells[0].rank for row in ranked(rows, [True])] == [0, 1, 0, 2]
     assert [row.cells[0].rank for row in ranked(rows, [False])] == [0, 0, 1, 2]
@@ -105,7 +105,7 @@ def test_best_and_second_are_marked_among_rows_that_are_no_baselines():
 
 def test_values_that_look_the_same_are_best_together():
     values = [("1.0", 1.01), ("1.0", 0.99), ("2.0", 2.0)]
-    rows = [Row(("row",), (Cell(text, value=value),)) for text, value in values]
+    rows = [Row(("row",), (TableCell(text, value=value),)) for text, value in values]
     assert [row.cells[0].rank for row in ranked(rows, [True])] == [1, 1, 0]
 
 
@@ -155,7 +155,7 @@ def test_every_column_of_speed_can_be_asked_for(made_study):
     ]  # fmt: skip
     texts = [cell.text for cell in cells(table)["Align"]]
     assert texts == ["45.0", "48.0", "0.125", "2.00×", "768.0", "2.000", "2.00×"]
-    assert any("3 % apart as a rule, 4 % at most" in note for note in table.notes)
+    assert any("differ by 3 % in the median, 4 % at most" in note for note in table.notes)
 
 
 def test_speed_falls_back_to_the_characters_that_were_written(made_study):
@@ -222,7 +222,7 @@ def test_initializers_show_the_statistics_of_their_cards(small):
 
 def test_a_methods_own_statistics_follow_and_those_of_its_head_do_not(small):
     small.initialized("te-made", "align")
-    card = Path(small.inputs["initialization"][0], "card.json")
+    card = Path(next(iter(small.inputs["initialization"])), "card.json")
     found = json.loads(card.read_text())
     found["statistics"] |= {"anchors": 7, "output_mean_entropy": 1.0, "output_cosine_to_mean": 0.3}
     card.write_text(json.dumps(found))
@@ -248,8 +248,9 @@ def table_of(*texts):
     import pandas
 
     columns = tuple((f"group {i}", "50 % & more") for i in range(len(texts)))
-    row = Row(("a_b & 5 % <i>|",), tuple(Cell(text, "0.1", "+1.0", 0.5, 1) for text in texts))
-    return Table("t", "A_title & more", ("model",), columns, (row,), pandas.DataFrame(), ("100 %",))
+    row = Row(("a_b & 5 % <i>|",), tuple(TableCell(text, "0.1", "+1.0", 0.5, 1) for text in texts))
+    data, notes = pandas.DataFrame(), ("100 %",)
+    return Table(("model",), columns, (row,), data, notes, "A_title & more", "t")
 
 
 def test_latex_escapes_what_it_would_take_for_commands():
@@ -270,9 +271,9 @@ def test_latex_rows_have_as_many_cells_as_columns():
 def test_stars_are_stars_in_every_format():
     import pandas
 
-    cell = Cell("1.0", mark="▲", stars="**", rank=1)
-    table = Table("t", "T", ("model",), (("", "a"),), (Row(("x",), (cell,)),), pandas.DataFrame(),
-                  ("* p < 0.05",))  # fmt: skip
+    cell = TableCell("1.0", mark="▲", stars="**", rank=1)
+    rows, data = (Row(("x",), (cell,)),), pandas.DataFrame()
+    table = Table(("model",), (("", "a"),), rows, data, ("* p < 0.05",))
     assert r"| x | **1.0 ▲\*\*** |" in markdown(table)
     assert r"- \* p < 0.05" in markdown(table)
     assert "<b>1.0</b><i>▲**</i>" in as_html(table)

@@ -5,7 +5,7 @@ import pytest
 from lexigraft.report.records import read_study
 from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import contamination, texts
-from lexigraft.report.texts import text_caveats
+from lexigraft.report.tables.texts import text_caveats
 
 CELL = ("m", "te-made", "source", "none", "none", 0)
 NOTHING = {"texts": 500, "found": 0, "mostly_found": 0, "training_sentences": 0}

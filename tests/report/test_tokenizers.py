@@ -9,7 +9,7 @@ import pytest
 from lexigraft.report.build import build_report
 from lexigraft.report.figures import tokens_per_sentence
 from lexigraft.report.fonts import Fonts
-from lexigraft.report.items import DEFAULT, Item
+from lexigraft.report.items import DEFAULT, read_items
 from lexigraft.report.records import read_study
 from lexigraft.report.style import Look
 from lexigraft.report.summarize import summarize
@@ -26,8 +26,9 @@ def compared(made_study):
     return made_study
 
 
-def table(made, **asked):
-    study = read_study(made.settings, made.inputs).part(Item("tokenizers", "tokenizers", **asked))
+def table(made, **options):
+    (item,) = read_items([{"item": "tokenizers", **options}])
+    study = read_study(made.settings, made.inputs).part(item)
     return tokenizers.build(study, summarize(study.scores))
 
 
@@ -57,13 +58,13 @@ def test_changes_from_another_tokenizer_by_hand(compared):
 
 
 def test_an_item_chooses_tokenizers_and_languages_and_their_order(compared):
-    found = table(compared, tokenizers=("large", "small"), where={"language": ("te-made",)})
+    found = table(compared, tokenizers=("large", "small"), where={"languages": ["te-made"]})
     assert list(texts(found)) == [("Telugu", "large"), ("Telugu", "small")]
 
 
 def test_a_language_without_translations_is_named(compared):
     assert any("held-out sentences" in note and "Greek" in note for note in table(compared).notes)
-    found = table(compared, where={"language": ("te-made",)})
+    found = table(compared, where={"languages": ["te-made"]})
     assert not any("held-out" in note for note in found.notes)
 
 
@@ -86,7 +87,7 @@ def test_unknown_tokens_have_a_column_where_there_are_any(compared):
 )
 def test_the_figure_has_a_marker_per_tokenizer(compared, metric, label, points):
     study = read_study(compared.settings, compared.inputs)
-    study = study.part(Item("tokens_per_sentence", "f", metrics=metric))
+    study = study.part(*read_items([{"item": "tokens_per_sentence", "metrics": metric}]))
     figure = tokens_per_sentence.draw(study, summarize(study.scores), Look((), Fonts()))
     (axis,) = figure.axes
     drawn = [line for line in axis.lines if not line.get_label().startswith("_")]

@@ -11,14 +11,14 @@ rule build_report:
         card=STUDY.card("build_report"),
         page=report(
             f"{REPORT}/report.html",
-            caption="../report/report.rst",
+            caption=os.path.abspath(f"{REPORT}/captions/report.rst"),
             category="1 Read this first",
             labels={"item": "Report"},
         ),
         pages=[
             report(
                 f"{REPORT}/{item.name}.html",
-                caption=f"../report/{item.kind}.rst",
+                caption=os.path.abspath(f"{REPORT}/captions/{item.name}.rst"),
                 category="1 Read this first",
                 labels={"item": item.label},
             )
@@ -27,7 +27,7 @@ rule build_report:
         tables=[
             report(
                 f"{REPORT}/tables/{item.name}.html",
-                caption=f"../report/{item.kind}.rst",
+                caption=os.path.abspath(f"{REPORT}/captions/{item.name}.rst"),
                 category="2 Tables",
                 labels={"item": item.label},
             )
@@ -36,7 +36,7 @@ rule build_report:
         figures=[
             report(
                 f"{REPORT}/figures/{item.name}.png",
-                caption=f"../report/{item.kind}.rst",
+                caption=os.path.abspath(f"{REPORT}/captions/{item.name}.rst"),
                 category="3 Figures",
                 labels={"item": item.label},
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER
-from lexigraft.report.items import ALIGNMENT, Item, read_items
+from lexigraft.report.items import Item, read_items, records_read
 from workflow.config.checks import languages_measured
 from workflow.config.task_data import languages_named
 from workflow.config.training_data import teachers
@@ -77,7 +77,7 @@ def build_report(study: Study, **_: str) -> dict[str, Any]:
 
 def _shows_alignment(study: Study) -> bool:
     """Whether the report has an item for which fitted initializers are measured."""
-    return any(item.kind in ALIGNMENT for item in read_items(study.config["report"]["items"]))
+    return "alignment" in records_read(read_items(study.config["report"]["items"]))
 
 
 def _used_config(study: Study) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""One file per figure; each offers `draw(study, summary, look)` and `caption(study)`."""
+"""One file per figure; each declares `KIND`, and `draw(study, summary, look)`."""

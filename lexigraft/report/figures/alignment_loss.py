@@ -1,24 +1,35 @@
-"""Alignment against the loss that training starts from (paper 003, Figures 3b and 8)."""
+"""Alignment against the loss that training starts from (UnifyVocab, Figures 3b and 8)."""
 
 from typing import TYPE_CHECKING
 
-from lexigraft.report.aligned import QUALITY, alignments, rank_correlation
-from lexigraft.report.mark_labels import Named, label_points
+from lexigraft.report.items import Kind
+from lexigraft.report.labels import Named, label_marks
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import initializer_name
-from lexigraft.report.study import Study
+from lexigraft.report.study import StudyResults
 from lexigraft.report.style import WIDTH, Look, new_figure, title_panel
-from lexigraft.report.tables.table import number
+from lexigraft.report.summarize import CELL
+from lexigraft.report.table import number
+from lexigraft.report.tables.alignment import QUALITY, alignments, rank_correlation
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-KEY = ["source", "language", "vocabulary"]
+KIND = Kind(
+    title="Alignment and first training loss",
+    caption="Alignment of the vocabularies against the training loss of the first step, one point "
+    "per initializer. Text is renamed from target to source tokens by each recipe and compared "
+    "with the source's own tokens (BLEU, BLEU-1) or in meaning (similarity). The loss is that "
+    "under {strategy}, before any update: the mean over seeds. Under each panel: Spearman's rank "
+    "correlation over its points, which UnifyVocab finds negative.",
+    empty="no vocabulary has two initializers with an alignment and a training log",
+    reads=("alignment",),
+)
 
 
-def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
     """A row of panels per language and vocabulary, a column per measure, a point per initializer.
 
     Vocabularies of a single initializer say nothing about initializers and are left out.
@@ -27,7 +38,7 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
     if frame.empty or "bleu" not in frame:
         return None
     frame = frame[frame["first_loss"].notna()]
-    panels = [(key, group) for key, group in frame.groupby(KEY, sort=False) if len(group) > 1]
+    panels = [(key, group) for key, group in frame.groupby(CELL[:3], sort=False) if len(group) > 1]
     names = [name for name in QUALITY if name in frame and frame[name].notna().any()]
     if not panels:
         return None
@@ -36,28 +47,12 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
     axes = figure.subplots(len(panels), len(names), squeeze=False)
     points = []
     for (key, group), row in zip(panels, axes, strict=True):
-        several = len(study.order("source")) > 1
-        title = f"{study.language(key[1])}, {key[2]}"
-        title_panel(row[0], f"{key[0]}, {title}" if several else title)
+        title_panel(row[0], study.place(*key))
         row[0].set_ylabel("first step's training loss, nats per token")
-        points += [(axis, _points(axis, group, name, look))
+        points += [(axis, _points(axis, group, name, look), None)
                    for axis, name in zip(row, names, strict=True)]  # fmt: skip
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    for axis, named in points:
-        label_points(axis, named)
+    label_marks(figure, points)
     return figure
-
-
-def caption(study: Study) -> str:
-    """What the figure shows, for the page."""
-    return (
-        "Text renamed from target to source tokens by each initializer's recipe, compared with the "
-        "source's own tokens (BLEU, BLEU-1) or in meaning (similarity), against the training loss "
-        f"of the first step under {study.reference_strategy}, before any update: the mean over "
-        "seeds. Under each panel Spearman's rank correlation over its points; paper 003 finds it "
-        "negative."
-    )
 
 
 def _points(axis: "Axes", group: "pandas.DataFrame", name: str, look: Look) -> list[Named]:

@@ -1,18 +1,30 @@
-"""Bits per byte before and after training, per initializer: what the start is still worth."""
+"""Bits per byte before and after training, per initializer."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lexigraft.report.before_after import METRIC, before_after, log_ends
-from lexigraft.report.study import Study
+from lexigraft.report.items import Kind
+from lexigraft.report.models import Model, find, models, stub, stub_names
+from lexigraft.report.study import StudyResults
 from lexigraft.report.style import INK, MUTED, PAPER, RULE, WIDTH, Look, new_figure, plain_axis
-from lexigraft.report.tables.models import Model, find, models, stub, stub_names
-from lexigraft.report.tables.table import number
+from lexigraft.report.summarize import select
+from lexigraft.report.table import number
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+KIND = Kind(
+    title="Bits per byte (lower is better)",
+    caption="Bits per byte of held-out text before and after training, per initializer. "
+    "Comparable across vocabularies. Hollow: the model with its new rows and no training; filled: "
+    "after training ({strategy}). Right: the end points enlarged, a dot per seed, the mean and, "
+    "from two seeds on, a bar of one standard deviation. Dotted line: the source model.",
+    empty="no cell has bits per byte before and after training",
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +42,7 @@ class _Panel:
         return 0.0 if self.untouched is None else -1.0
 
 
-def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
     """A row of panels per language: before → after, and the end points alone, enlarged."""
     panels = _panels(study, summary)
     if not panels:
@@ -48,39 +60,28 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
     return figure
 
 
-def caption(study: Study) -> str:
-    """What the figure shows, for the page."""
-    return (
-        "Bits per byte of held-out text, lower is better and comparable across vocabularies. "
-        "Hollow: the model with its new rows and no training; filled: after training "
-        f"({study.reference_strategy}). Right: the end points enlarged, a dot per seed, the mean "
-        "and, from two seeds on, a bar of one standard deviation. Dotted line: the source model."
-    )
-
-
-def _panels(study: Study, summary: "pandas.DataFrame") -> list[_Panel]:
+def _panels(study: StudyResults, summary: "pandas.DataFrame") -> list[_Panel]:
     changes = before_after(study, summary)
     trained = [model for model in models(study) if model.strategy != "none"]
-    several = len(study.order("source")) > 1
     found = []
     for source in study.order("source"):
         for language in study.order("language"):
             here = (changes["source"] == source) & (changes["language"] == language)
-            ends = {m: _own(changes[here], m)["after"].mean() for m in trained}
+            ends = {m: select(changes[here], **m.keys())["after"].mean() for m in trained}
             shown = [model for model in trained if ends[model] == ends[model]]
             # Baselines first, then from the best to the worst.
             shown = sorted([m for m in shown if m.baseline], key=ends.__getitem__) + sorted(
                 [m for m in shown if not m.baseline], key=ends.__getitem__
             )
             if shown:
-                title = study.language(language) + (f", {source}" if several else "")
                 untouched = _untouched(study, changes[here], summary, source, language)
+                title = study.place(source, language)
                 found.append(_Panel(title, changes[here], shown, untouched))
     return found
 
 
 def _untouched(
-    study: Study,
+    study: StudyResults,
     changes: "pandas.DataFrame",
     summary: "pandas.DataFrame",
     source: str,
@@ -100,10 +101,10 @@ def _untouched(
     return float(row["mean"]) if row is not None else None
 
 
-def _dumbbells(axis: "Axes", panel: _Panel, look: Look, study: Study) -> None:
+def _dumbbells(axis: "Axes", panel: _Panel, look: Look, study: StudyResults) -> None:
     names = [name for name in stub_names(study) if name != "Source model"]
     for y, model in enumerate(panel.models):
-        own = _own(panel.changes, model)
+        own = select(panel.changes, **model.keys())
         before, after = own["before"].mean(), own["after"].mean()
         colour, marker = look.colour(model.initializer), look.marker(model.initializer)
         axis.plot([before, after], [y, y], color=colour, lw=1.6, alpha=0.55, zorder=2)
@@ -123,7 +124,7 @@ def _dumbbells(axis: "Axes", panel: _Panel, look: Look, study: Study) -> None:
 def _end_points(axis: "Axes", panel: _Panel, look: Look) -> None:
     low, high = panel.changes["after"].min(), panel.changes["after"].max()
     for y, model in enumerate(panel.models):
-        own = _own(panel.changes, model)["after"]
+        own = select(panel.changes, **model.keys())["after"]
         colour, marker = look.colour(model.initializer), look.marker(model.initializer)
         spread = own.std(ddof=1) if len(own) > 1 else None
         if spread is not None:
@@ -151,10 +152,3 @@ def _write(axis: "Axes", y: float, text: str) -> None:
 def _rows(axis: "Axes", panel: _Panel) -> None:
     axis.set_ylim(len(panel.models) - 0.5, min(panel.top, 0) - 0.5)
     plain_axis(axis)
-
-
-def _own(changes: "pandas.DataFrame", model: Model) -> "pandas.DataFrame":
-    mask = True
-    for axis, value in model.keys().items():
-        mask = mask & (changes[axis] == value)
-    return changes[mask]

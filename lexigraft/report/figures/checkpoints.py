@@ -1,13 +1,13 @@
-"""Scores of tasks in the course of training (paper 004, Figures 2 to 4)."""
+"""Scores of tasks in the course of training (CW2V, Figures 2 to 4)."""
 
 from typing import TYPE_CHECKING
 
-from lexigraft.report.checkpoint_scores import checkpoint_scores
-from lexigraft.report.lines import Line, lines, name_ends, of_line
+from lexigraft.report.curves import Line, lines, name_ends, of_line
+from lexigraft.report.items import Kind, TaskOptions
 from lexigraft.report.metrics import metric
-from lexigraft.report.study import Study
-from lexigraft.report.style import MUTED, WIDTH, Look, new_figure, plain_axis, title_panel
-from lexigraft.report.summarize import pick
+from lexigraft.report.study import SEEDED, StudyResults
+from lexigraft.report.style import MUTED, Look, panel_grid, plain_axis, title_panel
+from lexigraft.report.summarize import CELL, pick, select
 from lexigraft.report.tables.results import quality_columns
 
 if TYPE_CHECKING:
@@ -15,61 +15,73 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+KIND = Kind(
+    title="Scores during training",
+    caption="Scores of tasks on equally spaced checkpoints of training. 0 is the model with its "
+    "new rows and no training, the last one the trained cell. Bars: one standard deviation over "
+    "seeds. Dotted: the source model.",
+    empty="no task was run on checkpoints of training",
+    options=TaskOptions,
+)
 _MOST_COLUMNS = 3
+_PANEL = ["source", "language", "task", "metric"]
+_KEYS = [*SEEDED, "task", "kind", "metric"]
 
 
-def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
     """A panel for each source, language, task and metric; a line per trained model."""
     scores = checkpoint_scores(study)
     drawn = lines(study, look)
-    asked = [key for key in quality_columns(study, summary) if _measured(scores, *key)]
+    measured = set(scores[_PANEL].itertuples(index=False, name=None))
     panels = [
         (source, *key)
         for source in study.order("source")
-        for key in asked
-        if _measured(scores[scores["source"] == source], *key)
+        for key in quality_columns(study, summary)
+        if (source, *key) in measured
     ]
     if not panels or not drawn:
         return None
-    columns = min(len(panels), _MOST_COLUMNS)
-    rows = -(-len(panels) // columns)
-    figure = new_figure(max(WIDTH * columns / 2, 4.2), 2.6 * rows)
-    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
-    several = len({source for source, *_ in panels}) > 1
+    figure, axes = panel_grid(len(panels), _MOST_COLUMNS, 2.6)
     ends: list[tuple[Axes, list]] = []
-    for (source, language, task, name), axis in zip(panels, axes, strict=False):
-        own = scores[(scores["source"] == source) & (scores["language"] == language)
-                     & (scores["task"] == task) & (scores["metric"] == name)]  # fmt: skip
-        untouched = pick(summary, source=source, language=language, task=task, metric=name,
-                         initializer="none", strategy="none")  # fmt: skip
+    for (source, language, task, name), (axis,) in zip(panels, axes, strict=True):
+        keys = {"source": source, "language": language, "task": task, "metric": name}
+        own = select(scores, **keys)
+        untouched = pick(summary, **keys, initializer="none", strategy="none")
         if untouched is not None:
             axis.axhline(float(untouched["mean"]), color=MUTED, lw=0.9, ls=":", zorder=1)
         mine = [line for line in drawn if line.model.source == source]
         ends.append((axis, _panel(axis, own, mine)))
-        title_panel(
-            axis, f"{study.language(language)}, {task}" + (f", {source}" if several else "")
-        )
+        title_panel(axis, study.place(source, language, task))
         arrow = "↓" if metric(name).lower_is_better else "↑"
         axis.set_ylabel(f"{metric(name).title} {arrow}")
         axis.set_xlabel("checkpoint")
-    for axis in axes[len(panels) :]:
-        axis.remove()
     name_ends(figure, ends)
     return figure
 
 
-def caption(study: Study) -> str:
-    """What the figure shows, for the page."""
-    return (
-        "Scores of equally spaced checkpoints of training: 0 is the model with its new rows and no "
-        "training, the last one the trained cell. Bars: one standard deviation over seeds. Dotted: "
-        "the source model."
-    )
+def checkpoint_scores(study: StudyResults) -> "pandas.DataFrame":
+    """One row per trained cell (without its seed), task, metric and checkpoint.
 
+    Returns
+    -------
+    pandas.DataFrame
+        `mean` and `std` over seeds of the means over runs (`std` is missing below two seeds), by
+        `checkpoint`: 0 is the cell before training, the largest one the trained cell itself.
+        Empty without records of checkpoints.
+    """
+    import pandas
 
-def _measured(scores: "pandas.DataFrame", language: str, task: str, name: str) -> bool:
-    fits = (scores["language"] == language) & (scores["task"] == task) & (scores["metric"] == name)
-    return bool(fits.any())
+    inside = study.checkpoints
+    columns = [*CELL, "task", "kind", "metric", "checkpoint", "mean", "std"]
+    if inside.empty:
+        return pandas.DataFrame(columns=columns)
+    wanted = inside[_KEYS].drop_duplicates()
+    last = study.training[[*SEEDED, "checkpoints"]].rename(columns={"checkpoints": "checkpoint"})
+    after = study.scores.merge(wanted, on=_KEYS).merge(last, on=SEEDED)
+    rows = pandas.concat([_before(study, wanted), inside, after], ignore_index=True)
+    by_seed = rows.groupby([*_KEYS, "checkpoint"], sort=False)["value"].mean().reset_index()
+    grouped = by_seed.groupby([*CELL, "task", "kind", "metric", "checkpoint"], sort=False)
+    return grouped["value"].agg(["mean", "std"]).reset_index()
 
 
 def _panel(
@@ -91,3 +103,20 @@ def _panel(
         colour = line.style["color"]
         ends.append((float(end["checkpoint"]), float(end["mean"]), line.name, colour))
     return ends
+
+
+def _before(study: StudyResults, wanted: "pandas.DataFrame") -> "pandas.DataFrame":
+    """Scores of untrained cells under the names of the cells that training makes of them.
+
+    Those of the same seed, or the mean of those that there are: many are made for one seed alone.
+    """
+    import pandas
+
+    untrained = study.scores[study.scores["strategy"] == "none"]
+    axes = [axis for axis in _KEYS if axis not in ("strategy", "seed")]
+    same = wanted.merge(untrained.drop(columns="strategy"), on=[*axes, "seed"])
+    have = same[_KEYS].drop_duplicates().assign(found=True)
+    rest = wanted.merge(have, on=_KEYS, how="left")
+    rest = rest[rest["found"].isna()].drop(columns="found")
+    means = untrained.groupby(axes, sort=False)["value"].mean().reset_index()
+    return pandas.concat([same, rest.merge(means, on=axes)]).assign(checkpoint=0)

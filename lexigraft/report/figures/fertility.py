@@ -2,19 +2,28 @@
 
 from typing import TYPE_CHECKING
 
-from lexigraft.report.study import Study
+from lexigraft.report.items import Kind
+from lexigraft.report.models import vocabulary_stub
+from lexigraft.report.study import StudyResults
 from lexigraft.report.style import COLOURS, INK, MUTED, WIDTH, Look, new_figure, plain_axis
+from lexigraft.report.table import number
 from lexigraft.report.tables.fragmentation import fragmentation
-from lexigraft.report.tables.table import number
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+KIND = Kind(
+    title="Tokens per sentence before and after the new tokens",
+    caption="Tokens per held-out sentence with the source tokenizer (pale) and with the new tokens "
+    "(full). Every token is a step of generation and a position of the context. Bar: what the same "
+    "would take in English, by the tokens of the parallel sentences.",
+    empty="no vocabulary was changed",
+)
 METRIC = "tokens_per_sentence"
 
 
-def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
     """One row per language and vocabulary, from before to after."""
     frame = fragmentation(study)
     if frame.empty or METRIC not in frame or f"{METRIC}_before" not in frame:
@@ -23,7 +32,6 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
     axis = figure.subplots()
     names: list[str] = []
     scale = False
-    several = len(study.order("source")) > 1
     for y, row in enumerate(frame.to_dict("records")):
         before, after = row[f"{METRIC}_before"], row[METRIC]
         axis.plot([0, before], [y, y], color=COLOURS[0], lw=8, alpha=0.18, solid_capstyle="butt")
@@ -40,8 +48,8 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
                               fontsize=7)  # fmt: skip
             scale = True
             axis.plot([before / parity] * 2, [y - 0.32, y + 0.32], color=INK, lw=1.4)
-        parts = [study.language(row["language"]), row["vocabulary"]]
-        names.append(" · ".join([*([row["source"]] if several else []), *parts]))
+        key = (row["source"], row["language"], row["vocabulary"])
+        names.append(" · ".join(vocabulary_stub(study, *key)))
     axis.set_yticks(range(len(frame)), names)
     axis.set_ylim(len(frame) - 0.5, -0.85)
     longest = float(max(frame[METRIC].max(), frame[f"{METRIC}_before"].max()))
@@ -53,7 +61,7 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
     return figure
 
 
-def caption(study: Study) -> str:
+def caption(study: StudyResults) -> str:
     """What the figure shows, for the page."""
     return (
         "Tokens that a held-out sentence takes with the source tokenizer (pale) and with the new "

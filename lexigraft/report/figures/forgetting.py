@@ -1,64 +1,109 @@
-"""What was gained in the language against what was lost in English, per model."""
+"""Gains in the language against losses in English, per model."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from lexigraft.report.forgetting import gains_and_losses
-from lexigraft.report.mark_labels import Named, label_points
+from pydantic import Field
+
+from lexigraft.report.before_after import METRIC
+from lexigraft.report.items import Item, Kind, Options, TaskNames
+from lexigraft.report.labels import Named, label_marks
+from lexigraft.report.metrics import ENGLISH_BITS_PER_BYTE as ENGLISH
+from lexigraft.report.metrics import metric, primary_metric
 from lexigraft.report.names import row_name
-from lexigraft.report.study import Study
-from lexigraft.report.style import MUTED, PAPER, WIDTH, Look, new_figure, title_panel
+from lexigraft.report.study import SEEDED, StudyResults
+from lexigraft.report.style import MUTED, PAPER, Look, panel_grid, title_panel
+from lexigraft.report.summarize import CELL, summarize
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_COLUMNS = [*CELL, "gained", "lost", "measured_on"]
 _MOST_COLUMNS = 2
 _MOST_NAMED = 8  # points of a panel, all of which have names
 _SAME = ["vocabulary", "initializer"]
 
 
-def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+class ForgettingOptions(Options):
+    """The options of a figure of forgetting."""
+
+    tasks: Annotated[
+        TaskNames,
+        Field(
+            description="instead of bits per byte, the score of one task against its English one, "
+            "or of the first of two against that of the second, which tests English"
+        ),
+    ] = ()
+
+
+def _caption(item: Item) -> str:
+    what = " and ".join(item.tasks) or "bits per byte"
+    return (
+        "What each model gained in its language over the source model, against what it lost in "
+        f"English. In {what}; up and left is better, dotted lines are the source model. Hollow: "
+        "with new rows and no training; filled: trained. Means over seeds. Where there are more "
+        f"than {_MOST_NAMED} trained models, each vocabulary has its panel; where a panel still "
+        "has more, those not under {strategy} are small and have no name."
+    )
+
+
+KIND = Kind(
+    title="Gains in the language and losses in English",
+    caption=_caption,
+    empty="no trained cell has English text measured beside its source",
+    options=ForgettingOptions,
+)
+
+
+def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
     """Panels of sources and languages; a point per cell, hollow before training, filled after."""
     panels = _panels(study, gains_and_losses(study, summary))
     if not panels:
         return None
-    columns = min(len(panels), _MOST_COLUMNS)
-    rows = -(-len(panels) // columns)
-    figure = new_figure(WIDTH * max(columns, 1.2) / 2, 3.1 * rows)
-    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    figure, axes = panel_grid(len(panels), _MOST_COLUMNS, 3.1)
     named = []
-    for (title, own), axis in zip(panels, axes, strict=False):
-        named.append((axis, _panel(axis, own, look, study)))
+    for (title, own), (axis,) in zip(panels, axes, strict=True):
+        named.append((axis, _panel(axis, own, look, study), (0.0, 0.0)))
         title_panel(axis, title)
         gained, lost = _names(study)
         axis.set_xlabel(lost)
         axis.set_ylabel(gained)
-    for axis in axes[len(panels) :]:
-        axis.remove()
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    for axis, points in named:
-        label_points(axis, points, (0, 0))
+    label_marks(figure, named)
     return figure
 
 
-def caption(study: Study) -> str:
-    """What the figure shows, for the page."""
-    what = "Bits per byte" if not study.asked.tasks else " and ".join(study.asked.tasks)
-    return (
-        f"{what}: what each model gained in its language over the source model, against what it "
-        "lost in English; up and left is better, dotted lines are the source model. Hollow: with "
-        "new rows and no training; filled: trained. Means over seeds. Where there are more than "
-        f"{_MOST_NAMED} trained models, each vocabulary has its panel; where a panel still has "
-        f"more, those not under {study.reference_strategy} are small and have no name."
-    )
+def gains_and_losses(study: StudyResults, summary: "pandas.DataFrame") -> "pandas.DataFrame":
+    """One row per cell (without its seed) that is not the source model: `gained` and `lost`.
+
+    Both are positive where they say so: of bits per byte, which are better where lower, `gained`
+    is what the source model needs more and `lost` what the cell needs more of English text. Of one
+    of the `tasks` asked for they are differences of its main metric and of that on English; of two,
+    of the main metrics of the first, on the language, and of the second, on English.
+
+    Scores are those of records (`records`), or, without records of English bits per byte, of the
+    held-out and English sentences watched during training (`log`).
+    """
+    import pandas
+
+    if study.item.tasks:
+        pair = [(task, _main_metric(summary, task)) for task in study.item.tasks[:2]]
+        if len(pair) == 1:
+            task, name = pair[0]
+            pair.append((task, f"english_{name}"))
+        return _differences(summary, pair, "records")
+    tasks = summary.loc[summary["metric"] == ENGLISH, "task"]
+    if len(tasks):
+        task = str(tasks.iloc[0])
+        return _differences(summary, [(task, METRIC), (task, ENGLISH)], "records")
+    logged = _logged(study)
+    if logged.empty:
+        return pandas.DataFrame(columns=_COLUMNS)
+    return _differences(summarize(logged), [("log", METRIC), ("log", ENGLISH)], "log")
 
 
-def _panels(study: Study, found: "pandas.DataFrame") -> "list[tuple[str, pandas.DataFrame]]":
+def _panels(study: StudyResults, found: "pandas.DataFrame") -> "list[tuple[str, pandas.DataFrame]]":
     """Titles and cells of the panels: of vocabularies, where one of all would have many points."""
-    trained = found[found["strategy"] != "none"]
-    several = trained["source"].nunique() > 1
     panels = []
     for source in study.order("source"):
         for language in study.order("language"):
@@ -66,9 +111,8 @@ def _panels(study: Study, found: "pandas.DataFrame") -> "list[tuple[str, pandas.
             new = own.loc[own["strategy"] != "none", "vocabulary"]
             if new.empty:
                 continue
-            title = study.language(language) + (f", {source}" if several else "")
-            vocabularies = [name for name in study.order("vocabulary")
-                            if name != "source" and (new == name).any()]  # fmt: skip
+            title = study.place(source, language)
+            vocabularies = [name for name in study.new_vocabularies if (new == name).any()]
             if len(new) <= _MOST_NAMED or len(vocabularies) < 2:
                 panels.append((title, own))
                 continue
@@ -78,13 +122,13 @@ def _panels(study: Study, found: "pandas.DataFrame") -> "list[tuple[str, pandas.
     return panels
 
 
-def _names(study: Study) -> tuple[str, str]:
-    if study.asked.tasks:
-        return f"gained: {study.asked.tasks[0]}", f"lost: {study.asked.tasks[-1]}"
+def _names(study: StudyResults) -> tuple[str, str]:
+    if study.item.tasks:
+        return f"gained: {study.item.tasks[0]}", f"lost: {study.item.tasks[-1]}"
     return "gained: fewer bits per byte", "lost: more bits per byte of English"
 
 
-def _panel(axis: "Axes", found: "pandas.DataFrame", look: Look, study: Study) -> list[Named]:
+def _panel(axis: "Axes", found: "pandas.DataFrame", look: Look, study: StudyResults) -> list[Named]:
     """Draw the points of one panel, a line from each start to its ends; returns their names."""
     axis.axhline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
     axis.axvline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
@@ -115,3 +159,45 @@ def _panel(axis: "Axes", found: "pandas.DataFrame", look: Look, study: Study) ->
     axis.locator_params(nbins=5)
     axis.grid(True)
     return points
+
+
+def _main_metric(summary: "pandas.DataFrame", task: str) -> str | None:
+    own = summary[summary["task"] == task]
+    kind = str(own["kind"].iloc[0]) if len(own) else ""
+    return primary_metric(kind, list(dict.fromkeys(own["metric"])))
+
+
+def _differences(
+    summary: "pandas.DataFrame", pair: list[tuple[str, str | None]], measured_on: str
+) -> "pandas.DataFrame":
+    """Changes over the source model of a pair of metrics, each as what is better."""
+    sides = []
+    for (task, name), column in zip(pair, ("gained", "lost"), strict=True):
+        own = summary[(summary["task"] == task) & (summary["metric"] == name)]
+        better = -1 if name and metric(name.removeprefix("english_")).lower_is_better else 1
+        sign = better if column == "gained" else -better
+        sides.append(own[CELL].assign(**{column: sign * own["change"]}))
+    found = sides[0].merge(sides[1], on=CELL).assign(measured_on=measured_on)
+    source = (found["initializer"] == "none") & (found["strategy"] == "none")
+    return found[~source & found["gained"].notna() & found["lost"].notna()][_COLUMNS]
+
+
+def _logged(study: StudyResults) -> "pandas.DataFrame":
+    """What the logs end with, as scores of a task; training the source begins with the source.
+
+    An untrained cell's log has its beginning alone, which is its end too.
+    """
+    import pandas
+
+    columns = [*SEEDED, "task", "kind", "run", "metric", "value"]
+    curves = study.curves
+    if ENGLISH not in curves:
+        return pandas.DataFrame(columns=columns)
+    heldout = curves[(curves["event"] == "heldout") & curves[ENGLISH].notna()]
+    rows = heldout.sort_values("step", kind="stable").groupby(SEEDED, sort=False)
+    ends, starts = rows.last().reset_index(), rows.first().reset_index()
+    lapt = starts[(starts["initializer"] == "none") & (starts["strategy"] != "none")]
+    # Where the source itself has a log too, this says the same of it once more.
+    every = pandas.concat([ends, lapt.assign(strategy="none")])
+    long = every.melt(id_vars=SEEDED, value_vars=[METRIC, ENGLISH], var_name="metric")
+    return long.assign(task="log", kind="perplexity", run=0)[columns]

@@ -1,11 +1,13 @@
-"""How training goes: its loss, and what held-out text costs, by step or by token."""
+"""Training loss and held-out bits per byte or perplexity, by step or by token."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from lexigraft.report.curves import of_next_tokens
-from lexigraft.report.lines import Line, lines, name_ends, of_line
-from lexigraft.report.study import Study
-from lexigraft.report.style import WIDTH, Look, new_figure, plain_axis, title_panel
+from pydantic import Field
+
+from lexigraft.report.curves import Line, lines, name_ends, of_line, of_next_tokens
+from lexigraft.report.items import Item, Kind, Options
+from lexigraft.report.study import StudyResults
+from lexigraft.report.style import Look, panel_grid, plain_axis, title_panel
 
 if TYPE_CHECKING:
     import pandas
@@ -33,7 +35,45 @@ _UNITS = (
 )
 
 
-def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+Curve = Literal[
+    "loss", "bits_per_byte", "english_bits_per_byte", "perplexity", "english_perplexity"
+]
+
+
+class CurveOptions(Options):
+    """The options of a figure of training."""
+
+    metrics: tuple[Curve, ...] = ()
+    over: Annotated[Literal["steps", "tokens"], Field(description="`steps` or `tokens`")] = "steps"
+
+
+def _caption(item: Item) -> str:
+    shown = item.metrics or DEFAULT
+    parts = {
+        "loss": "training loss of the next token, an encoder's of masked tokens (the first step's, "
+        "then a running mean; per token: not comparable between vocabularies)",
+        "bits_per_byte": "bits per byte of the held-out sentences watched during training",
+        "english_bits_per_byte": "the same of English sentences, for what is forgotten",
+        "perplexity": "perplexity of the held-out sentences watched during training, an encoder's "
+        "of masked tokens (not comparable between vocabularies)",
+        "english_perplexity": "the perplexity of English sentences, for what is forgotten",
+    }
+    return (
+        "The course of training, a line per initializer, or per strategy where the item names "
+        f"several. Shown: {'; '.join(parts[name] for name in ROWS if name in shown)}. Lines are "
+        "means over {seeds}, faint lines single seeds."
+    )
+
+
+KIND = Kind(
+    title="Training curves",
+    caption=_caption,
+    empty="no cell was trained with a log",
+    options=CurveOptions,
+)
+
+
+def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
     """Panels of each source and language: training loss over held-out bits per byte, or as asked.
 
     What no model has, as encoders have no bits per byte, gets no panel.
@@ -41,7 +81,7 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
     A line is a trained model (see `lines`); its loss is smoothed, but for the first step's.
     """
     curves = of_next_tokens(study.curves)
-    shown = [name for name in study.asked.metrics or DEFAULT if name in curves]
+    shown = [name for name in study.item.metrics or DEFAULT if name in curves]
     drawn = lines(study, look)
     trained = curves[curves["event"] == "step"]
     keys = [
@@ -52,56 +92,25 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
     ]
     if not keys or not drawn or not shown:
         return None
-    columns = min(len(keys), _MOST_COLUMNS)
-    blocks = -(-len(keys) // columns)
-    figure = new_figure(max(WIDTH * columns / 2, 4.2), 2.2 * len(shown) * blocks)
-    axes = figure.subplots(len(shown) * blocks, columns, squeeze=False)
-    several = len({source for source, _ in keys}) > 1
-    unit, across = _scale(trained, study.asked.over)
+    figure, panels = panel_grid(len(keys), _MOST_COLUMNS, 2.2, len(shown))
+    unit, across = _scale(trained, study.item.option("over"))
     ends: list[tuple[Axes, list]] = []
-    for place, (source, language) in enumerate(keys):
-        block, column = divmod(place, columns)
+    for (source, language), axes in zip(keys, panels, strict=True):
         own = curves[(curves["source"] == source) & (curves["language"] == language)]
         mine = [line for line in drawn if line.model.source == source]
-        for row, name in enumerate(shown):
-            axis = axes[len(shown) * block + row][column]
+        for axis, name in zip(axes, shown, strict=True):
             ends.append((axis, _panel(axis, own, mine, name, unit)))
             axis.set_ylabel(ROWS[name][1])
             plain_axis(axis, "y")
             axis.tick_params(axis="x", length=2.5)
             axis.locator_params(axis="x", nbins=6)
-        title = study.language(language) + (f", {source}" if several else "")
-        title_panel(axes[len(shown) * block][column], title)
-        axes[len(shown) * (block + 1) - 1][column].set_xlabel(across)
-    for place in range(len(keys), blocks * columns):
-        block, column = divmod(place, columns)
-        for row in range(len(shown)):
-            axes[len(shown) * block + row][column].remove()
+        title_panel(axes[0], study.place(source, language))
+        axes[-1].set_xlabel(across)
     name_ends(figure, ends)
     return figure
 
 
-def caption(study: Study) -> str:
-    """What the figure shows, for the page."""
-    seeds = len(study.seeds)
-    shown = study.asked.metrics or DEFAULT
-    parts = {
-        "loss": "training loss of the next token, an encoder's of masked tokens (the first step's, "
-        "then a running mean; per token: not comparable between vocabularies)",
-        "bits_per_byte": "bits per byte of the held-out sentences watched during training",
-        "english_bits_per_byte": "the same of English sentences, for what is forgotten",
-        "perplexity": "perplexity of the held-out sentences watched during training, an encoder's "
-        "of masked tokens (not comparable between vocabularies)",
-        "english_perplexity": "the perplexity of English sentences, for what is forgotten",
-    }
-    text = "; ".join(parts[name] for name in ROWS if name in shown)
-    return (
-        f"{text[:1].upper()}{text[1:]}. Lines are means over {seeds} "
-        f"seed{'s' if seeds > 1 else ''}, faint lines single seeds."
-    )
-
-
-def _scale(curves: "pandas.DataFrame", over: str) -> tuple[float, str]:
+def _scale(curves: "pandas.DataFrame", over: str | None) -> tuple[float, str]:
     """How many tokens are one on the axis (0: the axis has steps), and what the axis says."""
     if over != "tokens":
         return 0, "training step"

@@ -1,12 +1,14 @@
-"""Speed-up on the same text against quality: what is gained for what (paper 000, Figure 2)."""
+"""Speed-up on the same text against quality (Yamaguchi et al., Figure 2)."""
 
 from typing import TYPE_CHECKING
 
-from lexigraft.report.mark_labels import Named, label_points
+from lexigraft.report.items import Kind, Options, TaskNames
+from lexigraft.report.labels import Named, label_marks
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import row_name
-from lexigraft.report.study import Study
-from lexigraft.report.style import MUTED, WIDTH, Look, new_figure, title_panel
+from lexigraft.report.study import StudyResults
+from lexigraft.report.style import MUTED, Look, panel_grid, title_panel
+from lexigraft.report.summarize import select
 from lexigraft.report.tables.results import quality_columns
 from lexigraft.report.tables.speed import speeds
 
@@ -20,7 +22,25 @@ _MOST_COLUMNS = 2
 _MOST_NAMED = 16  # points of a panel
 
 
-def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+class SpeedQualityOptions(Options):
+    """The options of a figure of speed and quality."""
+
+    tasks: TaskNames = ()
+
+
+KIND = Kind(
+    title="Speed-up and quality",
+    caption="Speed-up on the same text (characters per second over the source model, batch of the "
+    "smallest size measured) against quality. Up and right is better: axes on which lower is "
+    "better are inverted. Dotted lines: the source model. Large points with names: the "
+    "initializers under {strategy}; small points: other strategies, in the colour of their "
+    "initializer.",
+    empty="speed and quality were not both measured",
+    options=SpeedQualityOptions,
+)
+
+
+def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
     """A panel per language and score; a point per cell; the source model as dotted lines."""
     fast = speeds(summary)
     fast = fast[(fast["unit"] != "tokens") & fast["speed_up"].notna()]
@@ -29,17 +49,10 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
         return None
     # The smallest batch: one reader waiting for one text.
     fast = fast[fast["batch"] == fast["batch"].min()]
-    columns = min(len(panels), _MOST_COLUMNS)
-    rows = -(-len(panels) // columns)
-    figure = new_figure(WIDTH * max(columns, 1.2) / 2, 3.1 * rows)
-    axes = figure.subplots(rows, columns, squeeze=False).flat
-    notes = []
-    for (language, task, name), axis in zip(panels, axes, strict=False):
-        own = summary[
-            (summary["language"] == language)
-            & (summary["task"] == task)
-            & (summary["metric"] == name)
-        ]
+    figure, axes = panel_grid(len(panels), _MOST_COLUMNS, 3.1)
+    named = []
+    for (language, task, name), (axis,) in zip(panels, axes, strict=True):
+        own = select(summary, language=language, task=task, metric=name)
         kind = study.kind(task)
         fitting = [name for name, of in study.prompts_from.items() if of == kind]
         # A score of no generated text stands beside the first speed that was measured.
@@ -48,34 +61,18 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
         speed = fast.loc[here, [*AXES, "speed_up"]]
         cells = own.merge(speed, on=AXES)
         untouched = cells[(cells["initializer"] == "none") & (cells["strategy"] == "none")]
-        cross = untouched[["speed_up", "mean"]].iloc[0] if len(untouched) else None
+        cross = untouched[["speed_up", "mean"]].iloc[0].tolist() if len(untouched) else None
         points = _points(axis, cells, name, look, study)
         # Where there are too many to be told apart, other strategies go without their names.
         few = len(points) <= _MOST_NAMED
-        notes.append((axis, [point for large, point in points if large or few], cross))
+        named.append((axis, [point for large, point in points if large or few], cross))
         title_panel(axis, f"{study.language(language)}, {task}")
-    for axis in list(axes):
-        axis.remove()
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    for axis, named, cross in notes:
-        label_points(axis, named, None if cross is None else (cross.iloc[0], cross.iloc[1]))
+    label_marks(figure, named)
     return figure
 
 
-def caption(study: Study) -> str:
-    """What the figure shows, for the page."""
-    return (
-        "Speed-up of writing the same text (characters per second over the source model, batch of "
-        "the smallest size measured) against quality. Up and right is better: axes on which lower "
-        "is better are turned over. Dotted lines: the source model. Large points with names: the "
-        f"initializers under {study.reference_strategy}; small points: other strategies, in the "
-        "colour of their initializer."
-    )
-
-
 def _points(
-    axis: "Axes", cells: "pandas.DataFrame", name: str, look: Look, study: Study
+    axis: "Axes", cells: "pandas.DataFrame", name: str, look: Look, study: StudyResults
 ) -> list[tuple[bool, Named]]:
     """Draw the points of a panel; returns whether each is large, and where and what it is."""
     reference = study.reference_strategy or "none"

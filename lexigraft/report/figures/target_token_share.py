@@ -1,27 +1,45 @@
-"""Share of new tokens in what models read and write, by vocabulary size (paper 000, Figure 4)."""
+"""Share of new tokens in what models read and write (Yamaguchi et al., Figure 4)."""
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lexigraft.report.figures.by_size import PanelRow, Series, Value, draw_rows, sizes
+from lexigraft.report.items import Kind, Options, TaskNames
+from lexigraft.report.models import Model, find
 from lexigraft.report.names import initializer_name, task_name
-from lexigraft.report.study import Study
+from lexigraft.report.size_panels import PanelRow, Series, Value, draw_rows, sizes
+from lexigraft.report.study import StudyResults
 from lexigraft.report.style import INK, Look
-from lexigraft.report.tables.models import Model, find
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
 _DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2, 1)), (0, (8, 2, 2, 2)))
+
+
+class TokenShareOptions(Options):
+    """The options of a figure of shares of new tokens."""
+
+    tasks: TaskNames = ()
+
+
+KIND = Kind(
+    title="Share of new tokens",
+    caption="Share of new tokens among all tokens read and written, in percent, by the number of "
+    "new tokens. Of the prompts (×, the same for every initializer) and of what the models wrote "
+    "(●); sizes are evenly spaced and not to scale. Training: {strategy}. A model that writes far "
+    "fewer new tokens than it reads has not learned to use them.",
+    empty="no share of new tokens was measured",
+    options=TokenShareOptions,
+)
 INPUT, OUTPUT = "new_token_share_input", "new_token_share_output"
 
 
-def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
     """For each task and source model a row, a column per language; × prompts, ● outputs."""
     measured = summary[summary["metric"].isin([INPUT, OUTPUT])]
     present = [str(task) for task in measured["task"].drop_duplicates()]
-    tasks = [*study.asked.tasks] or present
+    tasks = [*study.item.tasks] or present
     known = sizes(study)
     sources = [name for name in study.order("source") if any(key[0] == name for key in known)]
     if measured.empty or not sources:
@@ -32,22 +50,17 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
             label = f"{source}\n" if len(sources) > 1 else ""
             label += f"{task_name(task, study.kind(task))}, %"
             rows.append(_row(study, measured, look, source, task, label))
-    spoken = set(measured["language"]) | set(study.asked.where.get("language", ()))
+    spoken = set(measured["language"]) | set(study.item.where.get("language", ()))
     return draw_rows(study, rows, [name for name in study.order("language") if name in spoken])
 
 
-def caption(study: Study) -> str:
-    """What the figure shows, for the page."""
-    return (
-        "Share of new tokens among all tokens, in percent: of the prompts (×, the same for every "
-        "initializer) and of what the models wrote (●), by the number of new tokens, evenly spaced "
-        f"and not to scale. Training: {study.reference_strategy}. A model that writes far fewer "
-        "new tokens than it reads has not learned to use them."
-    )
-
-
 def _row(
-    study: Study, measured: "pandas.DataFrame", look: Look, source: str, task: str, label: str
+    study: StudyResults,
+    measured: "pandas.DataFrame",
+    look: Look,
+    source: str,
+    task: str,
+    label: str,
 ) -> PanelRow:
     strategy = study.reference_strategy or "none"
 

@@ -1,9 +1,12 @@
-"""Tokens that a sentence takes, by language and tokenizer (paper 000, Figure 3; 001, Figure 6)."""
+"""Tokens per sentence by language and tokenizer (Yamaguchi et al., Figure 3; VocADT, Figure 6)."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from pydantic import Field
+
+from lexigraft.report.items import Item, Kind, Options, TokenizerNames
 from lexigraft.report.metrics import metric
-from lexigraft.report.study import Study
+from lexigraft.report.study import StudyResults
 from lexigraft.report.style import (
     COLOURS,
     MARKERS,
@@ -14,61 +17,100 @@ from lexigraft.report.style import (
     new_figure,
     plain_axis,
 )
-from lexigraft.report.tables.tokenizers import LENGTH
-from lexigraft.report.tokenizers import compared
+from lexigraft.report.tables.tokenizers import LENGTH, compared
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Measure = Literal["tokens_per_sentence", "fertility", "bytes_per_token", "english_parity"]
 
-def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+
+class LengthOptions(Options):
+    """The options of a figure of tokenizers."""
+
+    tokenizers: Annotated[TokenizerNames, Field(description="which, in this order")] = ()
+    metrics: tuple[Measure, ...] = ()
+
+
+def _caption(item: Item) -> str:
+    name = shown_metric(item)
+    if name != LENGTH:
+        title = metric(name).title
+        return f"{title[:1].upper()}{title[1:]}: each tokenizer on the same sentences."
+    return (
+        "Tokens that each tokenizer needs for a sentence, by language. Averages over the same "
+        "sentences in each language that has translations. Every token is a step of generation and "
+        "a position of the context."
+    )
+
+
+KIND = Kind(
+    title="Tokens per sentence",
+    caption=_caption,
+    empty="no tokenizer was compared without a model",
+    options=LengthOptions,
+)
+
+
+def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
     """A row per language, a marker per tokenizer; of the item's metric, or tokens per sentence."""
     found = compared(study)
     if found is None:
         return None
-    name = shown_metric(study)
-    figure = new_figure(WIDTH, 1.1 + 0.32 * len(found.languages))
-    axis = figure.subplots()
-    for y, language in enumerate(found.languages):
-        own = [found.value(language, tokenizer, name) for tokenizer in found.tokenizers]
-        measured = [value for value in own if value is not None]
-        if measured:
-            axis.plot([min(measured), max(measured)], [y, y], color=RULE, lw=1.4, zorder=1)
-    for place, tokenizer in enumerate(found.tokenizers):
-        shift = 0.2 * (place - (len(found.tokenizers) - 1) / 2) / max(1, len(found.tokenizers) / 3)
-        points = [
-            (value, y + shift)
-            for y, language in enumerate(found.languages)
-            if (value := found.value(language, tokenizer, name)) is not None
-        ]
-        axis.plot([x for x, _ in points], [y for _, y in points], MARKERS[place % len(MARKERS)],
-                  color=COLOURS[place % len(COLOURS)], ms=5.5, label=tokenizer, mew=0, alpha=0.9,
-                  zorder=3)  # fmt: skip
-    axis.set_yticks(
-        range(len(found.languages)), [study.language(language) for language in found.languages]
-    )
-    axis.set_ylim(len(found.languages) - 0.5, -0.6)
-    axis.set_xlim(0, None)
-    axis.spines["left"].set_color(MUTED)
-    plain_axis(axis)
+    name = shown_metric(study.item)
+    values = {(tokenizer, language): value
+              for (language, tokenizer, measure), value in found.values.items()
+              if measure == name}  # fmt: skip
+    figure, axis = draw_dots(study, found.languages, found.tokenizers, values)
     axis.set_xlabel(metric(name).title)
-    figure.legend(loc="outside upper right", ncols=4, frameon=False, fontsize=7.5)
     return figure
 
 
-def caption(study: Study) -> str:
-    """What the figure shows, for the page."""
-    if shown_metric(study) != LENGTH:
-        title = metric(shown_metric(study)).title
-        return f"{title[:1].upper()}{title[1:]}: each tokenizer on the same sentences."
-    return (
-        "Tokens that each tokenizer needs for a sentence, on average over the same sentences in "
-        "each language that has translations. Every token is a step of generation and a place in "
-        "the context."
-    )
-
-
-def shown_metric(study: Study) -> str:
+def shown_metric(item: Item) -> str:
     """The metric that an item of this kind shows."""
-    return study.asked.metrics[0] if study.asked.metrics else LENGTH
+    return item.metrics[0] if item.metrics else LENGTH
+
+
+def draw_dots(
+    study: StudyResults,
+    languages: list[str],
+    names: list[str],
+    values: dict[tuple[str, str], float],
+    reaching: float | None = None,
+) -> "tuple[Figure, Axes]":
+    """A row per language with a marker per name, on a line from the lowest to the highest.
+
+    Parameters
+    ----------
+    values
+        `(name, language)` -> where its marker stands.
+    reaching
+        A value that the line of each language reaches, too.
+    """
+    figure = new_figure(WIDTH, 1.1 + 0.32 * len(languages))
+    axis = figure.subplots()
+    for y, language in enumerate(languages):
+        own = [values[name, language] for name in names if (name, language) in values]
+        if own:
+            own += [] if reaching is None else [reaching]
+            axis.plot([min(own), max(own)], [y, y], color=RULE, lw=1.4, zorder=1)
+    for place, name in enumerate(names):
+        shift = 0.2 * (place - (len(names) - 1) / 2) / max(1, len(names) / 3)
+        points = [
+            (values[name, language], y + shift)
+            for y, language in enumerate(languages)
+            if (name, language) in values
+        ]
+        axis.plot([x for x, _ in points], [y for _, y in points], MARKERS[place % len(MARKERS)],
+                  color=COLOURS[place % len(COLOURS)], ms=5.5, label=name, mew=0, alpha=0.9,
+                  zorder=3)  # fmt: skip
+    axis.set_yticks(range(len(languages)), [study.language(language) for language in languages])
+    axis.set_ylim(len(languages) - 0.5, -0.6)
+    axis.set_xlim(0, None)
+    axis.spines["left"].set_color(MUTED)
+    plain_axis(axis)
+    if len(names) > 1:
+        figure.legend(loc="outside upper right", ncols=4, frameon=False, fontsize=7.5)
+    return figure, axis

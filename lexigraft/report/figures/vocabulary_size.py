@@ -1,29 +1,51 @@
-"""Quality and speed-up over the number of new tokens (paper 000, Figure 2)."""
+"""Quality and speed-up over the number of new tokens (Yamaguchi et al., Figure 2)."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from lexigraft.report.figures.by_size import Level, PanelRow, Series, Value, draw_rows, sizes
+from pydantic import Field
+
+from lexigraft.report.items import BatchSize, Kind, TaskOptions
 from lexigraft.report.metrics import metric
+from lexigraft.report.models import Model, find, models
 from lexigraft.report.names import initializer_name, task_name
-from lexigraft.report.study import Study
+from lexigraft.report.paired_tests import Column
+from lexigraft.report.size_panels import Level, PanelRow, Series, Value, draw_rows, sizes
+from lexigraft.report.study import StudyResults
 from lexigraft.report.style import INK, MUTED, Look
-from lexigraft.report.tables.models import Model, find, models
-from lexigraft.report.tables.results import Column, quality_columns
+from lexigraft.report.tables.results import quality_columns
 from lexigraft.report.tables.speed import speed_ups, speeds
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+
+class SizeOptions(TaskOptions):
+    """The options of a figure over the size of the vocabulary."""
+
+    batch_size: Annotated[
+        BatchSize | None, Field(description="of the speed-up; default: the smallest measured")
+    ] = None
+
+
+KIND = Kind(
+    title="Quality and speed-up by vocabulary size",
+    caption="Quality and speed-up by the number of new tokens, which are evenly spaced and not to "
+    "scale. The speed-up is of writing the same text (characters per second over Source, smallest "
+    "batch measured). Training: {strategy}. Bars: one standard deviation. Dotted: Source; dashed "
+    "and dotted: LAPT. Points that were not measured are named below the panels.",
+    empty="no vocabulary's size and quality were both measured",
+    options=SizeOptions,
+)
 _BASELINES: dict[str, dict[str, Any]] = {
     "Source": {"color": INK, "ls": (0, (1, 1.4))},
     "LAPT": {"color": MUTED, "ls": (0, (5, 1.5, 1, 1.5))},
 }
 
 
-def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
     """For each task and source model a row of quality and one of speed-up; a column a language."""
     columns = quality_columns(study, summary)
     known = sizes(study)
@@ -43,18 +65,8 @@ def draw(study: Study, summary: "pandas.DataFrame", look: Look) -> "Figure | Non
     return draw_rows(study, rows, languages)
 
 
-def caption(study: Study) -> str:
-    """What the figure shows, for the page."""
-    return (
-        "Quality, and speed-up of writing the same text (characters per second over Source, "
-        "smallest batch measured), by the number of new tokens, which are evenly spaced and not "
-        f"to scale. Training: {study.reference_strategy}. Bars: one standard deviation. Dotted: "
-        "Source; dashed and dotted: LAPT."
-    )
-
-
 def _quality(
-    study: Study,
+    study: StudyResults,
     summary: "pandas.DataFrame",
     look: Look,
     source: str,
@@ -73,7 +85,7 @@ def _quality(
 
 
 def _speed(
-    study: Study, fast: "pandas.DataFrame", look: Look, source: str, kind: str, label: str
+    study: StudyResults, fast: "pandas.DataFrame", look: Look, source: str, kind: str, label: str
 ) -> PanelRow:
     """The row of one source model's speed-up on the prompts of one kind of task."""
 
@@ -87,7 +99,7 @@ def _speed(
 
 
 def _row(
-    study: Study,
+    study: StudyResults,
     look: Look,
     source: str,
     name: str,

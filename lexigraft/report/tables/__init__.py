@@ -1,1 +1,1 @@
-"""One file per table; each offers `build(study, summary)`, which returns a `Table` or None."""
+"""One file per table; each declares `KIND`, and `build(study, summary)`."""

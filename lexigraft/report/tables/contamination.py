@@ -1,14 +1,20 @@
-"""What of the tests is in the text that models were trained on."""
+"""Which tests are in the text that models were trained on."""
 
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.report.study import Study
-from lexigraft.report.tables.table import Cell, Row, Table, number
-from lexigraft.report.texts import contaminated
+from lexigraft.report.items import Kind
+from lexigraft.report.study import StudyResults
+from lexigraft.report.table import Row, Table, number, number_cell
+from lexigraft.report.tables.texts import contaminated
 
 if TYPE_CHECKING:
     import pandas
 
+KIND = Kind(
+    title="Contamination",
+    caption="Texts of all tests that are in the training text of their language, whole or mostly.",
+    empty="there are no tests to look for in the training text",
+)
 _HEADS = {
     "texts": ("tests", "texts"),
     "found": ("in the training text", "whole"),
@@ -17,7 +23,7 @@ _HEADS = {
 }
 
 
-def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
     """A row per language and set of tests; sets without texts are left out."""
     import pandas
 
@@ -31,7 +37,7 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
     rows = [
         Row(
             (study.language(row["language"]), row["tests"]),
-            tuple(Cell(number(row[count], 0), value=float(row[count])) for count in _HEADS),
+            tuple(number_cell(row[count], 0) for count in _HEADS),
         )
         for row in found
     ]
@@ -41,12 +47,10 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
         if (count := sum(card.get("kept_out_of_training", {}).values()))
     ]
     notes = [
-        "By letters alone: case, digits, punctuation and spaces make no text another. Mostly: "
-        "seven tenths of its runs of 50 letters.",
-        f"Sentences kept out of training for being like a test or a held-out one: "
+        "Texts are compared by letters only, without case, digits, punctuation and spaces. Mostly: "
+        "70 % of the text's runs of 50 letters.",
+        "Sentences excluded from training because they resemble a test or held-out sentence: "
         f"{', '.join(dropped) or 'none'}.",
     ]
-    data = pandas.DataFrame(found)
     heads = tuple(_HEADS.values())
-    stubs = ("Language", "Tests")
-    return Table("contamination", "Contamination", stubs, heads, tuple(rows), data, tuple(notes))
+    return Table(("Language", "Tests"), heads, rows, pandas.DataFrame(found), notes)

@@ -1,14 +1,26 @@
-"""What each initializer's recipe looks like before any training: sparse, convex, concentrated?"""
+"""What each initializer computes before any training: sparse, convex, concentrated?"""
 
 from typing import TYPE_CHECKING
 
+from lexigraft.report.items import Kind
+from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.names import initializer_name
-from lexigraft.report.study import Study
-from lexigraft.report.tables.table import MISSING, Cell, Row, Table, is_compact, number
+from lexigraft.report.study import StudyResults
+from lexigraft.report.table import MISSING, Row, Table, TableCell, number_cell, percent_cell
 
 if TYPE_CHECKING:
     import pandas
 
+KIND = Kind(
+    title="Initializers before training",
+    caption="What each initializer computes before any training. How many tokens got a recipe, a "
+    "copy of one source token or the fallback; how many source tokens a recipe has (nonzeros, "
+    "entropy); the share of new rows in the convex hull of the source rows; how many new tokens "
+    "use the most used source token; how near the new rows are to the mean of all; and, with a "
+    "task of kind greedy agreement, whether the untrained graft still writes what the source model "
+    "writes after English text.",
+    empty="no initializer's recipe was recorded",
+)
 AXES = ["source", "language", "vocabulary", "initializer"]
 AGREEMENT = "greedy_agreement"  # a kind of task, and its main metric
 # Statistics in reading order, with what stands over them; a method's own follow as they are called.
@@ -29,7 +41,7 @@ _COLUMNS = {
 _UNSHOWN = ("fallbacks",)
 
 
-def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
     """One row per language, vocabulary and initializer; a column per statistic of its card."""
     frame = study.initialization
     frame = frame[frame["initializer"].isin(study.initializers)]
@@ -41,34 +53,29 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
     names = [name for name in _COLUMNS if name in set(means["statistic"])] + own
     wide = means.pivot_table(index=AXES, columns="statistic", values="value", sort=False)
     rows = []
-    several = len(study.order("source")) > 1
-    stubs = (*(("Source model",) if several else ()), "Language", "Vocabulary", "Initializer")
     for key in wide.index:
         cells = tuple(_cell(name, wide.at[key, name], wide[name]) for name in names)
-        left = (study.language(key[1]), key[2], initializer_name(key[3]))
-        rows.append(Row((key[0], *left) if several else left, cells))
+        rows.append(Row(vocabulary_stub(study, *key[:3], initializer_name(key[3])), cells))
     heads = tuple(_COLUMNS.get(name, ("", name.replace("_", " "))) for name in names)
     notes = [
-        "Means over seeds where an initializer draws at random. Source tokens: how many rows a new "
-        "row leans on; entropy of its weights, in nats. In hull: weights not negative and summing "
-        "to one. Largest hub: new tokens that lean on the source token used most.",
+        "Means over seeds where an initializer draws at random. Source tokens: the number of "
+        "source rows in a recipe; entropy of its weights in nats. In hull: no weight is negative "
+        "and they sum to one. Largest hub: new tokens whose recipe has the most used source token.",
     ]
     if AGREEMENT in names:
         notes.append(
             "Greedy output unchanged: English prompts after which the untrained graft writes what "
-            "the source model writes (paper 004, Theorem 2: all of them, if all rows are in the "
-            "hull)."
+            "the source model writes (CW2V, Theorem 2: all of them, if all rows are in the hull)."
         )
     if any(cell.value is None for row in rows for cell in row.cells):
         notes.append(
-            f"{MISSING}: rows that are drawn have no recipe, and of projected ones (OFA) nobody "
-            "knows whether they are in the hull."
+            f"{MISSING}: rows drawn at random have no recipe; whether projected rows (OFA) are in "
+            "the hull is not known."
         )
-    return Table("initializers", "What the initializers compute", stubs, heads, tuple(rows), means,
-                 tuple(notes), is_compact(len(heads), len(stubs)))  # fmt: skip
+    return Table(vocabulary_stub_names(study, "Initializer"), heads, rows, means, notes)
 
 
-def _with_agreement(frame: "pandas.DataFrame", study: Study) -> "pandas.DataFrame":
+def _with_agreement(frame: "pandas.DataFrame", study: StudyResults) -> "pandas.DataFrame":
     """Statistics with what the untrained grafts of these initializers still write."""
     import pandas
 
@@ -86,10 +93,8 @@ def _is_own(name: str) -> bool:
     return name not in (*_COLUMNS, *_UNSHOWN) and not name.startswith("output_")
 
 
-def _cell(name: str, value: float, column: "pandas.Series") -> Cell:
-    if value != value:
-        return Cell()
+def _cell(name: str, value: float, column: "pandas.Series") -> TableCell:
     if name.startswith("share") or name == AGREEMENT:
-        return Cell(f"{number(100 * value, 1)} %", value=float(value))
+        return percent_cell(value)
     whole = bool((column.dropna() % 1 == 0).all())
-    return Cell(number(value, 0 if whole else 2), value=float(value))
+    return number_cell(value, 0 if whole else 2)

@@ -1,19 +1,36 @@
-"""Perplexity, and the bits per byte that compare where perplexities do not (Tables 2 and 11)."""
+"""Perplexity and bits per byte (Yamaguchi et al., Tables 2 and 11)."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from lexigraft.report.before_after import before_after
+from lexigraft.report.items import Kind, Options
 from lexigraft.report.metrics import metric
-from lexigraft.report.study import Study
-from lexigraft.report.summarize import CELL
-from lexigraft.report.tables.changes import changes_over_source
-from lexigraft.report.tables.models import Model, find, models, stub, stub_names
-from lexigraft.report.tables.notes import lapt_note, missing_note, seed_notes
-from lexigraft.report.tables.table import Cell, Row, Table, is_compact, number, ranked, score_cell
+from lexigraft.report.models import Model, find, models, stub, stub_names
+from lexigraft.report.study import StudyResults
+from lexigraft.report.summarize import CELL, select
+from lexigraft.report.table import Row, Table, TableCell, is_compact, number, ranked, score_cell
+from lexigraft.report.table_notes import lapt_note, missing_note, seed_notes
+from lexigraft.report.table_tests import changes_over_source
 
 if TYPE_CHECKING:
     import pandas
 
+Metric = Literal["perplexity", "bits_per_byte_before", "bits_per_byte"]
+
+
+class PerplexityOptions(Options):
+    """The options of a table of perplexities."""
+
+    metrics: tuple[Metric, ...] = ()
+
+
+KIND = Kind(
+    title="Perplexity and bits per byte",
+    caption="Perplexity and bits per byte of held-out text. Perplexity does not compare across "
+    "vocabularies (†); bits per byte, before and after training, do.",
+    empty="no perplexity was measured",
+    options=PerplexityOptions,
+)
 COLUMNS = {
     "perplexity": "perplexity ↓",
     "bits_per_byte_before": "bits per byte before",
@@ -30,7 +47,7 @@ _PER_TOKEN = (
 )
 
 
-def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
     """Per language: perplexity, and bits per byte before and after training, or what is asked.
 
     A group of languages is followed by its members, whose held-out texts are scored apart.
@@ -40,9 +57,9 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
     if perplexities.empty or not chosen:
         return None
     tasks = dict(zip(perplexities["language"], perplexities["task"], strict=True))
-    asked = study.asked.where.get("language", ())
-    languages = [name for name in study.order("language") if name in tasks or name in asked]
-    shown = study.asked.metrics or tuple(COLUMNS)
+    named = study.item.where.get("language", ())
+    languages = [name for name in study.order("language") if name in tasks or name in named]
+    shown = study.item.metrics or tuple(COLUMNS)
     columns = [
         (language, member, column)
         for language in languages
@@ -60,7 +77,7 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
     changes = changes_over_source(study, summary, chosen, list(places.values()))
     rows = []
     for model in chosen:
-        cells: list[Cell] = []
+        cells: list[TableCell] = []
         for language, member, column in columns:
             if column == "bits_per_byte_before":
                 cells.append(_before(starts, model, language))
@@ -74,7 +91,7 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
             cell = score_cell(found, metric(column), change=False)
             # A dagger marks rows over the source vocabulary, whose perplexities are another scale.
             dagger = model.baseline and found is not None
-            cells.append(Cell(cell.text + "†", cell.deviation) if dagger else cell)
+            cells.append(TableCell(cell.text + "†", cell.deviation) if dagger else cell)
         rows.append(Row(stub(model, stub_names(study)), tuple(cells), model.baseline, model.source))
     rows = ranked(rows, [None if name == "bits_per_byte_before" else True for *_, name in columns])
     heads = tuple(
@@ -88,15 +105,14 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
         *seed_notes(study, chosen, perplexities),
         *lapt_note(study, chosen),
         *([_PER_TOKEN] if "perplexity" in shown else []),
-        *changes.notes(),
+        *changes.notes,
         *missing_note(rows, heads),
     ]
     if "bits_per_byte_before" in shown and (starts["measured_on"] == "log").any():
         notes.insert(1, "Before: on the held-out sentences watched during training, a part of the "
                      "text of the other columns.")  # fmt: skip
-    title = _TITLES[shown[0]] if len(shown) == 1 else "Perplexity and bits per byte"
-    return Table("perplexity", title, stub_names(study), heads, tuple(rows), data, tuple(notes),
-                 compact)  # fmt: skip
+    title = _TITLES[shown[0]] if len(shown) == 1 else ""
+    return Table(stub_names(study), heads, rows, data, notes, title)
 
 
 def _named(column: str, member: str) -> str:
@@ -123,14 +139,11 @@ def _data(summary: "pandas.DataFrame", changes: "pandas.DataFrame") -> "pandas.D
     return pandas.concat([after, before], ignore_index=True) if len(before) else after
 
 
-def _before(changes: "pandas.DataFrame", model: Model, language: str) -> Cell:
-    own = changes[changes["language"] == language]
-    for axis, value in model.keys().items():
-        own = own[own[axis] == value]
-    values = own["before"].dropna()
+def _before(changes: "pandas.DataFrame", model: Model, language: str) -> TableCell:
+    values = select(changes, language=language, **model.keys())["before"].dropna()
     if model.strategy == "none":
-        return Cell("")
+        return TableCell("")
     if values.empty:
-        return Cell()
+        return TableCell()
     deviation = number(values.std(ddof=1), 3) if values.nunique() > 1 else ""
-    return Cell(number(values.mean(), 3), deviation, value=float(values.mean()))
+    return TableCell(number(values.mean(), 3), deviation, value=float(values.mean()))

@@ -1,26 +1,50 @@
-"""The main results: what each model is worth on each task (shape of Tables 1, 5, 9 and 12)."""
+"""Scores of each model on each task (Yamaguchi et al., Tables 1, 5, 9 and 12)."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from pydantic import Field
+
+from lexigraft.report.items import BatchSize, Kind, Name, Refers, TaskOptions
 from lexigraft.report.metrics import metric, primary_metric
+from lexigraft.report.models import Model, find, models, models_of, stub, stub_names
 from lexigraft.report.names import initializer_name, task_name
 from lexigraft.report.paired_tests import Column
-from lexigraft.report.study import Study
-from lexigraft.report.tables.changes import changes_over_source
-from lexigraft.report.tables.models import Model, find, models, stub, stub_names
-from lexigraft.report.tables.notes import lapt_note, missing_note, not_scored_notes, seed_notes
+from lexigraft.report.study import StudyResults
+from lexigraft.report.table import Row, Table, is_compact, ranked, score_cell
+from lexigraft.report.table_notes import lapt_note, missing_note, not_scored_notes, seed_notes
+from lexigraft.report.table_tests import TableTests, changes_over_source, speed_tests
 from lexigraft.report.tables.speed import SPEED_UP_NOTE, speed_up_cell, speed_ups, speeds
-from lexigraft.report.tables.speed_tests import SpeedTests, speed_tests
-from lexigraft.report.tables.table import Row, Table, is_compact, ranked, score_cell
 
 if TYPE_CHECKING:
     import pandas
 
+
+class ResultOptions(TaskOptions):
+    """The options of a table of results."""
+
+    speed_up_of: Annotated[
+        Name | None,
+        Refers("initializers"),
+        Field(description="an initializer whose speed-up is the last row of each source model"),
+    ] = None
+    batch_size: Annotated[
+        BatchSize | None, Field(description="of that speed-up; default: the smallest measured")
+    ] = None
+
+
+KIND = Kind(
+    title="Results",
+    caption="Scores of each initializer by language and task, beside Source and LAPT: mean ± "
+    "sample standard deviation and change over Source. Blue (▲) is better than Source, red (▼) "
+    "worse. Stars mark changes that are significant over other test examples and other seeds.",
+    empty="no cell has a task that measures quality",
+    options=ResultOptions,
+)
 # Model -> the rows of `speeds` under the columns of a table.
 Ratios = dict[Model, list["pandas.Series | None"]]
 
 
-def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
     """Rows Source, LAPT and the initializers, by source model; a column per language and task.
 
     With `speed_up_of`, a last row of each source model says how much faster that initializer's
@@ -32,17 +56,17 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
         return None
     strategy = study.reference_strategy
     title = f"Results under {strategy}" if strategy else "Results without training"
-    return results_table("results", title, study, summary, chosen, columns)
+    return results_table(title, study, summary, chosen, columns)
 
 
-def quality_columns(study: Study, summary: "pandas.DataFrame") -> list[Column]:
+def quality_columns(study: StudyResults, summary: "pandas.DataFrame") -> list[Column]:
     """`(language, task, metric)` of every task that measures quality, languages first.
 
     What an item asks for is a column even where no record has it, if the study is to run it on the
     language; and so is what could not be scored.
     """
     found = []
-    asked = study.asked
+    item = study.item
     lost = {(one.cell["language"], one.task): one.score for one in study.not_scored
             if one.metric == one.task}  # fmt: skip
     for language in study.order("language"):
@@ -50,17 +74,17 @@ def quality_columns(study: Study, summary: "pandas.DataFrame") -> list[Column]:
         if own.empty:
             own = summary["task"].drop_duplicates()
         of_language = [task for where, task in lost if where == language]
-        for task in asked.tasks or dict.fromkeys([*map(str, own), *of_language]):
-            if asked.tasks and study.planned and (language, task) not in study.planned:
+        for task in item.tasks or dict.fromkeys([*map(str, own), *of_language]):
+            if item.tasks and study.planned and (language, task) not in study.planned:
                 continue
-            in_language = summary["language"].eq(language) | bool(asked.tasks)
+            in_language = summary["language"].eq(language) | bool(item.tasks)
             group = summary[in_language & (summary["task"] == task)]
             names = list(dict.fromkeys(group["metric"]))
             score = lost.get((language, task))
-            if asked.metrics:
-                nowhere = set(asked.metrics) - set(summary["metric"]) if asked.tasks else set()
+            if item.metrics:
+                nowhere = set(item.metrics) - set(summary["metric"]) if item.tasks else set()
                 shown = {*names, score, *nowhere}
-                found += [(language, task, name) for name in asked.metrics if name in shown]
+                found += [(language, task, name) for name in item.metrics if name in shown]
             elif len(group) and (name := primary_metric(str(group["kind"].iloc[0]), names)):
                 found.append((language, task, name))
             elif score:
@@ -69,9 +93,8 @@ def quality_columns(study: Study, summary: "pandas.DataFrame") -> list[Column]:
 
 
 def results_table(
-    name: str,
     title: str,
-    study: Study,
+    study: StudyResults,
     summary: "pandas.DataFrame",
     chosen: list[Model],
     columns: list[Column],
@@ -93,7 +116,8 @@ def results_table(
         rows.append(Row(left, cells, model.baseline, model.source))
     rows = ranked(rows, [metric(m).lower_is_better for _, _, m in columns])
     heads = column_heads(study, columns, compact)
-    data = summary.merge(_frame(chosen), on=["source", "vocabulary", "initializer", "strategy"])
+    own = set(chosen)
+    data = summary[[model in own for model in models_of(summary)]]
     shown = {(task, m) for _, task, m in columns}
     data = data[[pair in shown for pair in zip(data["task"], data["metric"], strict=True)]]
     data = changes.beside(data)
@@ -103,21 +127,25 @@ def results_table(
         *lapt_note(study, chosen),
         f"{third} than Source; {'▼ ' if compact else ''}red: worse; full colour at a "
         "change of 50 %. Bold: best, underlined: second, among the rows with new tokens.",
-        *changes.notes(),
+        *changes.notes,
         *(columns_note(study, columns) if compact else []),
         *not_scored_notes(study, shown),
         *missing_note(rows, heads),
     ]
-    if study.asked.speed_up_of:
+    if study.item.option("speed_up_of"):
         ratios = _speed_ups(study, summary, chosen, columns)
-        tests = _tested(study, chosen, ratios)
+        sources = [model for model in chosen if model.is_source]
+        measured = [_measured(one) for row in ratios.values() for one in row if one is not None]
+        tests = speed_tests(study, [*sources, *ratios], measured)
         rows = _with_speed_up(rows, chosen, ratios, tests, headers, compact)
-        notes += [SPEED_UP_NOTE, *tests.notes()]
+        notes += [SPEED_UP_NOTE, *tests.notes]
         data = _with_speeds(data, ratios, tests)
-    return Table(name, title, headers, heads, tuple(rows), data, tuple(notes), compact)
+    return Table(headers, heads, rows, data, notes, title)
 
 
-def column_heads(study: Study, columns: list[Column], compact: bool) -> tuple[tuple[str, str], ...]:
+def column_heads(
+    study: StudyResults, columns: list[Column], compact: bool
+) -> tuple[tuple[str, str], ...]:
     """A language over its tasks and metrics; short names if compact."""
     labels = _short(study, columns) if compact else {}
     return tuple(
@@ -126,7 +154,7 @@ def column_heads(study: Study, columns: list[Column], compact: bool) -> tuple[tu
     )
 
 
-def columns_note(study: Study, columns: list[Column]) -> list[str]:
+def columns_note(study: StudyResults, columns: list[Column]) -> list[str]:
     """What the short names over the columns of a compact table stand for."""
     listed = ", ".join(
         f"{label}: {task}, {_arrow(name)}" for (task, name), label in _short(study, columns).items()
@@ -134,7 +162,7 @@ def columns_note(study: Study, columns: list[Column]) -> list[str]:
     return [f"{listed}."]
 
 
-def _short(study: Study, columns: list[Column]) -> dict[tuple[str, str], str]:
+def _short(study: StudyResults, columns: list[Column]) -> dict[tuple[str, str], str]:
     """`(task, metric)` -> `MT` for translation, the metric's name where that says more, or both."""
     pairs = list(dict.fromkeys((task, name) for _, task, name in columns))
     tasks = [task for task, _ in pairs]
@@ -152,12 +180,12 @@ def _short(study: Study, columns: list[Column]) -> dict[tuple[str, str], str]:
 
 
 def _speed_ups(
-    study: Study, summary: "pandas.DataFrame", chosen: list[Model], columns: list[Column]
+    study: StudyResults, summary: "pandas.DataFrame", chosen: list[Model], columns: list[Column]
 ) -> Ratios:
     """Of each model of the item's initializer: the speeds under the columns, None without one."""
     fast = speeds(summary)
     found: Ratios = {}
-    for model in (m for m in chosen if m.initializer == study.asked.speed_up_of):
+    for model in (m for m in chosen if m.initializer == study.item.option("speed_up_of")):
         own = speed_ups(study, fast, model)
         found[model] = [own.get((language, study.kind(task))) for language, task, _ in columns]
     return found
@@ -167,17 +195,11 @@ def _measured(ratio: "pandas.Series") -> Column:
     return str(ratio["language"]), str(ratio["task"]), str(ratio["metric"])
 
 
-def _tested(study: Study, chosen: list[Model], ratios: Ratios) -> SpeedTests:
-    sources = [model for model in chosen if model.is_source]
-    shown = [_measured(one) for row in ratios.values() for one in row if one is not None]
-    return speed_tests(study, [*sources, *ratios], shown)
-
-
 def _with_speed_up(
     rows: list[Row],
     chosen: list[Model],
     ratios: Ratios,
-    tests: SpeedTests,
+    tests: TableTests,
     headers: tuple[str, ...],
     compact: bool,
 ) -> list[Row]:
@@ -197,7 +219,7 @@ def _with_speed_up(
     return found
 
 
-def _with_speeds(data: "pandas.DataFrame", ratios: Ratios, tests: SpeedTests) -> "pandas.DataFrame":
+def _with_speeds(data: "pandas.DataFrame", ratios: Ratios, tests: TableTests) -> "pandas.DataFrame":
     """The data with the speeds behind the rows of speed-ups."""
     import pandas
 
@@ -210,9 +232,3 @@ def _with_speeds(data: "pandas.DataFrame", ratios: Ratios, tests: SpeedTests) ->
 
 def _arrow(name: str) -> str:
     return f"{metric(name).title} {'↓' if metric(name).lower_is_better else '↑'}"
-
-
-def _frame(chosen: list[Model]) -> "pandas.DataFrame":
-    import pandas
-
-    return pandas.DataFrame([model.keys() for model in chosen])

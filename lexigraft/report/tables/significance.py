@@ -1,23 +1,32 @@
-"""Which differences to Source and to LAPT would hold on other test examples: paired bootstrap."""
+"""Differences to Source and to LAPT, tested by a paired bootstrap."""
 
 from typing import TYPE_CHECKING
 
+from lexigraft.report.items import Kind, TaskOptions
 from lexigraft.report.metrics import Metric, metric
+from lexigraft.report.models import Model, models, stub, stub_names
 from lexigraft.report.paired_tests import effect_text, p_text
 from lexigraft.report.score_differences import ScoreDifference, score_differences
-from lexigraft.report.study import Study
-from lexigraft.report.tables.models import Model, models, stub, stub_names
-from lexigraft.report.tables.notes import bootstrap_notes, missing_note, not_scored_notes
+from lexigraft.report.study import StudyResults
+from lexigraft.report.table import FULL_SHADE, Row, Table, TableCell, is_compact, number
+from lexigraft.report.table_notes import bootstrap_notes, missing_note, not_scored_notes
 from lexigraft.report.tables.results import column_heads, columns_note, quality_columns
-from lexigraft.report.tables.table import FULL_SHADE, Cell, Row, Table, is_compact, number
 
 if TYPE_CHECKING:
     import pandas
 
+KIND = Kind(
+    title="Differences to Source and to LAPT",
+    caption="Differences to Source and to LAPT with 95 % intervals, p and effect sizes. Stars: "
+    "p < 0.05 and p < 0.01 by a paired bootstrap over test examples and seeds, corrected for many "
+    "comparisons (Benjamini-Hochberg).",
+    empty="no outputs of a model and a baseline on the same examples",
+    options=TaskOptions,
+)
 _BASELINES = ("Source", "LAPT")
 
 
-def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
     """Rows: all models against Source, then against LAPT.
 
     In a cell: the difference with its stars, its 95 % interval, p and effect size.
@@ -48,15 +57,15 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
         below = "Below a difference: its 95 % interval, corrected p, and effect size d"
     notes = [
         *bootstrap_notes(compared, "differences"),
-        "Coloured with a star only. Blue: better; red: worse; full colour at a change of 50 %. "
+        "Only significant differences are coloured. Blue: better; red: worse; full colour at a "
+        "change of 50 %. "
         f"{below} (Cohen's, over examples: 0.2 is small, 0.8 large).",
-        "Runs and seeds are averaged; an example is drawn with all that was written for it.",
+        "Runs and seeds are averaged; an example is resampled with all of its outputs.",
         *(columns_note(study, columns) if compact else []),
         *not_scored_notes(study, {(task, name) for _, task, name in columns}),
         *missing_note(rows, heads),
     ]
-    return Table("significance", "Differences to Source and to LAPT", headers, heads,
-                 tuple(rows), _data(compared), tuple(notes), compact)  # fmt: skip
+    return Table(headers, heads, rows, _data(compared), notes)
 
 
 def _pairs(chosen: list[Model], name: str) -> list[tuple[Model, Model]]:
@@ -76,16 +85,16 @@ def _pairs(chosen: list[Model], name: str) -> list[tuple[Model, Model]]:
     return pairs
 
 
-def _cell(one: ScoreDifference | None, shown: Metric, compact: bool) -> Cell:
+def _cell(one: ScoreDifference | None, shown: Metric, compact: bool) -> TableCell:
     if one is None:
-        return Cell()
+        return TableCell()
     shade = 0.0
     if one.stars:
         better = -one.value if shown.lower_is_better else one.value
         share = better / abs(one.baseline_score) if one.baseline_score else better
         shade = max(-1.0, min(1.0, share / FULL_SHADE))
     low, high = (number(end, shown.decimals, sign=True) for end in (one.low, one.high))
-    return Cell(
+    return TableCell(
         number(one.value, shown.decimals, sign=True),
         change="" if compact else f"{low} to {high}; {p_text(one.corrected)}; {effect_text(one)}",
         shade=shade,

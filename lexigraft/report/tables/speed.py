@@ -1,29 +1,61 @@
-"""How fast each model writes: tokens, characters and bytes per second (Table 3 of paper 000)."""
+"""Generation speed: tokens, characters and bytes per second (Yamaguchi et al., Table 3)."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from pydantic import Field
+
+from lexigraft.report.items import BatchSize, Kind, Options, TaskNames
 from lexigraft.report.metrics import Metric, metric, speed_of
+from lexigraft.report.models import Model, find, models, models_of, stub, stub_names
 from lexigraft.report.names import task_name
 from lexigraft.report.speed_up import SAME_TEXT
-from lexigraft.report.study import Study
-from lexigraft.report.tables.models import Model, find, models, stub, stub_names
-from lexigraft.report.tables.notes import missing_note, seed_notes
-from lexigraft.report.tables.speed_tests import speed_tests
-from lexigraft.report.tables.table import (
-    Cell,
+from lexigraft.report.study import StudyResults
+from lexigraft.report.summarize import select
+from lexigraft.report.table import (
     Row,
     Table,
+    TableCell,
     is_compact,
     mark_of,
     number,
     ranked,
     score_cell,
 )
+from lexigraft.report.table_notes import missing_note, seed_notes
+from lexigraft.report.table_tests import speed_tests
 
 if TYPE_CHECKING:
     import pandas
 
+Shown = Literal[
+    "steps_per_sentence",
+    "tokens_per_second",
+    "characters_per_second",
+    "bytes_per_second",
+    "first_token_seconds",
+    "speed_up",
+]
+
+
+class SpeedOptions(Options):
+    """The options of a table of speeds."""
+
+    tasks: TaskNames = ()
+    batch_size: Annotated[
+        BatchSize | None, Field(description="which; default: all, or the smallest measured")
+    ] = None
+    metrics: tuple[Shown, ...] = ()
+
+
+KIND = Kind(
+    title="Generation speed",
+    caption="Generation speed: tokens and characters per second, decoding steps per sentence, and "
+    "the speed-up over Source in characters per second on the same text. Tokens per second of "
+    "different vocabularies do not compare.",
+    empty="no speed was measured",
+    options=SpeedOptions,
+)
 RATE = Metric("per second", False, 1)
 SECONDS = Metric("seconds", True, 3)
 STEPS = "steps_per_sentence"
@@ -35,30 +67,30 @@ SPEED_UP_NOTE = (
 )
 
 
-def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
     """Per language, speed task and batch size: tokens/s, characters/s and speed-up over Source.
 
-    Tokens per second say how fast the model steps; a longer token makes each step worth more, so
-    the speed-up is that of characters per second, on the same text. Why it is so, the decoding
-    steps per sentence say, where they were measured. An item that asks for
+    Tokens per second measure how fast the model steps; a longer token makes each step produce more
+    text, so the speed-up is that of characters per second on the same text. The decoding steps per
+    sentence, where they were measured, explain it. An item that asks for
     `speed_up` alone gets one column per language and task (the shape of Table 3), of one batch
     size, with the tokens per second beside each speed-up.
     """
     measured = speeds(summary)
-    asked = study.asked
-    if asked.tasks:
-        measured = measured[measured["task"].isin(asked.tasks)]
+    item = study.item
+    if item.tasks:
+        measured = measured[measured["task"].isin(item.tasks)]
     chosen = models(study)
-    if not {"vocabulary", "initializer"} <= set(asked.where):
-        chosen = [m for m in chosen if (measured[list(m.keys())] == list(m.keys().values()))
-                  .all(axis=1).any()]  # fmt: skip
+    if not {"vocabulary", "initializer"} <= set(item.where):
+        known = set(models_of(measured))
+        chosen = [model for model in chosen if model in known]
     if measured.empty or not chosen:
         return None
     counted = (summary["metric"] == STEPS).any()
-    shown = asked.metrics or tuple(what for what in COLUMNS if what != STEPS or counted)
+    shown = item.metrics or tuple(what for what in COLUMNS if what != STEPS or counted)
     narrow = shown == ("speed_up",)
-    if asked.batch_size is not None or narrow:
-        batch = measured["batch"].min() if asked.batch_size is None else asked.batch_size
+    if item.option("batch_size") or narrow:
+        batch = item.option("batch_size") or measured["batch"].min()
         measured = measured[measured["batch"] == batch]
     if measured.empty:
         return None
@@ -95,13 +127,12 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
     if "speed_up" in shown:
         notes.append("▲ blue: faster than Source; ▼ red: slower; full colour at twice its speed. "
                      "Deviation: of the model's speed, with Source's as it is.")  # fmt: skip
-        notes += tests.notes()
+        notes += tests.notes
     notes += [
-        "Tokens per second of different vocabularies do not compare: a longer token says more.",
-        *missing_note(rows, tuple(heads)),
+        "Tokens per second do not compare across vocabularies: a longer token holds more text.",
+        *missing_note(rows, heads),
     ]
-    return Table("speed", "Generation speed", stub_names(study), tuple(heads), tuple(rows),
-                 tests.beside(measured), tuple(notes), compact)  # fmt: skip
+    return Table(stub_names(study), heads, rows, tests.beside(measured), notes)
 
 
 def speeds(summary: "pandas.DataFrame") -> "pandas.DataFrame":
@@ -126,18 +157,16 @@ def speeds(summary: "pandas.DataFrame") -> "pandas.DataFrame":
 
 
 def speed_ups(
-    study: Study, fast: "pandas.DataFrame", model: Model
+    study: StudyResults, fast: "pandas.DataFrame", model: Model
 ) -> dict[tuple[str, str], "pandas.Series"]:
     """`(language, kind of task)` -> the row of `speeds` with a model's characters per second.
 
     A speed task stands for the kind of task whose prompts it generates from. The batch size is the
     item's, else the smallest.
     """
-    fast = fast[fast["unit"] != "tokens"]
-    for axis, value in model.keys().items():
-        fast = fast[fast[axis] == value]
-    if study.asked.batch_size is not None:
-        fast = fast[fast["batch"] == study.asked.batch_size]
+    fast = select(fast[fast["unit"] != "tokens"], **model.keys())
+    if batch := study.item.option("batch_size"):
+        fast = fast[fast["batch"] == batch]
     found: dict[tuple[str, str], pandas.Series] = {}
     for _, row in fast.sort_values("batch", kind="stable").iterrows():
         kind = study.prompts_from.get(str(row["task"]), "translation")
@@ -145,14 +174,14 @@ def speed_ups(
     return found
 
 
-def speed_up_cell(found: "pandas.Series | None", compact: bool = False) -> Cell:
+def speed_up_cell(found: "pandas.Series | None", compact: bool = False) -> TableCell:
     """How many times as fast as Source a row of the summary is."""
     if found is None or not found["source_mean"] > 0:
-        return Cell()
+        return TableCell()
     ratio = found["mean"] / found["source_mean"]
     shade = max(-1.0, min(1.0, ratio - 1))
     deviation = found["std"] / found["source_mean"]
-    return Cell(
+    return TableCell(
         f"{number(ratio, 2)}×",
         number(deviation, 2) if deviation == deviation else "",
         shade=shade,
@@ -162,7 +191,7 @@ def speed_up_cell(found: "pandas.Series | None", compact: bool = False) -> Cell:
 
 
 def _columns(
-    study: Study, measured: "pandas.DataFrame", shown: tuple[str, ...]
+    study: StudyResults, measured: "pandas.DataFrame", shown: tuple[str, ...]
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str, str, str]]]:
     """Heads, and where their numbers are: language, task, metric and what it is shown as."""
     several = measured["task"].nunique() > 1
@@ -174,7 +203,7 @@ def _columns(
         own = measured[measured["language"] == language]
         present = {(row["task"], row["batch"]) for row in own.to_dict("records")}
         for task, batch in dict.fromkeys((pair["task"], pair["batch"]) for pair in pairs):
-            if not study.asked.tasks and (task, batch) not in present:
+            if not study.item.tasks and (task, batch) not in present:
                 continue
             written = next(p["unit"] for p in pairs
                            if (p["task"], p["batch"]) == (task, batch) and p["unit"] != "tokens")  # fmt: skip # noqa: E501
@@ -212,16 +241,16 @@ def _spread_note(summary: "pandas.DataFrame", tasks: set[str]) -> list[str]:
     if found.empty:
         return []
     return [
-        "Each number is a median over repeats. The longest and the shortest of them are "
-        f"{number(100 * found.median(), 0)} % apart as a rule, {number(100 * found.max(), 0)} % "
-        "at most."
+        "Each number is a median over repeats. The slowest and the fastest repeat differ by "
+        f"{number(100 * found.median(), 0)} % in the median, {number(100 * found.max(), 0)} % at "
+        "most."
     ]
 
 
 def _what_speed(measured: "pandas.DataFrame") -> str:
     if SAME_TEXT in set(measured["unit"]):
         return (
-            "Characters per second and speed-up over Source: on the same held-out text, the steps "
-            "that each vocabulary needs for it times the measured time of a step."
+            "Characters per second and speed-up over Source are on the same held-out text: the "
+            "steps that each vocabulary needs for it times the measured time of a step."
         )
     return "Characters per second and speed-up over Source: of the text that each model wrote."

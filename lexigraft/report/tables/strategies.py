@@ -1,25 +1,35 @@
-"""What each training strategy is worth for one initializer (shape of Tables 4 and 10)."""
+"""Scores of one initializer under each training strategy (Yamaguchi et al., Tables 4 and 10)."""
 
 from typing import TYPE_CHECKING
 
+from lexigraft.report.items import Kind, TaskOptions
+from lexigraft.report.models import Model, find, models
 from lexigraft.report.names import initializer_name, row_name
-from lexigraft.report.study import Study
-from lexigraft.report.tables.models import Model, find, models
+from lexigraft.report.study import StudyResults
+from lexigraft.report.table import Table
 from lexigraft.report.tables.results import quality_columns, results_table
-from lexigraft.report.tables.table import Table
 
 if TYPE_CHECKING:
     import pandas
 
 
-def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
+KIND = Kind(
+    title="Training strategies",
+    caption="Scores of the initializer that was trained under most strategies, by procedure, "
+    "objective and sequence length.",
+    empty="no initializer was trained under two strategies or more",
+    options=TaskOptions,
+)
+
+
+def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
     """Rows procedure × objective and length, for the initializer that has most strategies.
 
     Strategies that an item asks for are rows even where no record has them.
     """
     compared = compared_models(study)
     columns = quality_columns(study, summary)
-    if "language" not in study.asked.where:
+    if "language" not in study.item.where:
         # Languages in which only one of the strategies was trained have nothing to compare.
         columns = [
             (language, task, name)
@@ -40,10 +50,10 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
     title = f"Training strategies for {initializer_name(compared[0].initializer)}"
     chosen = [*baselines, *compared]
     headers = ("Procedure", "Objective + length")
-    return results_table("strategies", title, study, summary, chosen, columns, stubs, headers)
+    return results_table(title, study, summary, chosen, columns, stubs, headers)
 
 
-def compared_models(study: Study) -> list[Model]:
+def compared_models(study: StudyResults) -> list[Model]:
     """All trained strategies of the configuration with most of them; empty below two."""
     adapted = study.scores[
         (study.scores["initializer"] != "none") & (study.scores["strategy"] != "none")
@@ -58,7 +68,7 @@ def compared_models(study: Study) -> list[Model]:
     strategies = [
         strategy
         for strategy in study.order("strategy")
-        if strategy in study.asked.where.get("strategy", ())
+        if strategy in study.item.where.get("strategy", ())
         or ((adapted[axes] == list(chosen)).all(axis=1) & (adapted["strategy"] == strategy)).any()
     ]
     # Rows of one procedure stand together, procedures in the order in which the study lists them.

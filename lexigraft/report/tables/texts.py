@@ -1,14 +1,26 @@
-"""What was read of each text, and what was wrong with it."""
+"""What was read of each text, what was wrong with it, and what a reader must know of that."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lexigraft.report.study import Study
-from lexigraft.report.tables.table import Cell, Row, Table, is_compact, number
-from lexigraft.report.texts import ON_REQUEST, repaired
+from lexigraft.report.items import Kind
+from lexigraft.report.study import Contaminated, StudyResults
+from lexigraft.report.table import Row, Table, number, number_cell
 
 if TYPE_CHECKING:
     import pandas
 
+KIND = Kind(
+    title="Texts",
+    caption="What was read of each text: lines kept, repeated and repaired, and lines that were "
+    "written in one encoding and read in another.",
+    empty="no text was prepared",
+)
+# Count of cleaning -> what it is, and what a language's `repair` calls the remedy.
+ON_REQUEST = {
+    "mojibake": ("read in a wrong encoding", "mojibake"),
+    "zawgyi": ("in Zawgyi", "zawgyi"),
+    "csv_quotes": ("with quotes doubled as in CSV files", "quotes"),
+}
 # Count of cleaning -> what its column is called. Always shown, and where some text has any.
 _LINES = {"read": "read", "kept": "kept", "duplicate": "repeated"}
 _DAMAGE = {
@@ -21,7 +33,7 @@ _DAMAGE = {
 }
 
 
-def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
     """A row per text of each language: lines read, kept and damaged."""
     import pandas
 
@@ -40,7 +52,7 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
     rows = [
         Row(
             (study.language(language), text),
-            tuple(_cell(counts.get(count)) for count in (*_LINES, *damage)),
+            tuple(number_cell(counts.get(count), 0) for count in (*_LINES, *damage)),
         )
         for language, card in study.corpora.items()
         for text, counts in card.get("cleaning", {}).items()
@@ -55,13 +67,55 @@ def build(study: Study, summary: "pandas.DataFrame") -> Table | None:
         if (names := repaired(card))
     ]
     notes = [
-        "Line ends, byte order marks, control characters and letters in parts are always repaired. "
-        f"The rest is where a language asks for it: {'; '.join(done) or 'none does'}."
+        "Always repaired: line ends, byte order marks, control characters and decomposed letters. "
+        f"Other damage is repaired where a language asks for it: {'; '.join(done) or 'none does'}."
     ]
-    stubs = ("Language", "Text")
-    compact = is_compact(len(heads), len(stubs))
-    return Table("texts", "Texts", stubs, heads, tuple(rows), data, tuple(notes), compact)
+    return Table(("Language", "Text"), heads, rows, data, notes)
 
 
-def _cell(value: int | None) -> Cell:
-    return Cell() if value is None else Cell(number(value, 0), value=float(value))
+def repaired(card: dict[str, Any]) -> list[str]:
+    """What a corpus's language asked to have repaired, by the corpus's card."""
+    return list(card.get("job", {}).get("settings", {}).get("repair") or [])
+
+
+def contaminated(study: StudyResults) -> list[Contaminated]:
+    """Every set of tests that was looked for, by language: the corpus's own, then those of tasks.
+
+    A set that a language lists by itself, and that a task brings too, has a row of each.
+    """
+    every = [
+        Contaminated(language, tests, counts)
+        for language, card in study.corpora.items()
+        for tests, counts in card.get("contamination", {}).items()
+    ] + study.counted
+    order = list(dict.fromkeys(one.language for one in every))
+    return sorted(every, key=lambda one: order.index(one.language))
+
+
+def text_caveats(study: StudyResults) -> list[str]:
+    """Sentences on what is wrong with the texts, and on tests that models were trained on."""
+    found = []
+    for key, card in study.corpora.items():
+        language, done = study.language(key), repaired(card)
+        for text, counts in card.get("cleaning", {}).items():
+            where = f"{language}, {text}: {{}} of {number(counts['read'], 0)} lines are"
+            for count, (what, remedy) in ON_REQUEST.items():
+                if counts.get(count) and remedy not in done:
+                    lines = number(counts[count], 0)
+                    found.append(
+                        f"{where.format(lines)} {what}; `repair: [{remedy}]` repairs them."
+                    )
+            if counts.get("lost_characters"):
+                lines = number(counts["lost_characters"], 0)
+                found.append(
+                    f"{where.format(lines)} incomplete: a decoder lost characters of them."
+                )
+    for one in contaminated(study):
+        counts = one.counts
+        if counts["found"] or counts["mostly_found"]:
+            found.append(
+                f"{study.language(one.language)}: of {number(counts['texts'], 0)} texts of "
+                f"{one.tests}, {number(counts['found'], 0)} are in the training text and "
+                f"{number(counts['mostly_found'], 0)} are mostly; scores on them are less reliable."
+            )
+    return found

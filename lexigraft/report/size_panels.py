@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.report.study import Study
-from lexigraft.report.style import MUTED, RULE, WIDTH, new_figure, plain_axis, title_panel
+from lexigraft.report.study import StudyResults
+from lexigraft.report.style import MUTED, RULE, WIDTH, panel_grid, plain_axis, title_panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +49,7 @@ class PanelRow:
     levels: list[Level] = field(default_factory=list)
 
 
-def sizes(study: Study) -> dict[tuple[str, str, str], int]:
+def sizes(study: StudyResults) -> dict[tuple[str, str, str], int]:
     """Source, language and vocabulary -> new tokens, from the records of the tokenizers."""
     frame = study.fragmentation
     frame = frame[(frame["metric"] == "new_tokens") & (frame["vocabulary"] != "source")]
@@ -57,7 +57,7 @@ def sizes(study: Study) -> dict[tuple[str, str, str], int]:
     return {(str(s), str(l_), str(v)): int(size) for s, l_, v, size in keys}
 
 
-def draw_rows(study: Study, rows: list[PanelRow], languages: list[str]) -> "Figure":
+def draw_rows(study: StudyResults, rows: list[PanelRow], languages: list[str]) -> "Figure":
     """Draw every row for every language; what is missing is said below.
 
     Sizes are evenly spaced, not to scale: 50 and 100 are to be told apart beside 5,000. A line is
@@ -65,20 +65,13 @@ def draw_rows(study: Study, rows: list[PanelRow], languages: list[str]) -> "Figu
     """
     known = sizes(study)
     ticks = sorted(set(known.values()))
-    columns = min(len(languages), _MOST_COLUMNS)
-    blocks = -(-len(languages) // columns)
-    width = WIDTH if columns > 1 else 0.6 * WIDTH
-    figure = new_figure(width, _HEIGHT * len(rows) * blocks + 0.8)
-    axes = figure.subplots(len(rows) * blocks, columns, squeeze=False)
+    width = WIDTH if len(languages) > 1 else 0.6 * WIDTH
+    figure, panels = panel_grid(
+        len(languages), _MOST_COLUMNS, _HEIGHT, len(rows), width, margin=0.8
+    )
     missing: dict[tuple[str, str, str, str], list[str]] = {}
-    for place in range(blocks * columns):
-        block, column = divmod(place, columns)
-        for number, row in enumerate(rows):
-            axis = axes[block * len(rows) + number][column]
-            if place >= len(languages):
-                axis.remove()
-                continue
-            language = languages[place]
+    for place, (language, axes) in enumerate(zip(languages, panels, strict=True)):
+        for number, (row, axis) in enumerate(zip(rows, axes, strict=True)):
             for name, vocabulary in _panel(axis, study, row, language, known, ticks):
                 key = (row.source, name, vocabulary, language)
                 missing.setdefault(key, []).append(row.name.split("\n")[-1])
@@ -86,7 +79,7 @@ def draw_rows(study: Study, rows: list[PanelRow], languages: list[str]) -> "Figu
             axis.tick_params(labelbottom=number == len(rows) - 1)
             if number == 0:
                 title_panel(axis, study.language(language))
-            if column == 0:
+            if place % _MOST_COLUMNS == 0:
                 lines = (textwrap.fill(line, 18) for line in row.name.split("\n"))
                 axis.set_ylabel("\n".join(lines), fontsize=7.5)
     figure.align_ylabels()
@@ -102,7 +95,7 @@ def draw_rows(study: Study, rows: list[PanelRow], languages: list[str]) -> "Figu
 
 def _panel(
     axis: "Axes",
-    study: Study,
+    study: StudyResults,
     row: PanelRow,
     language: str,
     known: dict[tuple[str, str, str], int],
@@ -124,8 +117,8 @@ def _panel(
         for name in study.order("vocabulary")
         if (row.source, language, name) in known
     }
-    asked = study.asked.where.get("vocabulary", ())
-    lost = [("all", name) for name in asked if name not in place and name != "source"]
+    named = study.item.where.get("vocabulary", ())
+    lost = [("all", name) for name in named if name not in place and name != "source"]
     drawn = any(value is not None for _, value in levels)
     for series in row.series:
         values = {name: series.value(name, language) for name in place}
@@ -151,7 +144,7 @@ def _panel(
 
 
 def _missing_note(
-    study: Study, rows: list[PanelRow], missing: dict[tuple[str, str, str, str], list[str]]
+    study: StudyResults, rows: list[PanelRow], missing: dict[tuple[str, str, str, str], list[str]]
 ) -> str:
     """Which points are missing; in which rows, unless it is in all of their source model."""
     several = len({row.source for row in rows}) > 1

@@ -1,6 +1,7 @@
 """A table as data: cells with a value, its spread and its change, before any format is chosen."""
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lexigraft.report.metrics import Metric
@@ -21,7 +22,7 @@ BETTER, WORSE = "▲", "▼"
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """One number as text.
 
     Attributes
@@ -57,7 +58,7 @@ class Row:
     """One row: what it is called, its cells, and whether it is a baseline (shown in grey)."""
 
     stub: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
     baseline: bool = False
     group: str = ""
 
@@ -66,22 +67,32 @@ class Row:
 class Table:
     """A table with two header rows: a group (a language) over its columns.
 
-    `data` holds the same numbers in full precision, tidy, one row per number. `compact` sets it
-    small.
+    Attributes
+    ----------
+    stub, columns
+        The headings of the row names, and group and heading of each column of numbers.
+    data
+        The same numbers in full precision, tidy, one row per number.
+    title, name
+        Empty for what the kind of table and the item say.
     """
 
-    name: str
-    title: str
-    stub: tuple[str, ...]
-    columns: tuple[tuple[str, str], ...]
-    rows: tuple[Row, ...]
+    stub: Sequence[str]
+    columns: Sequence[tuple[str, str]]
+    rows: Sequence[Row]
     data: "pandas.DataFrame"
-    notes: tuple[str, ...] = field(default=())
-    compact: bool = False
+    notes: Sequence[str] = ()
+    title: str = ""
+    name: str = ""
+
+    @property
+    def compact(self) -> bool:
+        """Whether it must be set small to fit a page."""
+        return is_compact(len(self.columns), len(self.stub))
 
 
 def is_compact(columns: int, stubs: int) -> bool:
-    """Whether a table must be set small to fit a page."""
+    """Whether a table of so many columns must be set small to fit a page."""
     return columns + stubs > _MOST_ROOMY
 
 
@@ -93,19 +104,34 @@ def number(value: float, decimals: int, sign: bool = False) -> str:
     return text.replace("-", MINUS)
 
 
+def number_cell(value: float | None, decimals: int) -> TableCell:
+    """A number; a mark for one that is missing."""
+    if value is None or value != value:
+        return TableCell()
+    return TableCell(number(value, decimals), value=float(value))
+
+
+def percent_cell(value: float | None, sign: bool = False, stars: str = "") -> TableCell:
+    """A share as percent; a mark for one that is missing."""
+    if value is None or value != value:
+        return TableCell()
+    text = f"{number(100 * value, 1, sign=sign)} %"
+    return TableCell(text, value=float(value), stars=stars)
+
+
 def score_cell(
     found: "pandas.Series | None", metric: Metric, change: bool = True, compact: bool = False
-) -> Cell:
+) -> TableCell:
     """Mean, deviation and change over Source of one row of the summary; a mark if compact."""
     if found is None:
-        return Cell()
+        return TableCell()
     compared = change and not _is_source(found) and found["source_mean"] == found["source_mean"]
     shade = 0.0
     if compared and found["relative_change"] == found["relative_change"]:
         better = -found["relative_change"] if metric.lower_is_better else found["relative_change"]
         shade = max(-1.0, min(1.0, better / FULL_SHADE))
     has_deviation = found["std"] == found["std"]
-    return Cell(
+    return TableCell(
         number(found["mean"], metric.decimals),
         number(found["std"], metric.decimals) if has_deviation else "",
         number(found["change"], metric.decimals, sign=True) if compared and not compact else "",

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation
 
-from lexigraft.report.mark_labels import Named, label_points
+from lexigraft.report.labels import Named, label_points
 from lexigraft.report.style import COLOURS, MARKERS, new_figure
 from tests.report.drawing import boxes_of, overlaps
 

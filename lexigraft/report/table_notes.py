@@ -3,20 +3,21 @@
 from typing import TYPE_CHECKING
 
 from lexigraft.report.metrics import metric
+from lexigraft.report.models import Model, several_strategies
 from lexigraft.report.names import row_name
 from lexigraft.report.paired_tests import RESAMPLES
 from lexigraft.report.score_differences import ScoreDifference
-from lexigraft.report.study import Study
-from lexigraft.report.tables.models import Model, several_strategies
-from lexigraft.report.tables.table import MISSING, Row
+from lexigraft.report.study import StudyResults
+from lexigraft.report.summarize import select
+from lexigraft.report.table import MISSING, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import pandas
 
 
-def seed_notes(study: Study, models: list[Model], summary: "pandas.DataFrame") -> list[str]:
+def seed_notes(study: StudyResults, models: list[Model], summary: "pandas.DataFrame") -> list[str]:
     """How many seeds the numbers are over, and which are missing where."""
     seeds = study.seeds
     listed = ", ".join(map(str, seeds))
@@ -30,9 +31,7 @@ def seed_notes(study: Study, models: list[Model], summary: "pandas.DataFrame") -
     lost: dict[tuple[str, str], list[str]] = {}
     for model in (model for model in models if model.strategy != "none"):
         for language in study.order("language"):
-            found = summary
-            for axis, value in (model.keys() | {"language": language}).items():
-                found = found[found[axis] == value]
+            found = select(summary, language=language, **model.keys())
             for task, group in found.groupby("task", sort=False):
                 have = {int(seed) for seed in group["seeds"].iloc[0].split()}
                 gone = ", ".join(str(s) for s in planned[str(task)] if s not in have)
@@ -50,7 +49,7 @@ def seed_notes(study: Study, models: list[Model], summary: "pandas.DataFrame") -
     return notes
 
 
-def seeds_by_task(study: Study) -> dict[str, list[int]]:
+def seeds_by_task(study: StudyResults) -> dict[str, list[int]]:
     """Seeds that any trained cell has for a task: a study may measure a task on some seeds only."""
     trained = study.scores[study.scores["strategy"] != "none"]
     return {
@@ -59,7 +58,7 @@ def seeds_by_task(study: Study) -> dict[str, list[int]]:
     }
 
 
-def lapt_note(study: Study, chosen: list[Model]) -> list[str]:
+def lapt_note(study: StudyResults, chosen: list[Model]) -> list[str]:
     """Say under which strategy LAPT was trained where no column does and it is not the compared."""
     if several_strategies(study):
         return []
@@ -71,7 +70,7 @@ def lapt_note(study: Study, chosen: list[Model]) -> list[str]:
     ]
 
 
-def not_scored_notes(study: Study, shown: "Iterable[tuple[str, str]]") -> list[str]:
+def not_scored_notes(study: StudyResults, shown: "Iterable[tuple[str, str]]") -> list[str]:
     """Why learned metrics have no score, for `(task, metric)` pairs of a table."""
     reasons: dict[tuple[str, str], int] = {}
     wanted = set(shown)
@@ -102,9 +101,7 @@ def stars_note(drawn: str, tested: int, what: str, more: str = ",") -> str:
     note = f"* p < 0.05, ** p < 0.01: paired bootstrap over {drawn}, {RESAMPLES:,} resamples{more}"
     if tested == 1:
         return f"{note.rstrip(',;')}."
-    return (
-        f"{note} p corrected for being one of {tested} {what} in this table (Benjamini-Hochberg)."
-    )
+    return f"{note} p corrected for the {tested} {what} in this table (Benjamini-Hochberg)."
 
 
 def bootstrap_notes(compared: list[ScoreDifference], what: str) -> list[str]:
@@ -122,13 +119,13 @@ def bootstrap_notes(compared: list[ScoreDifference], what: str) -> list[str]:
     if alone:
         which = "In this table" if len(alone) == len(compared) else f"In {len(alone)} of them"
         notes.append(
-            f"{which} no model has several seeds: the test is about other examples alone, and not "
-            "about training with other seeds."
+            f"{which} no model has several seeds: the test covers other examples only, not "
+            "training with other seeds."
         )
     return notes
 
 
-def missing_note(rows: list[Row], columns: tuple[tuple[str, str], ...]) -> list[str]:
+def missing_note(rows: "Sequence[Row]", columns: "Sequence[tuple[str, str]]") -> list[str]:
     """Say which numbers are missing rather than leave a gap unexplained."""
     lost = [
         f"{' '.join(row.stub)} in {' '.join(filter(None, column))}"

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lexigraft.report.models import models
 from lexigraft.report.names import row_name
-from lexigraft.report.study import Study
-from lexigraft.report.tables.models import models
+from lexigraft.report.study import StudyResults
 from lexigraft.report.tables.results import quality_columns
 
 if TYPE_CHECKING:
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """One example: what was asked, what is right, and what the two models wrote."""
+class SampleOutput:
+    """One example: the prompt, the reference, and what the two models wrote."""
 
-    asked: str
+    prompt: str
     reference: str
     source: str | None
     source_score: float | None
@@ -25,13 +25,13 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Samples:
-    """Samples of one language and task, by the score of the best cell, highest first."""
+class SampleOutputs:
+    """SampleOutputs of one language and task, by the score of the best cell, highest first."""
 
     language: str
     task: str
     best: str
-    rows: tuple[Sample, ...]
+    rows: tuple[SampleOutput, ...]
 
 
 # Examples of each language and task, and how many where there are many of those.
@@ -39,10 +39,10 @@ _COUNT, _FEW = 4, 2
 _MANY = 6
 # Kinds of tasks whose predictions are no texts to read.
 _TEXTLESS = ("perplexity", "multiple_choice", "speed")
-_LONGEST = 300  # characters of what was asked: an article is recognized by its beginning
+_LONGEST = 300  # characters of a prompt: an article is recognized by its beginning
 
 
-def samples(study: Study, summary: "pandas.DataFrame") -> list[Samples]:
+def sample_outputs(study: StudyResults, summary: "pandas.DataFrame") -> list[SampleOutputs]:
     """For each language and generation task: examples from the best to the worst, evenly spaced.
 
     Even spacing over the ranks shows the range and does not pick the flattering ones.
@@ -73,14 +73,14 @@ def samples(study: Study, summary: "pandas.DataFrame") -> list[Samples]:
             chosen = [rows[round(i * step)] for i in at]
             label = row_name(best["initializer"], best["strategy"])
             shown = tuple(_sample(row, ours.get(row["id"]), name) for row in chosen)
-            found.append(Samples(language, task, label, shown))
+            found.append(SampleOutputs(language, task, label, shown))
     return found
 
 
-def _sample(row: dict[str, Any], source: dict[str, Any] | None, name: str) -> Sample:
-    asked = row.get("source") or row.get("prompt", "")
-    return Sample(
-        asked=asked if len(asked) <= _LONGEST else asked[:_LONGEST].rstrip() + "…",
+def _sample(row: dict[str, Any], source: dict[str, Any] | None, name: str) -> SampleOutput:
+    prompt = row.get("source") or row.get("prompt", "")
+    return SampleOutput(
+        prompt=prompt if len(prompt) <= _LONGEST else prompt[:_LONGEST].rstrip() + "…",
         reference=row.get("reference", ""),
         source=source["output"] if source else None,
         source_score=source.get(name) if source else None,
@@ -89,7 +89,9 @@ def _sample(row: dict[str, Any], source: dict[str, Any] | None, name: str) -> Sa
     )
 
 
-def _predictions(study: Study, task: str, wanted: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _predictions(
+    study: StudyResults, task: str, wanted: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
     """The outputs of the first seed and run of a cell, by the id of the example."""
     axes = ("source", "language", "vocabulary", "initializer", "strategy")
     wanted = {axis: wanted[axis] for axis in axes if axis in wanted}

@@ -5,7 +5,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from lexigraft.report.names import row_name
-from lexigraft.report.study import Study
+from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import pick
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Model:
         }
 
 
-def models(study: Study, initializers: list[str] | None = None) -> list[Model]:
+def models(study: StudyResults, initializers: list[str] | None = None) -> list[Model]:
     """Source, LAPT and each initializer under the reference strategy, for each source model.
 
     Where an item asks for several strategies, LAPT and initializers are rows under each of them.
@@ -50,12 +50,12 @@ def models(study: Study, initializers: list[str] | None = None) -> list[Model]:
     has them.
     """
     reference = study.reference_strategy or "none"
-    present = study.scores[["source", "vocabulary", "initializer", "strategy"]].drop_duplicates()
-    cells = [Model(*map(str, row)) for row in present.itertuples(index=False)]
+    axes = ["source", "vocabulary", "initializer", "strategy"]
+    cells = models_of(study.scores.drop_duplicates(axes))
     wanted = study.initializers if initializers is None else initializers
     strategies = several_strategies(study) or (reference,)
-    untrained = "none" in study.asked.where.get("strategy", ())
-    named = {"vocabulary", "initializer"} <= set(study.asked.where)
+    untrained = "none" in study.item.where.get("strategy", ())
+    named = {"vocabulary", "initializer"} <= set(study.item.where)
     found = []
     for source in study.order("source"):
         own = [cell for cell in cells if cell.source == source]
@@ -63,7 +63,7 @@ def models(study: Study, initializers: list[str] | None = None) -> list[Model]:
         lapt = [cell for cell in own if cell.baseline and cell.strategy != "none"]
         stand_in = [] if untrained else lapt[:1]
         found += [cell for cell in lapt if cell.strategy in strategies] or stand_in
-        for vocabulary in (name for name in study.order("vocabulary") if name != "source"):
+        for vocabulary in study.new_vocabularies:
             for initializer, strategy in product(wanted, strategies):
                 model = Model(source, vocabulary, initializer, strategy)
                 missing = named and len(strategies) == 1
@@ -71,19 +71,25 @@ def models(study: Study, initializers: list[str] | None = None) -> list[Model]:
     return found
 
 
-def several_strategies(study: Study) -> tuple[str, ...]:
+def models_of(frame: "pandas.DataFrame") -> list[Model]:
+    """The model of each row."""
+    axes = frame[["source", "vocabulary", "initializer", "strategy"]]
+    return [Model(*map(str, row)) for row in axes.itertuples(index=False)]
+
+
+def several_strategies(study: StudyResults) -> tuple[str, ...]:
     """The strategies that an item asks for, where these are several."""
-    asked = study.asked.where.get("strategy", ())
-    return asked if len(asked) > 1 else ()
+    named = study.item.where.get("strategy", ())
+    return named if len(named) > 1 else ()
 
 
-def stub_names(study: Study, first: str = "Model") -> tuple[str, ...]:
+def stub_names(study: StudyResults, first: str = "Model") -> tuple[str, ...]:
     """Headers left of the numbers: source, vocabulary and strategy only where there are several."""
     several = [
         name
         for name, values in (
             ("Source model", study.order("source")),
-            ("Vocabulary", [v for v in study.order("vocabulary") if v != "source"]),
+            ("Vocabulary", study.new_vocabularies),
             ("Strategy", several_strategies(study)),
         )
         if len(values) > 1
@@ -100,6 +106,20 @@ def stub(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:
         names[-1]: row_name(model.initializer, model.strategy),
     }
     return tuple(found[name] for name in names)
+
+
+def vocabulary_stub_names(study: StudyResults, *more: str) -> tuple[str, ...]:
+    """Headings of the rows of a table of vocabularies; the source only where there are several."""
+    return (*(("Source model",) if study.has_several_sources else ()),
+            "Language", "Vocabulary", *more)  # fmt: skip
+
+
+def vocabulary_stub(
+    study: StudyResults, source: str, language: str, vocabulary: str, *more: str
+) -> tuple[str, ...]:
+    """What a vocabulary's row is called under these headings."""
+    names = (study.language(language), vocabulary, *more)
+    return (source, *names) if study.has_several_sources else names
 
 
 def find(summary: "pandas.DataFrame", model: Model, **rest: str) -> "pandas.Series | None":
