@@ -75,7 +75,7 @@ def test_a_source_must_be_what_its_entry_says(roberta_folder, tmp_path, tiny_lla
     assert files == ["source.json"]
     assert (facts["architecture"], facts["tied"]) == ("RobertaForMaskedLM", True)
     tiny_llama(40).save_pretrained(tmp_path / "llama")
-    with pytest.raises(UserError, match=r"not a masked language model .*say `kind: causal`"):
+    with pytest.raises(UserError, match=r"not a masked language model .*set `kind: causal`"):
         check_source(tmp_path / "llama", "masked")
 
 

@@ -33,24 +33,25 @@ def gguf_to_folder(gguf_file: str | Path, out_folder: str | Path) -> None:
 
     gguf_file, out_folder = Path(gguf_file), Path(out_folder)
     _check_magic(gguf_file)
-    options = {"gguf_file": gguf_file.name, "trust_remote_code": False}
+    folder, name = gguf_file.parent, gguf_file.name
     try:
         # Without `dequantize`, the weights may stay packed, and the model cannot be saved.
         model = AutoModelForCausalLM.from_pretrained(
-            gguf_file.parent,
+            folder,
+            gguf_file=name,
             dtype=torch.float32,
             quantization_config=GgufConfig(dequantize=True),
-            **options,
+            trust_remote_code=False,
         )
-        tokenizer = AutoTokenizer.from_pretrained(gguf_file.parent, **options)
+        tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name, trust_remote_code=False)
     except (ValueError, KeyError, NotImplementedError, OSError, struct.error) as error:
         reason = str(error).partition("\n")[0]
         raise UserError(
             f"source {gguf_file}: transformers cannot read this GGUF file ({reason})"
         ) from error
-    for name in ("eos_token_id", "pad_token_id"):
-        if getattr(model.config, name) is None:
-            setattr(model.config, name, getattr(tokenizer, name))
+    for key in ("eos_token_id", "pad_token_id"):
+        if getattr(model.config, key) is None:
+            setattr(model.config, key, getattr(tokenizer, key))
     model.save_pretrained(out_folder)
     tokenizer.save_pretrained(out_folder)
     for file in out_folder.glob("*.safetensors"):
