@@ -6,7 +6,7 @@ from lexigraft.evaluation.texts import sentences, translation_pairs
 from lexigraft.evaluation.tokenizer import cut_by
 from lexigraft.job import Job, run
 from lexigraft.provenance import versions
-from lexigraft.source.tokenizer_place import find_tokenizer
+from lexigraft.source.hub import find_tokenizer
 
 
 def stage(job: Job) -> None:

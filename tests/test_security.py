@@ -112,7 +112,7 @@ def test_the_attack_would_work(tmp_path):
 
 
 def read_source(folder: Path) -> None:
-    from lexigraft.source.prepare import prepare_source
+    from lexigraft.source.preparation import prepare_source
 
     prepare_source({"folder": str(folder)}, folder.parent / "source")
 

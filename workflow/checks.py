@@ -6,7 +6,7 @@ Plain Python: the Snakefile is parsed again in every job.
 from pathlib import Path
 from typing import Any
 
-from lexigraft.corpus.files import check_files
+from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import kinds, kinds_with, prompts_of, task_kind
 from lexigraft.initialization.registry import initializer, methods, needed_roles

@@ -20,7 +20,7 @@ from workflow.tested import tested_language
 
 HELDOUT = "heldout"
 # What the rules of stage 2 write.
-_ASKED, _EXAMPLES = "asked.jsonl", "examples.jsonl"
+_ASKED, _EXAMPLES = "test_set.jsonl", "examples.jsonl"
 
 
 def looked_for(places: Places, language: str, task: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.auxiliary.files import word_vector_files
-from lexigraft.corpus.files import local_files, local_samples_files
+from lexigraft.corpus.local_files import local_files, local_samples_files
 from lexigraft.initialization.registry import read_roles
 from lexigraft.source.hub import is_folder
 from workflow.asked_tasks import asked_parts, asked_settings

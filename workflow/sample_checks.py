@@ -5,7 +5,7 @@ Plain Python: the Snakefile is parsed again in every job.
 
 from typing import Any
 
-from lexigraft.corpus.files import check_samples_files
+from lexigraft.corpus.local_files import check_samples_files
 from lexigraft.errors import UserError, suggestion, unknown
 from lexigraft.training.settings import samples_of
 from workflow.group_checks import members

@@ -6,7 +6,7 @@ Plain Python: the Snakefile is parsed again in every job.
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from lexigraft.corpus.files import check_samples_files
+from lexigraft.corpus.local_files import check_samples_files
 from lexigraft.errors import UserError
 from lexigraft.evaluation.task_kinds import task_kind
 from workflow.group_checks import members

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.corpus.asked import ASKED
+from lexigraft.corpus.contamination import letters
 from lexigraft.corpus.lines import read_lines
-from lexigraft.corpus.overlap import letters
+from lexigraft.corpus.test_sets import TEST_SET
 from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import draw
 from lexigraft.source.positions import positions_of
@@ -68,7 +68,7 @@ def own_rows(job: dict[str, Any], part: str, language: str | None = None) -> lis
     if not folders:
         return None
     folder = folders[language] if language else next(iter(folders.values()))
-    return [json.loads(line) for line in read_lines(Path(folder) / ASKED)]
+    return [json.loads(line) for line in read_lines(Path(folder) / TEST_SET)]
 
 
 def examples_and_tests(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.corpus.cleaning import Counts, repair
+from lexigraft.corpus.cleaning import CleaningCounts, repair
 from lexigraft.corpus.contamination import Contamination
 from lexigraft.corpus.lines import read_lines
 
@@ -54,7 +54,7 @@ def count_tests(
     names = {str(number): key for number, key in enumerate(sets)}
     contamination = Contamination({name: sets[key] for name, key in names.items()})
     for sentence in _watched(text):
-        contamination.look(sentence)
+        contamination.add(sentence)
     return [
         {"test": names[name][0], "part": names[name][1], **facts}
         for name, facts in contamination.facts().items()
@@ -88,7 +88,7 @@ def texts_of(kind: str, place: str | Path) -> dict[str, list[str]]:
 def _clean(text: str | list[str]) -> str:
     """A text, or words, on one line."""
     words = text.split() if isinstance(text, str) else text
-    return repair(" ".join(words), Counts())
+    return repair(" ".join(words), CleaningCounts())
 
 
 def _watched(text: str | Path) -> Iterator[str]:

@@ -67,7 +67,7 @@ def test_too_many_shots_are_told(make_job, shots, message):
 
 
 def test_a_tasks_own_rows_are_read_by_language(make_job, tmp_path):
-    (tmp_path / "asked.jsonl").write_text(json.dumps(ROWS[0]) + "\n", "utf-8")
+    (tmp_path / "test_set.jsonl").write_text(json.dumps(ROWS[0]) + "\n", "utf-8")
     job = make_job("translation")
     assert own_rows(job, "tests") is None
     job["inputs"]["test_sets"] = {"tests": {"greek": str(tmp_path)}}

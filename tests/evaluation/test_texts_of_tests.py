@@ -11,7 +11,7 @@ from tests.conftest import REPOSITORY
 
 @pytest.fixture
 def rows(tmp_path):
-    def write(*given, name="asked.jsonl"):
+    def write(*given, name="test_set.jsonl"):
         file = tmp_path / name
         file.write_text("".join(json.dumps(row) + "\n" for row in given), "utf-8")
         return file

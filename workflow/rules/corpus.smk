@@ -142,7 +142,7 @@ rule prepare_asked:
     input:
         lambda wildcards: STUDY.asked_inputs(wildcards),
     output:
-        asked=f"{RESULTS}/examples/{{task}}/{{part}}/asked.jsonl",
+        asked=f"{RESULTS}/examples/{{task}}/{{part}}/test_set.jsonl",
         card=f"{RESULTS}/examples/{{task}}/{{part}}/card.json",
     log:
         f"{RESULTS}/logs/examples/{{task}}/{{part}}.log",

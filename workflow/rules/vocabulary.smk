@@ -4,7 +4,7 @@
 VOCABULARY_FILES = {
     "tokenizer": f"{RESULTS}/vocabulary/{VOCABULARY}/tokenizer.json",
     "settings": f"{RESULTS}/vocabulary/{VOCABULARY}/tokenizer_config.json",
-    "others": f"{RESULTS}/vocabulary/{VOCABULARY}/others.zip",
+    "extra_files": f"{RESULTS}/vocabulary/{VOCABULARY}/extra_files.zip",
     "vocabulary": f"{RESULTS}/vocabulary/{VOCABULARY}/vocabulary.json",
     "card": f"{RESULTS}/vocabulary/{VOCABULARY}/card.json",
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.corpus.asked import prepare_asked
+from lexigraft.corpus.test_sets import prepare_test_set
 from lexigraft.errors import UserError
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "prepare_asked.py"
@@ -20,8 +20,8 @@ def prepared(tmp_path):
 
     def build(kind, text, **settings):
         settings |= {"kind": kind, "text": text}
-        _, facts = prepare_asked(settings, tmp_path / "out")
-        lines = (tmp_path / "out" / "asked.jsonl").read_text("utf-8").splitlines()
+        _, facts = prepare_test_set(settings, tmp_path / "out")
+        lines = (tmp_path / "out" / "test_set.jsonl").read_text("utf-8").splitlines()
         return [json.loads(line) for line in lines], facts
 
     return build
@@ -53,7 +53,7 @@ def test_two_files_of_a_set_with_windows_line_ends(prepared, tmp_path):
         {"id": "0001", "source": "One, two.", "target": "ఒకటి."},
         {"id": "0003", "source": "Three.", "target": "మూడు."},
     ]
-    assert facts["asked"] == 2
+    assert facts["tests"] == 2
     counts = facts["rows"]["cleaning"]
     assert (counts["read"], counts["blank"], counts["windows_line_ends"]) == (3, 1, 6)
 
@@ -170,7 +170,7 @@ def test_an_answer_may_stand_alone_in_a_column_of_another_name(prepared, tmp_pat
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{}", "not laid out as SQuAD's files are .*'data'"),
+        ("{}", "not in SQuAD's format .*'data'"),
         ("{", "not JSON"),
         (None, "No such file"),
     ],
@@ -187,7 +187,7 @@ def test_a_text_of_which_nothing_is_left_is_told(prepared, tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"q": "", "c": "x", "a": "y"}\n')
     text = {"loader": "jsonl", "path": str(tmp_path / "rows.jsonl")}
     columns = {"question": "q", "context": "c", "answers": "a"}
-    with pytest.raises(UserError, match="none of 1 rows can be asked about"):
+    with pytest.raises(UserError, match="none of 1 rows is a test"):
         prepared("question_answering", text, columns=columns)
 
 
@@ -206,4 +206,4 @@ def test_the_script_writes_a_card(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), json.dumps(job)])
     runpy.run_path(str(SCRIPT), run_name="__main__")
     card = json.loads((folder / "card.json").read_text())
-    assert (set(card["files"]), card["asked"]) == ({"asked.jsonl"}, 1)
+    assert (set(card["files"]), card["tests"]) == ({"test_set.jsonl"}, 1)

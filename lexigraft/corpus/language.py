@@ -1,5 +1,6 @@
-"""One language of the registry made ready: read, cleaned, split, written, counted."""
+"""Corpus of one language of the registry: read, cleaned, split, written and counted."""
 
+import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
@@ -7,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.atomic import write_jsonl, write_lines
-from lexigraft.corpus.cleaning import REMEMBERED, Counts, cleaned, cleaned_pairs
-from lexigraft.corpus.contamination import Contamination
-from lexigraft.corpus.files import check_files
+from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned, cleaned_pairs
+from lexigraft.corpus.contamination import Contamination, Tests
 from lexigraft.corpus.loaders import read_articles, read_pairs, read_sentences
-from lexigraft.corpus.overlap import Tests
+from lexigraft.corpus.local_files import check_files
 from lexigraft.corpus.split import Sizes, Split, split_corpus
 from lexigraft.errors import UserError
 
@@ -33,29 +33,29 @@ def prepare_corpus(
     ----------
     settings
         The language's entry in the registry: `name`, `code`, `script`, `text`, `parallel`,
-        `english`, `summarization`, `minimum_characters` and the sizes of the parts; `repair`, what
-        to repair beside what always is (`encoding_guards.REPAIRS`); `contamination`: `tests`, name
-        -> a text as `text` describes one, and `drop`, whether training text that holds something
-        of these is dropped, or only counted.
+        `english`, `summarization`, `minimum_characters` and the sizes of the parts; `repair`, the
+        repairs of `encoding_guards.REPAIRS` to apply; `contamination`: `tests`, name -> settings
+        of a text, and `drop`, whether training sentences that contain such a test or a piece of
+        it are dropped or only counted.
     folder
-        Gets `train.txt`, `heldout.txt`, `english.txt` (one sentence a line),
+        Receives `train.txt`, `heldout.txt`, `english.txt` (one sentence a line),
         `tasks/translation.jsonl` (`id`, `source`, `target`) and `tasks/summarization.jsonl`
         (`id`, `source`, `reference`), which are empty without parallel text or articles.
     seed
         The names that seed the draws.
     package
-        Where the package is unpacked, for catalogues.
+        The folder of the unpacked package, for catalogues.
 
     Returns
     -------
     files, facts
-        The files written, and what the card says: what cleaning did, what of test texts is in the
-        training text, and the size of each file.
+        The names of the files written, and facts for the card: counts of cleaning, tests found in
+        the training text, and the size of each file.
 
     Raises
     ------
     UserError
-        A file cannot be read, or there is too little text for the sizes asked for.
+        A file cannot be read, or there is too little text for the sizes.
     """
     folder = Path(folder)
     try:
@@ -96,8 +96,21 @@ def prepare_corpus(
     return [*(f"{part}.txt" for part in parts), TRANSLATION, SUMMARIZATION], facts
 
 
+def read_test_texts(corpus: Path, sources: bool = False) -> Iterator[str]:
+    """The target sides of a corpus's tests; with `sources`, the English of translations too."""
+    for task, keys in (
+        (TRANSLATION, ("source", "target") if sources else ("target",)),
+        (SUMMARIZATION, ("reference",)),
+    ):
+        # Only "\n" ends a line: splitlines() would also split at U+2028 and the like.
+        for line in (corpus / task).read_text(encoding="utf-8").split("\n"):
+            if line:
+                row = json.loads(line)
+                yield from (row[key] for key in keys)
+
+
 def size_of(sentences: list[str]) -> dict[str, int]:
-    """How much text there is: sentences, characters and UTF-8 bytes."""
+    """Number of sentences, characters and UTF-8 bytes."""
     return {
         "sentences": len(sentences),
         "characters": sum(map(len, sentences)),
@@ -107,9 +120,9 @@ def size_of(sentences: list[str]) -> dict[str, int]:
 
 def _read_and_split(
     settings: Mapping[str, Any], seed: tuple[str | int, ...], package: str | Path | None
-) -> tuple[Split, dict[str, Counts], dict[str, dict[str, Any]]]:
-    """The parts, what cleaning did to each text, and what of each set of tests is in `train`."""
-    counts = {"text": Counts(), "english": Counts()}
+) -> tuple[Split, dict[str, CleaningCounts], dict[str, dict[str, Any]]]:
+    """The parts, the cleaning counts of each text, and the tests of each set found in `train`."""
+    counts = {"text": CleaningCounts(), "english": CleaningCounts()}
     minimum, repairs = settings["minimum_characters"], settings.get("repair", ())
     sizes = Sizes(
         train_sentences=settings["train_sentences"],
@@ -120,19 +133,19 @@ def _read_and_split(
     )
     pairs: Iterable[tuple[str, str]] = ()
     if settings.get("parallel"):
-        counts["parallel"] = Counts()
+        counts["parallel"] = CleaningCounts()
         read = read_pairs(settings["parallel"], package)
         pairs = cleaned_pairs(read, counts["parallel"], repairs=repairs)
     articles: Iterable[tuple[str, str]] = ()
     if settings.get("summarization"):
-        counts["summarization"] = Counts()
+        counts["summarization"] = CleaningCounts()
         read = read_articles(settings["summarization"])
         articles = cleaned_pairs(read, counts["summarization"], paragraphs=True, repairs=repairs)
     tests = _other_tests(settings, counts)
     dropped: Tests = ()
     if settings.get("contamination", {}).get("drop"):
         dropped = Contamination(tests)
-    # All of a text is held in memory only where all of it is trained on.
+    # A whole text is held in memory only if all of it is trained on.
     remembered = None if sizes.train_sentences is None else REMEMBERED
     text = _counted(read_sentences(settings["text"], package), settings["name"])
     sentences = cleaned(text, counts["text"], minimum, remembered, repairs)
@@ -143,29 +156,31 @@ def _read_and_split(
     tests["summarization"] = [summary for _, summary in split.summarization]
     contamination = Contamination(tests)
     for sentence in split.train:
-        contamination.look(sentence)
+        contamination.add(sentence)
     return split, counts, contamination.facts()
 
 
-def _other_tests(settings: Mapping[str, Any], counts: dict[str, Counts]) -> dict[str, list[str]]:
-    """Tests that training text is searched for beside the language's own, cleaned as it is."""
+def _other_tests(
+    settings: Mapping[str, Any], counts: dict[str, CleaningCounts]
+) -> dict[str, list[str]]:
+    """Further tests that training text is searched for, cleaned in the same way."""
     tests = {}
     for name, text in settings.get("contamination", {}).get("tests", {}).items():
-        count = counts[f"tests.{name}"] = Counts()
+        count = counts[f"tests.{name}"] = CleaningCounts()
         read = read_sentences(text)
         tests[name] = list(cleaned(read, count, repairs=settings.get("repair", ())))
     return tests
 
 
 def _counted(lines: Iterable[str], name: str) -> Iterator[str]:
-    """The lines, with a progress bar for those who wait: a large text takes an hour."""
+    """The lines, with a progress bar: a large text takes an hour."""
     from tqdm import tqdm
 
     return iter(tqdm(lines, desc=f"read {name}", unit="line", unit_scale=True, disable=None))
 
 
 def _english(settings: Mapping[str, Any], package: str | Path | None) -> Iterator[str]:
-    """The `english` text; without one, the English side of the parallel text."""
+    """The `english` text or, without one, the English side of the parallel text."""
     own = settings.get("english")
     if own and own["loader"] != "catalogue":
         return read_sentences(own, package)
@@ -173,7 +188,7 @@ def _english(settings: Mapping[str, Any], package: str | Path | None) -> Iterato
     if parallel:
         return (source for source, _ in read_pairs(parallel, package))
     raise UserError(
-        "there is no English text to check that English is kept; set `english` or `parallel`"
+        "there is no English text to measure forgetting on; set `english` or `parallel`"
     )
 
 

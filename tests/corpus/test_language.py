@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lexigraft.corpus.cleaning import clean
-from lexigraft.corpus.files import check_files
-from lexigraft.corpus.prepare import prepare_corpus
+from lexigraft.corpus.language import prepare_corpus
+from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError
 from lexigraft.staleness import ROOT
 
@@ -314,7 +314,7 @@ def test_settings_without_local_files_pass():
 
 def test_checking_files_loads_nothing_heavy():
     code = (
-        "import sys, lexigraft.corpus.files; "
+        "import sys, lexigraft.corpus.local_files; "
         "print(sorted({'numpy', 'torch', 'datasets', 'pyarrow'} & set(sys.modules)))"
     )
     done = subprocess.run(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lexigraft.corpus.overlap import CONTAINED, Overlap, letters
+from lexigraft.corpus.contamination import CONTAINED, Overlap, letters
 
 words = st.sampled_from(["ఇల్లు", "తోట", "Σπίτι", "σπίτι", "ab", "AB", "a-b", "1", "2", "?", " "])
 sentence = st.lists(words, min_size=1, max_size=6).map(" ".join)

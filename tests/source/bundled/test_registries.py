@@ -11,8 +11,9 @@ from functools import partial
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.source.npm import DEFAULT_REGISTRY, registry_of, tarball_licence
-from lexigraft.source.packages import fetch_package
+from lexigraft.source.bundled.archives import licence_of
+from lexigraft.source.bundled.packages import fetch_package
+from lexigraft.source.bundled.registries import DEFAULT_REGISTRY, npm_registry
 
 
 def tarball(files):
@@ -91,8 +92,8 @@ def test_the_members_that_match_are_unpacked_with_a_card(name, registry, tmp_pat
     ("name", "version", "message"),
     [
         ("toy", "2.0.0", "toy@2.0.0: the npm registry has no such package or version"),
-        ("private", "1.0.0", "private@1.0.0: the npm registry asks for a login"),
-        ("cut", "1.0.0", "cut@1.0.0: .*(broke off|cannot be reached)"),
+        ("private", "1.0.0", "private@1.0.0: the npm registry requires a login"),
+        ("cut", "1.0.0", "cut@1.0.0: .*(was interrupted|cannot be reached)"),
         ("../toy", "1.0.0", "not a package name"),
         ("toy", "latest", "not a package name and version"),
     ],
@@ -117,22 +118,22 @@ def test_an_unreachable_registry_is_told(no_npmrc, tmp_path, monkeypatch):
 
 
 def test_the_registry_is_the_one_that_npm_would_choose(no_npmrc, monkeypatch):
-    assert registry_of("toy") == DEFAULT_REGISTRY
+    assert npm_registry("toy") == DEFAULT_REGISTRY
     monkeypatch.setenv("MIRROR", "mirror.example")
     no_npmrc.write_text(
         "; a comment\n#registry=https://old.example\nregistry = https://${MIRROR}/npm/\n"
         '@scope:registry="https://scope.example"\n'
     )
-    assert registry_of("toy") == "https://mirror.example/npm"
+    assert npm_registry("toy") == "https://mirror.example/npm"
     monkeypatch.setenv("NPM_CONFIG_REGISTRY", "http://environment.example")
-    assert registry_of("toy") == "http://environment.example"
-    assert registry_of("@scope/toy") == "https://scope.example"
+    assert npm_registry("toy") == "http://environment.example"
+    assert npm_registry("@scope/toy") == "https://scope.example"
 
 
 def test_a_registry_that_is_no_web_address_is_refused(no_npmrc, monkeypatch):
     monkeypatch.setenv("npm_config_registry", "file:///etc")
     with pytest.raises(UserError, match="not an http"):
-        registry_of("toy")
+        npm_registry("toy")
 
 
 @pytest.mark.parametrize(
@@ -142,11 +143,11 @@ def test_a_registry_that_is_no_web_address_is_refused(no_npmrc, monkeypatch):
 def test_the_licence_is_found_in_older_packages(content, licence, tmp_path):
     file = tmp_path / "toy-1.0.0.tgz"
     file.write_bytes(tarball({"package/package.json": content}))
-    assert tarball_licence(file) == licence
+    assert licence_of(file) == licence
 
 
 def test_a_login_in_the_address_is_refused_and_not_repeated(no_npmrc, monkeypatch):
     monkeypatch.setenv("npm_config_registry", "https://me:secret@registry.example/npm")
-    with pytest.raises(UserError, match="has a login in it") as told:
-        registry_of("toy")
+    with pytest.raises(UserError, match="contains a login") as told:
+        npm_registry("toy")
     assert "secret" not in str(told.value)

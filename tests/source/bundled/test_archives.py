@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.source.archives import opened, read_text, unpack
+from lexigraft.source.bundled.archives import licence_of, unpack
 
 OUTSIDE = ["../outside", "/etc/outside", "toy/../../outside", "C:/x", "a\\b"]
 
@@ -129,8 +129,8 @@ def test_a_wheel_that_lies_about_its_sizes_unpacks_to_no_more_than_it_says(tmp_p
 
 
 @WRITERS
-def test_a_text_is_found_at_its_own_depth_only(write, tmp_path):
-    archive = write(tmp_path, {"a/b/package.json": "deep", "a/package.json": "here"})
-    with opened(archive) as files:
-        assert read_text(files, "*/package.json") == "here"
-        assert read_text(files, "*/nothing") is None
+def test_a_licence_is_read_from_the_package_itself_and_not_from_one_inside(write, tmp_path):
+    declared = {"a.dist-info/METADATA": "License: MIT\n", "a/package.json": '{"license": "MIT"}'}
+    deep = {"a/b/package.json": '{"license": "BSD"}', "a/b.dist-info/METADATA": "License: BSD\n"}
+    assert licence_of(write(tmp_path, deep | declared)) == "MIT"
+    assert licence_of(write(tmp_path, deep)) == "not stated"

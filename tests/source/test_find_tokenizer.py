@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.source.tokenizer_place import find_tokenizer
+from lexigraft.source.hub import find_tokenizer
 from tests.conftest import package_folder
 
 MISTRAL = {"package": "mistral-common", "file": "mistral_common/data/tokenizer.model.v1"}

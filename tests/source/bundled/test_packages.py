@@ -8,8 +8,8 @@ import zipfile
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.source.packages import fetch_package
-from lexigraft.source.pypi import wheel_licence
+from lexigraft.source.bundled.archives import licence_of
+from lexigraft.source.bundled.packages import fetch_package
 
 METADATA = "Metadata-Version: 2.1\nName: toy\nVersion: 1.0\nLicense-Expression: MIT\n"
 WHEEL = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -119,7 +119,7 @@ def test_a_pattern_that_matches_nothing_is_named(index, tmp_path):
     ],
 )
 def test_the_licence_is_found_in_older_metadata(metadata, licence, tmp_path):
-    assert wheel_licence(write_wheel(tmp_path, {"toy/a": "a"}, metadata)) == licence
+    assert licence_of(write_wheel(tmp_path, {"toy/a": "a"}, metadata)) == licence
 
 
 def test_a_wheel_of_another_platform_is_fetched_by_its_tags(tmp_path, monkeypatch):
@@ -136,5 +136,5 @@ def test_a_wheel_of_another_platform_is_fetched_by_its_tags(tmp_path, monkeypatc
 
 
 def test_tags_that_pip_would_read_as_an_option_are_refused(tmp_path):
-    with pytest.raises(UserError, match="is no wheel's python-abi-platform"):
+    with pytest.raises(UserError, match="is not the python-abi-platform"):
         fetch_package("toy", "1.0", "00", ["*"], tmp_path / "out", tags="--index-url=x-y-z")

@@ -9,10 +9,10 @@ import torch
 from sentencepiece import SentencePieceProcessor
 
 from lexigraft.errors import UserError
+from lexigraft.source.bundled.llama2c import Header, llama2c_to_folder
 from lexigraft.source.description import describe_model
-from lexigraft.source.llama2c import Header, llama2c_to_folder
 from lexigraft.source.model import load_model, load_tokenizer
-from lexigraft.source.prepare import prepare_source
+from lexigraft.source.preparation import prepare_source
 from tests.conftest import package_folder
 
 SPECIAL = ["<unk>", "\n<s>\n", "\n</s>\n"]

