@@ -124,7 +124,7 @@ def read_plm(folder: Path) -> None:
 
 
 def read_encoder(folder: Path) -> None:
-    from lexigraft.evaluation.similarity import SentenceEncoder
+    from lexigraft.evaluation.alignment import SentenceEncoder
 
     SentenceEncoder({"folder": str(folder)})
 

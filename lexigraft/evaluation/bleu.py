@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lexigraft.evaluation.pairs import check_pairs
-from lexigraft.evaluation.unspaced import LANGUAGES
+from lexigraft.evaluation.unspaced_scripts import LANGUAGES
 
 
 class Bleu(NamedTuple):

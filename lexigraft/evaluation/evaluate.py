@@ -42,7 +42,7 @@ def evaluate_cell(job: Job) -> list[str]:
 
     The model is loaded when the first run needs it, and again only for tasks that need another
     engine or precision. No task changes its weights: those that fine-tune train a
-    copy (`finetune.fine_tuned`). A task that fails (`UserError`) does not stop the others.
+    copy (`finetune.fine_tuned_model`). A task that fails (`UserError`) does not stop the others.
 
     Parameters
     ----------

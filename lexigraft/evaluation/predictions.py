@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.completion import input_checksums
-from lexigraft.evaluation.new_tokens import count_new, new_ids
+from lexigraft.evaluation.new_tokens import count_new, new_token_ids_of_cell
 from lexigraft.inference.generation import generate
 from lexigraft.inference.vllm_model import VllmModel
 
@@ -69,7 +69,7 @@ def predict(
     decoding |= {"beams": beams}
     identity = f"{model_digest(job, model)} {json.dumps(decoding)}"
     keys = [_digest(f"{identity} {prompt}") for prompt in prompts]
-    new = new_ids(job["inputs"]["cell"])
+    new = new_token_ids_of_cell(job["inputs"]["cell"])
     known = {key: row for key, row in _known(job, new) if key in set(keys)}
     wanted = {key: text for key, text in zip(keys, prompts, strict=True) if key not in known}
     if known:

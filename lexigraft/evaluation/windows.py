@@ -1,4 +1,4 @@
-"""How likely a text is in windows of tokens that run across its sentences, as in paper 000."""
+"""How likely a text is in windows of tokens across its sentences, as in Yamaguchi et al."""
 
 from array import array
 from collections.abc import Iterator, Sequence

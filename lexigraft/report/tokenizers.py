@@ -18,7 +18,7 @@ class Compared:
     languages, tokenizers
         In the order of the item, else of the study.
     values
-        `(language, tokenizer, metric)` -> value, see `lexigraft.evaluation.tokenizer.cut_by`.
+        `(language, tokenizer, metric)` -> value, see `lexigraft.evaluation.fragmentation.cut_by`.
     """
 
     languages: list[str]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lexigraft.evaluation.answers import exact_match, f1
+from lexigraft.evaluation.answers import squad_exact_match, squad_f1
 
 
 @pytest.mark.parametrize(
@@ -23,5 +23,5 @@ from lexigraft.evaluation.answers import exact_match, f1
 def test_answers_are_compared_word_by_word_without_articles_and_punctuation(
     answer, references, exact, score
 ):
-    assert exact_match(answer, references) == exact
-    assert f1(answer, references) == pytest.approx(score)
+    assert squad_exact_match(answer, references) == exact
+    assert squad_f1(answer, references) == pytest.approx(score)

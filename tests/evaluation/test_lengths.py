@@ -1,6 +1,6 @@
 import pytest
 
-from lexigraft.evaluation.lengths import in_groups
+from lexigraft.evaluation.texts import group_rows
 
 
 @pytest.mark.parametrize(
@@ -13,10 +13,10 @@ from lexigraft.evaluation.lengths import in_groups
     ],
 )
 def test_rows_are_alone_until_there_are_too_many(rows, most, groups):
-    assert in_groups(rows, most) == groups
+    assert group_rows(rows, most) == groups
 
 
 def test_every_row_is_in_one_group_and_groups_are_of_one_size():
-    groups = in_groups(range(4321))
+    groups = group_rows(range(4321))
     assert sorted(row for group in groups for row in group) == list(range(4321))
     assert {len(group) for group in groups} == {4, 5} and len(groups) == 1000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lexigraft.evaluation.mlqa import exact_match, f1, mlqa_words
+from lexigraft.evaluation.answers import mlqa_exact_match, mlqa_f1, mlqa_words
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_an_article_is_a_whole_word():
     ],
 )
 def test_answers_are_scored_by_hand(language, answer, references, exact, score):
-    assert exact_match(answer, references, language) == exact
-    assert f1(answer, references, language) == pytest.approx(score)
+    assert mlqa_exact_match(answer, references, language) == exact
+    assert mlqa_f1(answer, references, language) == pytest.approx(score)
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +86,6 @@ def test_scores_are_those_of_the_published_script(harness, answer, references):
         words = harness.normalize_answer(answer, language).split()
         assert mlqa_words(answer, language) == words
         best = max(harness.f1_score(answer, one, language) for one in references)
-        assert f1(answer, references, language) == pytest.approx(100 * best)
+        assert mlqa_f1(answer, references, language) == pytest.approx(100 * best)
         exact = any(harness.exact_match_score(answer, one, language) for one in references)
-        assert exact_match(answer, references, language) == 100 * exact
+        assert mlqa_exact_match(answer, references, language) == 100 * exact

@@ -3,8 +3,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.prompts import summarization_frame
-from lexigraft.evaluation.truncation import article_prompts
+from lexigraft.evaluation.prompts import article_prompts, summarization_frame
 from tests.conftest import package_folder
 
 LANGUAGES = {"el": "Η κυβέρνηση ανακοίνωσε νέο σχέδιο. ", "my": "မြန်မာနိုင်ငံတွင် မိုးရွာသည်။ "}

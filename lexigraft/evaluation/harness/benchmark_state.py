@@ -43,7 +43,7 @@ def benchmark_state(data: str | None, folder: str | Path) -> str:
     return before["state"] if same else now
 
 
-def kept_state(state: str, data: str | None, used: list[str] | None) -> dict[str, Any]:
+def new_state(state: str, data: str | None, used: list[str] | None) -> dict[str, Any]:
     """What `state.json` holds of a benchmark that was prepared, or could not be, in a state."""
     return {
         "state": state,

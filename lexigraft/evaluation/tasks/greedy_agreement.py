@@ -1,6 +1,6 @@
 """Whether new tokens change what a model writes: its greedy output after text of the source's.
 
-Paper 004, section 3.3: rows in the convex hull of the source rows leave it unchanged (Theorem 2).
+CW2V, section 3.3: rows in the convex hull of the source rows leave it unchanged (Theorem 2).
 """
 
 from dataclasses import dataclass

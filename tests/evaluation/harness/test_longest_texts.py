@@ -5,7 +5,7 @@ from runpy import run_path
 
 import pytest
 
-from lexigraft.evaluation.harness.longest_texts import longest, longest_texts
+from lexigraft.evaluation.harness.benchmarks import longest, longest_texts
 from tests.conftest import REPOSITORY
 
 

@@ -10,25 +10,25 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import (
     STATE,
     benchmark_state,
-    kept_state,
+    new_state,
     reason_not_available,
 )
 
 
 def test_what_a_task_reads_is_kept_and_handed_out_without_the_hub(prepared, tmp_path):
-    from lexigraft.evaluation.harness.data import handing_out
-    from lexigraft.evaluation.harness.tasks import load_task
+    from lexigraft.evaluation.harness.benchmarks import load_task
+    from lexigraft.evaluation.harness.data import stored_data_sets
 
     place = prepared("xnli_de", "xnli")
     card = json.loads((place / "card.json").read_text())
     (kept,) = card["datasets"]
-    assert kept["asked"]["path"] == "facebook/xnli" and kept["asked"]["name"] == "de"
+    assert kept["request"]["path"] == "facebook/xnli" and kept["request"]["name"] == "de"
     assert kept["rows"] == {"train": 3, "validation": 4}
     assert kept["place"].endswith("facebook/xnli") and card["used"] == [kept["place"]]
     assert card["available"] and card["why"] is None
     before = {file: file.stat().st_mtime_ns for file in place.rglob("*")}
     assert all((place / file).is_file() for file in card["files"])
-    with handing_out(place / "data"):
+    with stored_data_sets(place / "data"):
         (task,) = load_task("xnli_de", "xnli")["tasks"].values()
         assert [row["premise"] for row in task.eval_docs] == [
             "Es regnet",
@@ -38,12 +38,12 @@ def test_what_a_task_reads_is_kept_and_handed_out_without_the_hub(prepared, tmp_
         ]
     assert {file: file.stat().st_mtime_ns for file in place.rglob("*")} == before
     # Of another task nothing was kept.
-    with handing_out(place / "data"), pytest.raises(UserError, match="has no 'facebook/xnli'"):
+    with stored_data_sets(place / "data"), pytest.raises(UserError, match="has no 'facebook/xnli'"):
         load_task("xnli_en", "xnli")
 
 
 def test_a_data_set_that_cannot_be_had_is_told_with_the_way_to_get_it(hub, tmp_path):
-    from lexigraft.evaluation.harness.prepare import prepare_benchmark
+    from lexigraft.evaluation.harness.benchmarks import prepare_benchmark
 
     files, facts = prepare_benchmark("hellaswag", "hellaswag", str(hub), tmp_path)
     assert files == [] and not facts["available"] and facts["used"] is None
@@ -57,7 +57,7 @@ def test_a_data_set_that_cannot_be_had_is_told_with_the_way_to_get_it(hub, tmp_p
 
 
 def test_a_task_that_the_harness_does_not_have_is_refused(tmp_path):
-    from lexigraft.evaluation.harness.prepare import prepare_benchmark
+    from lexigraft.evaluation.harness.benchmarks import prepare_benchmark
 
     with pytest.raises(UserError, match=r"'xnli_dd' is not of lm-evaluation-harness .*'xnli_de'"):
         prepare_benchmark("xnli_dd", "xnli", None, tmp_path)
@@ -97,7 +97,7 @@ def test_of_a_data_set_with_a_script_the_hubs_own_copy_is_read(hub, tmp_path, mo
 
     monkeypatch.setattr(data, "HfApi", Api)
     monkeypatch.setattr(data, "load_dataset", load)
-    with data.keeping(tmp_path, None) as kept:
+    with data.storing_data_sets(tmp_path, None) as kept:
         found = datasets.load_dataset(path="org/set", name="jp")
     files = {"test": ["jp/test/0000.parquet"], "eval": ["jp/eval/0000.parquet"]}
     assert asked == [(None, {"revision": "refs/convert/parquet", "data_files": files})]
@@ -111,7 +111,7 @@ def test_a_benchmark_is_prepared_again_once_its_data_may_have_come(tmp_path, mon
     folder.mkdir()
 
     def prepared(state, used):
-        (folder / STATE).write_text(json.dumps(kept_state(state, str(local), used)))
+        (folder / STATE).write_text(json.dumps(new_state(state, str(local), used)))
 
     first = benchmark_state(str(local), folder)
     prepared(first, None)

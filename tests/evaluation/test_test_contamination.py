@@ -5,7 +5,7 @@ from runpy import run_path
 
 import pytest
 
-from lexigraft.evaluation.texts_of_tests import count_tests, texts_of
+from lexigraft.evaluation.contamination import count_tests, texts_of
 from tests.conftest import REPOSITORY
 
 

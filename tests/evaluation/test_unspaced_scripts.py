@@ -2,11 +2,11 @@
 
 import pytest
 
+from lexigraft.evaluation.answers import mlqa_words
 from lexigraft.evaluation.bleu import bleu
 from lexigraft.evaluation.chrf import chrf
-from lexigraft.evaluation.mlqa import mlqa_words
 from lexigraft.evaluation.rouge import ScriptTokenizer, rouge_l
-from lexigraft.evaluation.unspaced import LANGUAGES
+from lexigraft.evaluation.unspaced_scripts import LANGUAGES
 
 TEXTS = {
     "bo": "བོད", "ja": "日本かな", "km": "ខ្មែរ", "lo": "ລາວ", "my": "မြန်မာ", "th": "ไทย",

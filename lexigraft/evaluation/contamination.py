@@ -1,7 +1,7 @@
-"""Tests of tasks in training text: all that a cell is scored on, whichever kind of task asks it.
+"""Tests of tasks in training text: all that a cell is scored on, whatever kind of task tests it.
 
-A corpus counts the tests of its own language when it is made. Those that tasks bring are counted
-here, when the text is there: it does not change when a task does.
+A corpus counts the tests of its own language when it is prepared. Those of tasks are counted here,
+afterwards: the text does not change when a task does.
 """
 
 import json
@@ -12,18 +12,7 @@ from typing import Any
 from lexigraft.corpus.cleaning import CleaningCounts, repair
 from lexigraft.corpus.contamination import Contamination
 from lexigraft.corpus.lines import read_lines
-
-# Kind of task -> sets of its tests, and the keys of a row whose texts are in each. Of a question
-# two sets: contexts are often from where training text is from, questions never should be.
-_QUESTIONS: dict[str, tuple[str, ...]] = {"questions": ("question",), "contexts": ("context",)}
-_KEYS: dict[str, dict[str, tuple[str, ...]]] = {
-    "translation": {"": ("target",)},
-    "summarization": {"": ("reference",)},
-    "question_answering": _QUESTIONS,
-    "extractive_qa": _QUESTIONS,
-    "classification": {"": ("first", "second")},
-    "tagging": {"": ("words",)},
-}
+from lexigraft.evaluation.task_kinds import task_kind
 
 
 def count_tests(
@@ -34,7 +23,7 @@ def count_tests(
     Parameters
     ----------
     kind
-        Of the task that asks the tests.
+        Of the task whose tests they are.
     tests
         Name of a test -> where its texts are, see `texts_of`.
     text
@@ -67,21 +56,23 @@ def texts_of(kind: str, place: str | Path) -> dict[str, list[str]]:
     Parameters
     ----------
     place
-        Of `perplexity` a file with a sentence a line, of `multiple_choice` the folder of a prepared
-        benchmark, of all others a file of JSON lines, as the corpus stage writes them.
+        By what a kind declares (`TaskKind.tests`): of `heldout` a file with a sentence a line, of
+        `benchmark` the folder of a prepared one, of all others a file of JSON lines, as the corpus
+        stage writes them.
     """
-    if kind == "multiple_choice":
+    declared = task_kind(kind)
+    if declared.tests == "benchmark":
         # The harness takes seconds to import.
-        from lexigraft.evaluation.harness.longest_texts import longest_texts
+        from lexigraft.evaluation.harness.benchmarks import longest_texts
 
         return {"": [_clean(text) for text in longest_texts(place)]}
     lines = [line for line in Path(place).read_text("utf-8").split("\n") if line]
-    if kind == "perplexity":
+    if declared.tests == "heldout":
         return {"": [_clean(line) for line in lines]}
     rows = [json.loads(line) for line in lines]
     return {
         part: [_clean(row[key]) for row in rows for key in keys if row[key]]
-        for part, keys in _KEYS[kind].items()
+        for part, keys in declared.test_texts.items()
     }
 
 
