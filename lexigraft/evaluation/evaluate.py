@@ -17,7 +17,7 @@ from lexigraft.atomic import write_json
 from lexigraft.completion import begin, complete, is_complete
 from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import reason_not_available
-from lexigraft.evaluation.task_kinds import Measurement, record, task_kind
+from lexigraft.evaluation.task_kinds import Measurement, prompts_of, record, task_kind
 from lexigraft.training.store import load_cell, read_card, reference
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ def run_jobs(job: Job) -> list[Job]:
     found = []
     for name, (place, task) in tasks.items():
         own = {key: value for key, value in task.items() if key not in ("runs", "seed", "inputs")}
+        inputs = {**task["inputs"], **_prompt_files(task), "cell": cell, **read}
         for run in range(task["runs"]):
             into = f"{place}/run-{run}"
             outputs = {
@@ -122,7 +123,7 @@ def run_jobs(job: Job) -> list[Job]:
                 {
                     **common,
                     **own,
-                    "inputs": {**task["inputs"], "cell": cell, **read},
+                    "inputs": inputs,
                     "outputs": outputs,
                     "task": name,
                     "run": run,
@@ -133,6 +134,13 @@ def run_jobs(job: Job) -> list[Job]:
 
 
 _OF_THE_CELL = ("rule", "outputs", "cell", "checkpoint", "task")
+
+
+def _prompt_files(task: Job) -> dict[str, dict[str, str]]:
+    """The files that a task's prompts are made of: no other prompts make its records anew."""
+    folder, name = task["inputs"].get("prompts"), prompts_of(task["settings"])
+    files = (name, "names") if name else ()
+    return {"prompts": {file: f"{folder}/{file}.yaml" for file in files}} if folder else {}
 
 
 @contextmanager
@@ -201,6 +209,7 @@ def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict
         with open_cell(job["inputs"]["cell"], opening, job["outputs"]["folder"]) as opened:
             for run in group:
                 logger.info("evaluating %s, run %d", run["task"], run["run"])
+                Path(run["outputs"]["folder"]).mkdir(parents=True, exist_ok=True)
                 begun = begin(run)
                 try:
                     measured = task_kind(run["settings"]["kind"]).evaluate(*opened, run)

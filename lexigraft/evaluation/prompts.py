@@ -1,5 +1,6 @@
 """Prompts in the target language, built from config/prompts and shortened to fit the model."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,14 +11,17 @@ from lexigraft.source.positions import positions_of
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+# The folder of prompts, or those files of it that a task reads, by name.
+Files = str | Path | Mapping[str, str]
 
-def translation_prompts(folder: str | Path, language: str, sources: list[str]) -> list[str]:
+
+def translation_prompts(files: Files, language: str, sources: list[str]) -> list[str]:
     """One zero-shot prompt per English sentence, as in Yamaguchi et al., Table 8.
 
     Parameters
     ----------
-    folder
-        Holds `translation.yaml` (`template`, `instructions` by language code and
+    files
+        Of these are read `translation.yaml` (`template`, `instructions` by language code and
         `default_instruction` for other languages) and `names.yaml` (their English names).
     language
         ISO 639 code, the `code` of config/languages.yaml.
@@ -27,14 +31,14 @@ def translation_prompts(folder: str | Path, language: str, sources: list[str]) -
     UserError
         The language has neither an instruction nor a name.
     """
-    prompts = _read(folder, "translation")
+    prompts = _read(files, "translation")
     instruction = prompts["instructions"].get(language)
     if instruction is None:
-        instruction = _in_english(prompts["default_instruction"], folder, language)
-    return _asking(prompts["template"].replace("{instruction}", instruction), sources)
+        instruction = _in_english(prompts["default_instruction"], files, language)
+    return _fill(prompts["template"].replace("{instruction}", instruction), sources)
 
 
-def into_english_prompts(folder: str | Path, language: str, sources: list[str]) -> list[str]:
+def into_english_prompts(files: Files, language: str, sources: list[str]) -> list[str]:
     """The same for translations into English, asked for in English.
 
     Parameters
@@ -42,13 +46,13 @@ def into_english_prompts(folder: str | Path, language: str, sources: list[str]) 
     language
         The English name of the sentences' language.
     """
-    prompts = _read(folder, "translation")
+    prompts = _read(files, "translation")
     instruction = prompts["into_english"].replace("{language}", language)
-    return _asking(prompts["template"].replace("{instruction}", instruction), sources)
+    return _fill(prompts["template"].replace("{instruction}", instruction), sources)
 
 
 def named_prompts(
-    folder: str | Path, source_language: str, target_language: str, sources: list[str]
+    files: Files, source_language: str, target_language: str, sources: list[str]
 ) -> list[str]:
     """Each sentence behind its language's name, then the other language's (VocADT's code).
 
@@ -57,22 +61,20 @@ def named_prompts(
     source_language, target_language
         English names.
     """
-    template = _read(folder, "translation")["names"]
+    template = _read(files, "translation")["names"]
     template = template.replace("{source_language}", source_language)
-    return _asking(template.replace("{target_language}", target_language), sources)
+    return _fill(template.replace("{target_language}", target_language), sources)
 
 
-def summarization_frame(
-    folder: str | Path, language: str, form: str = "summary"
-) -> tuple[str, str]:
+def summarization_frame(files: Files, language: str, form: str = "summary") -> tuple[str, str]:
     """What stands before and after an article in a zero-shot prompt.
 
     As in Yamaguchi et al., Table 8.
 
     Parameters
     ----------
-    folder
-        Holds `summarization.yaml` (`template`, `languages`: code -> `instruction`,
+    files
+        Of these are read `summarization.yaml` (`template`, `languages`: code -> `instruction`,
         `article_label` and `summary_label`, `default` for other languages, and `title`) and
         `names.yaml`.
     language
@@ -85,11 +87,11 @@ def summarization_frame(
     UserError
         The language has neither an entry nor a name.
     """
-    prompts = _read(folder, "summarization")
+    prompts = _read(files, "summarization")
     words = prompts["languages"].get(language) if form == "summary" else None
     if words is None:
         words = dict(prompts["default" if form == "summary" else "title"])
-        words["instruction"] = _in_english(words["instruction"], folder, language)
+        words["instruction"] = _in_english(words["instruction"], files, language)
     template = prompts["template"]
     for key, word in words.items():
         template = template.replace(f"{{{key}}}", word)
@@ -97,18 +99,19 @@ def summarization_frame(
     return before, after
 
 
-def question_frame(folder: str | Path, language: str) -> tuple[str, str, str]:
+def question_frame(files: Files, language: str) -> tuple[str, str, str]:
     """What stands before a context, between it and a question, and after the question.
 
     Parameters
     ----------
-    folder
-        Holds `question_answering.yaml`: `template`, and `languages`: code -> `context_label`,
-        `question_label` and `answer_label`; English ones serve languages without an entry.
+    files
+        Of these is read `question_answering.yaml`: `template`, and `languages`: code ->
+        `context_label`, `question_label` and `answer_label`; English ones serve languages without
+        an entry.
     language
         ISO 639 code.
     """
-    prompts = _read(folder, "question_answering")
+    prompts = _read(files, "question_answering")
     template = prompts["template"]
     for key, word in prompts["languages"].get(language, prompts["languages"]["en"]).items():
         template = template.replace(f"{{{key}}}", word)
@@ -117,24 +120,25 @@ def question_frame(folder: str | Path, language: str) -> tuple[str, str, str]:
     return before, between, after
 
 
-def _asking(template: str, sources: list[str]) -> list[str]:
+def _fill(template: str, sources: list[str]) -> list[str]:
     # Not str.format: a sentence may hold braces, as the texts of interfaces do.
     before, after = template.split("{source}")
     return [before + source + after for source in sources]
 
 
-def _read(folder: str | Path, name: str) -> Any:
+def _read(files: Files, name: str) -> Any:
     import yaml
 
-    return yaml.safe_load((Path(folder) / f"{name}.yaml").read_text(encoding="utf-8"))
+    file = files[name] if isinstance(files, Mapping) else Path(files, f"{name}.yaml")
+    return yaml.safe_load(Path(file).read_text(encoding="utf-8"))
 
 
-def _in_english(instruction: str, folder: str | Path, language: str) -> str:
-    names = _read(folder, "names")["names"]
+def _in_english(instruction: str, files: Files, language: str) -> str:
+    names = _read(files, "names")["names"]
     if language not in names:
         raise UserError(
-            f"{folder}: language '{language}' has neither an instruction of its own nor an English "
-            "name; add its name to names.yaml"
+            f"config/prompts: language '{language}' has neither an instruction of its own nor an "
+            "English name; add its name to names.yaml"
         )
     return instruction.replace("{language}", names[language])
 

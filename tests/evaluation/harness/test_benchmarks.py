@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from runpy import run_path
 
 import pytest
 
@@ -13,6 +14,8 @@ from lexigraft.evaluation.harness.benchmark_state import (
     new_state,
     reason_not_available,
 )
+from lexigraft.evaluation.harness.benchmarks import longest, longest_texts
+from tests.conftest import REPOSITORY
 
 
 def test_what_a_task_reads_is_kept_and_handed_out_without_the_hub(prepared, tmp_path):
@@ -152,3 +155,42 @@ def test_a_job_is_scored_only_if_every_language_can_be(tmp_path):
     assert reason_not_available({"inputs": {}}) is None
     assert reason_not_available(job("de")) is None
     assert reason_not_available(job("de", "sw", "et")) == "no data"
+
+
+@pytest.mark.parametrize(
+    ("example", "text"),
+    [
+        ({"question": "Wer?", "passage": "Ein langer Text.", "label": 3, "made": "by the harness"},
+         "Ein langer Text."),
+        ({"premise": "Es regnet.", "choices": ["a very long list of choices"], "question": None},
+         "Es regnet."),
+        ({"label": 1}, ""),
+    ],
+)  # fmt: skip
+def test_the_longest_text_of_the_data_set_s_own_columns(example, text):
+    assert longest(example, ["question", "passage", "premise", "choices", "label"]) == text
+
+
+def test_texts_are_of_what_is_tested_and_not_of_examples_to_show(prepared):
+    place = prepared("arc_de", "okapi/arc_multilingual")
+    assert longest_texts(place) == ["die Sonne am Mittag", "Was schwimmt?", "Was ist süß?"]
+
+
+def test_a_benchmark_is_counted_and_one_without_data_says_why(prepared, tmp_path):
+    found, lacking = prepared("xnli_de", "xnli"), tmp_path / "xnli_sw"
+    lacking.mkdir()
+    (lacking / "card.json").write_text(json.dumps({"available": False, "why": "no network"}))
+    (tmp_path / "train.txt").write_text("es ist NASS!\nSie weint.\nNichts davon.\n", "utf-8")
+    job = {
+        "rule": "count_tests", "settings": {"kind": "multiple_choice"},
+        "inputs": {"text": str(tmp_path / "train.txt"),
+                   "tests": {"german": str(found), "swahili": str(lacking)}},
+        "outputs": {"folder": str(tmp_path), "file": str(tmp_path / "record.json")},
+        "language": "german", "task": "xnli-0-shot",
+    }  # fmt: skip
+    run_path(str(REPOSITORY / "scripts" / "count_tests.py"))["stage"](job)
+    record = json.loads((tmp_path / "record.json").read_text("utf-8"))
+    (row,) = record["tests"]
+    # The longer one of each pair: "Es ist nass", "Sie lacht", "Er singt" and "Nein".
+    assert (row["test"], row["texts"], row["found"]) == ("german", 4, 1)
+    assert record["not_counted"] == {"swahili": "no network"}
