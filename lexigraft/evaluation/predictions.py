@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_jsonl
-from lexigraft.completion import input_checksums
 from lexigraft.evaluation.new_tokens import count_new, new_token_ids_of_cell
 from lexigraft.inference.generation import generate
 from lexigraft.inference.vllm_model import VllmModel
@@ -107,13 +106,15 @@ def predict(
 
 def model_digest(job: dict[str, Any], model: "PreTrainedModel | VllmModel") -> str:
     """Digest of what decides the answers of a cell's model beside the questions and settings."""
+    from lexigraft.completion import input_checksums
+
     read = [job["inputs"].get(name) for name in ("cell", "source", "tokenizer")]
     checksums = list(input_checksums(read).values())
     return _digest(json.dumps([checksums, job.get("code"), str(model.dtype), engine(model)]))
 
 
 def write_predictions(rows: list[Row], job: dict[str, Any]) -> None:
-    """Write `outputs["predictions"]`, one JSON object a row; what was kept to resume is removed."""
+    """Write `outputs["predictions"]`, one JSON object a row; the partial file is removed."""
     write_jsonl(job["outputs"]["predictions"], rows)
     _partial(job).unlink()
 

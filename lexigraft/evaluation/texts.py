@@ -70,7 +70,7 @@ def _rows(corpus: str | Path, task: str) -> list[dict[str, str]]:
     return [json.loads(line) for line in file.read_text("utf-8").split("\n") if line]
 
 
-# A tokenizer keeps about a hundred bytes per token of all that it is handed at once: several
+# A tokenizer keeps about a hundred bytes per token of all that it gets at once: several
 # gigabytes for a hundred thousand sentences in bytes.
 _BATCH = 1000
 

@@ -38,7 +38,7 @@ def score_windows(
     model
         A causal language model on any device, in any dtype; log-probabilities are float32.
     texts
-        The texts; other neighbours give other likelihoods.
+        The texts; other adjacent texts give other likelihoods.
     window
         Tokens in a window, at least 2.
     batch_tokens

@@ -84,7 +84,7 @@ def _files(places: list[str]) -> list[Path]:
 def reason_not_available(job: Mapping[str, Any]) -> str | None:
     """Why a job of `evaluate` cannot be scored, which needs no model to see; None where it can.
 
-    What a language lacks stops all of them: means over other languages would not compare.
+    What is missing in one language stops all of them: means over other languages would not compare.
     """
     benchmarks = job["inputs"].get("benchmarks", {})
     cards = [

@@ -12,7 +12,7 @@ from lm_eval.tasks import TaskManager
 from lexigraft.atomic import replacing_folder
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.harness.data import (
-    KEPT,
+    DATA_SETS,
     DataSetNotFoundError,
     stored_data_sets,
     storing_data_sets,
@@ -30,15 +30,15 @@ DATA = "data"
 def prepare_benchmark(
     name: str, folder: str, data: str | None, into: str | Path
 ) -> tuple[list[str], dict[str, Any]]:
-    """Make a task of the harness once, and keep what it reads.
+    """Load a task of the harness once, and store what it reads.
 
     Parameters
     ----------
     name, folder
         The task, see `load_task`.
     data
-        A local folder with data sets of the hub under their names, or None. What it lacks is read
-        from the hub, or from its cache.
+        A local folder with data sets of the hub under their names, or None. What is not there
+        is read from the hub, or from its cache.
     into
         Gets the folder `data`.
 
@@ -57,14 +57,17 @@ def prepare_benchmark(
     into = Path(into)
     facts: dict[str, Any] = {"task": name, "definition": folder, "harness": HARNESS}
     try:
-        with replacing_folder(into / DATA) as temporary, storing_data_sets(temporary, data) as kept:
+        with (
+            replacing_folder(into / DATA) as temporary,
+            storing_data_sets(temporary, data) as stored,
+        ):
             load_task(name, folder)
     except DataSetNotFoundError as reason:
         logger.warning("%s cannot be scored: %s", name, reason)
         return [], facts | {"available": False, "why": str(reason), "used": None}
     files = sorted(file for file in (into / DATA).rglob("*") if file.is_file())
-    used = sorted({one["place"] for one in kept if one["place"]})
-    facts |= {"available": True, "why": None, "used": used, KEPT.split(".")[0]: kept}
+    used = sorted({one["place"] for one in stored if one["place"]})
+    facts |= {"available": True, "why": None, "used": used, DATA_SETS.split(".")[0]: stored}
     return [str(file.relative_to(into)) for file in files], facts
 
 

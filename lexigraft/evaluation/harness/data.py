@@ -26,7 +26,7 @@ from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
 
-KEPT = "datasets.json"
+DATA_SETS = "datasets.json"
 PARQUET = "refs/convert/parquet"  # the branch with the hub's own copy of a data set
 
 
@@ -48,7 +48,7 @@ def storing_data_sets(folder: Path, local: str | None) -> Iterator[list[dict[str
     Yields
     ------
     list
-        What was kept so far: `request` (how the harness asked for it), `place` (the local folder
+        What is stored so far: `request` (how the harness asked for it), `place` (the local folder
         that it is from; None: the hub or its cache), `folder`, and `rows` of each split.
 
     Raises
@@ -56,38 +56,38 @@ def storing_data_sets(folder: Path, local: str | None) -> Iterator[list[dict[str
     DataSetNotFoundError
         From inside: a data set cannot be had.
     """
-    kept: list[dict[str, Any]] = []
+    stored: list[dict[str, Any]] = []
 
-    def keep(path: str, name: str | None = None, **options: Any) -> Any:
+    def store(path: str, name: str | None = None, **options: Any) -> Any:
         request = {"path": path, "name": name, **options}
-        found = _find(kept, request)
+        found = _find(stored, request)
         if found is None:
             place = Path(local).expanduser() / path if local else None
             place = place if place and place.is_dir() else None
-            at = f"{len(kept):02d}"
+            at = f"{len(stored):02d}"
             rows = _copy(request, place, folder / at)
             found = {"request": request, "place": place and str(place), "folder": at, "rows": rows}
-            kept.append(found)
+            stored.append(found)
         return _open(folder / found["folder"])
 
-    with _answered(keep):
-        yield kept
-    write_json(folder / KEPT, kept)
+    with _answered(store):
+        yield stored
+    write_json(folder / DATA_SETS, stored)
 
 
 @contextmanager
 def stored_data_sets(folder: Path) -> Iterator[None]:
-    """Let the harness read what `storing_data_sets` kept in `folder`, and nothing else.
+    """Let the harness read what `storing_data_sets` stored in `folder`, and nothing else.
 
     Raises
     ------
     UserError
-        From inside: it asks for something that was not kept.
+        From inside: it asks for something that is not stored.
     """
-    kept = json.loads((folder / KEPT).read_text("utf-8"))
+    stored = json.loads((folder / DATA_SETS).read_text("utf-8"))
 
     def read_stored(path: str, name: str | None = None, **options: Any) -> Any:
-        found = _find(kept, {"path": path, "name": name, **options})
+        found = _find(stored, {"path": path, "name": name, **options})
         if found is None:
             raise UserError(
                 f"{folder}: has no '{path}' ({name}), which this version of lm-evaluation-harness "
@@ -111,8 +111,8 @@ def _answered(answer: Callable[..., Any]) -> Iterator[None]:
         datasets.load_dataset = before
 
 
-def _find(kept: list[dict[str, Any]], request: dict[str, Any]) -> dict[str, Any] | None:
-    return next((one for one in kept if one["request"] == request), None)
+def _find(stored: list[dict[str, Any]], request: dict[str, Any]) -> dict[str, Any] | None:
+    return next((one for one in stored if one["request"] == request), None)
 
 
 def _open(folder: Path) -> Any:

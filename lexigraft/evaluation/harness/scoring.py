@@ -57,7 +57,7 @@ def score(
     name, folder
         The task, see `load_task`.
     data
-        What `storing_data_sets` kept of the data sets that it reads.
+        What `storing_data_sets` stored of the data sets that it reads.
     shots
         Examples shown before each question. A task that is defined with none gets none.
     by_length
@@ -153,7 +153,7 @@ def _right(task: Any, sample: dict[str, Any]) -> int:
     return right if isinstance(right, int) else task.doc_to_choice(sample["doc"]).index(right)
 
 
-_CHUNK = 1024  # requests that are answered, and kept, together; some 250 questions
+_CHUNK = 1024  # requests that are answered, and stored, together; some 250 questions
 _PARTIAL = "likelihoods-{}.partial.jsonl"
 
 
@@ -193,7 +193,7 @@ class ResumableModel(HFLM):
     ) -> list[tuple[float, bool]]:
         """Log-likelihood of each continuation after its context, and whether it is the greedy one.
 
-        In chunks, each kept once it is answered: the same requests are not answered again.
+        In chunks, each stored once it is answered: the same requests are not answered again.
         """
         questions = [request.args for request in requests]
         file = self.folder / _PARTIAL.format(_digest([self.identity, questions]))
@@ -208,7 +208,7 @@ class ResumableModel(HFLM):
         return [answer for chunk in done for answer in chunk]
 
     def remove_partial(self) -> None:
-        """Remove what was kept to go on from: the scores are elsewhere now."""
+        """Remove the stored answers: the scores are elsewhere now."""
         for file in self.folder.glob(_PARTIAL.format("*")):
             file.unlink()
 

@@ -48,7 +48,7 @@ def score_predictions(job: Job) -> list[str]:
     A record lies beside the predictions, in `learned/<metric>.json`. Its `metrics` hold the mean
     over all predictions, its `scores` one number for each, in the order of `ids`. Where nothing
     could be scored, `metrics` is empty and `not_scored` says why and what to do: a study is not
-    stopped by a metric that is not at hand.
+    stopped by a metric that is not available.
 
     Parameters
     ----------

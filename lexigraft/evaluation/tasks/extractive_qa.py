@@ -29,7 +29,7 @@ class Settings(FineTuning):
     Attributes
     ----------
     stride
-        Tokens that two neighbouring windows of a long context share.
+        Tokens that two adjacent windows of a long context share.
     answer_tokens
         Tokens of an answer at most.
     """

@@ -51,7 +51,7 @@ def evaluate(
     of all their sentences together.
 
     Sentence by sentence, every vocabulary predicts a text from the same context. In windows, one
-    that needs fewer tokens sees more sentences at once; a sentence also leans on its neighbours,
+    that needs fewer tokens sees more sentences at once; a sentence also depends on those beside it,
     random ones. The tokens that count are the same in both.
 
     Writes `outputs["predictions"]`: one JSON object per sentence, its `nats`, `tokens` and `bytes`,

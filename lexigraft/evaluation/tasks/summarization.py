@@ -7,7 +7,6 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.few_shot import examples_and_tests, few_shot_prompts, read_test_set
 from lexigraft.evaluation.predictions import conditions, predict, token_metrics, write_predictions
 from lexigraft.evaluation.prompts import article_prompts, summarization_frame
-from lexigraft.evaluation.rouge import rouge_l, rouge_tokenizer
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, summarization_pairs
 
@@ -71,6 +70,8 @@ def evaluate(
     UserError
         There are no articles, a prompt has no room for one, or a setting cannot be.
     """
+    from lexigraft.evaluation.rouge import rouge_l, rouge_tokenizer
+
     settings = read_settings(Settings, job)
     _check(settings, job["task"])
     scorer = rouge_tokenizer(settings.rouge_tokenizer)
