@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.errors import UserError
-from lexigraft.others import unpack
+from lexigraft.extra_files import unpack
 from lexigraft.provenance import is_intact, sha256_of
 
 CARD = "card.json"

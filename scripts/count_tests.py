@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from lexigraft.atomic import write_json
-from lexigraft.evaluation.texts_of_tests import count_tests
+from lexigraft.evaluation.contamination import count_tests
 from lexigraft.job import Job, run
 from lexigraft.provenance import versions
 

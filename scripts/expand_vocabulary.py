@@ -4,8 +4,8 @@ from pathlib import Path
 
 from lexigraft.atomic import write_json
 from lexigraft.corpus.lines import read_lines
+from lexigraft.extra_files import pack
 from lexigraft.job import Job, run
-from lexigraft.others import pack
 from lexigraft.provenance import write_card
 from lexigraft.source.model import load_tokenizer, open_source
 from lexigraft.vocabulary.description import describe_expansion, fertility

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.atomic import write_json
-from lexigraft.evaluation.alignment import alignment
-from lexigraft.evaluation.similarity import SentenceEncoder
+from lexigraft.evaluation.alignment import SentenceEncoder, alignment
 from lexigraft.evaluation.texts import draw, sentences
 from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.recipe_pair import RecipePair

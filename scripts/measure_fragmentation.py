@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lexigraft.atomic import write_json
 from lexigraft.evaluation.fragmentation import fragmentation
-from lexigraft.evaluation.new_tokens import listed
+from lexigraft.evaluation.new_tokens import new_token_ids
 from lexigraft.evaluation.texts import member_sentences, sentences, translation_pairs
 from lexigraft.job import Job, run
 from lexigraft.provenance import versions
@@ -16,7 +16,7 @@ def stage(job: Job) -> None:
     source = load_tokenizer(open_source(Path(job["inputs"]["source"])).folder)
     # An unchanged vocabulary is the source's own folder, which may only point to its tokenizer.
     target = load_tokenizer(adapted) if (adapted / "vocabulary.json").exists() else source
-    new = listed(adapted)
+    new = new_token_ids(adapted)
     texts = {name: sentences(corpus, name) for name in ("heldout", "english", "train")}
     pairs = [(pair["source"], pair["target"]) for pair in translation_pairs(corpus)]
     members = {

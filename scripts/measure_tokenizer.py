@@ -1,12 +1,11 @@
 """Rule measure_tokenizer: how a tokenizer cuts a language's text, without any model."""
 
 from lexigraft.atomic import write_json
-from lexigraft.evaluation.lengths import in_groups
-from lexigraft.evaluation.texts import sentences, translation_pairs
-from lexigraft.evaluation.tokenizer import cut_by
+from lexigraft.evaluation.fragmentation import measure_tokenizer
+from lexigraft.evaluation.texts import group_rows, sentences, translation_pairs
 from lexigraft.job import Job, run
 from lexigraft.provenance import versions
-from lexigraft.source.tokenizer_place import find_tokenizer
+from lexigraft.source.hub import find_tokenizer
 
 
 def stage(job: Job) -> None:
@@ -17,7 +16,7 @@ def stage(job: Job) -> None:
     texts = [pair["target"] for pair in pairs] or sentences(corpus, "heldout")
     train = sentences(corpus, "train")
     english = [pair["source"] for pair in pairs]
-    found = cut_by(tokenizer, texts=texts, english=english, train=train)
+    found = measure_tokenizer(tokenizer, texts=texts, english=english, train=train)
     write_json(
         job["outputs"]["file"],
         {
@@ -29,7 +28,7 @@ def stage(job: Job) -> None:
                 "translated": bool(pairs),
                 "train": len(train),
                 # What a bootstrap resamples; of many texts, sums over groups of them.
-                "tokens": [sum(group) for group in in_groups(found.tokens)],
+                "tokens": [sum(group) for group in group_rows(found.tokens)],
             },
             "commit": commit,
             "settings": job["settings"],

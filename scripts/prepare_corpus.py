@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lexigraft.corpus.prepare import prepare_corpus
+from lexigraft.corpus.language import prepare_corpus
 from lexigraft.job import Job, run
 from lexigraft.provenance import write_card
 

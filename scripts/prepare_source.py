@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lexigraft.job import Job, run
 from lexigraft.provenance import write_card
-from lexigraft.source.prepare import prepare_source
+from lexigraft.source.preparation import prepare_source
 
 
 def stage(job: Job) -> None:

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from lexigraft.corpus.asked import prepare_asked
+from lexigraft.corpus.test_sets import prepare_test_set
 from lexigraft.job import Job, run
 from lexigraft.provenance import write_card
 
 
 def stage(job: Job) -> None:
     folder = Path(job["outputs"]["folder"])
-    files, facts = prepare_asked(job["settings"], folder)
+    files, facts = prepare_test_set(job["settings"], folder)
     write_card(folder, job, files, **facts)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 # Now, for a process that may write nothing may be unable to read these.
-import lexigraft.corpus.prepare
+import lexigraft.corpus.language
 import lexigraft.job  # noqa: F401
 from lexigraft.verification import verify
 

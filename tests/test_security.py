@@ -112,7 +112,7 @@ def test_the_attack_would_work(tmp_path):
 
 
 def read_source(folder: Path) -> None:
-    from lexigraft.source.prepare import prepare_source
+    from lexigraft.source.preparation import prepare_source
 
     prepare_source({"folder": str(folder)}, folder.parent / "source")
 
@@ -124,7 +124,7 @@ def read_plm(folder: Path) -> None:
 
 
 def read_encoder(folder: Path) -> None:
-    from lexigraft.evaluation.similarity import SentenceEncoder
+    from lexigraft.evaluation.alignment import SentenceEncoder
 
     SentenceEncoder({"folder": str(folder)})
 

@@ -1,13 +1,13 @@
-"""Text: read from files and packages, cleaned, and split so that no test sentence is trained on."""
+"""Text: read from files and packages, cleaned, and split into training text and tests."""
 
 from lexigraft.doors import doors
 
 _MODULES = {
-    "Counts": "lexigraft.corpus.cleaning",
+    "CleaningCounts": "lexigraft.corpus.cleaning",
     "clean": "lexigraft.corpus.cleaning",
     "Sizes": "lexigraft.corpus.split",
     "mix_corpora": "lexigraft.corpus.groups",
-    "check_files": "lexigraft.corpus.files",
+    "check_files": "lexigraft.corpus.local_files",
     "read_catalogue": "lexigraft.corpus.catalogue",
     "read_aligned_datasets": "lexigraft.corpus.readers",
     "read_aligned_files": "lexigraft.corpus.readers",

@@ -1,10 +1,10 @@
-"""Parallel sentences from the interface catalogues that Kolibri ships, one JSON file a component.
+"""Parallel sentences from Kolibri's interface catalogues, one JSON file per component.
 
-Catalogues hold ICU messages, not text. A message becomes a sentence only if nothing in it has to
-be filled in: plural and select clauses are replaced by their `other` branch, and what still holds
-a placeholder is dropped on both sides. The rest of the rules drop what is not a translation:
-empty or equal to the English, mostly Latin letters in a locale of another script, formulas,
-and fragments without a letter.
+Catalogues contain ICU messages. A message becomes a sentence only if it has no placeholders: plural
+and select clauses are replaced by their `other` branch, and messages that still contain a
+placeholder are dropped on both sides. The other rules drop messages that are not translations:
+empty or equal to the English, mostly Latin letters in a locale of another script, formulas, and
+fragments without a letter.
 """
 
 import json
@@ -19,9 +19,9 @@ from lexigraft.errors import UserError
 _ENGLISH = "en"
 _CLAUSE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")
 _OTHER = re.compile(r"\bother\s*\{")
-# HTML, and the mathematics of the exercise viewer: $1/2$, \\text[pi].
+# HTML, and the mathematical notation of the exercise viewer: $1/2$, \\text[pi].
 _MARKUP = re.compile(r"<[^<>]*>|\$[^$]*\$|\\")
-# Latin letters among others: at most this share, so that names and loan words may stay.
+# The maximum share of Latin letters in another script, which admits names and loan words.
 _LATIN_SHARE = 0.5
 
 
@@ -33,13 +33,13 @@ def read_catalogue(package: str | Path, locale: str) -> list[tuple[str, str]]:
     package
         The folder of an unpacked Kolibri wheel.
     locale
-        A folder of `kolibri/locale`: te, el, my, ar, de, vi, hi_IN, sw_TZ …; of en, both sides are
-        the English.
+        A folder of `kolibri/locale`: te, el, my, ar, de, vi, hi_IN, sw_TZ …; for en, both sides
+        are English.
 
     Raises
     ------
     UserError
-        There is no such locale (the ones that are there are named), or a file is not a catalogue.
+        There is no such locale (the available ones are listed), or a file is not a catalogue.
     """
     english = _read_locale(Path(package), _ENGLISH)
     target = _read_locale(Path(package), locale)
@@ -53,17 +53,17 @@ def read_catalogue(package: str | Path, locale: str) -> list[tuple[str, str]]:
         if source_text is None or target_text is None:
             continue
         if source_text == target_text and locale != _ENGLISH:
-            continue  # left in English by the translators
+            continue  # not translated
         if latin or _latin_share(target_text) <= _LATIN_SHARE:
             pairs[source_text, target_text] = None
     return list(pairs)
 
 
 def plain_text(message: str) -> str | None:
-    """The text of an ICU message, or None where something in it has to be filled in.
+    """The text of an ICU message, or None if it has placeholders.
 
-    Plural and select clauses become their `other` branch. White space is brought to single
-    spaces, since the templates break lines at will.
+    Plural and select clauses become their `other` branch. White space is normalized to single
+    spaces, since the templates break lines arbitrarily.
     """
     text = _resolve_clauses(message)
     if text is None or "{" in text or "}" in text or _MARKUP.search(text):
@@ -81,7 +81,7 @@ def _resolve_clauses(message: str) -> str | None:
         if end is None or other is None or other_end is None:
             return None
         branch = message[other.end() : other_end]
-        if "#" in branch:  # the number itself, which is not known
+        if "#" in branch:  # stands for the number, which is unknown
             return None
         message = message[: clause.start()] + branch + message[end + 1 :]
     return message
@@ -101,9 +101,10 @@ def _read_locale(package: Path, locale: str) -> dict[tuple[str, str], str]:
     folder = package / "kolibri" / "locale"
     files = sorted((folder / locale / "LC_MESSAGES").glob("*.json"))
     if not files:
-        there = sorted(path.name for path in folder.glob("*") if path.is_dir())
+        available = sorted(path.name for path in folder.glob("*") if path.is_dir())
         raise UserError(
-            f"catalogue locale '{locale}': not in {folder}; there are: {', '.join(there) or 'none'}"
+            f"catalogue locale '{locale}': not in {folder}; available: "
+            f"{', '.join(available) or 'none'}"
         )
     messages = {}
     for file in files:
@@ -120,8 +121,8 @@ def _read_locale(package: Path, locale: str) -> dict[tuple[str, str], str]:
 
 
 def _is_latin(texts: Iterable[str]) -> bool:
-    """Whether the locale is written in Latin letters, judged by all of its messages."""
-    # Keys of placeholders are always Latin and say nothing about the locale.
+    """Whether the locale is written in Latin letters, by all of its messages."""
+    # Names of placeholders are Latin in every locale.
     return _latin_share(" ".join(re.sub(r"\{[^{}]*\}", " ", text) for text in texts)) > _LATIN_SHARE
 
 

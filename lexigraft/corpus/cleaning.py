@@ -1,4 +1,4 @@
-"""Raw lines become sentences: normalized, without debris, each once; everything done is counted."""
+"""Cleaning of raw lines: normalized, without debris and duplicates; every change is counted."""
 
 import re
 import unicodedata
@@ -8,23 +8,22 @@ from hashlib import blake2b
 
 from lexigraft.corpus.encoding_guards import guarded
 
-# What a program fills in later: {name}, {0}, {count, number}, %s, %1$d, %(name)s.
+# Placeholders of programs: {name}, {0}, {count, number}, %s, %1$d, %(name)s.
 _PLACEHOLDER = re.compile(r"\{\s*\w*\s*(?:,\s*[a-z][^{}]*)?\}|%(?:\d+\$|\(\w+\))?[sd](?!\w)")
 _BYTE_ORDER_MARK = "\ufeff"
-# Of a text of any length, duplicates are told among so many distinct sentences: about 120 MB.
+# Distinct sentences among which duplicates are recognized in a text of any length: about 120 MB.
 REMEMBERED = 1_000_000
 
 
 @dataclass
-class Counts:
-    """What became of the lines read; `read` = `kept` + the lines dropped.
+class CleaningCounts:
+    """Counts of lines; `read` = `kept` + the lines dropped.
 
-    Dropped: `blank`, `too_short`, `placeholder`, `duplicate` (where `remembered` is limited: those
-    of the first so many sentences). Lines that are always repaired: `windows_line_ends`,
-    `byte_order_mark`, `control_characters` (lines that held some) and `not_nfc` (lines that were
-    not in the composed normal form). Lines that are repaired where that is asked for, see
-    `encoding_guards.guarded`: `mojibake`, `zawgyi` and `csv_quotes`. Lines that nothing repairs:
-    `lost_characters`.
+    Dropped: `blank`, `too_short`, `placeholder`, `duplicate` (if `remembered` is limited, only
+    duplicates of the sentences remembered). Always repaired: `windows_line_ends`,
+    `byte_order_mark`, `control_characters` and `not_nfc` (not in Unicode normal form C). Repaired
+    on request, see `encoding_guards.guarded`: `mojibake`, `zawgyi` and `csv_quotes`. Never
+    repaired: `lost_characters`.
     """
 
     read: int = 0
@@ -43,13 +42,13 @@ class Counts:
     lost_characters: int = 0
 
 
-def clean(lines: Iterable[str], minimum_characters: int = 1) -> tuple[list[str], Counts]:
-    """Clean lines into distinct sentences, in their order.
+def clean(lines: Iterable[str], minimum_characters: int = 1) -> tuple[list[str], CleaningCounts]:
+    """Clean lines and return the distinct sentences in order.
 
     Parameters
     ----------
     lines
-        Texts; one that holds line feeds counts as that many lines.
+        Texts; a text with line feeds counts as several lines.
     minimum_characters
         Sentences with fewer code points are dropped as `too_short`.
 
@@ -59,22 +58,22 @@ def clean(lines: Iterable[str], minimum_characters: int = 1) -> tuple[list[str],
         Every sentence is in Unicode normal form C, without control characters, line breaks,
         surrogates, byte order marks, or white space at its ends.
     """
-    counts = Counts()
+    counts = CleaningCounts()
     return list(cleaned(lines, counts, minimum_characters)), counts
 
 
 def cleaned(
     lines: Iterable[str],
-    counts: Counts,
+    counts: CleaningCounts,
     minimum_characters: int = 1,
     remembered: int | None = None,
     repairs: Collection[str] = (),
 ) -> Iterator[str]:
-    """`clean` for streams: yields the sentences and updates `counts` on the way.
+    """`clean` for streams: yields the sentences and updates `counts`.
 
-    Of the first `remembered` distinct sentences, or of all of them, it holds a fingerprint of 16
-    bytes, not the sentence. A sentence beyond them may be yielded again. `repairs` are those of
-    `encoding_guards.REPAIRS` to carry out.
+    To recognize duplicates it stores a fingerprint of 16 bytes of the first `remembered` distinct
+    sentences (by default of all). Later sentences may be yielded again. `repairs` is a subset of
+    `encoding_guards.REPAIRS`.
     """
     seen: set[bytes] = set()
     for text in lines:
@@ -99,15 +98,15 @@ def cleaned(
 
 def cleaned_pairs(
     pairs: Iterable[tuple[str, str]],
-    counts: Counts,
+    counts: CleaningCounts,
     *,
     paragraphs: bool = False,
     repairs: Collection[str] = (),
 ) -> Iterator[tuple[str, str]]:
-    """Repair both sides of streamed pairs, each on one line; drop a pair if either side is debris.
+    """Repair both sides of streamed pairs, each as one line; drop a pair if either side is debris.
 
-    With `paragraphs` the source side is an article: it keeps its line breaks, without blank lines.
-    A pair is `blank` if either side is, `duplicate` if both sides are known together. Repairs are
+    With `paragraphs`, the source side is an article: it keeps its line breaks, without blank lines.
+    A pair is `blank` if either side is, `duplicate` if the same pair occurred before. Repairs are
     counted per side, and per line of an article.
     """
     seen: set[bytes] = set()
@@ -132,10 +131,10 @@ def cleaned_pairs(
             yield source, target
 
 
-def repair(line: str, counts: Counts, repairs: Collection[str] = ()) -> str:
-    """One line without debris, in normal form C; what had to be repaired is counted.
+def repair(line: str, counts: CleaningCounts, repairs: Collection[str] = ()) -> str:
+    """One line without debris, in Unicode normal form C; repairs are counted.
 
-    `repairs` are those of `encoding_guards.REPAIRS` to carry out.
+    `repairs` is a subset of `encoding_guards.REPAIRS`.
     """
     if line.endswith("\r"):
         counts.windows_line_ends += 1
@@ -143,7 +142,7 @@ def repair(line: str, counts: Counts, repairs: Collection[str] = ()) -> str:
     if _BYTE_ORDER_MARK in line:
         counts.byte_order_mark += 1
         line = line.replace(_BYTE_ORDER_MARK, "")
-    # Before control characters go: they are part of what a wrong encoding makes.
+    # Before control characters are removed, since they are part of mojibake.
     line = guarded(line, counts, repairs)
     if not line.isascii() or not line.isprintable():
         plain = line.translate(_DEBRIS)
@@ -157,12 +156,12 @@ def repair(line: str, counts: Counts, repairs: Collection[str] = ()) -> str:
 
 
 def fingerprint(*texts: str) -> bytes:
-    """Sixteen bytes that stand for the texts where millions of them must be remembered."""
+    """A hash of 16 bytes, for remembering millions of texts."""
     return blake2b("\n".join(texts).encode(), digest_size=16).digest()
 
 
 class _Debris(dict):
-    """Translation table: white space that ends lines and tabs become a space, controls nothing."""
+    """Translation table: line separators and tabs become spaces, control characters are dropped."""
 
     def __missing__(self, code: int) -> int | None:
         character = chr(code)

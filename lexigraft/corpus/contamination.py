@@ -1,35 +1,79 @@
-"""Test texts in training text: found whole, or most of them in pieces, and counted by test set.
+"""Test texts in training text: which sentences contain one, and how much of each test set is found.
 
-What counts as the same text is said in `overlap`. Pieces are runs of letters without the spaces
-between them, as OpenAI (2023, GPT-4 Technical Report, Appendix C) compares texts, which needs no
-words and so serves every script. A text is `mostly_found` when training text has as large a share
-of its pieces as Chowdhery et al. (2022, PaLM, Section 8) take for contamination.
+Two sentences count as the same if their letters are: case, digits, punctuation and white space are
+ignored. Longer texts are also compared in pieces, runs of letters without spaces, as OpenAI (2023,
+GPT-4 Technical Report, Appendix C) compares texts; this needs no words and so suits every script. A
+text is `mostly_found` if training text contains the share of its pieces that Chowdhery et al.
+(2022, PaLM, Section 8) regard as contamination.
 """
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
-from lexigraft.corpus.overlap import Overlap, letters
-
-# Letters of a piece. Shorter runs are shared by texts that have nothing to do with each other.
+# Tests with at least this many letters must not occur inside a longer sentence either. Shorter ones
+# are common phrases, which long sentences contain by chance.
+CONTAINED = 12
+# Letters of a piece. Shorter runs are shared by unrelated texts.
 PIECE = 50
 # Pieces begin at every tenth letter of a test, which takes a tenth of the memory (about 10 bytes
-# for each letter of the tests): what a text shares with a test is found from 59 letters on.
+# for each letter of the tests): a text shared with a test is found from 59 letters on.
 _STEP = 10
-# Of the pieces of a test: from here on it is known.
+# The share of a test's pieces from which it counts as `mostly_found`.
 _MOSTLY = 0.7
 
 
-class Contamination:
-    """Sets of test texts, and what of them training text holds; texts are streamed past it.
+def letters(sentence: str) -> str:
+    """The letters and marks of a sentence, case folded, by which sentences are compared.
 
-    `sentence in Contamination(sets)` tells whether a sentence is a test, holds one, or holds a
-    piece of one.
+    A sentence without any letter stands for itself.
+    """
+    return sentence.casefold().translate(_LETTERS) or sentence
+
+
+class Tests(Protocol):
+    """A set of tests: `sentence in tests` tells whether the sentence is or contains one."""
+
+    def __contains__(self, sentence: str, /) -> bool: ...
+
+
+class Overlap:
+    """Test texts indexed by their first letters: a lookup costs the sentence's length.
+
+    `sentence in Overlap(tests)` tells whether the sentence has the letters of a test, or contains
+    them if they are twelve or more.
+    """
+
+    def __init__(self, tests: Iterable[str]):
+        self._tests = {letters(test) for test in tests}
+        self._beginnings: dict[str, list[str]] = {}
+        for test in self._tests:
+            if len(test) >= CONTAINED:
+                self._beginnings.setdefault(test[:CONTAINED], []).append(test)
+
+    def __contains__(self, sentence: str) -> bool:
+        return next(self.matches(letters(sentence)), None) is not None
+
+    def matches(self, text: str) -> Iterator[str]:
+        """The letters of each test that `text` (letters only) is or contains, some twice."""
+        if text in self._tests:
+            yield text
+        for at in range(len(text) - CONTAINED + 1):
+            for test in self._beginnings.get(text[at : at + CONTAINED], ()):
+                if text.startswith(test, at):
+                    yield test
+
+
+class Contamination:
+    """Counts how much of several test sets is in a training text that is streamed past it.
+
+    `sentence in Contamination(sets)` tells whether a sentence is a test, contains one, or contains
+    a piece of one.
 
     Parameters
     ----------
     sets
-        Name -> texts. Blank ones do not count, equal ones count once.
+        Name -> texts. Blank texts are ignored, equal ones count once.
     """
 
     def __init__(self, sets: Mapping[str, Iterable[str]]):
@@ -45,27 +89,27 @@ class Contamination:
 
     def __contains__(self, sentence: str) -> bool:
         text = letters(sentence)
-        whole = next(self._whole.held(text), None) is not None
+        whole = next(self._whole.matches(text), None) is not None
         return whole or next(self._known_pieces(text), None) is not None
 
-    def look(self, sentence: str) -> None:
+    def add(self, sentence: str) -> None:
         """Count one sentence of training text."""
         text = letters(sentence)
-        held = set(self._whole.held(text))
-        self._found |= held
+        matches = set(self._whole.matches(text))
+        self._found |= matches
         self._pieces_found.update(self._known_pieces(text))
         for name, tests in self._sets.items():
-            self._sentences[name] += not held.isdisjoint(tests)
+            self._sentences[name] += not matches.isdisjoint(tests)
 
     def facts(self) -> dict[str, dict[str, Any]]:
-        """What was found so far.
+        """The counts so far.
 
         Returns
         -------
         dict
-            Set -> `texts`, how many there are; `found`, those that a training sentence is or
-            holds; `mostly_found`, those of which it has seven tenths of the pieces, among texts
-            of 50 letters and more; `training_sentences` that are or hold a test.
+            Set -> `texts`, its size; `found`, those that a training sentence is or contains;
+            `mostly_found`, those of 50 letters and more of whose pieces at least seven tenths are
+            found; `training_sentences` that are or contain a test.
         """
         return {
             name: {
@@ -78,7 +122,7 @@ class Contamination:
         }
 
     def _known_pieces(self, text: str) -> Iterator[int]:
-        # Most languages have no tests with pieces, and every letter would be looked at in vain.
+        # Most languages have no tests with pieces; skip the search at every letter for them.
         return (p for p in _pieces(text, 1) if p in self._pieces) if self._pieces else iter(())
 
     def _is_mostly_found(self, test: str) -> bool:
@@ -88,5 +132,17 @@ class Contamination:
 
 
 def _pieces(text: str, step: int) -> Iterator[int]:
-    """Hashes of the runs of 50 letters of a text; Python's own, good for one process."""
+    """Hashes of the runs of 50 letters of a text, valid within this process."""
     return (hash(text[at : at + PIECE]) for at in range(0, len(text) - PIECE + 1, step))
+
+
+class _Letters(dict):
+    """Translation table that keeps letters and marks and drops every other character."""
+
+    def __missing__(self, code: int) -> int | None:
+        kept = code if unicodedata.category(chr(code))[0] in "LM" else None
+        self[code] = kept
+        return kept
+
+
+_LETTERS = _Letters()

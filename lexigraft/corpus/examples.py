@@ -1,6 +1,6 @@
 """Examples that encoders are fine-tuned and tested on: labelled texts, tagged words, questions.
 
-On disk they are alike wherever they come from, one JSON object a line:
+All are written in the same form, one JSON object per line:
 
 - `classification`: `{"id", "first", "second" (or null), "label"}`;
 - `tagging`: `{"id", "words": […], "tags": […]}`;
@@ -28,17 +28,15 @@ Row = Mapping[str, Any]
 
 
 @dataclass
-class Counts:
-    """What became of the rows: `blank` lack a text, `unanswered` lack an answer in their text."""
+class ExampleCounts:
+    """Counts of rows: `blank` lack a text, `unanswered` lack an answer in their text."""
 
     read: int = 0
     blank: int = 0
     unanswered: int = 0
 
 
-def prepare_examples(
-    settings: Mapping[str, Any], folder: str | Path
-) -> tuple[list[str], dict[str, Any]]:
+def prepare_examples(settings: Row, folder: str | Path) -> tuple[list[str], dict[str, Any]]:
     """Write the examples of one part of a task.
 
     Parameters
@@ -46,25 +44,26 @@ def prepare_examples(
     settings
         `kind`, one of those above; `text`: `{"loader": "jsonl", "path"}`, `{"loader": "parquet",
         "path"}` or `{"loader": "datasets", "name", "split", "config", "revision", "data_files"}`;
-        `columns`, what the table calls the parts of an example: `first`, `second` (may be left
-        out) and `label`; `words` and `tags`; or `question`, `context`, `answers` and `starts`;
-        `labels`, of the first two kinds, the names of the labels in the order of their numbers.
+        `columns`, the table's names for the parts of an example: `first`, `second` (optional) and
+        `label`; `words` and `tags`; or `question`, `context`, `answers` and `starts`; `labels`,
+        for the first two kinds, the names of the labels in the order of their numbers.
     folder
-        Gets `examples.jsonl`.
+        Receives `examples.jsonl`.
 
     Returns
     -------
     files, facts
-        The file written, and what the card says. Rows without text are left out and counted, and
-        so are questions without an answer, and answers that do not stand where the table says.
+        The names of the files written, and facts for the card. Rows without text and questions
+        without an answer are dropped and counted; so are answers that are not at the position
+        that the table gives.
 
     Raises
     ------
     UserError
-        The table cannot be read or lacks a column, a label has no name, words and tags do not
-        correspond, or no example is left.
+        The table cannot be read or lacks a column, a label has no name, words and tags differ in
+        number, or no example is left.
     """
-    read, counts = _READERS[settings["kind"]], Counts()
+    read, counts = _READERS[settings["kind"]], ExampleCounts()
     columns = settings["columns"]
     examples: list[Example] = []
     for row, where in read_rows(settings["text"], list(columns.values())):
@@ -91,29 +90,29 @@ def read_examples(folder: str | Path) -> list[Example]:
 
 
 def labels_of(folder: str | Path) -> list[str]:
-    """Names of the labels of such examples, in the order of their numbers; none of questions."""
+    """Names of the labels of such examples in the order of their numbers; empty for questions."""
     return json.loads((Path(folder) / "card.json").read_text("utf-8"))["labels"] or []
 
 
-def _labelled(row: Row, where: str, settings: Mapping[str, Any], counts: Counts) -> Example | None:
+def _labelled(row: Row, where: str, settings: Row, counts: ExampleCounts) -> Example | None:
     columns = settings["columns"]
     first = text_of(row, columns["first"], where).strip()
     second = text_of(row, columns["second"], where).strip() if "second" in columns else None
     if not first or second == "":
         counts.blank += 1
         return None
-    label = _named(value_of(row, columns["label"], where), settings["labels"], where)
+    label = _label_name(value_of(row, columns["label"], where), settings["labels"], where)
     return {"first": first, "second": second, "label": label}
 
 
-def _tagged(row: Row, where: str, settings: Mapping[str, Any], counts: Counts) -> Example | None:
+def _tagged(row: Row, where: str, settings: Row, counts: ExampleCounts) -> Example | None:
     columns = settings["columns"]
     words, tags = (list(value_of(row, columns[part], where)) for part in ("words", "tags"))
     if len(words) != len(tags):
         raise UserError(f"{where}: {len(words)} words and {len(tags)} tags; each word has one")
-    # White space inside a word would make it two where words are joined.
+    # Without white space inside words, which are later joined by spaces.
     kept = [
-        ("".join(word.split()), _named(tag, settings["labels"], where))
+        ("".join(word.split()), _label_name(tag, settings["labels"], where))
         for word, tag in zip(words, tags, strict=True)
         if word.strip()
     ]
@@ -123,7 +122,7 @@ def _tagged(row: Row, where: str, settings: Mapping[str, Any], counts: Counts) -
     return {"words": [word for word, _ in kept], "tags": [tag for _, tag in kept]}
 
 
-def _asked(row: Row, where: str, settings: Mapping[str, Any], counts: Counts) -> Example | None:
+def _question(row: Row, where: str, settings: Row, counts: ExampleCounts) -> Example | None:
     columns = settings["columns"]
     question, context = (text_of(row, columns[part], where) for part in ("question", "context"))
     if not question.strip() or not context.strip():
@@ -131,7 +130,7 @@ def _asked(row: Row, where: str, settings: Mapping[str, Any], counts: Counts) ->
         return None
     texts, starts = (value_of(row, columns[part], where) or [] for part in ("answers", "starts"))
     if len(texts) != len(starts):
-        raise UserError(f"{where}: {len(texts)} answers and {len(starts)} places of answers")
+        raise UserError(f"{where}: {len(texts)} answers and {len(starts)} positions of answers")
     answers = [
         {"text": text, "start": int(start)}
         for text, start in zip(texts, starts, strict=True)
@@ -143,17 +142,17 @@ def _asked(row: Row, where: str, settings: Mapping[str, Any], counts: Counts) ->
     return {"question": question.strip(), "context": context, "answers": answers}
 
 
-def _named(label: Any, labels: list[str], where: str) -> str:
-    """A label's name, which a table gives itself or by its number."""
+def _label_name(label: Any, labels: list[str], where: str) -> str:
+    """The name of a label that a table gives by name or by number."""
     if isinstance(label, int) and 0 <= label < len(labels):
         return labels[label]
     if isinstance(label, str) and label in labels:
         return label
-    raise UserError(f"{where}: label {label!r} is none of {', '.join(labels)}; mend `labels`")
+    raise UserError(f"{where}: label {label!r} is none of {', '.join(labels)}; correct `labels`")
 
 
-_READERS: dict[str, Callable[[Row, str, Mapping[str, Any], Counts], Example | None]] = {
+_READERS: dict[str, Callable[[Row, str, Row, ExampleCounts], Example | None]] = {
     "classification": _labelled,
     "tagging": _tagged,
-    "extractive_qa": _asked,
+    "extractive_qa": _question,
 }

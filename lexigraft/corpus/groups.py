@@ -1,16 +1,15 @@
-"""A group of languages as one corpus: training text mixed by shares, held-out text by member."""
+"""Corpus of a group of languages: training text mixed by shares, held-out text per member."""
 
-import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lexigraft.atomic import replacing_folder, write_jsonl, write_lines
+from lexigraft.corpus.contamination import Overlap, letters
+from lexigraft.corpus.language import SUMMARIZATION, TRANSLATION, read_test_texts, size_of
 from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.mixing import counts_of, shares_of
-from lexigraft.corpus.overlap import Overlap, letters
-from lexigraft.corpus.prepare import SUMMARIZATION, TRANSLATION, size_of
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 
@@ -25,20 +24,20 @@ def mix_corpora(
     folder: str | Path,
     seed: tuple[str | int, ...],
 ) -> tuple[list[str], dict[str, Any]]:
-    """Write the text files of a group, out of the corpora of its members (paper 001, Appendix C).
+    """Write the text files of a group from the corpora of its members (VocADT, Appendix C).
 
     Parameters
     ----------
     settings
         The group's entry in the registry: `name`, `train_sentences` (None: as many as the shares
-        allow without taking a sentence twice) and `group` with its `shares` and `temperature`, see
+        allow without repeating a sentence) and `group` with its `shares` and `temperature`, see
         `mixing.shares_of`.
     members
         Language -> the folder of its corpus.
     folder
-        Gets `train.txt`, sentences of all members in random order; `heldout.txt` and
-        `members/<language>/heldout.txt`, equally many sentences of each, so that no figure is that
-        of the largest set; `english.txt`, the distinct English sentences of all; and empty task
+        Receives `train.txt`, sentences of all members in random order; `heldout.txt` and
+        `members/<language>/heldout.txt`, equally many sentences of each, so that the largest set
+        does not dominate; `english.txt`, the distinct English sentences of all; and empty task
         files, since a test belongs to one language.
     seed
         The names that seed the draws.
@@ -46,8 +45,8 @@ def mix_corpora(
     Returns
     -------
     files, facts
-        The files written, and what the card says. No training sentence has the letters of a
-        held-out sentence of any member, or holds a test translation or summary of any.
+        The names of the files written, and facts for the card. No training sentence has the letters
+        of a held-out sentence of any member, or contains a test translation or summary of any.
 
     Raises
     ------
@@ -104,9 +103,9 @@ def mix_corpora(
 def _trainable(
     members: Mapping[str, str | Path],
 ) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Training sentences of each member that give away no test of another, and how many do."""
+    """Training sentences of each member without any member's tests, and how many were excluded."""
     held = {letters(line) for folder in members.values() for line in _lines(folder, "heldout")}
-    tests = Overlap(test for folder in members.values() for test in _tests(Path(folder)))
+    tests = Overlap(test for folder in members.values() for test in read_test_texts(Path(folder)))
     train: dict[str, list[str]] = {}
     kept_out: dict[str, int] = {}
     for name, folder in members.items():
@@ -118,15 +117,6 @@ def _trainable(
 
 def _lines(folder: str | Path, part: str) -> list[str]:
     return list(read_lines(Path(folder) / f"{part}.txt"))
-
-
-def _tests(folder: Path) -> list[str]:
-    """Target-language sides of the tests of one corpus."""
-    found = []
-    for task, key in ((TRANSLATION, "target"), (SUMMARIZATION, "reference")):
-        lines = (folder / task).read_text(encoding="utf-8").split("\n")
-        found += [json.loads(line)[key] for line in lines if line]
-    return found
 
 
 def _shuffled(sentences: list[str], seed: tuple[str | int, ...], what: str) -> list[str]:

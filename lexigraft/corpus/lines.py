@@ -1,4 +1,4 @@
-"""Lines of UTF-8 text files, plain, gzip or xz, streamed; other encodings are named as errors."""
+"""Streamed lines of UTF-8 text files, plain, gzip or xz; other encodings are errors."""
 
 import gzip
 import lzma
@@ -12,20 +12,20 @@ from lexigraft.errors import UserError
 # Files that Windows editors save as "Unicode" begin with one of these.
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
-# What a compressed file that is cut off or spoilt raises.
+# Exceptions for truncated or damaged compressed files.
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """The lines of a file without their line feeds; carriage returns and byte order marks stay.
+    """The lines of a file without line feeds, but with carriage returns and byte order marks.
 
-    A file whose name ends in `.gz` or `.xz` is decompressed on the way.
+    A file whose name ends in `.gz` or `.xz` is decompressed.
 
     Raises
     ------
     UserError
-        The file is missing or empty, is not UTF-8 (file, line and byte are named), or is a
-        damaged gzip or xz file.
+        The file is missing or empty, is not UTF-8 (with file, line and byte), or is a damaged gzip
+        or xz file.
     """
     path = Path(path)
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""From the settings of a language to its text: which reader takes which keys."""
+"""Selects the reader for the settings of a text, and passes it their keys."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -44,7 +44,7 @@ def read_pairs(settings: Settings, package: str | Path | None = None) -> Iterato
         `{"loader": "jsonl", "path", "source_field", "target_field"}`,
         `{"loader": "parquet", "path", "source_column", "target_column"}` or
         `{"loader": "datasets", "name", "source_column", "target_column", "split", …}` or, for two
-        configurations of one dataset whose rows correspond, `{"loader": "datasets", "name",
+        configurations of one dataset with corresponding rows, `{"loader": "datasets", "name",
         "source_config", "target_config", "column", "id_column", "split", …}`.
     package
         The folder of the unpacked package, for catalogues.
@@ -75,7 +75,7 @@ def read_articles(settings: Settings) -> Iterator[tuple[str, str]]:
 def read_rows(
     settings: Settings, columns: list[str] | None = None
 ) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Stream the rows of a table, each with what messages call its place.
+    """Stream the rows of a table, each with its place for messages.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def read_rows(
         `{"loader": "jsonl", "path"}`, `{"loader": "parquet", "path"}` or `{"loader": "datasets",
         "name", "split", "config", "revision", "data_files"}`.
     columns
-        Those that are needed; None reads all.
+        The columns to read; None for all.
     """
     return _choose(
         {

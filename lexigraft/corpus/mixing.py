@@ -1,21 +1,22 @@
-"""How many training sentences each language of a group gives."""
+"""How many training sentences each language of a group contributes."""
 
 import math
 from collections.abc import Mapping
 
 from lexigraft.errors import UserError
 
-# Shares are written with two digits; their sum is a float.
+# Tolerance for sums of shares with few digits.
 _ROUNDING = 1e-6
 
 
 def check_shares(members: list[str], shares: Mapping[str, float]) -> None:
-    """Check that shares are those of members and leave something for the members without one.
+    """Check that shares belong to members and leave a positive share for the other members.
 
     Raises
     ------
     UserError
-        A share of no member; shares that do not add up to 1, or leave nothing for the others.
+        A share of an unknown member; shares that do not add up to 1, or leave nothing for the
+        others.
     """
     for name in shares:
         if name not in members:
@@ -40,17 +41,16 @@ def shares_of(
     sizes
         Sentences that each language has.
     shares
-        Fixed shares of some languages or of all, for example 1/n for English (paper 001,
-        Appendix C).
+        Fixed shares of some languages or of all, for example 1/n for English (VocADT, Appendix C).
     temperature
         The other languages share the rest in proportion to size ** (1 / temperature): 1 is
-        proportional, larger ones favour small languages, infinity is equal shares (Aharoni et al.
-        2019, §4).
+        proportional, larger values favour small languages, infinity gives equal shares (Aharoni et
+        al. 2019, §4).
 
     Raises
     ------
     UserError
-        As `check_shares`.
+        See `check_shares`.
     """
     check_shares(list(sizes), shares)
     weights = {
@@ -66,12 +66,12 @@ def shares_of(
 def counts_of(
     sizes: Mapping[str, int], shares: Mapping[str, float], total: int | None
 ) -> dict[str, int]:
-    """Sentences that each language gives, in its share, to within one.
+    """Number of sentences of each language according to its share, rounded to an integer.
 
     Parameters
     ----------
     total
-        Of all languages; None: as many as there can be if no sentence is taken twice.
+        Sentences of all languages; None: as many as possible without repeating a sentence.
 
     Raises
     ------
@@ -79,10 +79,10 @@ def counts_of(
         A language has fewer sentences than its share of `total`.
     """
     if total is None:
-        # A share of which the size is a whole multiple must not lose a sentence to rounding.
+        # An integer quotient must not lose a sentence to floating-point rounding.
         total = min(math.floor(sizes[name] / shares[name] + _ROUNDING) for name in sizes)
     counts = {name: math.floor(total * shares[name]) for name in sizes}
-    # What rounding down leaves goes to the largest remainders.
+    # The remaining sentences go to the largest remainders.
     by_remainder = sorted(sizes, key=lambda name: counts[name] - total * shares[name])
     for name in by_remainder[: total - sum(counts.values())]:
         counts[name] += 1
@@ -91,6 +91,6 @@ def counts_of(
             raise UserError(
                 f"train_sentences: asks for {total}, of which {count} of '{name}' "
                 f"({shares[name]:.0%}), which has only {sizes[name]}; lower it, or set it to null "
-                "for as many as there can be"
+                "for as many as possible"
             )
     return counts

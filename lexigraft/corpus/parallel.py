@@ -1,7 +1,7 @@
-"""Bitext as prompts with answers: each pair in both directions, the best ones where that is known.
+"""Training samples from parallel text: each pair in both directions, selected by quality.
 
-ALMA (Xu et al. 2024) trains a model on both directions at once; paper 001, §3.4 and §4, does so
-with the 15,000 pairs of a language that have the highest scores.
+ALMA (Xu et al. 2024) trains a model on both directions at once. VocADT (Han et al. 2025, §3.4 and
+§5.3) does so with the 15,000 pairs per language with the highest LASER3 scores.
 """
 
 import math
@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.corpus.alma import ENGLISH, translation_prompt
-from lexigraft.corpus.cleaning import Counts, cleaned_pairs
+from lexigraft.corpus.cleaning import CleaningCounts, cleaned_pairs
+from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.loaders import read_pairs, read_rows
-from lexigraft.corpus.overlap import Overlap
 from lexigraft.corpus.readers import Pair, read_aligned_files, text_of, value_of
-from lexigraft.corpus.sampling import Sample
+from lexigraft.corpus.sampling import StreamSample
 from lexigraft.errors import UserError
 
 
 @dataclass
 class Selection:
-    """Pairs that were dropped: before cleaning `without_quality` (none is written, or no number)
-    and `below_minimum`; of those drawn `like_tests`, which give away a test."""
+    """Dropped pairs: before cleaning `without_quality` (missing, or not a number) and
+    `below_minimum`; of those drawn `like_tests`, which contain a test."""
 
     without_quality: int = 0
     below_minimum: int = 0
@@ -36,35 +36,37 @@ def translations(
     tests: Overlap,
     package: str | Path | None = None,
 ) -> tuple[list[Pair], dict[str, Any]]:
-    """(prompt, answer) of each chosen pair, from English and into English.
+    """(prompt, answer) of each selected pair, from English and into English.
 
     Parameters
     ----------
     settings
         `language`, its English name; `text`, see `read_scored_pairs`; `minimum_quality`, below
-        which a pair is dropped, or None; `pairs`, how many, or None for all: the best ones where
+        which a pair is dropped, or None; `pairs`, their number, or None for all: the best ones if
         the text has qualities, a random sample otherwise.
     seed
         The names that seed the draw.
     tests
-        Texts that no pair may hold on either side.
+        Texts that neither side of a pair may contain.
     package
         The folder of the unpacked package, for catalogues.
 
     Returns
     -------
     samples, facts
-        What cleaning and selection did is in the facts.
+        The facts hold the counts of cleaning and selection.
 
     Raises
     ------
     UserError
-        The text cannot be read, or has fewer pairs than asked for.
+        The text cannot be read, or has too few pairs.
     """
-    cleaning, selection = Counts(), Selection()
+    cleaning, selection = CleaningCounts(), Selection()
     wanted = settings["pairs"]
-    # Twice as many as needed: those that give a test away are taken out afterwards.
-    sample = Sample[tuple[float, Pair]](None if wanted is None else 2 * wanted, (*seed, "pairs"))
+    # Twice as many as needed, since those that contain a test are removed afterwards.
+    sample = StreamSample[tuple[float, Pair]](
+        None if wanted is None else 2 * wanted, (*seed, "pairs")
+    )
     for pair, quality in _good(settings, selection, package):
         for source, target in cleaned_pairs([pair], cleaning):
             sample.add((quality, (source, target)), f"{source}\n{target}", score=quality)
@@ -75,7 +77,8 @@ def translations(
         dropped = ", ".join(f"{key} {count}" for key, count in asdict(selection).items())
         raise UserError(
             f"pairs: asks for {wanted or 'all'}, but the text has only {len(chosen)} that are "
-            f"good and no test ({dropped}); lower pairs or minimum_quality, or give more text"
+            f"good and contain no test ({dropped}); lower pairs or minimum_quality, or give more "
+            "text"
         )
     chosen = chosen[:wanted]
     language = settings["language"]
@@ -94,15 +97,15 @@ def translations(
 def read_scored_pairs(
     settings: Mapping[str, Any], package: str | Path | None = None
 ) -> Iterator[tuple[Pair, Any]]:
-    """Stream (English, translation) pairs, each with the quality that is written beside it.
+    """Stream (English, translation) pairs, each with its quality as found in the text.
 
     Parameters
     ----------
     settings
-        What `read_pairs` takes, and where the quality is: `quality_column` of `tsv`, `parquet` and
-        `datasets`; `quality_field` of `jsonl`; `quality` of `files`, a file with a number a line.
-        Without it, every quality is None. Columns of `tsv` are numbered from 1; `source_column`
-        and `target_column` say where English and the translation are, else in the first two.
+        As for `read_pairs`, with the location of the quality: `quality_column` for `tsv`, `parquet`
+        and `datasets`; `quality_field` for `jsonl`; `quality` for `files`, a file with one number
+        per line. Without it, every quality is None. Columns of `tsv` are numbered from 1; English
+        and the translation are in `source_column` and `target_column`, by default 1 and 2.
     package
         The folder of the unpacked package, for catalogues.
     """
@@ -130,7 +133,7 @@ def _columns(settings: Mapping[str, Any], quality: int | None) -> Iterator[tuple
             if len(columns) < max(places):
                 raise UserError(
                     f"{settings['path']}: line {number} has {len(columns)} columns, of which "
-                    f"{places[0]} and {places[1]} are asked for"
+                    f"{places[0]} and {places[1]} are needed"
                 )
             source, target = (columns[place - 1] for place in places)
             if quality is None or len(columns) < quality:
@@ -145,15 +148,15 @@ def _scored_files(settings: Mapping[str, Any]) -> Iterator[tuple[Pair, str]]:
         yield from zip(pairs, read_lines(settings["quality"]), strict=True)
     except ValueError:
         raise UserError(
-            f"{settings['quality']}: has not as many lines as {settings['source']}; it must have a "
-            "number for each pair"
+            f"{settings['quality']}: has not as many lines as {settings['source']}; it must have "
+            "one number per pair"
         ) from None
 
 
 def _good(
     settings: Mapping[str, Any], selection: Selection, package: str | Path | None
 ) -> Iterator[tuple[Pair, float]]:
-    """Pairs with their qualities as numbers, 0 where the text has none, without the bad ones."""
+    """Pairs of sufficient quality, with their qualities as numbers (0 if the text has none)."""
     from tqdm import tqdm
 
     text, minimum = settings["text"], settings["minimum_quality"]

@@ -1,20 +1,20 @@
-"""Rows of a table as prompts with answers, by two templates over its columns."""
+"""Training samples from the rows of a table, by templates for prompt and answer."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lexigraft.corpus.cleaning import Counts, repair
+from lexigraft.corpus.cleaning import CleaningCounts, repair
+from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.loaders import read_rows
-from lexigraft.corpus.overlap import Overlap
 from lexigraft.corpus.readers import Pair
-from lexigraft.corpus.sampling import Sample
+from lexigraft.corpus.sampling import StreamSample
 from lexigraft.errors import UserError
 
 
 @dataclass
-class Rows:
-    """What became of the rows: `blank` have no prompt or no answer, `like_tests` hold a test."""
+class QuestionCounts:
+    """Counts of rows: `blank` lack a prompt or an answer, `like_tests` contain a test."""
 
     read: int = 0
     blank: int = 0
@@ -33,29 +33,29 @@ def questions(
     settings
         `text`: `{"loader": "jsonl", "path"}`, `{"loader": "parquet", "path"}` or `{"loader":
         "datasets", "name", "split", "config", "revision", "data_files"}`; `prompt` and `answer`,
-        Jinja templates over the columns; `questions`, how many, or None for all.
+        Jinja templates over the columns; `questions`, the number of samples, or None for all.
     seed
         The names that seed the draw.
     tests
-        Texts that neither prompt nor answer may hold.
+        Texts that neither prompt nor answer may contain.
 
     Returns
     -------
     samples, facts
-        White space between prompt and answer is the answer's.
+        White space between prompt and answer belongs to the answer.
 
     Raises
     ------
     UserError
-        A template is wrong, the table cannot be read, or has fewer rows than asked for.
+        A template is invalid, or the table cannot be read or has too few rows.
     """
     prompt, answer = (_template(settings[key], key) for key in ("prompt", "answer"))
-    wanted, counts, repaired = settings["questions"], Rows(), Counts()
-    # Twice as many as needed: those that give a test away are taken out afterwards.
-    sample = Sample[Pair](None if wanted is None else 2 * wanted, (*seed, "questions"))
+    wanted, counts, cleaning = settings["questions"], QuestionCounts(), CleaningCounts()
+    # Twice as many as needed, since those that contain a test are removed afterwards.
+    sample = StreamSample[Pair](None if wanted is None else 2 * wanted, (*seed, "questions"))
     for row, where in read_rows(settings["text"]):
         counts.read += 1
-        pair = joined(prompt(row, where), answer(row, where), repaired)
+        pair = joined(prompt(row, where), answer(row, where), cleaning)
         if pair is None:
             counts.blank += 1
         else:
@@ -71,19 +71,19 @@ def questions(
     return samples[:wanted], {"rows": asdict(counts)}
 
 
-def joined(prompt: str, answer: str, counts: Counts) -> Pair | None:
-    """A prompt without white space at its end, and what stood between the two before the answer.
+def joined(prompt: str, answer: str, counts: CleaningCounts) -> Pair | None:
+    """A prompt without trailing white space, and the answer preceded by that white space.
 
-    A prompt that ends in a space, as in "Answer: ", would make a tokenizer cut there, and the
-    answer's first word would lack the space that it has in all other text. Debris is repaired in
-    each line, and white space at its ends dropped. None if either is blank.
+    A prompt that ends in a space, as in "Answer: ", would be tokenized with that space, so that
+    the answer's first word would lack the space that it has in all other text. Each line is
+    repaired and stripped. None if either is blank.
     """
-    asked, answered = prompt.rstrip(), answer.strip()
-    between = prompt[len(asked) :] + answer[: len(answer) - len(answer.lstrip())]
-    asked, answered = (
-        "\n".join(repair(line, counts) for line in text.split("\n")) for text in (asked, answered)
+    question, reply = prompt.rstrip(), answer.strip()
+    between = prompt[len(question) :] + answer[: len(answer) - len(answer.lstrip())]
+    question, reply = (
+        "\n".join(repair(line, counts) for line in text.split("\n")) for text in (question, reply)
     )
-    return (asked, between + answered) if asked.strip() and answered else None
+    return (question, between + reply) if question.strip() and reply else None
 
 
 def _template(source: str, key: str) -> Callable[[Mapping[str, Any], str], str]:

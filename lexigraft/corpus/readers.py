@@ -1,7 +1,7 @@
-"""Monolingual and parallel text from files and datasets, streamed, one reader a format.
+"""Streaming readers of monolingual and parallel text, one per format.
 
-Readers hand on what they find; cleaning is `lexigraft.corpus.cleaning`'s. A null value reads as
-an empty text, which cleaning counts as blank.
+Readers return text unchanged; `lexigraft.corpus.cleaning` cleans it. A null value is read as an
+empty text, which cleaning counts as blank.
 """
 
 import json
@@ -17,13 +17,13 @@ Pair = tuple[str, str]
 
 
 def read_text(paths: Sequence[str | Path]) -> Iterator[str]:
-    """Lines of text files (`.txt`, `.txt.gz`, `.txt.xz`), one file after the other."""
+    """Lines of text files (`.txt`, `.txt.gz`, `.txt.xz`), one file after another."""
     for path in paths:
         yield from read_lines(path)
 
 
 def read_jsonl(path: str | Path, field: str) -> Iterator[str]:
-    """One field of a file with one JSON object a line (`.jsonl`, `.jsonl.gz`)."""
+    """One field of a file with one JSON object per line (`.jsonl`, `.jsonl.gz`)."""
     return (texts[0] for texts in _jsonl_texts(path, [field]))
 
 
@@ -53,18 +53,18 @@ def open_dataset(
     revision: str | None = None,
     data_files: str | list[str] | None = None,
 ) -> Any:
-    """A dataset of the `datasets` library, streamed: nothing of it is stored.
+    """A dataset of the `datasets` library, streamed, so that nothing is stored.
 
     Parameters
     ----------
     name
         A hub name, a local folder (also one that `save_to_disk` wrote), or a format (`text`,
-        `json`, `csv`, `parquet`). Datasets that need a script of their own are refused.
+        `json`, `csv`, `parquet`). Datasets with a loading script are refused.
     split, config, revision
         As `datasets.load_dataset` takes them.
     data_files
-        Which files of it, by patterns; of a format: paths or addresses, also compressed ones.
-        What is named so is in the split `train`.
+        Patterns of the files to read; for a format: paths or URLs, possibly compressed. They form
+        the split `train`.
     """
     from datasets import DatasetDict, load_dataset, load_from_disk
 
@@ -80,7 +80,7 @@ def open_dataset(
 def read_tsv(path: str | Path) -> Iterator[Pair]:
     """Pairs from a file with the English, a tab and the translation on each line.
 
-    Further columns are left alone, blank lines are skipped, and quotes are plain characters.
+    Further columns are ignored, blank lines are skipped, and quotes are plain characters.
     """
     for number, line in enumerate(read_lines(path), start=1):
         if line.strip():
@@ -110,7 +110,7 @@ def read_aligned_files(source: str | Path, target: str | Path) -> Iterator[Pair]
 
 
 def read_parallel_jsonl(path: str | Path, source_field: str, target_field: str) -> Iterator[Pair]:
-    """Pairs from two fields of a file with one JSON object a line."""
+    """Pairs from two fields of a file with one JSON object per line."""
     return _pairs(_jsonl_texts(path, [source_field, target_field]))
 
 
@@ -143,7 +143,7 @@ def read_aligned_datasets(
     Raises
     ------
     UserError
-        They do not: `id_column` differs in a row, or one configuration has more rows.
+        The rows do not correspond: `id_column` differs, or one configuration has more rows.
     """
     left, right = (
         datasets_rows(name, split, [id_column, column], config=config, **options)
@@ -152,10 +152,10 @@ def read_aligned_datasets(
     rows = zip_longest(left, right, fillvalue=(None, ""))
     for number, ((source, where), (target, _)) in enumerate(rows, start=1):
         if source is None or target is None or source[id_column] != target[id_column]:
-            where = _place(name, split)
+            where = _dataset_name(name, split)
             raise UserError(
                 f"{where}: row {number} of {source_config} and of {target_config} do not have the "
-                f"same '{id_column}', so they are no pair"
+                f"same '{id_column}', so they are not a pair"
             )
         yield text_of(source, column, where), text_of(target, column, where)
 
@@ -175,7 +175,7 @@ def _parquet_texts(path: str | Path, columns: list[str]) -> Iterator[list[str]]:
 
 
 def jsonl_rows(path: str | Path) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Each object of a file with one JSON object a line, and what messages call its place."""
+    """Each object of a file with one JSON object per line, and its place for messages."""
     for number, line in enumerate(read_lines(path), start=1):
         line = line.strip("\ufeff \t\r")
         if line:
@@ -192,7 +192,7 @@ def jsonl_rows(path: str | Path) -> Iterator[tuple[Mapping[str, Any], str]]:
 def parquet_rows(
     path: str | Path, columns: list[str] | None = None
 ) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Each row of a Parquet file, of all columns or of those, and what messages call its place."""
+    """Each row of a Parquet file, of all columns or of those, and its place for messages."""
     import pyarrow
     from pyarrow.parquet import ParquetFile
 
@@ -214,11 +214,11 @@ def parquet_rows(
 def datasets_rows(
     name: str, split: str, columns: list[str] | None = None, **options: Any
 ) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Each row of a dataset, of all columns or of those, and what messages call its place."""
+    """Each row of a dataset, of all columns or of those, and its place for messages."""
     import aiohttp
     from datasets.exceptions import DatasetsError
 
-    where = _place(name, split)
+    where = _dataset_name(name, split)
     empty = True
     try:
         dataset = open_dataset(name, split, **options)
@@ -237,16 +237,16 @@ def datasets_rows(
         raise UserError(f"{where}: has no rows")
 
 
-def _place(name: str, split: str) -> str:
+def _dataset_name(name: str, split: str) -> str:
     return f"dataset {name}, split {split}"
 
 
-def _top_column(column: str, there: Sequence[str], where: str) -> str:
+def _top_column(column: str, available: Sequence[str], where: str) -> str:
     """The column itself, or for `translation.te` the column `translation`."""
     for name in (column, column.split(".")[0]):
-        if name in there:
+        if name in available:
             return name
-    raise UserError(f"{where}: has no column '{column}'; it has {', '.join(there)}")
+    raise UserError(f"{where}: has no column '{column}'; it has {', '.join(available)}")
 
 
 def value_of(row: Mapping[str, Any], field: str, where: str) -> Any:
@@ -260,7 +260,7 @@ def value_of(row: Mapping[str, Any], field: str, where: str) -> Any:
 
 
 def text_of(row: Mapping[str, Any], field: str, where: str) -> str:
-    """The same of a value that must be text; a null is an empty text."""
+    """As `value_of`, for a value that must be text; null becomes an empty text."""
     value = value_of(row, field, where)
     if value is None:
         return ""

@@ -1,6 +1,6 @@
-"""Prompts with their answers on disk: `prompt` and `answer` on each line of a `samples.jsonl`.
+"""Training samples on disk: a `prompt` and its `answer` on each line of a `samples.jsonl`.
 
-Together the two are one text; what separates them, such as a space, begins the answer.
+The two are concatenated to one text; their separator, such as a space, is part of the answer.
 """
 
 import json
@@ -27,7 +27,7 @@ def read_samples(file: str | Path) -> list[tuple[str, str]]:
 
 
 def write_samples(folder: str | Path, samples: Iterable[tuple[str, str]]) -> list[str]:
-    """Write `samples.jsonl` into the folder; returns its name, for the card.
+    """Write `samples.jsonl` into the folder and return its name for the card.
 
     Raises
     ------

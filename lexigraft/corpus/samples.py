@@ -1,14 +1,13 @@
-"""Prompts with answers that models are trained on, one file an entry: none gives a test away."""
+"""Training samples, prompts with answers, without any that contains a test."""
 
-import json
 import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.corpus.overlap import Overlap
+from lexigraft.corpus.contamination import Overlap
+from lexigraft.corpus.language import read_test_texts, size_of
 from lexigraft.corpus.parallel import translations
-from lexigraft.corpus.prepare import SUMMARIZATION, TRANSLATION, size_of
 from lexigraft.corpus.questions import questions
 from lexigraft.corpus.readers import Pair
 from lexigraft.corpus.sample_file import SAMPLES, read_samples, write_samples
@@ -32,11 +31,10 @@ def prepare_samples(
         `language`, its English name, and the entry: `kind`, `parallel` or `questions`, and what
         `parallel.translations` or `questions.questions` take.
     corpus
-        The language's corpus. No sample holds a text of its tests, or a sentence that scores a
-        model as it trains: held-out ones and English ones. What counts as the same text is said
-        in `overlap`.
+        The language's corpus. No sample contains a text of its tests, or a held-out or English
+        sentence that a model is scored on during training (compared as in `contamination`).
     folder
-        Gets `samples.jsonl`, see `sample_file`.
+        Receives `samples.jsonl`, see `sample_file`.
     seed
         The names that seed the draw.
     package
@@ -45,7 +43,7 @@ def prepare_samples(
     Returns
     -------
     files, facts
-        The file written, and what the card says.
+        The names of the files written, and facts for the card.
 
     Raises
     ------
@@ -68,14 +66,14 @@ def mix_samples(
     corpora: Mapping[str, str | Path],
     folder: str | Path,
 ) -> tuple[list[str], dict[str, Any]]:
-    """Write an entry of a group's samples: all of its members', without the tests of any.
+    """Write one entry of a group's samples: all members' samples, without the tests of any member.
 
     Parameters
     ----------
     samples
-        Language -> the folder of its samples, of the members that have such an entry.
+        Language -> the folder of its samples, for the members that have such an entry.
     corpora
-        Language -> the folder of its corpus, of all members.
+        Language -> the folder of its corpus, for all members.
     folder
         As in `prepare_samples`.
 
@@ -87,7 +85,7 @@ def mix_samples(
     Raises
     ------
     UserError
-        None is left.
+        No sample is left.
     """
     tests = Overlap(test for corpus in corpora.values() for test in _tests(Path(corpus)))
     mixed: list[Pair] = []
@@ -111,14 +109,8 @@ def _written(
 
 
 def _tests(corpus: Path) -> Iterator[str]:
-    """Both sides of translations, summaries, and sentences that score a model as it trains."""
-    for task, keys in ((TRANSLATION, ("source", "target")), (SUMMARIZATION, ("reference",))):
-        for row in map(json.loads, _lines(corpus / task)):
-            yield from (row[key] for key in keys)
+    """Both sides of translations, summaries, and the sentences that training is scored on."""
+    yield from read_test_texts(corpus, sources=True)
     for part in ("heldout", "english"):
-        yield from _lines(corpus / f"{part}.txt")
-
-
-def _lines(file: Path) -> list[str]:
-    # Only "\n" ends a line: splitlines() would also split at U+2028 and the like.
-    return [line for line in file.read_text(encoding="utf-8").split("\n") if line]
+        lines = (corpus / f"{part}.txt").read_text(encoding="utf-8").split("\n")
+        yield from filter(None, lines)

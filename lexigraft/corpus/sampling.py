@@ -1,4 +1,4 @@
-"""A seeded uniform sample of the distinct items of a stream, in the memory of the sample alone."""
+"""Seeded uniform sampling of the distinct items of a stream, in the memory of the sample."""
 
 import heapq
 from hashlib import blake2b
@@ -9,17 +9,17 @@ from lexigraft.randomness import seed_from
 Item = TypeVar("Item")
 
 
-class Sample(Generic[Item]):
-    """The items whose keyed hashes are smallest; `size` None keeps every distinct item.
+class StreamSample(Generic[Item]):
+    """The items with the smallest keyed hashes (bottom-k sampling).
 
-    An item's hash depends on its name and the seed alone. So an item that comes again neither
-    counts twice nor has twice the odds, and nothing has to be remembered of the items that are not
-    in the sample: a file of any length takes the memory of `size` items.
+    The hash depends only on the item's name and the seed. A repeated item therefore has no higher
+    probability and is not counted twice, and items outside the sample need not be remembered: a
+    file of any length takes the memory of `size` items.
 
     Parameters
     ----------
     size
-        How many items at most.
+        The maximum number of items; None keeps every distinct item.
     seed
         The names that seed the draw.
     """
@@ -28,18 +28,17 @@ class Sample(Generic[Item]):
         self.size = size
         self._key = seed_from(*seed).to_bytes(4, "big")
         self._seen = 0
-        self._kept: dict[int, tuple[int, Item]] = {}  # by hash: place in the stream, item
-        # A heap of (score, hash negated) of what is kept: what goes next is first.
+        self._kept: dict[int, tuple[int, Item]] = {}  # hash -> position in the stream, item
+        # A heap of (score, negated hash) of the items kept; the first one is replaced next.
         self._last: list[tuple[float, int]] = []
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def add(self, item: Item, name: str, score: float = 0.0) -> None:
-        """Take the item into the sample if its hash is among the smallest; `name` identifies it.
+        """Add the item to the sample if its hash is among the smallest; `name` identifies it.
 
-        Of items with a `score`, those with the highest ones are taken, and of equal ones a random
-        sample.
+        Items with the highest `score` are preferred; among equal scores the sample is random.
         """
         digest = blake2b(name.encode(), digest_size=8, key=self._key).digest()
         rank = int.from_bytes(digest, "big")

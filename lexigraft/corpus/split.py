@@ -1,12 +1,12 @@
-"""Sentences shared out to training, held-out text and tests: no test sentence is trained on."""
+"""Split of a corpus into training text, held-out text, and tests that are not in either."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lexigraft.corpus.cleaning import fingerprint
-from lexigraft.corpus.overlap import Overlap, Tests, letters
-from lexigraft.corpus.sampling import Sample
+from lexigraft.corpus.contamination import Overlap, Tests, letters
+from lexigraft.corpus.sampling import StreamSample
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 
@@ -19,7 +19,7 @@ Seed = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many of each; None takes all there are, of training sentences all that are left."""
+    """Sizes of the parts; None takes all there are, or all the remaining training sentences."""
 
     train_sentences: int | None = None
     heldout_sentences: int = 100
@@ -31,10 +31,10 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Split:
-    """The parts, and how many sentences were kept out of training for the sake of the others.
+    """The parts, and how many sentences were excluded from training because of the other parts.
 
-    Where `train_sentences` limits the training text, these counts are of a sample of the text that
-    is twice as large as what was asked for.
+    If `train_sentences` limits the training text, these counts refer to a sample of the text of
+    twice that size.
     """
 
     train: list[str]
@@ -62,22 +62,22 @@ def split_corpus(
     Parameters
     ----------
     sentences
-        Sentences of the target language, of which repeated ones count once. Streamed; what is held
-        in memory is twice `sizes`, or all of them if `train_sentences` is None.
+        Sentences of the target language; repeated ones count once. Streamed: twice `sizes` are held
+        in memory, or all of them if `train_sentences` is None.
     pairs
         (English, translation). Test pairs have at least `minimum_english_words` words in English
-        and differ from each other on both sides. No pairs, no translation test.
+        and differ from each other on both sides. Without pairs there is no translation test.
     english
-        English sentences for the check that English is kept; they may be trained on.
+        English sentences to measure how much English is forgotten; they may be trained on.
     sizes
-        How many of each.
+        Sizes of the parts.
     seed
         The names that seed the draws.
     articles
         (article, summary). Test pairs differ from each other on both sides. The articles may be
         trained on, their summaries not.
     other_tests
-        Sentences that are in it are neither trained on nor held out.
+        Sentences that it contains are neither trained on nor held out.
 
     Returns
     -------
@@ -85,12 +85,12 @@ def split_corpus(
         No sentence of `train` or `heldout` has the letters of a test translation or summary, or
         contains them if they are twelve or more; no sentence of `train` has the letters of a
         sentence of `heldout`. `train` is in the order of `sentences`; the other parts are in random
-        order, so that their first few are a sample too.
+        order, so that any prefix of them is a random sample too.
 
     Raises
     ------
     UserError
-        There are too few sentences or pairs for a part; the key and both numbers are named.
+        There are too few sentences or pairs for a part (with the key and both numbers).
     """
     translation = _draw_pairs(
         pairs, "translation_pairs", sizes.translation_pairs, seed, sizes.minimum_english_words
@@ -98,10 +98,10 @@ def split_corpus(
     summarization = _draw_pairs(articles, "summarization_pairs", sizes.summarization_pairs, seed)
     wanted = None
     if sizes.train_sentences is not None:
-        # Twice as many as needed: those that give a test away, and those that are like a held-out
-        # one, are taken out afterwards.
+        # Twice as many as needed, since those that contain a test or equal a held-out sentence are
+        # removed afterwards.
         wanted = 2 * (sizes.train_sentences + sizes.heldout_sentences)
-    sample = Sample[str](wanted, (*seed, "sentences"))
+    sample = StreamSample[str](wanted, (*seed, "sentences"))
     for sentence in sentences:
         sample.add(sentence, sentence)
     candidates = sample.ordered()
@@ -112,8 +112,8 @@ def split_corpus(
     like_summarization = drawn - like_translation - len(candidates)
     candidates = _without(candidates, other_tests)
     like_other_tests = drawn - like_translation - like_summarization - len(candidates)
-    train, heldout, like_heldout = _share_out(candidates, sizes, seed)
-    check = Sample[str](sizes.english_sentences, (*seed, "english"))
+    train, heldout, like_heldout = _divide(candidates, sizes, seed)
+    check = StreamSample[str](sizes.english_sentences, (*seed, "english"))
     for sentence in english:
         check.add(sentence, sentence)
     _require("english_sentences", sizes.english_sentences, len(check), "English sentences")
@@ -133,7 +133,7 @@ def split_corpus(
 def _draw_pairs(
     pairs: Iterable[Pair], key: str, size: int | None, seed: Seed, minimum_words: int = 0
 ) -> list[Pair]:
-    sample = Sample[Pair](size, (*seed, key))
+    sample = StreamSample[Pair](size, (*seed, key))
     seen: set[bytes] = set()
     any_pairs = False
     for source, target in pairs:
@@ -150,8 +150,8 @@ def _draw_pairs(
     return sample.shuffled()
 
 
-def _share_out(candidates: list[str], sizes: Sizes, seed: Seed) -> tuple[list[str], list[str], int]:
-    """Train, heldout, and how many candidates are in neither for being like a held-out sentence."""
+def _divide(candidates: list[str], sizes: Sizes, seed: Seed) -> tuple[list[str], list[str], int]:
+    """Train, heldout, and the number of candidates excluded for being like a held-out sentence."""
     draws = generator(*seed, "heldout")
     heldout = _draw_distinct(candidates, sizes.heldout_sentences, draws)
     left = len(candidates)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from lexigraft.evaluation.pairs import check_pairs
-from lexigraft.evaluation.unspaced import LANGUAGES
+from lexigraft.evaluation.unspaced_scripts import LANGUAGES
 
 if TYPE_CHECKING:
     import numpy as np

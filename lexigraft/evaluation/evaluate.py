@@ -17,7 +17,7 @@ from lexigraft.atomic import write_json
 from lexigraft.completion import begin, complete, is_complete
 from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import reason_not_available
-from lexigraft.evaluation.task_kinds import Measurement, record, task_kind
+from lexigraft.evaluation.task_kinds import Measurement, prompts_of, record, task_kind
 from lexigraft.training.store import load_cell, read_card, reference
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def evaluate_cell(job: Job) -> list[str]:
 
     The model is loaded when the first run needs it, and again only for tasks that need another
     engine or precision. No task changes its weights: those that fine-tune train a
-    copy (`finetune.fine_tuned`). A task that fails (`UserError`) does not stop the others.
+    copy (`finetune.fine_tuned_model`). A task that fails (`UserError`) does not stop the others.
 
     Parameters
     ----------
@@ -109,6 +109,8 @@ def run_jobs(job: Job) -> list[Job]:
     found = []
     for name, task in job["tasks"].items():
         own = {key: value for key, value in task.items() if key not in ("runs", "seed")}
+        texts = job["inputs"]["read"][name]
+        inputs = {**texts, **_prompt_files(task, texts), "cell": cell, **read}
         for run in range(task["runs"]):
             into = f"{folder}/{name}/run-{run}"
             outputs = {
@@ -120,7 +122,7 @@ def run_jobs(job: Job) -> list[Job]:
                 {
                     **common,
                     **own,
-                    "inputs": {**job["inputs"]["read"][name], "cell": cell, **read},
+                    "inputs": inputs,
                     "outputs": outputs,
                     "task": name,
                     "run": run,
@@ -128,6 +130,13 @@ def run_jobs(job: Job) -> list[Job]:
                 }
             )
     return found
+
+
+def _prompt_files(task: Job, texts: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """The files that a task's prompts are made of: no other prompts make its records anew."""
+    folder, name = texts.get("prompts"), prompts_of(task["settings"])
+    files = (name, "names") if name else ()
+    return {"prompts": {file: f"{folder}/{file}.yaml" for file in files}} if folder else {}
 
 
 @contextmanager
@@ -196,6 +205,7 @@ def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict
         with open_cell(job["inputs"]["cell"], opening, job["outputs"]["folder"]) as opened:
             for run in group:
                 logger.info("evaluating %s, run %d", run["task"], run["run"])
+                Path(run["outputs"]["folder"]).mkdir(parents=True, exist_ok=True)
                 begun = begin(run)
                 try:
                     measured = task_kind(run["settings"]["kind"]).evaluate(*opened, run)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.corpus.asked import ASKED
+from lexigraft.corpus.contamination import letters
 from lexigraft.corpus.lines import read_lines
-from lexigraft.corpus.overlap import letters
+from lexigraft.corpus.test_sets import TEST_SET
 from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import draw
 from lexigraft.source.positions import positions_of
@@ -30,17 +30,17 @@ class Prompts:
     ----------
     texts
         The prompts as a whole.
-    asks
+    queries
         What stands behind the examples.
-    before
+    shots
         How many examples each prompt begins with: the last ones of `examples`.
     examples
         Each example as it stands in a prompt, the line feeds behind it included.
     """
 
     texts: list[str]
-    asks: list[str]
-    before: list[int]
+    queries: list[str]
+    shots: list[int]
     examples: list[str]
 
     def details(self, ids: list[str]) -> dict[str, Any]:
@@ -51,24 +51,24 @@ class Prompts:
             "examples": [
                 {"id": name, "text": text} for name, text in zip(ids, self.examples, strict=True)
             ],
-            "prompts_with_fewer_shots": sum(count < len(self.examples) for count in self.before),
-            "shots_per_prompt": sum(self.before) / len(self.before),
+            "prompts_with_fewer_shots": sum(count < len(self.examples) for count in self.shots),
+            "shots_per_prompt": sum(self.shots) / len(self.shots),
         }
 
 
-def own_rows(job: dict[str, Any], part: str, language: str | None = None) -> list[Row] | None:
+def read_test_set(job: dict[str, Any], part: str, language: str | None = None) -> list[Row] | None:
     """The rows of a task's own `tests` or `shots`; None if it has none, and takes the corpus's.
 
     Parameters
     ----------
     language
-        Whose; None where the task asks in one language only.
+        Whose; None where the task queries in one language only.
     """
     folders = job["inputs"].get("test_sets", {}).get(part)
     if not folders:
         return None
     folder = folders[language] if language else next(iter(folders.values()))
-    return [json.loads(line) for line in read_lines(Path(folder) / ASKED)]
+    return [json.loads(line) for line in read_lines(Path(folder) / TEST_SET)]
 
 
 def examples_and_tests(
@@ -119,16 +119,18 @@ def examples_and_tests(
     return drawn, left
 
 
-def room(model: "PreTrainedModel", max_new_tokens: int, most: int | None = None) -> int | None:
+def prompt_limit(
+    model: "PreTrainedModel", max_new_tokens: int, most: int | None = None
+) -> int | None:
     """Tokens that a prompt may have beside the new ones, and `most` at most; None: any number."""
     positions = positions_of(model)
     limits = [most] if positions is None else [most, positions - max_new_tokens]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def with_examples(
+def few_shot_prompts(
     tokenizer: "PreTrainedTokenizerFast",
-    asks: list[str],
+    queries: list[str],
     answered: Sequence[tuple[str, str]],
     limit: int | None,
 ) -> Prompts:
@@ -136,7 +138,7 @@ def with_examples(
 
     Parameters
     ----------
-    asks
+    queries
         Prompts without examples.
     answered
         Examples: the prompt of each, and its answer, which is brought onto one line.
@@ -144,14 +146,14 @@ def with_examples(
         Tokens that a prompt may have, special ones included. A prompt that exceeds it without any
         example is left as it is.
     """
-    examples = [f"{ask} {' '.join(answer.split())}{BETWEEN}" for ask, answer in answered]
-    before = [len(examples)] * len(asks)
-    texts = ["".join(examples) + ask for ask in asks]
+    examples = [f"{query} {' '.join(answer.split())}{BETWEEN}" for query, answer in answered]
+    shots = [len(examples)] * len(queries)
+    texts = ["".join(examples) + query for query in queries]
     if examples and limit is not None:
         for at, ids in enumerate(tokenizer(texts, verbose=False)["input_ids"]):
             length = len(ids)
-            while length > limit and before[at]:
-                before[at] -= 1
-                texts[at] = "".join(examples[len(examples) - before[at] :]) + asks[at]
+            while length > limit and shots[at]:
+                shots[at] -= 1
+                texts[at] = "".join(examples[len(examples) - shots[at] :]) + queries[at]
                 length = len(tokenizer(texts[at], verbose=False)["input_ids"])
-    return Prompts(texts, asks, before, examples)
+    return Prompts(texts, queries, shots, examples)

@@ -49,7 +49,7 @@ class FineTuning:
 
 
 @contextmanager
-def fine_tuned(
+def fine_tuned_model(
     model: "PreTrainedModel",
     head: Any,
     features: list[Feature],
@@ -114,12 +114,12 @@ def fine_tuned(
         yield predict
 
 
-def longest(model: "PreTrainedModel", settings: FineTuning) -> int:
+def max_length(model: "PreTrainedModel", settings: FineTuning) -> int:
     """Tokens that an example may have: those asked for, and no more than the model holds."""
     return min(settings.length, positions_of(model) or settings.length)
 
 
-def type_ids(model: "PreTrainedModel") -> bool:
+def has_token_types(model: "PreTrainedModel") -> bool:
     """Whether the model tells the texts of a pair apart by type, as BERT does and RoBERTa not."""
     return getattr(model.config, "type_vocab_size", 0) > 1
 

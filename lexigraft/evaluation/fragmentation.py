@@ -1,12 +1,17 @@
-"""How a vocabulary cuts text, before and after adaptation; needs tokenizers but no model."""
+"""How tokenizers split text: one by itself, and a vocabulary before and after its adaptation.
+
+No model is needed. Over-fragmentation is measured as in Yamaguchi et al. (Figure 3), VocADT
+(Figures 3 and 6), SALT (Table 9) and CW2V (Table 3).
+"""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.encoding import plain_ids
 from lexigraft.evaluation.new_tokens import count_new
-from lexigraft.vocabulary.token_bytes import token_bytes
+from lexigraft.evaluation.texts import tokenize_plain
+from lexigraft.vocabulary.reachability import unreachable
+from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -73,10 +78,10 @@ def fragmentation(
         "new_token_share_input": after_new / after,
     }
     if train and new:
-        used = {token for ids in plain_ids(target, train) for token in ids}
+        used = {token for ids in tokenize_plain(target, train) for token in ids}
         metrics["unused_new_tokens"] = 1 - len(used & new) / len(new)
     if english:
-        old, now = list(plain_ids(source, english)), list(plain_ids(target, english))
+        old, now = list(tokenize_plain(source, english)), list(tokenize_plain(target, english))
         cuts = zip(_cuts(source, old), _cuts(target, now), strict=True)
         metrics["english_sentences_changed"] = sum(one != two for one, two in cuts) / len(english)
         metrics["english_tokens_growth"] = sum(map(len, now)) / sum(map(len, old)) - 1
@@ -104,7 +109,7 @@ def _count(
 ) -> tuple[int, int]:
     """How many tokens the texts have, and how many of them are new."""
     tokens = found = 0
-    for ids in plain_ids(tokenizer, texts):
+    for ids in tokenize_plain(tokenizer, texts):
         tokens += len(ids)
         found += count_new(ids, new)
     return tokens, found
@@ -120,3 +125,73 @@ def _cuts(
     pieces = [piece.strip() for piece in token_bytes(tokenizer)]
     for ids in encoded:
         yield [pieces[token] for token in ids if pieces[token]]
+
+
+class TokenizerMeasurement(NamedTuple):
+    """What was measured, and the tokens of each text, by which two tokenizers are compared."""
+
+    metrics: dict[str, float | int]
+    tokens: list[int]
+
+
+def measure_tokenizer(
+    tokenizer: "PreTrainedTokenizerFast",
+    *,
+    texts: Sequence[str],
+    english: Sequence[str] = (),
+    train: Sequence[str] = (),
+) -> TokenizerMeasurement:
+    """Measure how a tokenizer cuts texts.
+
+    Parameters
+    ----------
+    tokenizer
+        Any fast tokenizer.
+    texts
+        Sentences of the language.
+    english
+        Of each of them the English that it translates, or none at all.
+    train
+        More text of the language, to find the tokens that it has no use for.
+
+    Returns
+    -------
+    TokenizerMeasurement
+        Of `texts`: `tokens_per_sentence`; `fertility`, tokens per word between spaces;
+        `bytes_per_token` (UTF-8); `characters_per_token`; `unknown_tokens`, the share of tokens
+        that stand for text which the tokenizer cannot write, which makes all other numbers look
+        better than they are. Of `english`: `english_tokens_per_sentence`, and `english_parity`,
+        tokens of the texts per token of their English. Of the tokenizer: `size`, all tokens;
+        `unreachable_tokens`, the share that no text is cut into (`reachability`); `unused_tokens`,
+        the share that `train` is not cut into. Both shares are of tokens that are not special.
+        Metrics whose text is empty are left out. Special tokens never count.
+
+    Raises
+    ------
+    UserError
+        The texts have no words.
+    """
+    words = sum(len(text.split()) for text in texts)
+    if not words:
+        raise UserError("there are no words to measure; give the language more text")
+    lengths: list[int] = []
+    unknown = 0
+    for ids in tokenize_plain(tokenizer, texts):
+        lengths.append(len(ids))
+        unknown += ids.count(tokenizer.unk_token_id)
+    tokens = sum(lengths)
+    ordinary = set(tokenizer.get_vocab().values()) - special_ids(tokenizer)
+    metrics: dict[str, float | int] = {
+        **rates(tokens, texts, words),
+        "unknown_tokens": unknown / tokens,
+        "size": len(tokenizer),
+        "unreachable_tokens": len(unreachable(tokenizer) & ordinary) / len(ordinary),
+    }
+    if english:
+        original = sum(map(len, tokenize_plain(tokenizer, english)))
+        metrics["english_tokens_per_sentence"] = original / len(english)
+        metrics["english_parity"] = tokens / original
+    if train:
+        used = {token for ids in tokenize_plain(tokenizer, train) for token in ids}
+        metrics["unused_tokens"] = len(ordinary - used) / len(ordinary)
+    return TokenizerMeasurement(metrics, lengths)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Set
 from pathlib import Path
 
 
-def new_ids(cell: str | Path) -> frozenset[int]:
+def new_token_ids_of_cell(cell: str | Path) -> frozenset[int]:
     """Ids of the tokens of a trained cell that its source vocabulary does not have.
 
     None where the vocabulary was not changed. The cell's card names the folder of its tokenizer,
@@ -19,10 +19,10 @@ def new_ids(cell: str | Path) -> frozenset[int]:
     from lexigraft.training.store import read_card, reference
 
     folder = Path(cell)
-    return listed(reference(folder, read_card(folder), "tokenizer"))
+    return new_token_ids(reference(folder, read_card(folder), "tokenizer"))
 
 
-def listed(vocabulary: str | Path) -> frozenset[int]:
+def new_token_ids(vocabulary: str | Path) -> frozenset[int]:
     """Ids of the new tokens that the `vocabulary.json` of a folder lists; none without the file."""
     file = Path(vocabulary) / "vocabulary.json"
     if not file.exists():

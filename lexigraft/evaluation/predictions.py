@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_jsonl
-from lexigraft.completion import input_checksums
-from lexigraft.evaluation.new_tokens import count_new, new_ids
+from lexigraft.evaluation.new_tokens import count_new, new_token_ids_of_cell
 from lexigraft.inference.generation import generate
 from lexigraft.inference.vllm_model import VllmModel
 
@@ -69,7 +68,7 @@ def predict(
     decoding |= {"beams": beams}
     identity = f"{model_digest(job, model)} {json.dumps(decoding)}"
     keys = [_digest(f"{identity} {prompt}") for prompt in prompts]
-    new = new_ids(job["inputs"]["cell"])
+    new = new_token_ids_of_cell(job["inputs"]["cell"])
     known = {key: row for key, row in _known(job, new) if key in set(keys)}
     wanted = {key: text for key, text in zip(keys, prompts, strict=True) if key not in known}
     if known:
@@ -107,13 +106,15 @@ def predict(
 
 def model_digest(job: dict[str, Any], model: "PreTrainedModel | VllmModel") -> str:
     """Digest of what decides the answers of a cell's model beside the questions and settings."""
+    from lexigraft.completion import input_checksums
+
     read = [job["inputs"].get(name) for name in ("cell", "source", "tokenizer")]
     checksums = list(input_checksums(read).values())
     return _digest(json.dumps([checksums, job.get("code"), str(model.dtype), engine(model)]))
 
 
 def write_predictions(rows: list[Row], job: dict[str, Any]) -> None:
-    """Write `outputs["predictions"]`, one JSON object a row; what was kept to resume is removed."""
+    """Write `outputs["predictions"]`, one JSON object a row; the partial file is removed."""
     write_jsonl(job["outputs"]["predictions"], rows)
     _partial(job).unlink()
 

@@ -12,7 +12,7 @@ import regex
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.pairs import check_pairs
-from lexigraft.evaluation.unspaced import LETTER, SCRIPTS
+from lexigraft.evaluation.unspaced_scripts import LETTER, SCRIPTS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -50,7 +50,7 @@ class ScriptTokenizer:
 
 
 class PieceTokenizer:
-    """The pieces of a subword tokenizer, as they are: paper 000 uses those of mT5."""
+    """The pieces of a subword tokenizer, as they are: Yamaguchi et al. use those of mT5."""
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", name: str):
         self.name = f"pieces of {name}"

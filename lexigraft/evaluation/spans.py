@@ -50,7 +50,7 @@ def windows(
     length
         Tokens of a window at most, the question's and special ones included.
     stride
-        Tokens that two neighbouring windows share.
+        Tokens that two adjacent windows share.
     types
         Whether the model tells question and context apart by types of tokens.
 

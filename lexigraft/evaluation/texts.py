@@ -1,11 +1,16 @@
-"""Reads the texts of a corpus folder and draws the samples of them that a run is measured on."""
+"""Texts that cells are measured on: read from a corpus folder, drawn, tokenized, and grouped."""
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
 
 Row = TypeVar("Row")
 
@@ -63,3 +68,29 @@ def _rows(corpus: str | Path, task: str) -> list[dict[str, str]]:
     if not file.exists():
         return []
     return [json.loads(line) for line in file.read_text("utf-8").split("\n") if line]
+
+
+# A tokenizer keeps about a hundred bytes per token of all that it gets at once: several
+# gigabytes for a hundred thousand sentences in bytes.
+_BATCH = 1000
+
+
+def tokenize_plain(
+    tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]
+) -> Iterator[list[int]]:
+    """Yield the ids of each text, without special tokens."""
+    for first in range(0, len(texts), _BATCH):
+        batch = list(texts[first : first + _BATCH])
+        yield from tokenizer(batch, add_special_tokens=False, verbose=False)["input_ids"]
+
+
+# A bootstrap over so many groups of sentences is as good as one over the sentences.
+MOST = 1000
+
+
+def group_rows(rows: Sequence[Row], most: int = MOST) -> list[list[Row]]:
+    """Rows by themselves or, of more than `most`, so many groups: every `most`-th one together.
+
+    The same rows are together whoever measures them, so that groups are paired as sentences are.
+    """
+    return [list(rows[at::most]) for at in range(min(most, len(rows)))]

@@ -10,7 +10,7 @@ ENGLISH = "english"  # what tests in English are called, whatever the language's
 
 
 @dataclass(frozen=True)
-class Parts:
+class TransferData:
     """Examples of a task.
 
     Attributes
@@ -33,10 +33,12 @@ class Parts:
         return {"train_examples": len(self.train), "test_examples": tests}
 
 
-def read_parts(job: dict[str, Any], train_examples: int | None, test_examples: int | None) -> Parts:
+def read_transfer_data(
+    job: dict[str, Any], train_examples: int | None, test_examples: int | None
+) -> TransferData:
     """The examples of a job, or samples of that many, the same for every cell of a run."""
     places = job["inputs"]["examples"]
-    return Parts(
+    return TransferData(
         train=draw(read_examples(places["train"]), train_examples, job, "train"),
         tests={
             name: draw(read_examples(place), test_examples, job, name)
@@ -46,19 +48,19 @@ def read_parts(job: dict[str, Any], train_examples: int | None, test_examples: i
     )
 
 
-def targets(tests: dict[str, Any]) -> dict[str, Any]:
+def of_adapted_languages(tests: dict[str, Any]) -> dict[str, Any]:
     """The tests that a cell is adapted for: all but the English one, unless it is alone."""
     return {name: test for name, test in tests.items() if name != ENGLISH} or tests
 
 
-def named(scores: dict[str, dict[str, float]]) -> dict[str, float]:
+def metrics_by_language(scores: dict[str, dict[str, float]]) -> dict[str, float]:
     """Metrics of a record, from the metrics of each test.
 
     Without a prefix or suffix: the mean over the languages that a cell is adapted for, `avg` in
-    paper 004's Table 2. Of a group each language has figures of its own too (`f1_<language>`), and
+    CW2V's Table 2. Of a group each language has figures of its own too (`f1_<language>`), and
     English has (`english_f1`).
     """
-    own = targets(scores)
+    own = of_adapted_languages(scores)
     found = {
         metric: sum(score[metric] for score in own.values()) / len(own)
         for metric in next(iter(own.values()))

@@ -1,4 +1,4 @@
-"""How likely a text is in windows of tokens that run across its sentences, as in paper 000."""
+"""How likely a text is in windows of tokens across its sentences, as in Yamaguchi et al."""
 
 from array import array
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ def score_windows(
     model
         A causal language model on any device, in any dtype; log-probabilities are float32.
     texts
-        The texts; other neighbours give other likelihoods.
+        The texts; other adjacent texts give other likelihoods.
     window
         Tokens in a window, at least 2.
     batch_tokens

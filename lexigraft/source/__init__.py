@@ -1,13 +1,13 @@
-"""Source models: fetched, checked, and opened."""
+"""Source models: download, conversion, checks, loading."""
 
 from lexigraft.doors import doors
 
 _MODULES = {
     "SourceModel": "lexigraft.source.model",
-    "check_source": "lexigraft.source.check",
-    "fetch_package": "lexigraft.source.packages",
-    "gguf_to_folder": "lexigraft.source.gguf",
-    "llama2c_to_folder": "lexigraft.source.llama2c",
+    "check_source": "lexigraft.source.preparation",
+    "fetch_package": "lexigraft.source.bundled.packages",
+    "gguf_to_folder": "lexigraft.source.bundled.gguf",
+    "llama2c_to_folder": "lexigraft.source.bundled.llama2c",
     "load_model": "lexigraft.source.model",
     "load_tokenizer": "lexigraft.source.model",
     "open_source": "lexigraft.source.model",

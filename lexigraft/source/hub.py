@@ -1,25 +1,31 @@
-"""Where a source model lies: on the Hugging Face hub, or in a local folder of the same layout."""
+"""Models and tokenizers by name: on the Hugging Face hub, in a local folder, or in a package."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
+from lexigraft.source.model import open_tokenizer
+from lexigraft.source.sentencepiece import sentencepiece_to_fast
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 # Weights that cannot run code, and the text files beside them; nothing from subfolders, which
-# hold copies for other programs, and not Mistral's second copy of the weights.
+# hold copies for other programs, and not the second copy of the weights in Mistral's repositories.
 WANTED = ["*.safetensors", "*.json", "*.model", "*.txt", "*.jinja"]
 _UNWANTED = ["*/*", "consolidated*"]
 _TOKENIZER = ["tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "*.jinja"]
 
 
 def resolve(spec: Mapping[str, str]) -> tuple[Path, str | None]:
-    """The folder of a source model, fetched from the hub where it is not in the cache yet.
+    """The folder of a model; a hub model is downloaded if it is not in the cache.
 
     Parameters
     ----------
     spec
         `{"hub": "org/name", "revision": …}`, where the revision is a branch, a tag or a commit
-        and may be left out, or `{"folder": path}`.
+        and is optional, or `{"folder": path}`.
 
     Returns
     -------
@@ -29,8 +35,8 @@ def resolve(spec: Mapping[str, str]) -> tuple[Path, str | None]:
     Raises
     ------
     UserError
-        No such folder; no such repository or revision, or no access to it; or it is not in the
-        cache and the hub cannot be reached (`HF_HUB_OFFLINE=1` forbids it).
+        The folder, repository or revision does not exist or cannot be accessed; or the model is
+        not in the cache and the hub cannot be reached (or `HF_HUB_OFFLINE=1` is set).
     """
     if "folder" in spec:
         folder = Path(spec["folder"]).expanduser().resolve()
@@ -41,26 +47,64 @@ def resolve(spec: Mapping[str, str]) -> tuple[Path, str | None]:
 
 
 def resolve_place(place: str, revision: str | None = None) -> tuple[Path, str | None]:
-    """The folder of a model that is named by one word, see `resolve`.
+    """The folder of a model that is given as a single string, see `resolve`.
 
     Parameters
     ----------
     place
-        A hub name; or a folder, which begins with `/`, `.` or `~`.
+        A hub name, or a folder (begins with `/`, `.` or `~`).
     revision
-        Of the hub: a branch, a tag or a commit.
+        A branch, tag or commit of a hub model.
     """
     return resolve({"folder": place}) if is_folder(place) else _fetch(place, revision)
 
 
 def resolve_tokenizer(place: str, revision: str | None = None) -> tuple[Path, str | None]:
-    """As `resolve_place`, but nothing is fetched except the files of the tokenizer."""
+    """As `resolve_place`, but only the tokenizer's files are downloaded."""
     return resolve({"folder": place}) if is_folder(place) else _fetch(place, revision, _TOKENIZER)
 
 
 def is_folder(place: str) -> bool:
-    """Whether a place is a folder, which begins with `/`, `.` or `~`, or else a hub name."""
+    """Whether a place is a folder (begins with `/`, `.` or `~`) and not a hub name."""
     return place.startswith(("/", ".", "~"))
+
+
+def find_tokenizer(
+    settings: Mapping[str, Any], package: str | Path | None = None
+) -> tuple["PreTrainedTokenizerFast", str | None]:
+    """Open the tokenizer of one entry of config/tokenizers.yaml, without its model.
+
+    Parameters
+    ----------
+    settings
+        `{"hub": "org/name", "revision": …}`, of which only the tokenizer's files are downloaded;
+        `{"folder": path}`, with a `tokenizer.json` (such as a vocabulary under `results/`) or of a
+        source (`results/source/<name>`); or `{"package": name, "file": path in it}`, a
+        `tokenizer.json` or a SentencePiece model of any file name.
+    package
+        The folder of the unpacked package.
+
+    Returns
+    -------
+    tokenizer, commit
+        The commit is None for folders and packages.
+
+    Raises
+    ------
+    UserError
+        The tokenizer cannot be found, or its format is none of these.
+    """
+    if "package" in settings:
+        if package is None:
+            raise UserError(
+                f"tokenizer package {settings['package']}: the job names no input package"
+            )
+        return _open_file(Path(package) / settings["file"], settings["package"]), None
+    if "folder" in settings:
+        folder, _ = resolve(settings)
+        return open_tokenizer(folder), None
+    folder, commit = resolve_tokenizer(settings["hub"], settings.get("revision"))
+    return open_tokenizer(folder), commit
 
 
 def _fetch(repository: str, revision: str | None, wanted: list[str] = WANTED) -> tuple[Path, str]:
@@ -92,3 +136,20 @@ def _fetch(repository: str, revision: str | None, wanted: list[str] = WANTED) ->
     else:
         return folder, folder.name
     raise UserError(f"{named}: {reason}")
+
+
+def _open_file(file: Path, package: str) -> "PreTrainedTokenizerFast":
+    from transformers import PreTrainedTokenizerFast
+
+    if not file.is_file():
+        raise UserError(f"tokenizer file {file.name}: not in package {package}")
+    with file.open("rb") as opened:
+        is_json = opened.read(1) == b"{"
+    if not is_json:
+        return sentencepiece_to_fast(file)
+    try:
+        return PreTrainedTokenizerFast(tokenizer_file=str(file))
+    # The tokenizers library raises bare Exception for a file that it cannot parse.
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"tokenizer file {file}: not a tokenizer ({reason})") from error

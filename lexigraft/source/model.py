@@ -1,5 +1,6 @@
-"""A source model on disk: opened, loaded, and its two matrices of token rows read by themselves."""
+"""Source models on disk: configuration, tokenizer, weights, and the two token matrices alone."""
 
+import inspect
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
 from lexigraft.source.kind import auto_class
-from lexigraft.source.special_roles import roles_of
 from lexigraft.source.weights import read_tensor, tensors
 
 if TYPE_CHECKING:
@@ -16,9 +16,20 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 
+ROLES = (
+    "bos_token",
+    "eos_token",
+    "unk_token",
+    "sep_token",
+    "pad_token",
+    "cls_token",
+    "mask_token",
+)
+
+
 @dataclass(frozen=True)
 class SourceModel:
-    """A model to graft onto: the Hugging Face folder to load it from, its name, its revision."""
+    """A source model: its Hugging Face folder, its name, and its revision."""
 
     folder: Path
     name: str
@@ -26,18 +37,18 @@ class SourceModel:
 
 
 def open_source(folder: str | Path) -> SourceModel:
-    """Open `results/source/<name>`, whose `source.json` says where the model lies.
+    """Open `results/source/<name>`, whose `source.json` holds the path of the model.
 
     Raises
     ------
     UserError
-        There is no readable `source.json`, or the model that it points to is gone.
+        There is no readable `source.json`, or the model that it points to no longer exists.
     """
     folder = Path(folder)
     file = folder / "source.json"
     try:
         source = json.loads(file.read_text(encoding="utf-8"))
-        model_folder = folder / source["path"]  # an absolute path stands for itself
+        model_folder = folder / source["path"]  # relative to `folder`, or absolute
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"source {file}: cannot be read ({error}); run the source again") from None
     if not (model_folder / "config.json").is_file():
@@ -49,11 +60,11 @@ def open_source(folder: str | Path) -> SourceModel:
 
 
 def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
-    """The tokenizer of a Hugging Face folder, exactly as its `tokenizer.json` has it.
+    """The tokenizer of a Hugging Face folder, exactly as defined by its `tokenizer.json`.
 
-    The generic class is used on purpose: `AutoTokenizer` may pick a class that rebuilds the
-    normalizer and the pre-tokenizer and then encodes differently. Which special token has which
-    role, a folder may leave to that class (`special_roles.roles_of`).
+    `AutoTokenizer` is not used: it may select a class that rebuilds the normalizer and the
+    pre-tokenizer and then encodes differently. Where the folder does not assign roles to its
+    special tokens, they are taken from the class that transformers maps to the model type.
 
     Raises
     ------
@@ -64,15 +75,16 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
 
     file = Path(folder) / "tokenizer.json"
     if not file.is_file():
-        way = "load it with transformers and save it with tokenizer.save_pretrained(folder)"
+        advice = "load it with transformers and save it with tokenizer.save_pretrained(folder)"
         if (file.parent / "tokenizer.model").is_file():
-            # What transformers makes of a bare SentencePiece file encodes differently from it.
-            way = "lexigraft.source.sentencepiece_to_fast(tokenizer.model) makes one"
+            # The conversion of transformers encodes differently from the SentencePiece library.
+            advice = "convert it with lexigraft.source.sentencepiece_to_fast(tokenizer.model)"
         raise UserError(
-            f"source {folder}: has no tokenizer.json; only fast tokenizers can be extended; {way}"
+            f"source {folder}: has no tokenizer.json; only fast tokenizers can be extended; "
+            f"{advice}"
         )
     try:
-        roles: dict[str, Any] = dict(roles_of(folder))
+        roles: dict[str, Any] = dict(_default_roles(Path(folder)))
         return PreTrainedTokenizerFast.from_pretrained(folder, **roles)
     # The tokenizers library raises bare Exception for a file that it cannot parse.
     except Exception as error:
@@ -81,7 +93,7 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
 
 
 def open_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
-    """The tokenizer of a vocabulary's folder, or of `results/source/<name>`, which points to it.
+    """The tokenizer of a vocabulary's folder, or of a source, `results/source/<name>`.
 
     Raises
     ------
@@ -98,8 +110,8 @@ def load_config(folder: str | Path) -> "PretrainedConfig":
     Raises
     ------
     UserError
-        There is no `config.json`, it cannot be read, its model type is unknown to this version of
-        transformers, or the model would need code from its repository.
+        There is no `config.json`, it cannot be read, this version of transformers does not know
+        its model type, or the model needs code from its repository.
     """
     from transformers import AutoConfig
 
@@ -111,7 +123,7 @@ def load_config(folder: str | Path) -> "PretrainedConfig":
         if "auto_map" in raw:
             raise UserError(
                 f"source {folder}: needs code from its repository (auto_map in config.json), "
-                "which is never run; choose a model that transformers supports itself"
+                "which is never run; choose a model that transformers supports natively"
             )
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -138,8 +150,8 @@ def matrix_names(folder: str | Path) -> dict[str, str]:
 def is_tied(folder: str | Path) -> bool:
     """Whether one matrix serves as input and output.
 
-    A model whose configuration ties them, but whose file holds an output matrix with other
-    values, is loaded by transformers as untied, and counts as untied here.
+    If the configuration ties them but the files hold an output matrix with other values,
+    transformers loads the model as untied, so it counts as untied here.
     """
     if not _config_ties(load_config(folder)):
         return False
@@ -157,12 +169,12 @@ def matrix_rows(folder: str | Path) -> int:
 
 
 def has_output_matrix(folder: str | Path) -> bool:
-    """Whether the model has the output matrix that its configuration promises: tied, or stored."""
+    """Whether the output matrix is tied, or stored in the files."""
     return _config_ties(load_config(folder)) or "output" in _locations(folder)
 
 
 def read_matrices(folder: str | Path) -> "dict[str, numpy.ndarray]":
-    """The input matrix and, unless tied, the output matrix; no other tensor is read.
+    """Read the input matrix and, unless tied, the output matrix, but no other tensor.
 
     Returns
     -------
@@ -182,17 +194,17 @@ def read_matrices(folder: str | Path) -> "dict[str, numpy.ndarray]":
 
 
 def read_input_matrix(folder: str | Path) -> "numpy.ndarray":
-    """The input matrix of a model of any kind, encoders and encoder-decoders too.
+    """Read the input matrix of a model of any kind, including encoders and encoder-decoders.
 
     Returns
     -------
     ndarray
-        float32 [rows, hidden]; no other tensor is read.
+        float32 [rows, hidden].
 
     Raises
     ------
     UserError
-        The folder holds no model, weights that are pickled, or no input matrix.
+        The folder holds no model, pickled weights, or no input matrix.
     """
     import torch
     from transformers import AutoModel
@@ -207,7 +219,7 @@ def read_input_matrix(folder: str | Path) -> "numpy.ndarray":
 
 
 def _skeleton(config: "PretrainedConfig") -> "PreTrainedModel":
-    """The model without memory for its weights: its modules and their names."""
+    """The model on the meta device: modules and their names, without weights."""
     import torch
 
     with torch.device("meta"):
@@ -228,7 +240,7 @@ def _matrix_names(model: "PreTrainedModel", folder: str | Path) -> dict[str, str
 
 
 def _locations(folder: str | Path) -> dict[str, tuple[Path, str, tuple[int, ...]]]:
-    """File, name in the file and shape of the two matrices, as far as the files hold them."""
+    """File, name in the file and shape of those of the two matrices that the files hold."""
     model = _skeleton(load_config(folder))
     return _located(folder, model, _matrix_names(model, folder))
 
@@ -238,9 +250,9 @@ def _located(
 ) -> dict[str, tuple[Path, str, tuple[int, ...]]]:
     """File, name in the file and shape of some parameters of a model.
 
-    Files may name a tensor otherwise than the model does (`wte.weight` for
-    `transformer.wte.weight`, `embed_out.weight` for `lm_head.weight`); the renaming is the one
-    that transformers applies when it loads them.
+    The name of a tensor in the file may differ from the model's (`wte.weight` for
+    `transformer.wte.weight`, `embed_out.weight` for `lm_head.weight`). The mapping is the one that
+    transformers applies when it loads the files.
     """
     from transformers.conversion_mapping import get_model_conversion_mapping
     from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
@@ -262,3 +274,40 @@ def _located(
     if "input" not in found:
         raise UserError(f"source {folder}: its files hold no input matrix")
     return found
+
+
+def _default_roles(folder: Path) -> dict[str, str]:
+    """Role -> token, for a folder whose files assign no role at all; empty for any other.
+
+    Early folders (roberta-base, bert-base, gpt2) hold the tokens but leave it to the tokenizer
+    class of their model type which one begins a text, masks or pads: the roles are defaults of
+    its arguments.
+    """
+    model_type = _read_json(folder / "config.json").get("model_type")
+    named = _read_json(folder / "tokenizer_config.json")
+    named |= _read_json(folder / "special_tokens_map.json")
+    if model_type is None or any(named.get(role) for role in ROLES):
+        return {}
+    from transformers.models.auto.tokenization_auto import (
+        TOKENIZER_MAPPING_NAMES,
+        tokenizer_class_from_name,
+    )
+
+    name = TOKENIZER_MAPPING_NAMES.get(model_type)
+    tokenizer_class = tokenizer_class_from_name(name) if name else None
+    arguments = inspect.signature(tokenizer_class.__init__).parameters if tokenizer_class else {}
+    defaults = {role: str(arguments[role].default) for role in ROLES if role in arguments}
+    content = _read_json(folder / "tokenizer.json")
+    vocabulary = content.get("model", {}).get("vocab", {})
+    pieces = vocabulary if isinstance(vocabulary, dict) else [piece for piece, _ in vocabulary]
+    known = {*pieces, *(token["content"] for token in content.get("added_tokens", ()))}
+    return {role: token for role, token in defaults.items() if token in known}
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    """The object in a JSON file; empty if there is none, or it cannot be read."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

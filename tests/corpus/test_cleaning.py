@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lexigraft.corpus.cleaning import Counts, clean, cleaned, cleaned_pairs
+from lexigraft.corpus.cleaning import CleaningCounts, clean, cleaned, cleaned_pairs
 
 LEFT = {"mojibake", "zawgyi", "csv_quotes", "lost_characters"}
 DROPPED = ("blank", "too_short", "placeholder", "duplicate")
@@ -124,7 +124,7 @@ def test_lines_are_streamed():
             number += 1
             yield f"sentence {number}"
 
-    stream = cleaned(endless(), Counts())
+    stream = cleaned(endless(), CleaningCounts())
     assert [next(stream) for _ in range(3)] == ["sentence 1", "sentence 2", "sentence 3"]
 
 
@@ -137,7 +137,7 @@ def test_pairs_are_cleaned_on_both_sides():
         ("Hi {name}", "హలో"),
         ("two\nlines", "x"),
     ]
-    counts = Counts()
+    counts = CleaningCounts()
     assert list(cleaned_pairs(pairs, counts)) == [
         ("A house", "ఇల్లు"),
         ("A house", "గృహం"),
@@ -148,7 +148,7 @@ def test_pairs_are_cleaned_on_both_sides():
 
 
 def test_a_limited_memory_lets_later_sentences_come_again():
-    counts = Counts()
+    counts = CleaningCounts()
     lines = ["one", "two", "three", "one", "three", "two", "three"]
     kept = list(cleaned(lines, counts, remembered=2))
     assert kept == ["one", "two", "three", "three", "three"]

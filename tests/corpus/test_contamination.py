@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lexigraft.corpus.contamination import PIECE, Contamination
-from lexigraft.corpus.files import check_files, local_files
-from lexigraft.corpus.overlap import CONTAINED, letters
-from lexigraft.corpus.prepare import prepare_corpus
+from lexigraft.corpus.contamination import CONTAINED, PIECE, Contamination, letters
+from lexigraft.corpus.language import prepare_corpus
+from lexigraft.corpus.local_files import check_files, local_files
 from lexigraft.errors import UserError
 
 # 120 letters in which no run of ten comes twice.
@@ -19,7 +18,7 @@ LONG = "".join(f"{first}{second}xy" for first in "abcdef" for second in "ghijk")
 def facts(sets, sentences):
     contamination = Contamination(sets)
     for sentence in sentences:
-        contamination.look(sentence)
+        contamination.add(sentence)
     return contamination.facts()
 
 

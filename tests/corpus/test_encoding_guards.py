@@ -3,14 +3,20 @@
 import csv
 import io
 from dataclasses import asdict
+from unicodedata import normalize
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lexigraft.corpus.cleaning import Counts, clean, cleaned, cleaned_pairs, repair
-from lexigraft.corpus.encoding_guards import REPAIRS, without_csv_quotes
-from lexigraft.corpus.zawgyi import is_zawgyi
+from lexigraft.corpus.catalogue import read_catalogue
+from lexigraft.corpus.cleaning import CleaningCounts, clean, cleaned, cleaned_pairs, repair
+from lexigraft.corpus.encoding_guards import (
+    REPAIRS,
+    is_zawgyi,
+    without_csv_quotes,
+    zawgyi_to_unicode,
+)
 
 # As lines of FLORES-200 are in German: with commas, so that a CSV writer put them in quotes.
 QUOTED = '"Auf die Frage, was er denke, sagte er: ""Das weiß ich nicht."""'
@@ -19,7 +25,7 @@ PLAIN = 'Auf die Frage, was er denke, sagte er: "Das weiß ich nicht."'
 
 def found(line, *repairs):
     """The line as it comes out, and what was counted."""
-    counts = Counts()
+    counts = CleaningCounts()
     out = repair(line, counts, repairs)
     return out, {name: number for name, number in asdict(counts).items() if number}
 
@@ -101,7 +107,7 @@ def test_what_a_csv_writer_quoted_is_what_its_reader_reads(text):
 
 
 def test_a_stream_is_repaired_before_duplicates_are_told():
-    counts = Counts()
+    counts = CleaningCounts()
     kept = list(cleaned([QUOTED, PLAIN], counts, repairs=("quotes",)))
     assert kept == [PLAIN]
     assert (counts.csv_quotes, counts.duplicate) == (1, 1)
@@ -109,7 +115,7 @@ def test_a_stream_is_repaired_before_duplicates_are_told():
 
 
 def test_both_sides_of_a_pair_and_every_line_of_an_article_are_repaired():
-    counts = Counts()
+    counts = CleaningCounts()
     (pair,) = cleaned_pairs(
         [(f"{QUOTED}\nMÃ¼nchen", QUOTED)], counts, paragraphs=True, repairs=REPAIRS
     )
@@ -121,3 +127,44 @@ def test_a_byte_order_mark_before_a_csv_field_is_no_hindrance():
     out, counted = found(f"\ufeff{QUOTED}\r", "quotes")
     assert out == PLAIN
     assert counted == {"byte_order_mark": 1, "windows_line_ends": 1, "csv_quotes": 1}
+
+
+# Everyday phrases as both encodings spell them: Zawgyi has the asat of Unicode (U+103A) at U+1039,
+# vowel E before its consonant, and stacked and medial consonants at code points of their own.
+PHRASES = [
+    ("ထမင္းစားၿပီးၿပီလား", "ထမင်းစားပြီးပြီလား"),
+    ("ေက်းဇူးတင္ပါတယ္", "ကျေးဇူးတင်ပါတယ်"),
+    ("ျမန္မာစာ", "မြန်မာစာ"),
+]
+
+
+@pytest.mark.parametrize(("zawgyi", "unicode"), PHRASES)
+def test_a_phrase_is_told_and_converted(zawgyi, unicode):
+    assert is_zawgyi(zawgyi)
+    assert not is_zawgyi(unicode)
+    assert zawgyi_to_unicode(zawgyi) == unicode
+
+
+def test_of_real_messages_those_are_told_that_somebody_typed_in_zawgyi(kolibri):
+    messages = [normalize("NFC", target) for _, target in read_catalogue(kolibri, "my")]
+    assert len(messages) > 1500
+    assert [message for message in messages if is_zawgyi(message)] == [
+        "ေဆာရီးပါ ၎ကိုကၽြႏ္ုပ္နားမလည္ပါ",
+        "သင့္အေျဖဟာ မွန္သင့္သေလာက္ မွန္ပါတယ္။ ဒါေပမဲ့ ဒီထက္ရွင္းဖို႔ လုိေသးတယ္။",
+        "ဖတ္ေနတဲ့ စာပိုဒ္ရဲ႕ အစ",
+        "သင်၏အတန္းအတြက္ သင္တစ္ခုခုေရြးခ်ယ္လိုက္သည္ကိုေသခ်ာေစပါ",
+    ]
+
+
+def test_a_word_that_both_encodings_spell_alike_is_no_zawgyi():
+    word = "ဘာသာစကား"
+    assert zawgyi_to_unicode(word) == word
+    assert not is_zawgyi(word)
+
+
+def test_text_without_burmese_is_no_zawgyi(telugu, english):
+    assert not any(map(is_zawgyi, [*telugu, *english, "", "ខ្មែរ"]))
+
+
+def test_a_stacked_consonant_and_other_scripts_come_out_right():
+    assert zawgyi_to_unicode("Kolibri 3 မဂၤလာပါ!") == "Kolibri 3 မင်္ဂလာပါ!"

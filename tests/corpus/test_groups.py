@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.corpus.groups import mix_corpora
-from lexigraft.corpus.prepare import prepare_corpus
+from lexigraft.corpus.language import prepare_corpus
 from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import member_sentences, sentences
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lexigraft.corpus.overlap import Overlap
+from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.parallel import read_scored_pairs, translations
 from lexigraft.errors import UserError
 
@@ -162,5 +162,5 @@ def test_a_file_of_qualities_must_have_one_for_each_pair(tmp_path):
 
 def test_a_line_without_its_columns_is_named(tmp_path):
     text = tsv(tmp_path, [PAIRS[0], ("alone",)])
-    with pytest.raises(UserError, match="line 2 has 1 columns, of which 1 and 2 are asked for"):
+    with pytest.raises(UserError, match="line 2 has 1 columns, of which 1 and 2 are needed"):
         list(read_scored_pairs(text))

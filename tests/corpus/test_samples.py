@@ -5,7 +5,7 @@ from runpy import run_path
 
 import pytest
 
-from lexigraft.corpus.prepare import prepare_corpus
+from lexigraft.corpus.language import prepare_corpus
 from lexigraft.corpus.sample_file import read_samples, write_samples
 from lexigraft.corpus.samples import mix_samples, prepare_samples
 from lexigraft.errors import UserError

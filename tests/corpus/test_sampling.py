@@ -6,11 +6,11 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lexigraft.corpus.sampling import Sample
+from lexigraft.corpus.sampling import StreamSample
 
 
 def sample_of(items, size, seed=("sample",)):
-    sample = Sample[int](size, seed)
+    sample = StreamSample[int](size, seed)
     for item in items:
         sample.add(item, str(item))
     return sample
@@ -78,7 +78,7 @@ def test_the_memory_is_that_of_the_sample_whatever_the_length_of_the_stream():
 
 @given(st.dictionaries(st.integers(0, 99), st.integers(0, 3)), st.integers(0, 12))
 def test_of_items_with_scores_the_highest_are_kept(scores, size):
-    sample = Sample[int](size, ("sample",))
+    sample = StreamSample[int](size, ("sample",))
     for item, score in scores.items():
         sample.add(item, str(item), score)
     kept = sorted((scores[item] for item in sample.ordered()), reverse=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lexigraft.corpus.overlap import letters
+from lexigraft.corpus.contamination import letters
 from lexigraft.corpus.split import Sizes, split_corpus
 from lexigraft.errors import UserError
 

@@ -12,8 +12,13 @@ from nltk.translate.bleu_score import corpus_bleu, sentence_bleu
 from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.alignment import alignment, bleu, bleu_sentence_mean, heaviest
-from lexigraft.evaluation.similarity import SentenceEncoder
+from lexigraft.evaluation.alignment import (
+    SentenceEncoder,
+    alignment,
+    bleu,
+    bleu_sentence_mean,
+    heaviest,
+)
 from lexigraft.initialization.recipe import Recipe, assemble_recipe
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization

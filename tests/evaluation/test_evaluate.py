@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import sys
 import weakref
 from pathlib import Path
@@ -107,6 +108,20 @@ def test_a_change_of_what_a_record_is_made_of_makes_it_again(cell_job, cell, cha
         return
     evaluate_cell(job)
     assert dates(job) != before
+
+
+def test_a_file_of_prompts_makes_the_records_anew_that_it_is_read_for(cell_job, tmp_path):
+    prompts = Path(shutil.copytree(REPOSITORY / "config" / "prompts", tmp_path / "prompts"))
+    job = cell_job(perplexity={}, translation=dict(TRANSLATION), summarization={"samples": 1})
+    for task in job["tasks"].values():
+        task["inputs"]["prompts"] = str(prompts)
+    evaluate_cell(job)
+    before = dates(job)
+    file = prompts / "translation.yaml"
+    file.write_text(file.read_text("utf-8") + "# a comment\n", "utf-8")
+    evaluate_cell(job)
+    after = dates(job)
+    assert {name for name in before if before[name] != after[name]} == {"translation-run-0"}
 
 
 def test_another_study_with_other_tasks_repeats_nothing(cell_job, loads):

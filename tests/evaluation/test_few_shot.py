@@ -5,7 +5,12 @@ import json
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.few_shot import examples_and_tests, own_rows, room, with_examples
+from lexigraft.evaluation.few_shot import (
+    examples_and_tests,
+    few_shot_prompts,
+    prompt_limit,
+    read_test_set,
+)
 
 ROWS = [{"id": f"r{at}", "source": f"word {'x' * at}", "target": f"λέξη {'ψ' * at}"}
         for at in range(1, 21)]  # fmt: skip
@@ -67,27 +72,27 @@ def test_too_many_shots_are_told(make_job, shots, message):
 
 
 def test_a_tasks_own_rows_are_read_by_language(make_job, tmp_path):
-    (tmp_path / "asked.jsonl").write_text(json.dumps(ROWS[0]) + "\n", "utf-8")
+    (tmp_path / "test_set.jsonl").write_text(json.dumps(ROWS[0]) + "\n", "utf-8")
     job = make_job("translation")
-    assert own_rows(job, "tests") is None
+    assert read_test_set(job, "tests") is None
     job["inputs"]["test_sets"] = {"tests": {"greek": str(tmp_path)}}
-    assert own_rows(job, "tests") == own_rows(job, "tests", "greek") == ROWS[:1]
-    assert own_rows(job, "shots") is None
+    assert read_test_set(job, "tests") == read_test_set(job, "tests", "greek") == ROWS[:1]
+    assert read_test_set(job, "shots") is None
 
 
 def test_a_prompt_is_the_examples_with_their_answers_and_the_question(byte_tokenizer):
     answered = [("one =", "ένα"), ("two =", " δύο\n ή  περισσότερα ")]
-    prompts = with_examples(byte_tokenizer(), ["three =", "four ="], answered, None)
+    prompts = few_shot_prompts(byte_tokenizer(), ["three =", "four ="], answered, None)
     before = "one = ένα\n\ntwo = δύο ή περισσότερα\n\n"
     assert prompts.texts == [before + "three =", before + "four ="]
-    assert (prompts.asks, prompts.before) == (["three =", "four ="], [2, 2])
+    assert (prompts.queries, prompts.shots) == (["three =", "four ="], [2, 2])
 
 
 def test_the_first_examples_give_way_to_a_long_question(byte_tokenizer):
     answered = [("a" * 10, "b"), ("c" * 10, "d")]  # of 14 bytes each, with what is between
     asks = ["q" * 2, "q" * 3, "q" * 16, "q" * 17, "q" * 40]
-    prompts = with_examples(byte_tokenizer(), asks, answered, 30)  # a token is a byte
-    assert prompts.before == [2, 1, 1, 0, 0]
+    prompts = few_shot_prompts(byte_tokenizer(), asks, answered, 30)  # a token is a byte
+    assert prompts.shots == [2, 1, 1, 0, 0]
     assert prompts.texts[1] == "c" * 10 + " d\n\n" + "qqq"
     assert prompts.texts[4] == "q" * 40
     details = prompts.details(["e1", "e2"])
@@ -95,18 +100,18 @@ def test_the_first_examples_give_way_to_a_long_question(byte_tokenizer):
     assert (details["prompts_with_fewer_shots"], details["shots_per_prompt"]) == (4, 4 / 5)
     whole = [
         "".join(one["text"] for one in details["examples"][2 - before :]) + ask
-        for ask, before in zip(prompts.asks, prompts.before, strict=True)
+        for ask, before in zip(prompts.queries, prompts.shots, strict=True)
     ]
     assert whole == prompts.texts
 
 
 def test_without_examples_a_record_says_nothing_of_them(byte_tokenizer):
-    prompts = with_examples(byte_tokenizer(), ["one ="], [], 3)
-    assert (prompts.texts, prompts.before, prompts.details([])) == (["one ="], [0], {})
+    prompts = few_shot_prompts(byte_tokenizer(), ["one ="], [], 3)
+    assert (prompts.texts, prompts.shots, prompts.details([])) == (["one ="], [0], {})
 
 
 def test_a_prompt_has_room_beside_the_answer(model):
     model.config.max_position_embeddings = 100
-    assert room(model, 30) == 70
-    assert room(model, 30, 50) == 50
-    assert room(model, 30, 90) == 70
+    assert prompt_limit(model, 30) == 70
+    assert prompt_limit(model, 30, 50) == 50
+    assert prompt_limit(model, 30, 90) == 70

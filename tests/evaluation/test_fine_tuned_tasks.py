@@ -9,9 +9,11 @@ import torch
 
 from lexigraft.corpus.examples import prepare_examples
 from lexigraft.errors import UserError
+from lexigraft.evaluation import evaluate
 from lexigraft.evaluation.tasks import classification, extractive_qa, tagging
 from lexigraft.provenance import write_card
 from lexigraft.source.model import load_model
+from lexigraft.training.store import save_cell
 from lexigraft.vocabulary.train import train_tokenizer
 
 NAMES = ["Ada", "Bob", "Eve", "Max"]
@@ -157,3 +159,33 @@ def test_a_vocabulary_that_took_over_is_tested_too(model, roberta_tokenizer, job
     described = nli(job, **LEARNED)
     found = classification.evaluate(graft(model, target, fitted), target, described)
     assert found.metrics["accuracy"] > 0.9
+
+
+def test_an_encoder_is_loaded_once_for_all_runs_which_are_those_that_it_has_alone(
+    model, roberta_folder, roberta_tokenizer, job, tmp_path, monkeypatch
+):
+    source, cell = tmp_path / "source", tmp_path / "cell"
+    source.mkdir()
+    described = {"kind": "folder", "path": str(roberta_folder), "revision": None}
+    (source / "source.json").write_text(json.dumps(described))
+    inputs = {"source": str(source), "tokenizer": str(source), "initialization": None}
+    save_cell(cell, model, [], job={"rule": "train", "inputs": inputs, "cell": {}})
+    alone = nli(job, epochs=1, train_examples=20, test_examples=15)
+    alone["seed"][-1] = 1
+    expected = classification.evaluate(model, roberta_tokenizer, alone)
+    task = {key: alone[key] for key in ("settings", "inputs")}
+    task |= {"runs": 2, "seed": alone["seed"][:-1]}
+    loads, inner = [], evaluate.load_cell
+    monkeypatch.setattr(evaluate, "load_cell", lambda *given: loads.append(given) or inner(*given))
+    evaluate.evaluate_cell(
+        {
+            "rule": "evaluate",
+            "inputs": {"cell": str(cell)},
+            "outputs": {"folder": str(tmp_path / "all")},
+            "cell": {},
+            "tasks": {"classification": task},
+        }
+    )
+    record = json.loads((tmp_path / "all/classification/run-1/record.json").read_text())
+    assert record["metrics"] == expected.metrics
+    assert len(loads) == 1 and loads[0][1] == torch.float32

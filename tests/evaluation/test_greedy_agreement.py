@@ -1,4 +1,4 @@
-"""Theorem 2 of paper 004 on a random model: rows in the hull leave greedy output as it is."""
+"""Theorem 2 of CW2V on a random model: rows in the hull leave greedy output as it is."""
 
 import json
 from pathlib import Path

@@ -49,7 +49,7 @@ def job(make_job, tmp_path):
                     rows = [{**row, "context": f"Άλλο. {row['context']}", "question": "?" * at}
                             for at, row in enumerate(rows, start=1)]  # fmt: skip
                 text = "".join(json.dumps(row) + "\n" for row in rows)
-                (folder / "asked.jsonl").write_text(text, "utf-8")
+                (folder / "test_set.jsonl").write_text(text, "utf-8")
                 parts[part][name] = str(folder)
         job["inputs"]["test_sets"] = parts
         return {**job, "tested": codes}

@@ -6,10 +6,10 @@ import pytest
 
 from lexigraft.atomic import write_json
 from lexigraft.errors import UserError
-from lexigraft.evaluation.lengths import in_groups
 from lexigraft.evaluation.task_kinds import record
 from lexigraft.evaluation.tasks import speed
 from lexigraft.evaluation.tasks.speed import Pass, evaluate
+from lexigraft.evaluation.texts import group_rows
 from lexigraft.report.build import build_report
 
 
@@ -100,7 +100,7 @@ def test_the_length_of_each_sentence_is_kept(measured, job):
 def test_of_a_large_text_the_lengths_of_groups_are_kept(model, byte_tokenizer, job, monkeypatch):
     alone = evaluate(model, byte_tokenizer(), job)
     every = lengths(job)
-    monkeypatch.setattr(speed, "in_groups", lambda rows: in_groups(rows, 2))
+    monkeypatch.setattr(speed, "group_rows", lambda rows: group_rows(rows, 2))
     grouped = evaluate(model, byte_tokenizer(), job)
     first, second = lengths(job)
     assert (first["sentences"], second["sentences"]) == (2, 1)

@@ -167,7 +167,7 @@ def test_examples_stand_before_every_article_that_leaves_them_room(model, byte_t
 
 def test_articles_of_the_task_s_own_are_summarized(model, byte_tokenizer, job, tmp_path):
     row = {"id": "0001", "source": "Χιόνισε.", "reference": "χιόνι"}
-    (tmp_path / "asked.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
+    (tmp_path / "test_set.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
     job["inputs"]["test_sets"] = {"tests": {"el-kolibri": str(tmp_path)}}
     evaluate(model, byte_tokenizer(), job)
     assert [found["source"] for found in predictions(job)] == ["Χιόνισε."]

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.texts import draw, summarization_pairs, translation_pairs
+from lexigraft.evaluation.texts import draw, group_rows, summarization_pairs, translation_pairs
 from workflow.config.registries import ROOT, load_registries, resolve
 from workflow.stages import Study
 
@@ -129,3 +129,22 @@ def test_two_configurations_of_a_dataset_may_be_the_parallel_text():
     del parallel["id_column"]
     with pytest.raises(UserError, match=r"parallel: needs a loader: .*with its keys"):
         study_of(["translation"], parallel=parallel)
+
+
+@pytest.mark.parametrize(
+    ("rows", "most", "groups"),
+    [
+        ([1, 2, 3], 5, [[1], [2], [3]]),
+        ([1, 2, 3], 3, [[1], [2], [3]]),
+        ([1, 2, 3, 4, 5], 2, [[1, 3, 5], [2, 4]]),
+        ([], 2, []),
+    ],
+)
+def test_rows_are_alone_until_there_are_too_many(rows, most, groups):
+    assert group_rows(rows, most) == groups
+
+
+def test_every_row_is_in_one_group_and_groups_are_of_one_size():
+    groups = group_rows(range(4321))
+    assert sorted(row for group in groups for row in group) == list(range(4321))
+    assert {len(group) for group in groups} == {4, 5} and len(groups) == 1000

@@ -189,7 +189,7 @@ def test_a_set_of_the_task_s_own_is_translated(model, byte_tokenizer, make_job, 
     for name, pairs in (("tests", [("three", "τρία")]), ("shots", [("six", "έξι")])):
         rows = [{"id": "0001", "source": en, "target": el} for en, el in pairs]
         (tmp_path / name).mkdir()
-        (tmp_path / name / "asked.jsonl").write_text(
+        (tmp_path / name / "test_set.jsonl").write_text(
             "".join(json.dumps(row) + "\n" for row in rows), "utf-8"
         )
     job = make_job("translation", prompt="names", into_english=True, shots=1, max_new_tokens=2)

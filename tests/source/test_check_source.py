@@ -6,7 +6,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from lexigraft.errors import UserError
-from lexigraft.source.check import check_source
+from lexigraft.source.preparation import check_source
 
 
 def change_config(folder, **changes):

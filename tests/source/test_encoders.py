@@ -9,11 +9,10 @@ import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
 from lexigraft.errors import UserError
-from lexigraft.source.check import check_source
 from lexigraft.source.kind import is_masked, kind_of
 from lexigraft.source.model import is_tied, load_model, load_tokenizer, matrix_names, read_matrices
 from lexigraft.source.positions import first_position, follow_padding, positions_of
-from lexigraft.source.prepare import prepare_source
+from lexigraft.source.preparation import check_source, prepare_source
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,7 @@ def test_the_matrices_read_are_those_that_transformers_loads(family, tmp_path):
 
 def test_a_source_must_be_what_its_entry_says(roberta_folder, tmp_path, tiny_llama):
     check_source(roberta_folder, "masked")
-    with pytest.raises(UserError, match=r"not a causal language model .*say `kind: masked`"):
+    with pytest.raises(UserError, match=r"not a causal language model .*set `kind: masked`"):
         prepare_source({"folder": str(roberta_folder)}, tmp_path / "source")
     files, facts = prepare_source(
         {"folder": str(roberta_folder), "kind": "masked"}, tmp_path / "source"
@@ -76,7 +75,7 @@ def test_a_source_must_be_what_its_entry_says(roberta_folder, tmp_path, tiny_lla
     assert files == ["source.json"]
     assert (facts["architecture"], facts["tied"]) == ("RobertaForMaskedLM", True)
     tiny_llama(40).save_pretrained(tmp_path / "llama")
-    with pytest.raises(UserError, match=r"not a masked language model .*say `kind: causal`"):
+    with pytest.raises(UserError, match=r"not a masked language model .*set `kind: causal`"):
         check_source(tmp_path / "llama", "masked")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.harness.benchmark_state import STATE, kept_state
+from lexigraft.evaluation.harness.benchmark_state import STATE, new_state
 from tests.workflow.conftest import REPOSITORY, copy_project, open_study
 from workflow.config.registries import load_registries, resolve
 from workflow.config.task_data import benchmark_settings, benchmarks_of
@@ -135,7 +135,7 @@ def test_a_task_without_data_is_scored_once_the_data_is_there(miniature, tmp_pat
         study = Study(resolve(deepcopy(config), load_registries()))
         given = json.loads(study.job("prepare_benchmark", {"benchmark": "xnli_te"}))
         # As the script leaves it that found nothing.
-        (folder / STATE).write_text(json.dumps(kept_state(given["state"], "data/hub", None)))
+        (folder / STATE).write_text(json.dumps(new_state(given["state"], "data/hub", None)))
     copy.pretend_finished()
     assert copy.planned() == set()
     (copy.folder / "data/hub/facebook/xnli").mkdir(parents=True)

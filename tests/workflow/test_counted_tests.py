@@ -65,10 +65,10 @@ def counted(config, registries):
 def test_a_task_s_own_tests_are_looked_for_in_the_text_of_each_language_it_asks(config, registries):
     found = counted(config, registries)
     assert found["telugu", "asks"] == {
-        "telugu": "results/examples/asks/test-te/asked.jsonl",
-        "english": "results/examples/asks/test-en/asked.jsonl",
+        "telugu": "results/examples/asks/test-te/test_set.jsonl",
+        "english": "results/examples/asks/test-en/test_set.jsonl",
     }
-    assert found["greek", "asks"]["greek"] == "results/examples/asks/test-el/asked.jsonl"
+    assert found["greek", "asks"]["greek"] == "results/examples/asks/test-el/test_set.jsonl"
     assert found["telugu", "perplexity"] == {
         "heldout": "results/corpus/telugu/heldout.txt",
         "english": "results/corpus/telugu/english.txt",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.source.model import load_model, load_tokenizer
-from lexigraft.source.prepare import prepare_source
+from lexigraft.source.preparation import prepare_source
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
@@ -97,7 +97,7 @@ def test_what_the_cache_gave_is_complete(shared):
         card = json.loads((second / folder / "card.json").read_text())
         for name, described in card["files"].items():
             assert (second / folder / name).stat().st_size == described["bytes"], name
-    assert (second / TOKENIZER / "others.zip").stat().st_size > 22  # more than an empty one
+    assert (second / TOKENIZER / "extra_files.zip").stat().st_size > 22  # more than an empty one
 
 
 def test_what_is_made_of_it_is_the_same(shared):

@@ -193,7 +193,7 @@ CHANGES = {
         evaluated(*CELLS, tasks=("translation",)) | REPORT,
     ),
     "the code that looks for tests": (
-        code("lexigraft/evaluation/texts_of_tests.py"),
+        code("lexigraft/evaluation/contamination.py"),
         counted("telugu", "greek") | REPORT,
     ),
     "a file of prompts": (

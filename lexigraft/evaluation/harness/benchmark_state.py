@@ -43,7 +43,7 @@ def benchmark_state(data: str | None, folder: str | Path) -> str:
     return before["state"] if same else now
 
 
-def kept_state(state: str, data: str | None, used: list[str] | None) -> dict[str, Any]:
+def new_state(state: str, data: str | None, used: list[str] | None) -> dict[str, Any]:
     """What `state.json` holds of a benchmark that was prepared, or could not be, in a state."""
     return {
         "state": state,
@@ -84,7 +84,7 @@ def _files(places: list[str]) -> list[Path]:
 def reason_not_available(job: Mapping[str, Any]) -> str | None:
     """Why a job of `evaluate` cannot be scored, which needs no model to see; None where it can.
 
-    What a language lacks stops all of them: means over other languages would not compare.
+    What is missing in one language stops all of them: means over other languages would not compare.
     """
     benchmarks = job["inputs"].get("benchmarks", {})
     cards = [

@@ -1,15 +1,22 @@
-"""Scores of one task of the harness, as the harness computes them, and of each of its examples."""
+"""Scores a model on one task of the harness, resumably, as the harness computes them."""
 
+import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import lm_eval
+from lm_eval.models.huggingface import HFLM
+from tqdm import tqdm
 
-from lexigraft.evaluation.harness.cell_model import CellModel
-from lexigraft.evaluation.harness.data import handing_out
-from lexigraft.evaluation.harness.tasks import load_task
+from lexigraft.evaluation.harness.benchmarks import load_task
+from lexigraft.evaluation.harness.data import stored_data_sets
+
+if TYPE_CHECKING:
+    from lm_eval.api.instance import Instance
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class Scored:
 
 
 def score(
-    model: CellModel,
+    model: "ResumableModel",
     name: str,
     folder: str,
     data: Path,
@@ -50,7 +57,7 @@ def score(
     name, folder
         The task, see `load_task`.
     data
-        What `keeping` kept of the data sets that it reads.
+        What `storing_data_sets` stored of the data sets that it reads.
     shots
         Examples shown before each question. A task that is defined with none gets none.
     by_length
@@ -69,7 +76,7 @@ def score(
         examples included), `choices`, their `loglikelihoods`, `output` (the choice that is taken),
         `reference`, and the harness's metrics of it.
     """
-    with handing_out(data):
+    with stored_data_sets(data):
         loaded = load_task(name, folder)
         tasks = loaded["tasks"]
         for task in tasks.values():
@@ -144,3 +151,74 @@ def _right(task: Any, sample: dict[str, Any]) -> int:
     right = task.doc_to_text(sample["doc"]) if task.multiple_input else sample["target"]
     right = right[0] if isinstance(right, list) else right
     return right if isinstance(right, int) else task.doc_to_choice(sample["doc"]).index(right)
+
+
+_CHUNK = 1024  # requests that are answered, and stored, together; some 250 questions
+_PARTIAL = "likelihoods-{}.partial.jsonl"
+
+
+class ResumableModel(HFLM):
+    """The harness's own model of transformers, around one that is there already.
+
+    Log-likelihoods are summed in float32, whatever the model's precision.
+
+    Parameters
+    ----------
+    model, tokenizer
+        As `load_cell` puts them together; nothing is exported.
+    batch_size
+        Answers read together.
+    folder
+        Gets what was answered so far, until `remove_partial`.
+    identity
+        Whatever decides the answers beside the questions: a digest of the model, for instance.
+    """
+
+    def __init__(
+        self,
+        model: "PreTrainedModel",
+        tokenizer: "PreTrainedTokenizerFast",
+        *,
+        batch_size: int,
+        folder: str | Path,
+        identity: str,
+    ):
+        super().__init__(
+            pretrained=model, tokenizer=tokenizer, batch_size=batch_size, softmax_dtype="float32"
+        )
+        self.folder, self.identity = Path(folder), f"{identity} {batch_size}"
+
+    def loglikelihood(
+        self, requests: "list[Instance]", disable_tqdm: bool = False
+    ) -> list[tuple[float, bool]]:
+        """Log-likelihood of each continuation after its context, and whether it is the greedy one.
+
+        In chunks, each stored once it is answered: the same requests are not answered again.
+        """
+        questions = [request.args for request in requests]
+        file = self.folder / _PARTIAL.format(_digest([self.identity, questions]))
+        done = _read(file)
+        chunks = range(0, len(requests), _CHUNK)
+        with file.open("a", encoding="utf-8") as partial:
+            for first in tqdm(chunks[len(done) :], desc="choose", unit="chunk", disable=None):
+                chunk = super().loglikelihood(requests[first : first + _CHUNK], disable_tqdm=True)
+                done.append([(float(value), bool(greedy)) for value, greedy in chunk])
+                partial.write(json.dumps(done[-1]) + "\n")
+                partial.flush()
+        return [answer for chunk in done for answer in chunk]
+
+    def remove_partial(self) -> None:
+        """Remove the stored answers: the scores are elsewhere now."""
+        for file in self.folder.glob(_PARTIAL.format("*")):
+            file.unlink()
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
+
+
+def _read(file: Path) -> list[list[tuple[float, bool]]]:
+    """The chunks that were answered; a line that was cut off goes, from the file too."""
+    lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
+    file.write_bytes(b"".join(line + b"\n" for line in lines))
+    return [[(value, greedy) for value, greedy in json.loads(line)] for line in lines]

@@ -127,15 +127,15 @@ def state(settings: Mapping[str, Any], python: str, folder: str) -> str:
 def observed(settings: Mapping[str, Any], python: str) -> tuple[str, bool]:
     """A digest of what this machine has for a metric, and whether it is all that it needs."""
     wanted = parts(settings)
-    lacks = [part for part in wanted if part.missing()]
+    missing = [part for part in wanted if part.missing()]
     environment = [Path(python).exists(), installed(python)]
     found = {
         "environment": environment,
-        "hub": is_offline() if any(part.name and not part.is_local for part in lacks) else None,
+        "hub": is_offline() if any(part.name and not part.is_local for part in missing) else None,
         "files": [_look(part, file) for part in wanted for file in part.files()],
     }
     digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
-    return digest, environment[0] and not lacks
+    return digest, environment[0] and not missing
 
 
 def installed(python: str) -> bool:

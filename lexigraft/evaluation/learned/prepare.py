@@ -1,4 +1,4 @@
-"""Brings a learned metric's files to this machine and writes down what they are, or what lacks."""
+"""Finds or fetches the files of a learned metric, and records what they are or what is missing."""
 
 import logging
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 def prepare_metric(name: str, settings: Mapping[str, Any], python: str) -> dict[str, Any]:
-    """Find or fetch a metric's checkpoint; what is on this machine is not asked of the hub.
+    """Find or fetch a metric's checkpoint; the hub is not asked for what is on this machine.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ def prepare_metric(name: str, settings: Mapping[str, Any], python: str) -> dict[
     Returns
     -------
     dict
-        `available`, `why` (what lacks and what to do, or None), and for each part, `checkpoint`
-        and perhaps `encoder`: its name, revision, folder and files with their SHA-256.
+        `available`, `why` (what is missing and what to do, or None), and for each part,
+        `checkpoint` and perhaps `encoder`: its name, revision, folder and files with their SHA-256.
     """
     try:
         if not Path(python).exists():
@@ -46,10 +46,10 @@ def _describe(metric: str, part: Part) -> dict[str, Any]:
         raise UserError(f"{where}: none is named; give a hub name or a folder, written with a /")
     if part.missing() and not part.is_local:
         _fetch(where, part, part.name)
-    folder, lacks = part.folder(), part.missing()
-    if folder is None or lacks:
+    folder, missing = part.folder(), part.missing()
+    if folder is None or missing:
         raise UserError(
-            f"{where}: {folder or part.name} has no {' or '.join(lacks or ())}; put it there or "
+            f"{where}: {folder or part.name} has no {' or '.join(missing or ())}; put it there or "
             "name another place"
         )
     logger.info("%s: %s", where, folder)

@@ -14,6 +14,7 @@ import time
 import traceback
 from functools import partial
 from importlib import metadata
+from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -27,28 +28,26 @@ def main() -> None:
 
     job = json.loads(sys.argv[1])
     texts = Path(job["texts"]).read_text(encoding="utf-8")
-    runs = {}
-    for row in (json.loads(line) for line in texts.split("\n") if line):
-        runs.setdefault(row["run"], []).append(row)
+    rows = [json.loads(line) for line in texts.split("\n") if line]
+    runs = [list(own) for _, own in groupby(rows, key=lambda row: row["run"])]
     load, score = {
         "bleurt": (load_bleurt, score_with_bleurt),
         "comet": (load_comet, score_with_comet),
     }[job["kind"]]
-    total = sum(map(len, runs.values()))
     doing = f"{job['checkpoint']} cannot be loaded"
     with (
         Path(job["scores"]).open("w", encoding="utf-8") as file,
-        tqdm(total=total, desc=job["kind"], unit="text", mininterval=5) as progress,
+        tqdm(total=len(rows), desc=job["kind"], unit="text", mininterval=5) as progress,
     ):
         try:
             model = load(job)
             doing = "scoring failed"
             write(file, conditions())
-            for rows in runs.values():
+            for own in runs:
                 start = time.perf_counter()
-                scores = score(model, rows, job)
+                scores = score(model, own, job)
                 write(file, {"scores": scores, "seconds": time.perf_counter() - start})
-                progress.update(len(rows))
+                progress.update(len(own))
         except ModuleNotFoundError as error:
             reason = f"the metrics environment has no {error.name}; run `make metrics`"
             write(file, {"failed": reason})

@@ -48,7 +48,7 @@ def score_predictions(job: Job) -> list[str]:
     A record lies beside the predictions, in `learned/<metric>.json`. Its `metrics` hold the mean
     over all predictions, its `scores` one number for each, in the order of `ids`. Where nothing
     could be scored, `metrics` is empty and `not_scored` says why and what to do: a study is not
-    stopped by a metric that is not at hand.
+    stopped by a metric that is not available.
 
     Parameters
     ----------
@@ -110,9 +110,12 @@ def _score(job: Job, card: dict[str, Any], rows: list[tuple[Job, str, list[dict]
     if not rows:
         return
     settings = job["settings"]
-    described = {key: card[key] for key in ("checkpoint", "encoder") if key in card}
-    folders = {key: described[key]["folder"] for key in described}
-    options = {key: settings[key] for key in ("kind", "batch_size", "uses_source")} | folders
+    described: dict[str, Any] = {key: card[key] for key in ("checkpoint", "encoder") if key in card}
+    folders: dict[str, str] = {key: described[key]["folder"] for key in described}
+    options: dict[str, Any] = {
+        **{key: settings[key] for key in ("kind", "batch_size", "uses_source")},
+        **folders,
+    }
     python, folder = job["inputs"]["python"], Path(job["outputs"]["folder"])
     answers = _run_scorer(python, options, [texts for _, _, texts in rows], folder)
     conditions = next(answers)
@@ -126,7 +129,7 @@ def _score(job: Job, card: dict[str, Any], rows: list[tuple[Job, str, list[dict]
             )
             _finish(run, _not_scored(run, reason), begun)
         else:
-            found = {
+            found: dict[str, Any] = {
                 "metrics": {settings["metric"]: sum(scores) / len(scores)},
                 "unit": UNIT,
                 "ids": [row["id"] for row in texts],

@@ -5,9 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.corpus.examples import Example
-from lexigraft.evaluation.finetune import Feature, FineTuning, fine_tuned, longest, type_ids
+from lexigraft.evaluation.finetune import (
+    Feature,
+    FineTuning,
+    fine_tuned_model,
+    has_token_types,
+    max_length,
+)
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
-from lexigraft.evaluation.transfer import named, read_parts
+from lexigraft.evaluation.transfer import metrics_by_language, read_transfer_data
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -23,15 +29,15 @@ def evaluate(
 ) -> Measurement:
     """Fine-tune the cell's encoder on labelled English texts and test it on its own language.
 
-    Paper 004 (§4.6): no example of the target language is learned from. `accuracy` is the share of
-    test examples with the right label, from 0 to 1; `english_accuracy` that of English ones.
+    CW2V, section 4.6: no example of the target language is learned from. `accuracy` is the share
+    of test examples with the right label, from 0 to 1; `english_accuracy` that of English ones.
 
     Writes `outputs["predictions"]`: one JSON object per test example; `test` is the language.
     """
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
     settings = read_settings(Settings, job)
-    parts = read_parts(job, settings.train_examples, settings.test_examples)
+    parts = read_transfer_data(job, settings.train_examples, settings.test_examples)
     numbers = {label: number for number, label in enumerate(parts.labels)}
 
     def features(examples: list[Example]) -> list[Feature]:
@@ -39,8 +45,8 @@ def evaluate(
             [example["first"] for example in examples],
             [example["second"] for example in examples] if examples[0]["second"] else None,
             truncation=True,
-            max_length=longest(model, settings),
-            return_token_type_ids=type_ids(model),
+            max_length=max_length(model, settings),
+            return_token_type_ids=has_token_types(model),
         )
         return [
             {name: values[at] for name, values in encoded.items()}
@@ -49,7 +55,7 @@ def evaluate(
         ]
 
     scores, rows = {}, []
-    with fine_tuned(
+    with fine_tuned_model(
         model,
         AutoModelForSequenceClassification,
         features(parts.train),
@@ -77,7 +83,7 @@ def evaluate(
                 for example, label, correct in zip(examples, found, right, strict=True)
             ]
     write_jsonl(job["outputs"]["predictions"], rows)
-    return Measurement(named(scores), parts.counts())
+    return Measurement(metrics_by_language(scores), parts.counts())
 
 
 TASK = TaskKind(

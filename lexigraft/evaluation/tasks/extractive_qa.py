@@ -5,10 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.corpus.examples import Example
-from lexigraft.evaluation.answers import exact_match, f1
-from lexigraft.evaluation.finetune import Feature, FineTuning, fine_tuned, longest, type_ids
+from lexigraft.evaluation.answers import squad_exact_match, squad_f1
+from lexigraft.evaluation.finetune import (
+    Feature,
+    FineTuning,
+    fine_tuned_model,
+    has_token_types,
+    max_length,
+)
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
-from lexigraft.evaluation.transfer import named, read_parts
+from lexigraft.evaluation.transfer import metrics_by_language, read_transfer_data
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -23,7 +29,7 @@ class Settings(FineTuning):
     Attributes
     ----------
     stride
-        Tokens that two neighbouring windows of a long context share.
+        Tokens that two adjacent windows of a long context share.
     answer_tokens
         Tokens of an answer at most.
     """
@@ -40,8 +46,8 @@ def evaluate(
 ) -> Measurement:
     """Fine-tune the cell's encoder on English questions and test it on its own language.
 
-    Paper 004 (§4.6): no example of the target language is learned from. `f1` and `exact_match` are
-    means over the questions, from 0 to 100 (see `answers`); `english_…` of English ones.
+    CW2V, section 4.6: no example of the target language is learned from. `f1` and `exact_match`
+    are means over the questions, from 0 to 100 (see `answers`); `english_…` of English ones.
 
     Writes `outputs["predictions"]`: one JSON object per test question; `test` is the language.
 
@@ -55,19 +61,19 @@ def evaluate(
     from lexigraft.evaluation.spans import answers_of, windows
 
     settings = read_settings(Settings, job)
-    parts = read_parts(job, settings.train_examples, settings.test_examples)
+    parts = read_transfer_data(job, settings.train_examples, settings.test_examples)
 
     def cut(examples: list[Example]) -> "list[Window]":
         return windows(
             tokenizer,
             examples,
-            length=longest(model, settings),
+            length=max_length(model, settings),
             stride=settings.stride,
-            types=type_ids(model),
+            types=has_token_types(model),
         )
 
     scores, rows = {}, []
-    with fine_tuned(
+    with fine_tuned_model(
         model,
         AutoModelForQuestionAnswering,
         [_with_span(window, parts.train[window.example]) for window in cut(parts.train)],
@@ -86,7 +92,7 @@ def evaluate(
             }
             rows += [{**row, "id": f"{name}-{row['id']}", "test": name} for row in scored]
     write_jsonl(job["outputs"]["predictions"], rows)
-    return Measurement(named(scores), parts.counts())
+    return Measurement(metrics_by_language(scores), parts.counts())
 
 
 TASK = TaskKind(
@@ -115,6 +121,6 @@ def _scored(answer: str, example: Example) -> dict[str, Any]:
         "source": example["question"],
         "output": answer,
         "reference": references[0],
-        "f1": f1(answer, references),
-        "exact_match": exact_match(answer, references),
+        "f1": squad_f1(answer, references),
+        "exact_match": squad_exact_match(answer, references),
     }

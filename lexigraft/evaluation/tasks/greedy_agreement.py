@@ -1,6 +1,6 @@
 """Whether new tokens change what a model writes: its greedy output after text of the source's.
 
-Paper 004, section 3.3: rows in the convex hull of the source rows leave it unchanged (Theorem 2).
+CW2V, section 3.3: rows in the convex hull of the source rows leave it unchanged (Theorem 2).
 """
 
 from dataclasses import dataclass
@@ -85,7 +85,8 @@ def evaluate(
     pair = pair_vocabularies(source_tokenizer, tokenizer, matrix_rows(folder))
     if not pair.expands:
         return Measurement(
-            {}, {"not_measured": "the vocabulary replaces the source's, whose prefixes it lacks"}
+            {},
+            {"not_measured": "the vocabulary replaces the source's, whose prefixes it lacks"},
         )
     source: Any = load_model(folder, model.dtype)
     source.to(model.device)
@@ -144,7 +145,7 @@ def _continued(
     prompts: list[list[int]],
     max_new_tokens: int,
 ) -> list[list[int]]:
-    """What a model writes after each prompt, up to the token that ends a text, which is kept."""
+    """What a model writes after each prompt, up to the token that ends a text, included."""
     ends = end_tokens(model, tokenizer)
     rows = continue_greedily(
         model,

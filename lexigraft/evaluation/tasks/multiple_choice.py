@@ -11,21 +11,20 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.predictions import model_digest
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw
-from lexigraft.evaluation.transfer import named, targets
+from lexigraft.evaluation.transfer import metrics_by_language, of_adapted_languages
 from lexigraft.randomness import seed_from
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from lexigraft.evaluation.harness.cell_model import CellModel
-    from lexigraft.evaluation.harness.scoring import Scored
+    from lexigraft.evaluation.harness.scoring import ResumableModel, Scored
 
 BY_LENGTH = "acc_norm"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Defaults of the harness; how many examples papers 001 to 004 show, their entries say.
+    """Defaults of the harness; entries of config/tasks.yaml say how many examples a paper shows.
 
     Attributes
     ----------
@@ -63,14 +62,14 @@ def evaluate(
         The task has no metric of that name.
     """
     # The harness takes seconds to import, and no other task needs it.
-    from lexigraft.evaluation.harness.cell_model import CellModel
-    from lexigraft.evaluation.harness.tasks import HARNESS
+    from lexigraft.evaluation.harness.benchmarks import HARNESS
+    from lexigraft.evaluation.harness.scoring import ResumableModel
 
     settings = read_settings(Settings, job)
     folder = Path(job["outputs"]["folder"])
     identity = model_digest(job, model)
     # A copy, since the harness gives its tokenizer a padding token.
-    asked = CellModel(
+    resumable = ResumableModel(
         model,
         copy.deepcopy(tokenizer),
         batch_size=settings.batch_size,
@@ -79,11 +78,11 @@ def evaluate(
     )
     seed = seed_from(*job["seed"], "shots")
     found = {
-        test: _score(asked, Path(place), settings, seed, job)
+        test: _score(resumable, Path(place), settings, seed, job)
         for test, place in job["inputs"]["benchmarks"].items()
     }
     scores = {test: _metrics(scored, settings, job) for test, scored in found.items()}
-    own = targets(scores)
+    own = of_adapted_languages(scores)
     common = set.intersection(*(set(score) for score in own.values()))
     for test, score_ in own.items():
         scores[test] = {metric: score_[metric] for metric in score_ if metric in common}
@@ -91,7 +90,7 @@ def evaluate(
         _row(test, row, settings.metric) for test, scored in found.items() for row in scored.rows
     ]
     write_jsonl(job["outputs"]["predictions"], rows)
-    asked.forget()
+    resumable.remove_partial()
     details = {
         "signature": f"{settings.metric} of {HARNESS}, {settings.shots}-shot",
         "tests": {test: scored.facts for test, scored in found.items()},
@@ -99,16 +98,16 @@ def evaluate(
         "precision": str(model.dtype).removeprefix("torch."),
         "device": model.device.type,
     }
-    return Measurement(named(scores), details)
+    return Measurement(metrics_by_language(scores), details)
 
 
 TASK = TaskKind(Settings, evaluate, tests="benchmark", every_language=True)
 
 
 def _score(
-    model: "CellModel", place: Path, settings: Settings, seed: int, job: dict[str, Any]
+    model: "ResumableModel", place: Path, settings: Settings, seed: int, job: dict[str, Any]
 ) -> "Scored":
-    from lexigraft.evaluation.harness.prepare import DATA
+    from lexigraft.evaluation.harness.benchmarks import DATA
     from lexigraft.evaluation.harness.scoring import score
 
     card = json.loads((place / "card.json").read_text("utf-8"))
@@ -128,7 +127,7 @@ def _score(
 
 def _metrics(scored: "Scored", settings: Settings, job: dict[str, Any]) -> dict[str, float]:
     """The harness's metrics, of which one is the accuracy."""
-    from lexigraft.evaluation.harness.tasks import HARNESS
+    from lexigraft.evaluation.harness.benchmarks import HARNESS
 
     if settings.metric not in scored.metrics:
         raise UserError(

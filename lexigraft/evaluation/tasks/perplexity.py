@@ -25,7 +25,7 @@ class Settings:
         Sentences to score, of a group from each of its languages; none: all of them.
     window
         None: each sentence is scored by itself. A number: the sentences are joined and scored in
-        windows of so many tokens, as in paper 000, or of as many as the model holds.
+        windows of so many tokens, as in Yamaguchi et al., or of as many as the model holds.
     batch_tokens
         Tokens in one forward pass; at least one sentence or window.
     """
@@ -41,8 +41,8 @@ def evaluate(
 ) -> Measurement:
     """Score the held-out target-language text and the English text of the corpus.
 
-    Perplexity is per token, as in papers 000 and 003, and compares only between cells with one
-    vocabulary: a vocabulary that cuts the same text into fewer tokens spreads the same information
+    Perplexity is per token, as in Yamaguchi et al. and UnifyVocab, and compares only between cells
+    with one vocabulary: one that cuts the same text into fewer tokens spreads the same information
     over fewer of them, so its perplexity rises while nothing got worse. Bits per byte divide by
     the UTF-8 bytes of the text, which no vocabulary changes. Both weight sentences by their
     length. The English figures say what the adaptation did to the language that the model came
@@ -51,7 +51,7 @@ def evaluate(
     of all their sentences together.
 
     Sentence by sentence, every vocabulary predicts a text from the same context. In windows, one
-    that needs fewer tokens sees more sentences at once; a sentence also leans on its neighbours,
+    that needs fewer tokens sees more sentences at once; a sentence also depends on those beside it,
     random ones. The tokens that count are the same in both.
 
     Writes `outputs["predictions"]`: one JSON object per sentence, its `nats`, `tokens` and `bytes`,

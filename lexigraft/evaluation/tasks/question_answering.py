@@ -4,14 +4,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation import answers, mlqa
-from lexigraft.evaluation.few_shot import Prompts, examples_and_tests, own_rows, room, with_examples
+from lexigraft.evaluation.answers import (
+    mlqa_exact_match,
+    mlqa_f1,
+    squad_exact_match,
+    squad_f1,
+)
+from lexigraft.evaluation.few_shot import (
+    Prompts,
+    examples_and_tests,
+    few_shot_prompts,
+    prompt_limit,
+    read_test_set,
+)
 from lexigraft.evaluation.predictions import conditions, predict, token_metrics, write_predictions
-from lexigraft.evaluation.prompts import question_frame
+from lexigraft.evaluation.prompts import NoRoomError, question_frame, truncate_article
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw
-from lexigraft.evaluation.transfer import named
-from lexigraft.evaluation.truncation import NoRoomError, beginning
+from lexigraft.evaluation.transfer import metrics_by_language
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -21,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """How questions are asked.
+    """How questions are questions.
 
     Attributes
     ----------
@@ -36,7 +46,7 @@ class Settings:
     batch_size
         Questions answered together.
     normalization
-        Under which answers are equal: `mlqa`, see `mlqa`, or `squad`, see `answers`.
+        Whose rules decide when answers are equal, `mlqa` or `squad`, see `answers`.
     answers_in
         ISO 639 code of contexts and answers where it is not the question's, for `mlqa`.
     """
@@ -51,7 +61,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Asked:
+class LanguageQuestions:
     """The questions of one language with their prompts; `cut` contexts lost their ends."""
 
     rows: list["Row"]
@@ -65,9 +75,9 @@ def evaluate(
 ) -> Measurement:
     """Ask the questions of each language that the cell is adapted for, and English ones.
 
-    Papers 002 (§4.3, three examples) and 004 (§4.6, four). Labels of the prompt are in the
+    SALT (section 4.3, three examples), CW2V (section 4.6, four). Labels of the prompt are in the
     language of the test; greedy decoding, cut at the first line feed. `f1` and `exact_match` are
-    means over questions, from 0 to 100, then over languages; see `transfer.named` for the others.
+    means over questions, from 0 to 100, then over languages (`transfer.metrics_by_language`).
 
     Writes `outputs["predictions"]`: one JSON object per question. `test` names its language, and
     its `prompt` stands behind the last `shots` of that language's examples in `details`.
@@ -84,24 +94,25 @@ def evaluate(
             "neither mlqa nor squad"
         )
     codes: dict[str, str] = job["tested"]
-    asked = {
-        name: _ask(model, tokenizer, job, settings, name, code) for name, code in codes.items()
+    questions = {
+        name: _questions_of(model, tokenizer, job, settings, name, code)
+        for name, code in codes.items()
     }
     rows = predict(
         model,
         tokenizer,
         job,
-        [row for one in asked.values() for row in one.rows],
-        [text for one in asked.values() for text in one.prompts.texts],
+        [row for one in questions.values() for row in one.rows],
+        [text for one in questions.values() for text in one.prompts.texts],
         max_new_tokens=settings.max_new_tokens,
         batch_size=settings.batch_size,
     )
     scores, outputs = {}, iter(rows)
-    for name, one in asked.items():
+    for name, one in questions.items():
         language = settings.answers_in or codes[name]
         scored = [
             _scored(next(outputs), *parts, name, settings.normalization, language)
-            for parts in zip(one.rows, one.prompts.asks, one.prompts.before, strict=True)
+            for parts in zip(one.rows, one.prompts.queries, one.prompts.shots, strict=True)
         ]
         scores[name] = {
             metric: sum(row[metric] for row in scored) / len(scored)
@@ -109,10 +120,12 @@ def evaluate(
         }
     write_predictions(rows, job)
     details = {
-        "cut_contexts": sum(one.cut for one in asked.values()),
-        "tests": {name: one.details for name, one in asked.items()},
+        "cut_contexts": sum(one.cut for one in questions.values()),
+        "tests": {name: one.details for name, one in questions.items()},
     }
-    return Measurement(named(scores) | token_metrics(rows), details | conditions(rows, model))
+    return Measurement(
+        metrics_by_language(scores) | token_metrics(rows), details | conditions(rows, model)
+    )
 
 
 TASK = TaskKind(
@@ -128,18 +141,18 @@ TASK = TaskKind(
 )
 
 
-def _ask(
+def _questions_of(
     model: "PreTrainedModel",
     tokenizer: "PreTrainedTokenizerFast",
     job: dict[str, Any],
     settings: Settings,
     name: str,
     code: str,
-) -> Asked:
+) -> LanguageQuestions:
     """Questions and prompts of one language."""
-    every = own_rows(job, "tests", name) or []
+    every = read_test_set(job, "tests", name) or []
     examples, tests = examples_and_tests(
-        job, every, own_rows(job, "shots", name), settings.shots, ("question", "context"), name
+        job, every, read_test_set(job, "shots", name), settings.shots, ("question", "context"), name
     )
     tests = draw(tests, settings.samples, job, f"questions {name}")
     before, between, after = question_frame(job["inputs"]["prompts"], code)
@@ -147,24 +160,24 @@ def _ask(
     def frame(row: "Row") -> tuple[str, str]:
         return before, f"{between}{row['question']}{after}"
 
-    limit = room(model, settings.max_new_tokens, settings.max_prompt_tokens)
+    limit = prompt_limit(model, settings.max_new_tokens, settings.max_prompt_tokens)
     assert limit is not None
-    asks = [row["context"].join(frame(row)) for row in tests]
-    lengths = [len(ids) for ids in tokenizer(asks, verbose=False)["input_ids"]]
+    queries = [row["context"].join(frame(row)) for row in tests]
+    lengths = [len(ids) for ids in tokenizer(queries, verbose=False)["input_ids"]]
     long = [at for at, length in enumerate(lengths) if length > limit]
     for at in long:
         context = tests[at]["context"]
         try:
-            fitting = beginning(tokenizer, context, frame(tests[at]), limit)
+            fitting = truncate_article(tokenizer, context, frame(tests[at]), limit)
         except NoRoomError:
             raise UserError(
                 f"config/tasks.yaml: task '{job['task']}': a prompt of {limit} tokens has no room "
                 f"for question {tests[at]['id']} ({name}); raise max_prompt_tokens, lower "
                 "max_new_tokens, or leave the task out: the model may hold no more"
             ) from None
-        asks[at] = fitting.join(frame(tests[at]))
+        queries[at] = fitting.join(frame(tests[at]))
     answered = [(row["context"].join(frame(row)), row["answers"][0]) for row in examples]
-    prompts = with_examples(tokenizer, asks, answered, limit)
+    prompts = few_shot_prompts(tokenizer, queries, answered, limit)
     rows = [
         {
             "id": f"{name}-{row['id']}",
@@ -175,25 +188,31 @@ def _ask(
         for row in tests
     ]
     details = {"drawn_from": len(every), "questions": len(rows)}
-    return Asked(
+    return LanguageQuestions(
         rows, prompts, len(long), details | prompts.details([row["id"] for row in examples])
     )
 
 
 def _scored(
-    row: "Row", asked: "Row", ask: str, before: int, name: str, normalization: str, language: str
+    row: "Row",
+    question: "Row",
+    query: str,
+    shots: int,
+    name: str,
+    normalization: str,
+    language: str,
 ) -> "Row":
     """A prediction, completed in place."""
-    output, references = row["output"], asked["answers"]
+    output, references = row["output"], question["answers"]
     if normalization == "mlqa":
-        f1 = mlqa.f1(output, references, language)
-        exact = mlqa.exact_match(output, references, language)
+        f1 = mlqa_f1(output, references, language)
+        exact = mlqa_exact_match(output, references, language)
     else:
-        f1, exact = answers.f1(output, references), answers.exact_match(output, references)
+        f1, exact = squad_f1(output, references), squad_exact_match(output, references)
     row |= {
         "test": name,
-        "prompt": ask,
-        "shots": before,
+        "prompt": query,
+        "shots": shots,
         "answers": references,
         "f1": f1,
         "exact_match": exact,

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
-from lexigraft.evaluation.encoding import plain_ids
-from lexigraft.evaluation.lengths import in_groups
-from lexigraft.evaluation.prompts import translation_prompts
+from lexigraft.evaluation.prompts import article_prompts, translation_prompts
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
-from lexigraft.evaluation.texts import sentences, summarization_pairs, translation_pairs
-from lexigraft.evaluation.truncation import article_prompts
+from lexigraft.evaluation.texts import (
+    group_rows,
+    sentences,
+    summarization_pairs,
+    tokenize_plain,
+    translation_pairs,
+)
 from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
 
 if TYPE_CHECKING:
@@ -103,8 +106,8 @@ def evaluate(
     The prompts are the corpus's first translation prompts or, without parallel text, its first
     held-out sentences to be continued; or its first articles to be summarized, cut to fit. Tokens
     that end a text are suppressed, so that every cell generates equally many. `details` holds the
-    conditions, every repeat's seconds and the texts. Source: paper 000 §6.5 gives tokens per
-    second.
+    conditions, every repeat's seconds and the texts. Yamaguchi et al. (section 6.5) give
+    tokens per second.
 
     Writes `outputs["predictions"]`: one JSON object per held-out sentence, its `characters`,
     `bytes` and `tokens`, of which the figures on the same text are made; of more than a thousand
@@ -159,9 +162,9 @@ def _lengths(tokenizer: "PreTrainedTokenizerFast", texts: list[str]) -> list[Tex
     """How long each sentence is, or each group of them."""
     every = [
         Text(sentences=1, characters=len(text), bytes=len(text.encode()), tokens=len(ids))
-        for text, ids in zip(texts, plain_ids(tokenizer, texts), strict=True)
+        for text, ids in zip(texts, tokenize_plain(tokenizer, texts), strict=True)
     ]
-    return [_together(group) for group in in_groups(every)]
+    return [_together(group) for group in group_rows(every)]
 
 
 def _together(texts: list[Text]) -> Text:

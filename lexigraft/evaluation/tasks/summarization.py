@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.few_shot import examples_and_tests, own_rows, with_examples
+from lexigraft.evaluation.few_shot import examples_and_tests, few_shot_prompts, read_test_set
 from lexigraft.evaluation.predictions import conditions, predict, token_metrics, write_predictions
-from lexigraft.evaluation.prompts import summarization_frame
-from lexigraft.evaluation.rouge import rouge_l, rouge_tokenizer
+from lexigraft.evaluation.prompts import article_prompts, summarization_frame
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, summarization_pairs
-from lexigraft.evaluation.truncation import article_prompts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """Defaults of paper 000 (§6.4, Appendix C.2 and its published evaluation scripts).
+    """Defaults of Yamaguchi et al. (section 6.4, Appendix C.2, published evaluation scripts).
 
     Attributes
     ----------
@@ -37,7 +35,7 @@ class Settings:
         Whose tokens ROUGE-L compares: a hub name or a folder (the paper: google/mt5-base), or none
         for `rouge.ScriptTokenizer`, which needs no download.
     form
-        What is asked for: a `summary`, or a `title`, as paper 004 tests XL-Sum.
+        What is asked for: a `summary`, or a `title`, as CW2V tests XL-Sum.
     shots
         Examples before each article, see `few_shot.examples_and_tests`.
     """
@@ -58,7 +56,7 @@ def evaluate(
     """Summarize a sample of articles and score it.
 
     They are the task's own or those of the corpus. The prompt is the target-language template of
-    paper 000 (Table 8), with the article cut to fit (see `truncation.article_prompts`) and as many
+    Yamaguchi et al. (Table 8), with the article cut to fit (`prompts.article_prompts`) and as many
     examples before it as still fit; greedy decoding, cut at the first line feed. `rouge_l` is the
     mean over articles of the F-measure on the scale 0 to 100; an empty summary scores 0.
     `new_token_share_output` and `new_token_share_input` are as in translation.
@@ -72,21 +70,23 @@ def evaluate(
     UserError
         There are no articles, a prompt has no room for one, or a setting cannot be.
     """
+    from lexigraft.evaluation.rouge import rouge_l, rouge_tokenizer
+
     settings = read_settings(Settings, job)
     _check(settings, job["task"])
     scorer = rouge_tokenizer(settings.rouge_tokenizer)
     corpus = job["inputs"]["corpus"]
-    every = own_rows(job, "tests") or summarization_pairs(corpus)
+    every = read_test_set(job, "tests") or summarization_pairs(corpus)
     if not every:
         raise UserError(
             f"{corpus}/tasks/summarization.jsonl: no articles; give the language a summarization "
             "source in config/languages.yaml or take summarization out of the study"
         )
     examples, tests = examples_and_tests(
-        job, every, own_rows(job, "shots"), settings.shots, ("source", "reference")
+        job, every, read_test_set(job, "shots"), settings.shots, ("source", "reference")
     )
     pairs = _select(tests, settings, job)
-    asks = article_prompts(
+    queries = article_prompts(
         model,
         tokenizer,
         job,
@@ -97,26 +97,26 @@ def evaluate(
     )
     frame = summarization_frame(job["inputs"]["prompts"], job["language"], settings.form)
     answered = [(pair["source"].join(frame), pair["reference"]) for pair in examples]
-    prompts = with_examples(tokenizer, asks.texts, answered, asks.limit)
+    prompts = few_shot_prompts(tokenizer, queries.texts, answered, queries.limit)
     rows = predict(
         model,
         tokenizer,
         job,
-        [pair | {"source": text} for pair, text in zip(pairs, asks.articles, strict=True)],
+        [pair | {"source": text} for pair, text in zip(pairs, queries.articles, strict=True)],
         prompts.texts,
         max_new_tokens=settings.max_new_tokens,
         batch_size=settings.batch_size,
     )
     outputs, references = ([row[key] for row in rows] for key in ("output", "reference"))
     scores = rouge_l(outputs, references, scorer)
-    for row, before, score in zip(rows, prompts.before, scores, strict=True):
-        row |= {"shots": before, "rouge_l": score}
+    for row, shots, score in zip(rows, prompts.shots, scores, strict=True):
+        row |= {"shots": shots, "rouge_l": score}
     write_predictions(rows, job)
     details = {
         "signature": f"ROUGE-L F1 of rouge-score, tokens: {scorer.name}",
         "drawn_from": len(every),
-        "cut_articles": asks.cut,
-        "prompt_limit": asks.limit,
+        "cut_articles": queries.cut,
+        "prompt_limit": queries.limit,
         "around_article": frame,
         **prompts.details([pair["id"] for pair in examples]),
     }

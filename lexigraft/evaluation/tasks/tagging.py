@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.corpus.examples import Example
-from lexigraft.evaluation.finetune import Feature, FineTuning, fine_tuned, longest
+from lexigraft.evaluation.finetune import Feature, FineTuning, fine_tuned_model, max_length
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
-from lexigraft.evaluation.transfer import named, read_parts
+from lexigraft.evaluation.transfer import metrics_by_language, read_transfer_data
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -28,7 +28,7 @@ def evaluate(
 ) -> Measurement:
     """Fine-tune the cell's encoder on tagged English words and test it on its own language.
 
-    Paper 004 (§4.6): no example of the target language is learned from. `f1` is that of whole
+    CW2V, section 4.6: no example of the target language is learned from. `f1` is that of whole
     entities, type and both ends right, from 0 to 100, by seqeval as in CoNLL-2003; `english_f1` of
     English text.
 
@@ -37,9 +37,9 @@ def evaluate(
     from transformers import AutoModelForTokenClassification, DataCollatorForTokenClassification
 
     settings = read_settings(Settings, job)
-    parts = read_parts(job, settings.train_examples, settings.test_examples)
+    parts = read_transfer_data(job, settings.train_examples, settings.test_examples)
     numbers = {label: number for number, label in enumerate(parts.labels)}
-    length = longest(model, settings)
+    length = max_length(model, settings)
 
     def features(examples: list[Example]) -> list[Feature]:
         encoded = _encoded(tokenizer, examples, length)
@@ -49,7 +49,7 @@ def evaluate(
         ]
 
     scores, rows = {}, []
-    with fine_tuned(
+    with fine_tuned_model(
         model,
         AutoModelForTokenClassification,
         features(parts.train),
@@ -77,7 +77,7 @@ def evaluate(
                 for example, tags in zip(examples, found, strict=True)
             ]
     write_jsonl(job["outputs"]["predictions"], rows)
-    return Measurement(named(scores), parts.counts())
+    return Measurement(metrics_by_language(scores), parts.counts())
 
 
 TASK = TaskKind(

@@ -7,7 +7,12 @@ from lexigraft.corpus.alma import ENGLISH, translation_prompt
 from lexigraft.errors import UserError
 from lexigraft.evaluation.bleu import bleu
 from lexigraft.evaluation.chrf import chrf
-from lexigraft.evaluation.few_shot import examples_and_tests, own_rows, room, with_examples
+from lexigraft.evaluation.few_shot import (
+    examples_and_tests,
+    few_shot_prompts,
+    prompt_limit,
+    read_test_set,
+)
 from lexigraft.evaluation.predictions import conditions, predict, token_metrics, write_predictions
 from lexigraft.evaluation.prompts import into_english_prompts, named_prompts, translation_prompts
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """Defaults of paper 000 (§5 and its published evaluation scripts); it uses batches of one.
+    """Defaults of Yamaguchi et al. (section 5, published scripts), who use batches of one.
 
     Attributes
     ----------
@@ -32,14 +37,14 @@ class Settings:
     batch_size
         Sentences generated together.
     prompt
-        `instruction`, that of paper 000; `names`, that of paper 001 with examples; or `alma`, which
-        strategies train on.
+        `instruction`, that of Yamaguchi et al.; `names`, that of VocADT with examples; or `alma`,
+        which strategies train on.
     into_english
         Translate from the target language into English.
     shots
         Examples before each sentence, see `few_shot.examples_and_tests`.
     beams
-        Candidates of a beam search, as in paper 001's code; 1 is greedy.
+        Candidates of a beam search, as in VocADT's code; 1 is greedy.
     """
 
     samples: int | None = 500
@@ -58,10 +63,10 @@ def evaluate(
 
     They are the task's own or those of the corpus. An output ends at its first line feed, and an
     empty one scores 0. `chrf`, `chrf_plus_plus` and `bleu` pool the counts of all sentences;
-    `chrf_sentence_mean` is the mean over sentences that paper 000's code reports.
+    `chrf_sentence_mean` is the mean over sentences that the code of Yamaguchi et al. reports.
 
     `new_token_share_output` and `new_token_share_input` are the shares of tokens that the source
-    vocabulary does not have, in the translations and in the prompts (paper 000, Appendix E).
+    vocabulary does not have, in the translations and in the prompts (Yamaguchi et al., Appendix E).
 
     Writes `outputs["predictions"]`: one JSON object per sentence; its `prompt` stands behind the
     last `shots` of the examples that `details` lists.
@@ -70,10 +75,10 @@ def evaluate(
     ------
     UserError
         There are no parallel sentences, a prompt is too long for the model even without examples,
-        or there is no prompt as the settings ask for it.
+        or there is no prompt as the settings query for it.
     """
     settings = read_settings(Settings, job)
-    every = own_rows(job, "tests") or translation_pairs(job["inputs"]["corpus"])
+    every = read_test_set(job, "tests") or translation_pairs(job["inputs"]["corpus"])
     if not every:
         raise UserError(
             f"{job['inputs']['corpus']}/tasks/translation.jsonl: no parallel sentences; give the "
@@ -81,20 +86,20 @@ def evaluate(
             "study"
         )
     examples, tests = examples_and_tests(
-        job, every, own_rows(job, "shots"), settings.shots, ("source", "target")
+        job, every, read_test_set(job, "shots"), settings.shots, ("source", "target")
     )
     examples, pairs = (
         [_directed(pair, settings) for pair in rows]
         for rows in (examples, draw(tests, settings.samples, job, "pairs"))
     )
-    asks, of_examples = (
+    queries, of_examples = (
         _prompts(settings, job, [pair["source"] for pair in rows]) for rows in (pairs, examples)
     )
-    prompts = with_examples(
+    prompts = few_shot_prompts(
         tokenizer,
-        asks,
-        [(ask, pair["reference"]) for ask, pair in zip(of_examples, examples, strict=True)],
-        room(model, settings.max_new_tokens),
+        queries,
+        [(query, pair["reference"]) for query, pair in zip(of_examples, examples, strict=True)],
+        prompt_limit(model, settings.max_new_tokens),
     )
     rows = predict(
         model,
@@ -109,8 +114,8 @@ def evaluate(
     metrics, signatures, sentences = _scores(
         rows, "en" if settings.into_english else job["language"]
     )
-    for row, ask, before, score in zip(rows, asks, prompts.before, sentences, strict=True):
-        row |= {"prompt": ask, "shots": before, "chrf": score}
+    for row, query, shots, score in zip(rows, queries, prompts.shots, sentences, strict=True):
+        row |= {"prompt": query, "shots": shots, "chrf": score}
     write_predictions(rows, job)
     details = {**signatures, "drawn_from": len(every)}
     details |= prompts.details([pair["id"] for pair in examples])

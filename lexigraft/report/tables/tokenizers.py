@@ -58,7 +58,7 @@ class TokenizerComparison:
     languages, tokenizers
         In the order of the item, else of the study.
     values
-        `(language, tokenizer, metric)` -> value, see `lexigraft.evaluation.tokenizer.cut_by`.
+        `(language, tokenizer, metric)` -> value, see `lexigraft.evaluation.fragmentation.measure_tokenizer`.
     """
 
     languages: list[str]

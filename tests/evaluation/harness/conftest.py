@@ -109,7 +109,7 @@ def answering(byte_tokenizer, tiny_llama):
 @pytest.fixture(scope="session")
 def prepared(hub, tmp_path_factory):
     """`prepared(task, folder)` is where a benchmark was prepared from the local copy, once."""
-    from lexigraft.evaluation.harness.prepare import prepare_benchmark
+    from lexigraft.evaluation.harness.benchmarks import prepare_benchmark
 
     root, done = tmp_path_factory.mktemp("benchmarks"), {}
 

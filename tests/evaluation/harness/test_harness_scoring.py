@@ -18,11 +18,10 @@ def everything(task, count):
 @pytest.fixture
 def scored(answering, prepared, tmp_path):
     """`scored(task, folder, shots)`: what the cell's model scores."""
-    from lexigraft.evaluation.harness.cell_model import CellModel
-    from lexigraft.evaluation.harness.scoring import score
+    from lexigraft.evaluation.harness.scoring import ResumableModel, score
 
     def run(task, folder, shots, draw=everything, by_length=False):
-        model = CellModel(*answering, batch_size=3, folder=tmp_path, identity="a cell")
+        model = ResumableModel(*answering, batch_size=3, folder=tmp_path, identity="a cell")
         data = prepared(task, folder) / "data"
         return score(
             model, task, folder, data, shots=shots, by_length=by_length, seed=SEED, draw=draw
@@ -127,12 +126,12 @@ def test_a_sample_is_of_the_examples_that_were_drawn(scored):
 
 
 def test_an_interrupted_run_goes_on_with_the_next_chunk(answering, prepared, tmp_path, monkeypatch):
-    from lexigraft.evaluation.harness import cell_model
+    from lexigraft.evaluation.harness import scoring
     from lexigraft.evaluation.harness.scoring import score
 
-    monkeypatch.setattr(cell_model, "_CHUNK", 4)
+    monkeypatch.setattr(scoring, "_CHUNK", 4)
     asked, stop_at = [], [2]
-    inner = cell_model.HFLM.loglikelihood
+    inner = scoring.HFLM.loglikelihood
 
     def counted(self, requests, disable_tqdm=False):
         if len(asked) + 1 == stop_at[0]:
@@ -140,10 +139,10 @@ def test_an_interrupted_run_goes_on_with_the_next_chunk(answering, prepared, tmp
         asked.append(len(requests))
         return inner(self, requests, disable_tqdm)
 
-    monkeypatch.setattr(cell_model.HFLM, "loglikelihood", counted)
+    monkeypatch.setattr(scoring.HFLM, "loglikelihood", counted)
 
     def run(folder, identity="a cell"):
-        model = cell_model.CellModel(*answering, batch_size=3, folder=folder, identity=identity)
+        model = scoring.ResumableModel(*answering, batch_size=3, folder=folder, identity=identity)
         data = prepared("arc_de", "okapi/arc_multilingual") / "data"
         found = score(model, "arc_de", "okapi/arc_multilingual", data, shots=0, by_length=False,
                       seed=SEED, draw=everything)  # fmt: skip
@@ -163,5 +162,5 @@ def test_an_interrupted_run_goes_on_with_the_next_chunk(answering, prepared, tmp
     asked.clear()
     model, _ = run(folder, "another")
     assert asked == [4, 4, 4]
-    model.forget()
+    model.remove_partial()
     assert list(folder.iterdir()) == []

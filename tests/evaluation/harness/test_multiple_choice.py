@@ -33,6 +33,17 @@ XNLI = {"german": ("xnli_de", "xnli"), "english": ("xnli_en", "xnli")}
 XCOPA = {"swahili": ("xcopa_sw", "xcopa"), "estonian": ("xcopa_et", "xcopa")}
 
 
+def test_the_model_and_the_tokenizer_are_left_as_they_were_for_the_tasks_after(choose, answering):
+    model, tokenizer = answering
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    state = (tokenizer.backend_tokenizer.to_str(), tokenizer.pad_token, tokenizer.padding_side)
+    choose(XNLI)
+    assert all((before[name] == tensor).all() for name, tensor in model.state_dict().items())
+    assert state == (
+        tokenizer.backend_tokenizer.to_str(), tokenizer.pad_token, tokenizer.padding_side,
+    )  # fmt: skip
+
+
 def test_accuracy_is_of_the_cells_language_and_english_has_its_own(choose):
     measured, folder = choose(XNLI)
     every = rows_of(folder / "predictions.jsonl")

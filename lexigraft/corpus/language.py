@@ -1,0 +1,199 @@
+"""Corpus of one language of the registry: read, cleaned, split, written and counted."""
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from lexigraft.atomic import write_jsonl, write_lines
+from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned, cleaned_pairs
+from lexigraft.corpus.contamination import Contamination, Tests
+from lexigraft.corpus.loaders import read_articles, read_pairs, read_sentences
+from lexigraft.corpus.local_files import check_files
+from lexigraft.corpus.split import Sizes, Split, split_corpus
+from lexigraft.errors import UserError
+
+logger = logging.getLogger(__name__)
+
+TRANSLATION = "tasks/translation.jsonl"
+SUMMARIZATION = "tasks/summarization.jsonl"
+
+
+def prepare_corpus(
+    settings: Mapping[str, Any],
+    folder: str | Path,
+    seed: tuple[str | int, ...],
+    package: str | Path | None = None,
+) -> tuple[list[str], dict[str, Any]]:
+    """Write the text files of one language.
+
+    Parameters
+    ----------
+    settings
+        The language's entry in the registry: `name`, `code`, `script`, `text`, `parallel`,
+        `english`, `summarization`, `minimum_characters` and the sizes of the parts; `repair`, the
+        repairs of `encoding_guards.REPAIRS` to apply; `contamination`: `tests`, name -> settings
+        of a text, and `drop`, whether training sentences that contain such a test or a piece of
+        it are dropped or only counted.
+    folder
+        Receives `train.txt`, `heldout.txt`, `english.txt` (one sentence a line),
+        `tasks/translation.jsonl` (`id`, `source`, `target`) and `tasks/summarization.jsonl`
+        (`id`, `source`, `reference`), which are empty without parallel text or articles.
+    seed
+        The names that seed the draws.
+    package
+        The folder of the unpacked package, for catalogues.
+
+    Returns
+    -------
+    files, facts
+        The names of the files written, and facts for the card: counts of cleaning, tests found in
+        the training text, and the size of each file.
+
+    Raises
+    ------
+    UserError
+        A file cannot be read, or there is too little text for the sizes.
+    """
+    folder = Path(folder)
+    try:
+        check_files(settings, settings["code"])
+        split, counts, found = _read_and_split(settings, seed, package)
+    except UserError as error:
+        raise UserError(f"language {settings['name']}: {error}") from None
+    parts = {"train": split.train, "heldout": split.heldout, "english": split.english}
+    for part, sentences in parts.items():
+        write_lines(folder / f"{part}.txt", sentences)
+    code = settings["code"]
+    write_jsonl(folder / TRANSLATION, _tasks(split.translation, code, "target"))
+    write_jsonl(folder / SUMMARIZATION, _tasks(split.summarization, code, "reference"))
+    logger.info(
+        "%s: %d sentences to train on, %d held out, %d pairs to translate, %d to summarize",
+        settings["name"],
+        len(split.train),
+        len(split.heldout),
+        len(split.translation),
+        len(split.summarization),
+    )
+    facts = {
+        "cleaning": {part: asdict(count) for part, count in counts.items()},
+        "contamination": found,
+        "kept_out_of_training": {
+            "like_translation_test": split.like_translation,
+            "like_summarization_test": split.like_summarization,
+            "like_heldout": split.like_heldout,
+            "like_other_tests": split.like_other_tests,
+        },
+        "sizes": {part: size_of(sentences) for part, sentences in parts.items()}
+        | {
+            "translation_targets": size_of([target for _, target in split.translation]),
+            "articles": size_of([article for article, _ in split.summarization]),
+            "summaries": size_of([summary for _, summary in split.summarization]),
+        },
+    }
+    return [*(f"{part}.txt" for part in parts), TRANSLATION, SUMMARIZATION], facts
+
+
+def read_test_texts(corpus: Path, sources: bool = False) -> Iterator[str]:
+    """The target sides of a corpus's tests; with `sources`, the English of translations too."""
+    for task, keys in (
+        (TRANSLATION, ("source", "target") if sources else ("target",)),
+        (SUMMARIZATION, ("reference",)),
+    ):
+        # Only "\n" ends a line: splitlines() would also split at U+2028 and the like.
+        for line in (corpus / task).read_text(encoding="utf-8").split("\n"):
+            if line:
+                row = json.loads(line)
+                yield from (row[key] for key in keys)
+
+
+def size_of(sentences: list[str]) -> dict[str, int]:
+    """Number of sentences, characters and UTF-8 bytes."""
+    return {
+        "sentences": len(sentences),
+        "characters": sum(map(len, sentences)),
+        "bytes": sum(len(sentence.encode()) for sentence in sentences),
+    }
+
+
+def _read_and_split(
+    settings: Mapping[str, Any], seed: tuple[str | int, ...], package: str | Path | None
+) -> tuple[Split, dict[str, CleaningCounts], dict[str, dict[str, Any]]]:
+    """The parts, the cleaning counts of each text, and the tests of each set found in `train`."""
+    counts = {"text": CleaningCounts(), "english": CleaningCounts()}
+    minimum, repairs = settings["minimum_characters"], settings.get("repair", ())
+    sizes = Sizes(
+        train_sentences=settings["train_sentences"],
+        heldout_sentences=settings["heldout_sentences"],
+        english_sentences=settings["english_sentences"],
+        translation_pairs=settings["translation_pairs"],
+        summarization_pairs=settings["summarization_pairs"],
+    )
+    pairs: Iterable[tuple[str, str]] = ()
+    if settings.get("parallel"):
+        counts["parallel"] = CleaningCounts()
+        read = read_pairs(settings["parallel"], package)
+        pairs = cleaned_pairs(read, counts["parallel"], repairs=repairs)
+    articles: Iterable[tuple[str, str]] = ()
+    if settings.get("summarization"):
+        counts["summarization"] = CleaningCounts()
+        read = read_articles(settings["summarization"])
+        articles = cleaned_pairs(read, counts["summarization"], paragraphs=True, repairs=repairs)
+    tests = _other_tests(settings, counts)
+    dropped: Tests = ()
+    if settings.get("contamination", {}).get("drop"):
+        dropped = Contamination(tests)
+    # A whole text is held in memory only if all of it is trained on.
+    remembered = None if sizes.train_sentences is None else REMEMBERED
+    text = _counted(read_sentences(settings["text"], package), settings["name"])
+    sentences = cleaned(text, counts["text"], minimum, remembered, repairs)
+    english = _english(settings, package)
+    english = cleaned(english, counts["english"], minimum, REMEMBERED, repairs)
+    split = split_corpus(sentences, pairs, english, sizes, seed, articles, dropped)
+    tests["translation"] = [target for _, target in split.translation]
+    tests["summarization"] = [summary for _, summary in split.summarization]
+    contamination = Contamination(tests)
+    for sentence in split.train:
+        contamination.add(sentence)
+    return split, counts, contamination.facts()
+
+
+def _other_tests(
+    settings: Mapping[str, Any], counts: dict[str, CleaningCounts]
+) -> dict[str, list[str]]:
+    """Further tests that training text is searched for, cleaned in the same way."""
+    tests = {}
+    for name, text in settings.get("contamination", {}).get("tests", {}).items():
+        count = counts[f"tests.{name}"] = CleaningCounts()
+        read = read_sentences(text)
+        tests[name] = list(cleaned(read, count, repairs=settings.get("repair", ())))
+    return tests
+
+
+def _counted(lines: Iterable[str], name: str) -> Iterator[str]:
+    """The lines, with a progress bar: a large text takes an hour."""
+    from tqdm import tqdm
+
+    return iter(tqdm(lines, desc=f"read {name}", unit="line", unit_scale=True, disable=None))
+
+
+def _english(settings: Mapping[str, Any], package: str | Path | None) -> Iterator[str]:
+    """The `english` text or, without one, the English side of the parallel text."""
+    own = settings.get("english")
+    if own and own["loader"] != "catalogue":
+        return read_sentences(own, package)
+    parallel = own or settings.get("parallel")
+    if parallel:
+        return (source for source, _ in read_pairs(parallel, package))
+    raise UserError(
+        "there is no English text to measure forgetting on; set `english` or `parallel`"
+    )
+
+
+def _tasks(pairs: list[tuple[str, str]], code: str, target_key: str) -> list[dict[str, str]]:
+    return [
+        {"id": f"{code}-{number:04d}", "source": source, target_key: target}
+        for number, (source, target) in enumerate(pairs, start=1)
+    ]

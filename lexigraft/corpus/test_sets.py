@@ -1,0 +1,159 @@
+"""Test sets of a task's own, and the answered examples that its prompts begin with.
+
+All are written in the same form, one JSON object per line:
+
+- `translation`: `{"id", "source" (English), "target"}`;
+- `summarization`: `{"id", "source" (the article), "reference"}`;
+- `question_answering`: `{"id", "question", "context", "answers": [text, …]}`.
+
+An id is the number of the row in its table.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lexigraft.atomic import write_jsonl
+from lexigraft.corpus.cleaning import CleaningCounts, cleaned_pairs, repair
+from lexigraft.corpus.loaders import read_articles, read_pairs, read_rows
+from lexigraft.corpus.readers import text_of, value_of
+from lexigraft.errors import UserError
+
+logger = logging.getLogger(__name__)
+
+TEST_SET = "test_set.jsonl"
+Row = dict[str, Any]
+
+
+@dataclass
+class TestSetCounts:
+    """Counts of the rows: `cleaning` as for all text; `unanswered` questions, which are dropped."""
+
+    cleaning: CleaningCounts = field(default_factory=CleaningCounts)
+    unanswered: int = 0
+
+
+def prepare_test_set(
+    settings: Mapping[str, Any], folder: str | Path
+) -> tuple[list[str], dict[str, Any]]:
+    """Write the test set of a task in one language, or its answered examples.
+
+    Parameters
+    ----------
+    settings
+        `kind`, one of those above. `text`: for translation, as a language's `parallel`; for
+        summarization, as its `summarization` (both without catalogues); for questions, a file in
+        SQuAD's format, `{"loader": "squad", "path"}`, or a table (see `read_rows`), with `columns`
+        naming its `question`, `context` and `answers` (a text or a list). `repair`, optionally:
+        the repairs of `encoding_guards.REPAIRS` to apply.
+    folder
+        Receives `test_set.jsonl`.
+
+    Returns
+    -------
+    files, facts
+        The names of the files written, and facts for the card. Texts are cleaned as in a corpus.
+
+    Raises
+    ------
+    UserError
+        The text cannot be read, or no row is left.
+    """
+    counts = TestSetCounts()
+    rows = list(_READERS[settings["kind"]](settings, counts))
+    if not rows:
+        raise UserError(
+            f"{folder}: none of {counts.cleaning.read} rows is a test; check the columns"
+        )
+    write_jsonl(Path(folder) / TEST_SET, rows)
+    logger.info("%s: %d of %d rows", folder, len(rows), counts.cleaning.read)
+    return [TEST_SET], {"tests": len(rows), "rows": asdict(counts)}
+
+
+def _pairs(settings: Mapping[str, Any], counts: TestSetCounts) -> Iterator[Row]:
+    cleaning, repairs = counts.cleaning, settings.get("repair", ())
+    for source, target in cleaned_pairs(read_pairs(settings["text"]), cleaning, repairs=repairs):
+        yield {"id": f"{cleaning.read:04d}", "source": source, "target": target}
+
+
+def _articles(settings: Mapping[str, Any], counts: TestSetCounts) -> Iterator[Row]:
+    cleaning, repairs = counts.cleaning, settings.get("repair", ())
+    pairs = read_articles(settings["text"])
+    for source, target in cleaned_pairs(pairs, cleaning, paragraphs=True, repairs=repairs):
+        yield {"id": f"{cleaning.read:04d}", "source": source, "reference": target}
+
+
+def _questions(settings: Mapping[str, Any], counts: TestSetCounts) -> Iterator[Row]:
+    text, columns, cleaning = settings["text"], settings["columns"], counts.cleaning
+
+    def clean(line: str) -> str:
+        return repair(line, cleaning, settings.get("repair", ()))
+
+    squad = text["loader"] == "squad"
+    table = _squad_rows(text["path"]) if squad else read_rows(text, list(columns.values()))
+    for row, where in table:
+        cleaning.read += 1
+        question = clean(text_of(row, columns["question"], where))
+        lines = text_of(row, columns["context"], where).split("\n")
+        context = "\n".join(filter(None, map(clean, lines)))
+        value = value_of(row, columns["answers"], where) or []
+        answers = list(map(clean, [value] if isinstance(value, str) else value))
+        if not question or not context:
+            cleaning.blank += 1
+        elif not any(answers):
+            counts.unanswered += 1
+        else:
+            cleaning.kept += 1
+            yield {
+                "id": f"{cleaning.read:04d}",
+                "question": question,
+                "context": context,
+                "answers": list(dict.fromkeys(filter(None, answers))),
+            }
+
+
+def _squad_rows(path: str | Path) -> Iterator[tuple[Row, str]]:
+    """Each question of a file in SQuAD's format, as a row, and its place for messages.
+
+    The format of SQuAD (Rajpurkar et al. 2016), MLQA and XQuAD: `{"data": [{"paragraphs":
+    [{"context", "qas": [{"id", "question", "answers": [{"text", "answer_start"}, …]}, …]}, …]},
+    …]}`. A row is `{"id", "question", "context", "answers": {"text": […], "answer_start": […]}}`,
+    as in the versions of these data sets on the hub.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise UserError(f"{path}: not JSON ({error})") from None
+    try:
+        rows = [
+            {
+                "id": question["id"],
+                "question": question["question"],
+                "context": paragraph["context"],
+                "answers": {
+                    key: [answer[key] for answer in question["answers"]]
+                    for key in ("text", "answer_start")
+                },
+            }
+            for article in content["data"]
+            for paragraph in article["paragraphs"]
+            for question in paragraph["qas"]
+        ]
+    except (KeyError, TypeError) as error:
+        raise UserError(
+            f"{path}: not in SQuAD's format ({error}); it must have data, paragraphs, context, "
+            "qas, question and answers"
+        ) from None
+    return ((row, f"{path}: question {row['id']}") for row in rows)
+
+
+_READERS: dict[str, Callable[[Mapping[str, Any], TestSetCounts], Iterator[Row]]] = {
+    "translation": _pairs,
+    "summarization": _articles,
+    "question_answering": _questions,
+}

@@ -1,0 +1,91 @@
+"""Tests of tasks in training text: all that a cell is scored on, whatever kind of task tests it.
+
+A corpus counts the tests of its own language when it is prepared. Those of tasks are counted here,
+afterwards: the text does not change when a task does.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lexigraft.corpus.cleaning import CleaningCounts, repair
+from lexigraft.corpus.contamination import Contamination
+from lexigraft.corpus.lines import read_lines
+from lexigraft.evaluation.task_kinds import task_kind
+
+
+def count_tests(
+    kind: str, tests: Mapping[str, str | Path], text: str | Path
+) -> list[dict[str, Any]]:
+    """Count what of each test is in a training text, which is read once.
+
+    Parameters
+    ----------
+    kind
+        Of the task whose tests they are.
+    tests
+        Name of a test -> where its texts are, see `texts_of`.
+    text
+        A file with a sentence a line.
+
+    Returns
+    -------
+    list
+        Of each set of texts: the name of its `test`, its `part` (`questions` or `contexts`; empty
+        where a test has one), and what `Contamination.facts` says of it.
+    """
+    sets = {
+        (test, part): texts
+        for test, place in tests.items()
+        for part, texts in texts_of(kind, place).items()
+    }
+    names = {str(number): key for number, key in enumerate(sets)}
+    contamination = Contamination({name: sets[key] for name, key in names.items()})
+    for sentence in _watched(text):
+        contamination.add(sentence)
+    return [
+        {"test": names[name][0], "part": names[name][1], **facts}
+        for name, facts in contamination.facts().items()
+    ]
+
+
+def texts_of(kind: str, place: str | Path) -> dict[str, list[str]]:
+    """The texts of a test, cleaned as training text is, in one set or in several.
+
+    Parameters
+    ----------
+    place
+        By what a kind declares (`TaskKind.tests`): of `heldout` a file with a sentence a line, of
+        `benchmark` the folder of a prepared one, of all others a file of JSON lines, as the corpus
+        stage writes them.
+    """
+    declared = task_kind(kind)
+    if declared.tests == "benchmark":
+        # The harness takes seconds to import.
+        from lexigraft.evaluation.harness.benchmarks import longest_texts
+
+        return {"": [_clean(text) for text in longest_texts(place)]}
+    lines = [line for line in Path(place).read_text("utf-8").split("\n") if line]
+    if declared.tests == "heldout":
+        return {"": [_clean(line) for line in lines]}
+    rows = [json.loads(line) for line in lines]
+    return {
+        part: [_clean(row[key]) for row in rows for key in keys if row[key]]
+        for part, keys in declared.test_texts.items()
+    }
+
+
+def _clean(text: str | list[str]) -> str:
+    """A text, or words, on one line."""
+    words = text.split() if isinstance(text, str) else text
+    return repair(" ".join(words), CleaningCounts())
+
+
+def _watched(text: str | Path) -> Iterator[str]:
+    """The lines of a text, with a progress bar for those who wait."""
+    from tqdm import tqdm
+
+    return iter(
+        tqdm(read_lines(text), desc="count tests", unit="line", unit_scale=True, disable=None)
+    )

@@ -1,0 +1,149 @@
+"""Tasks of lm-evaluation-harness: loaded by folder and name, and prepared with what they read."""
+
+import json
+import logging
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import lm_eval.tasks
+from lm_eval.tasks import TaskManager
+
+from lexigraft.atomic import replacing_folder
+from lexigraft.errors import UserError, unknown
+from lexigraft.evaluation.harness.data import (
+    DATA_SETS,
+    DataSetNotFoundError,
+    stored_data_sets,
+    storing_data_sets,
+)
+
+if TYPE_CHECKING:
+    from lm_eval.tasks.manager import TaskDict
+
+
+logger = logging.getLogger(__name__)
+
+DATA = "data"
+
+
+def prepare_benchmark(
+    name: str, folder: str, data: str | None, into: str | Path
+) -> tuple[list[str], dict[str, Any]]:
+    """Load a task of the harness once, and store what it reads.
+
+    Parameters
+    ----------
+    name, folder
+        The task, see `load_task`.
+    data
+        A local folder with data sets of the hub under their names, or None. What is not there
+        is read from the hub, or from its cache.
+    into
+        Gets the folder `data`.
+
+    Returns
+    -------
+    files, facts
+        The files written, and what the card says: whether the task is `available`, if not `why`,
+        and of each data set where it is from and how many rows it has. `used` are the local
+        folders that were read, None where the task is not available.
+
+    Raises
+    ------
+    UserError
+        The harness has no such task.
+    """
+    into = Path(into)
+    facts: dict[str, Any] = {"task": name, "definition": folder, "harness": HARNESS}
+    try:
+        with (
+            replacing_folder(into / DATA) as temporary,
+            storing_data_sets(temporary, data) as stored,
+        ):
+            load_task(name, folder)
+    except DataSetNotFoundError as reason:
+        logger.warning("%s cannot be scored: %s", name, reason)
+        return [], facts | {"available": False, "why": str(reason), "used": None}
+    files = sorted(file for file in (into / DATA).rglob("*") if file.is_file())
+    used = sorted({one["place"] for one in stored if one["place"]})
+    facts |= {"available": True, "why": None, "used": used, DATA_SETS.split(".")[0]: stored}
+    return [str(file.relative_to(into)) for file in files], facts
+
+
+HARNESS = f"lm-evaluation-harness {lm_eval.__version__}"
+
+logger = logging.getLogger(__name__)
+
+
+def load_task(name: str, folder: str) -> "TaskDict":
+    """Make a task of the harness, or all tasks of a group of it, which reads their data sets.
+
+    Parameters
+    ----------
+    name
+        What the harness calls it, such as `xcopa_sw` or `mmmlu_de_de`.
+    folder
+        Where in the harness's `tasks` its definition lies. Only this is searched: the harness has
+        13,000 definitions, and takes a minute to read all.
+
+    Returns
+    -------
+    dict
+        `tasks`, by name, and `groups`: what `lm_eval.evaluate` takes.
+
+    Raises
+    ------
+    UserError
+        The harness has no such folder, no such task in it, or the task does not choose.
+    """
+    root = Path(lm_eval.tasks.__file__).parent
+    if not (root / folder).is_dir():
+        raise UserError(f"config/tasks.yaml: folder '{folder}' is none of {HARNESS}'s tasks")
+    manager = TaskManager(include_path=root / folder, include_defaults=False)
+    if name not in manager.all_tasks:
+        raise unknown(f"config/tasks.yaml: task in folder '{folder}'", name, manager.all_tasks,
+                      f"of {HARNESS}")  # fmt: skip
+    asks = (manager.task_index[name].cfg or {}).get("output_type", "multiple_choice")
+    if asks != "multiple_choice":
+        raise UserError(
+            f"config/tasks.yaml: {name} of {HARNESS} is of output type {asks}; kind "
+            "multiple_choice takes tasks that choose"
+        )
+    loaded = manager.load([name])
+    for task in loaded["tasks"].values():
+        # What has nothing but its test to take examples from would now and then show the very one
+        # that it tests: the harness leaves that one out only of a split that is named.
+        if not (task.has_training_docs() or task.has_validation_docs() or task.fewshot_cfg.split):
+            task.fewshot_cfg.split = task.config.test_split
+    return loaded
+
+
+def longest_texts(folder: str | Path) -> list[str]:
+    """The longest text of each example that a benchmark asks, as its data set has it.
+
+    What is the question, and what are only its choices, each data set names in its own way; and a
+    prompt has words of the harness in it, which no training text has. The longest text of an
+    example is the one that stands nowhere else by chance: the passage of a question, the question
+    of an exam, the beginning of a story.
+
+    Parameters
+    ----------
+    folder
+        Of a benchmark that was prepared.
+    """
+    folder = Path(folder)
+    card = json.loads((folder / "card.json").read_text("utf-8"))
+    found = []
+    with stored_data_sets(folder / DATA):
+        for task in load_task(card["task"], card["definition"])["tasks"].values():
+            split = task.config.test_split if task.has_test_docs() else task.config.validation_split
+            columns = task.dataset[split].column_names
+            found += [longest(example, columns) for example in task.eval_docs]
+    return found
+
+
+def longest(example: Mapping[str, Any], columns: Collection[str]) -> str:
+    """The longest text in some columns of an example; empty where there is none."""
+    texts = (value for name, value in example.items() if name in columns)
+    return max((text for text in texts if isinstance(text, str)), key=len, default="")

@@ -1,0 +1,1 @@
+"""Models and text inside packages of PyPI and npm, which the default study needs."""

@@ -1,0 +1,147 @@
+"""Preparation of one source of the registry: locate, convert if needed, check, describe."""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lexigraft.atomic import PARTIAL, write_json
+from lexigraft.errors import UserError
+from lexigraft.provenance import describe_file
+from lexigraft.source.bundled.gguf import gguf_to_folder
+from lexigraft.source.bundled.llama2c import llama2c_to_folder
+from lexigraft.source.description import describe_model
+from lexigraft.source.hub import WANTED, resolve
+from lexigraft.source.kind import CAUSAL, MASKED, kind_of
+from lexigraft.source.model import (
+    has_output_matrix,
+    load_config,
+    load_tokenizer,
+    matrix_names,
+    matrix_rows,
+)
+
+# Converters of the files in packages, by `format`; gguf is the default.
+_CONVERTERS = {"gguf": gguf_to_folder, "llama2c": llama2c_to_folder}
+
+
+def prepare_source(
+    settings: Mapping[str, str], folder: str | Path, package: str | Path | None = None
+) -> tuple[list[str], dict[str, Any]]:
+    """Write a source to `folder` that `open_source` opens.
+
+    Parameters
+    ----------
+    settings
+        `{"package": name, "file": path in it, "format": "gguf" or "llama2c"}`,
+        `{"folder": path}` or `{"hub": "org/name", "revision": …}`; optionally with the `kind` of
+        the model (see `check_source`).
+    folder
+        Receives `source.json`, and for packages the model itself.
+    package
+        The folder of the unpacked package.
+
+    Returns
+    -------
+    files, facts
+        The names of the files written, and facts about the model for the card. For models that
+        are not copied, `model_files` holds size and checksum of each of their files.
+
+    Raises
+    ------
+    UserError
+        The model cannot be found, or cannot be grafted (see `check_source`).
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    if "package" in settings:
+        if package is None:
+            raise UserError(f"source package {settings['package']}: the job names no input package")
+        files = _convert(settings, Path(package), folder)
+        source = {"kind": "package", "path": ".", "repo": settings["package"], "revision": None}
+        facts = describe_model(folder)
+    else:
+        model, revision = resolve(settings)
+        check_source(model, settings.get("kind", CAUSAL))
+        kind = "folder" if "folder" in settings else "hub"
+        repository = settings.get("hub")
+        source = {"kind": kind, "path": str(model), "repo": repository, "revision": revision}
+        files = []
+        facts = describe_model(model)
+        used = sorted(path for pattern in WANTED for path in model.glob(pattern))
+        facts["model_files"] = {path.name: describe_file(path) for path in used}
+    write_json(folder / "source.json", source)
+    return ["source.json", *files], {**facts, "revision": source["revision"]}
+
+
+def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
+    """Check that a folder holds a language model and its tokenizer.
+
+    Reads configuration, tokenizer and file headers, but no weights.
+
+    Parameters
+    ----------
+    kind
+        The expected kind of model: `causal`, or `masked` for an encoder such as RoBERTa.
+
+    Raises
+    ------
+    UserError
+        No `config.json`; a model that is not a language model of this kind, is quantized, or
+        needs remote code; weights that are missing, pickled, truncated or damaged; no
+        `tokenizer.json`; more tokens than the input matrix has rows.
+    """
+    folder = Path(folder)
+    config = load_config(folder)
+    _check_kind(folder, config, kind)
+    rows = matrix_rows(folder)
+    if not has_output_matrix(folder):
+        raise UserError(
+            f"source {folder}: config.json says that the output matrix is not tied, but the files "
+            f"hold no {matrix_names(folder)['output']}; transformers would initialize it at random"
+        )
+    tokenizer = load_tokenizer(folder)
+    highest = max(tokenizer.get_vocab().values(), default=-1)
+    if highest >= rows:
+        raise UserError(
+            f"source {folder}: the tokenizer has tokens up to id {highest} and the model only "
+            f"{rows} rows, so the tokenizer does not belong to this model"
+        )
+
+
+def _convert(settings: Mapping[str, str], package: Path, folder: Path) -> list[str]:
+    """Write the package's model into `folder`; its files appear only when all are complete."""
+    file = package / settings["file"]
+    if not file.is_file():
+        raise UserError(f"source file {settings['file']}: not in package {settings['package']}")
+    with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as temporary:
+        _CONVERTERS[settings.get("format", "gguf")](file, temporary)
+        check_source(temporary, settings.get("kind", CAUSAL))
+        written = sorted(Path(temporary).iterdir())
+        for path in written:
+            path.replace(folder / path.name)
+    return [path.name for path in written]
+
+
+def _check_kind(folder: Path, config, kind: str) -> None:
+    found = kind_of(config)
+    if found != kind:
+        architecture = config.architectures[0] if config.architectures else "no architecture"
+        examples = {
+            CAUSAL: "LlamaForCausalLM, GPT2LMHeadModel …",
+            MASKED: "RobertaForMaskedLM, BertForMaskedLM …",
+        }
+        advice = (
+            f"set `kind: {found}` in its entry of sources.yaml"
+            if found
+            else "no other kind of model can be grafted"
+        )
+        raise UserError(
+            f"source {folder}: config.json names {architecture}, which is not a {kind} language "
+            f"model ({examples[kind]}); {advice}"
+        )
+    if getattr(config, "quantization_config", None):
+        raise UserError(
+            f"source {folder}: its weights are quantized (quantization_config in config.json); "
+            "use the original model with unquantized weights"
+        )

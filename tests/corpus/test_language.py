@@ -1,0 +1,340 @@
+"""From a language's settings to its files: loaders, missing files, and the real catalogue."""
+
+import json
+import lzma
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lexigraft.corpus.cleaning import clean
+from lexigraft.corpus.language import prepare_corpus
+from lexigraft.corpus.local_files import check_files
+from lexigraft.errors import UserError
+from lexigraft.staleness import ROOT
+
+FILES = [
+    "train.txt", "heldout.txt", "english.txt", "tasks/translation.jsonl",
+    "tasks/summarization.jsonl",
+]  # fmt: skip
+CATALOGUE = {"loader": "catalogue", "package": "kolibri", "locale": "te"}
+
+
+def language(**changes):
+    settings = {
+        "name": "Telugu", "code": "te", "script": "Telu", "text": CATALOGUE,
+        "parallel": CATALOGUE, "english": None, "train_sentences": None,
+        "heldout_sentences": 100, "english_sentences": 100, "translation_pairs": 100,
+        "summarization_pairs": None, "minimum_characters": 10,
+    }  # fmt: skip
+    return {**settings, **changes}
+
+
+def small(**changes):
+    sizes = {"heldout_sentences": 2, "english_sentences": 2, "translation_pairs": 2}
+    return language(**{**sizes, "minimum_characters": 1, "parallel": None, **changes})
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Ten short texts in every format, Windows line ends in the plain ones."""
+    target = [f"వాక్యం {letter}" for letter in "కఖగఘచఛజఝటఠ"]
+    english = [f"This is sentence {letter}" for letter in "abcdefghij"]
+    rows = [{"en": e, "te": t} for e, t in zip(english, target, strict=True)]
+    write = {
+        "te.txt": "".join(f"{line}\r\n" for line in target),
+        "en.txt": "".join(f"{line}\r\n" for line in english),
+        "pairs.tsv": "".join(f"{row['en']}\t{row['te']}\n" for row in rows),
+        "pairs.jsonl": "".join(json.dumps(row) + "\n" for row in rows),
+    }
+    for name, content in write.items():
+        (tmp_path / name).write_bytes(content.encode())
+    import pyarrow
+    from pyarrow import parquet
+
+    (tmp_path / "data").mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "data" / "pairs.parquet")
+    return tmp_path
+
+
+def lines_of(file):
+    return Path(file).read_bytes().decode().split("\n")[:-1]
+
+
+def test_the_script_writes_the_real_telugu_corpus(kolibri, tmp_path):
+    job = {
+        "rule": "prepare_corpus",
+        "settings": language(),
+        "inputs": {"package": str(kolibri)},
+        "outputs": {"folder": str(tmp_path)},
+        "seed": ["0", "corpus", "te"],
+    }
+    done = subprocess.run(
+        [sys.executable, "scripts/prepare_corpus.py", json.dumps(job)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    train, heldout, english = (
+        lines_of(tmp_path / f"{part}.txt") for part in ("train", "heldout", "english")
+    )
+    tasks = [json.loads(line) for line in lines_of(tmp_path / "tasks" / "translation.jsonl")]
+    assert len(train) > 1000
+    assert len(heldout) == len(english) == len(tasks) == 100
+    assert clean(train + heldout)[0] == train + heldout
+    assert not {task["target"] for task in tasks} & set(train + heldout)
+    assert tasks[0].keys() == {"id", "source", "target"}
+    assert len({task["id"] for task in tasks}) == 100
+    card = json.loads((tmp_path / "card.json").read_text())
+    assert card["sizes"]["train"] == {
+        "sentences": len(train),
+        "characters": sum(map(len, train)),
+        "bytes": (tmp_path / "train.txt").stat().st_size - len(train),
+    }
+    assert list(card["files"]) == sorted(FILES)
+    assert lines_of(tmp_path / "tasks" / "summarization.jsonl") == []
+
+
+def test_the_same_seed_gives_the_same_bytes(files, tmp_path):
+    settings = small(
+        text={"loader": "text", "paths": [str(files / "te.txt")]},
+        english={"loader": "text", "paths": [str(files / "en.txt")]},
+    )
+    for run in ("one", "two"):
+        prepare_corpus(settings, tmp_path / run, ("0", "corpus", "te"))
+    for part in ("train.txt", "heldout.txt"):
+        assert (tmp_path / "one" / part).read_bytes() == (tmp_path / "two" / part).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        {"loader": "text", "paths": ["te.txt"]},
+        {"loader": "jsonl", "path": "pairs.jsonl", "field": "te"},
+        {"loader": "parquet", "path": "data/pairs.parquet", "column": "te"},
+        {"loader": "datasets", "name": "data", "column": "te", "config": None, "split": "train"},
+    ],
+)
+def test_every_text_loader_gives_the_same_text(text, files, tmp_path, monkeypatch):
+    monkeypatch.chdir(files)
+    english = {"loader": "text", "paths": ["en.txt"]}
+    written, facts = prepare_corpus(small(text=text, english=english), tmp_path / "out", ("0",))
+    assert written == FILES
+    both = lines_of(tmp_path / "out" / "train.txt") + lines_of(tmp_path / "out" / "heldout.txt")
+    assert sorted(both) == sorted(f"వాక్యం {letter}" for letter in "కఖగఘచఛజఝటఠ")
+    assert facts["cleaning"]["english"]["windows_line_ends"] == 10
+
+
+@pytest.mark.parametrize(
+    "parallel",
+    [
+        {"loader": "tsv", "path": "pairs.tsv"},
+        {"loader": "files", "source": "en.txt", "target": "te.txt"},
+        {"loader": "jsonl", "path": "pairs.jsonl", "source_field": "en", "target_field": "te"},
+        {
+            "loader": "parquet", "path": "data/pairs.parquet",
+            "source_column": "en", "target_column": "te",
+        },
+        {"loader": "datasets", "name": "data", "source_column": "en", "target_column": "te"},
+    ],
+)  # fmt: skip
+def test_every_parallel_loader_gives_the_same_test(parallel, files, tmp_path, monkeypatch):
+    monkeypatch.chdir(files)
+    settings = small(text={"loader": "text", "paths": ["te.txt"]}, parallel=parallel)
+    prepare_corpus(settings, tmp_path / "out", ("0",))
+    tasks = lines_of(tmp_path / "out" / "tasks" / "translation.jsonl")
+    reference = small(text=settings["text"], parallel={"loader": "tsv", "path": "pairs.tsv"})
+    prepare_corpus(reference, tmp_path / "reference", ("0",))
+    assert tasks == lines_of(tmp_path / "reference" / "tasks" / "translation.jsonl")
+    english = lines_of(tmp_path / "out" / "english.txt")
+    assert all(line.startswith("This is sentence") for line in english)
+
+
+@pytest.mark.parametrize(
+    "summarization",
+    [
+        {"loader": "files", "source": "en.txt", "target": "te.txt"},
+        {"loader": "jsonl", "path": "pairs.jsonl", "source_field": "en", "target_field": "te"},
+        {
+            "loader": "parquet", "path": "data/pairs.parquet",
+            "source_column": "en", "target_column": "te",
+        },
+        {"loader": "datasets", "name": "data", "source_column": "en", "target_column": "te"},
+        {
+            "loader": "datasets", "name": "json", "data_files": "pairs.jsonl",
+            "source_column": "en", "target_column": "te",
+        },
+    ],
+)  # fmt: skip
+def test_every_summarization_loader_gives_the_same_test(
+    summarization, files, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(files)
+    english = {"loader": "text", "paths": ["en.txt"]}
+    settings = small(text=english, english=english, summarization=summarization)
+    written, facts = prepare_corpus(settings, tmp_path / "out", ("0",))
+    assert written == FILES
+    rows = [json.loads(line) for line in lines_of(tmp_path / "out" / "tasks/summarization.jsonl")]
+    assert [row["id"] for row in rows] == [f"te-{number:04d}" for number in range(1, 11)]
+    assert sorted((row["source"], row["reference"]) for row in rows) == [
+        (f"This is sentence {letter}", f"వాక్యం {other}")
+        for letter, other in zip("abcdefghij", "కఖగఘచఛజఝటఠ", strict=True)
+    ]
+    assert facts["cleaning"]["summarization"]["kept"] == 10
+    assert facts["sizes"]["summaries"]["sentences"] == 10
+
+
+def test_an_article_keeps_its_paragraphs_and_a_summary_is_one_line(files, tmp_path):
+    rows = [
+        {"text": "First line.\r\n\r\n Second cafe\u0301. \n", "summary": "A line\nand one."},
+        {"text": "First line.\nSecond café.", "summary": "A line and one."},
+        {"text": " \n", "summary": "Of nothing."},
+    ]
+    file = tmp_path / "articles.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    english = {"loader": "text", "paths": [str(files / "en.txt")]}
+    settings = small(
+        text=english,
+        english=english,
+        summarization={
+            "loader": "jsonl", "path": str(file), "source_field": "text", "target_field": "summary",
+        },
+    )  # fmt: skip
+    _, facts = prepare_corpus(settings, tmp_path / "out", ("0",))
+    [line] = lines_of(tmp_path / "out" / "tasks" / "summarization.jsonl")
+    assert json.loads(line) == {
+        "id": "te-0001",
+        "source": "First line.\nSecond café.",
+        "reference": "A line and one.",
+    }
+    counts = facts["cleaning"]["summarization"]
+    assert (counts["read"], counts["kept"], counts["duplicate"], counts["blank"]) == (3, 1, 1, 1)
+    assert (counts["windows_line_ends"], counts["not_nfc"]) == (2, 1)
+
+
+def test_summaries_are_not_trained_on(files, tmp_path):
+    text = {"loader": "text", "paths": [str(files / "te.txt")]}
+    (tmp_path / "one.jsonl").write_text('{"a": "An article", "s": "వాక్యం క"}')
+    settings = small(
+        text=text,
+        english={"loader": "text", "paths": [str(files / "en.txt")]},
+        summarization={
+            "loader": "jsonl", "path": str(tmp_path / "one.jsonl"),
+            "source_field": "a", "target_field": "s",
+        },
+    )  # fmt: skip
+    _, facts = prepare_corpus(settings, tmp_path / "out", ("0",))
+    both = [*lines_of(tmp_path / "out/train.txt"), *lines_of(tmp_path / "out/heldout.txt")]
+    assert len(both) == 9
+    assert "వాక్యం క" not in both
+    assert facts["kept_out_of_training"]["like_summarization_test"] == 1
+
+
+def test_a_sample_of_a_large_compressed_text_has_the_sizes_asked_for(files, tmp_path):
+    # As CC-100: documents between blank lines, paragraphs repeated across documents.
+    paragraphs = [f"paragraph {'x' * (number % 90)} {number % 90}" for number in range(900)]
+    text = "".join(line + "\n" * (1 + (at % 7 == 0)) for at, line in enumerate(paragraphs))
+    (tmp_path / "te.txt.xz").write_bytes(lzma.compress(text.encode()))
+    settings = small(
+        text={
+            "loader": "datasets", "name": "text", "data_files": str(tmp_path / "te.txt.xz"),
+            "split": "train", "column": "text",
+        },
+        english={"loader": "text", "paths": [str(files / "en.txt")]},
+        train_sentences=20,
+        heldout_sentences=10,
+    )  # fmt: skip
+    _, facts = prepare_corpus(settings, tmp_path / "out", ("0",))
+    train, heldout = (lines_of(tmp_path / f"out/{part}.txt") for part in ("train", "heldout"))
+    assert len(set(train)) == 20
+    assert len(set(heldout)) == 10
+    assert not {line.rstrip("0123456789") for line in train} & {
+        line.rstrip("0123456789") for line in heldout
+    }
+    counts = facts["cleaning"]["text"]
+    assert (counts["read"], counts["blank"], counts["duplicate"]) == (1029, 129, 810)
+
+
+def test_a_translation_test_of_earlier_settings_does_not_stay(files, tmp_path):
+    text = {"loader": "text", "paths": [str(files / "te.txt")]}
+    english = {"loader": "text", "paths": [str(files / "en.txt")]}
+    parallel = {"loader": "tsv", "path": str(files / "pairs.tsv")}
+    prepare_corpus(small(text=text, parallel=parallel), tmp_path / "out", ("0",))
+    prepare_corpus(small(text=text, english=english), tmp_path / "out", ("0",))
+    assert lines_of(tmp_path / "out" / "tasks" / "translation.jsonl") == []
+
+
+def test_english_must_come_from_somewhere(files, tmp_path):
+    settings = small(text={"loader": "text", "paths": [str(files / "te.txt")]})
+    with pytest.raises(UserError, match=r"language Telugu: there is no English text.*`english`"):
+        prepare_corpus(settings, tmp_path / "out", ("0",))
+
+
+@pytest.mark.parametrize(
+    ("part", "settings", "key"),
+    [
+        ("text", {"loader": "parquet", "path": "gone", "column": "x"}, r"text\.path: gone"),
+        ("text", {"loader": "text", "paths": ["te.txt", "gone"]}, r"text\.paths: gone"),
+        ("english", {"loader": "jsonl", "path": "gone", "field": "x"}, r"english\.path: gone"),
+        (
+            "summarization",
+            {"loader": "files", "source": "en.txt", "target": "gone"},
+            r"summarization\.target: gone",
+        ),
+        (
+            "parallel",
+            {"loader": "files", "source": "en.txt", "target": "gone"},
+            r"parallel\.target",
+        ),
+    ],
+)
+def test_a_missing_file_is_named_with_its_key_before_any_job(
+    part, settings, key, files, monkeypatch
+):
+    monkeypatch.chdir(files)
+    with pytest.raises(UserError, match=rf"languages\.te\.{key}.*: there is no such file"):
+        check_files(language(**{part: settings}), "languages.te")
+
+
+def test_an_empty_file_is_named_with_its_key(tmp_path):
+    (tmp_path / "te.txt").write_bytes(b"")
+    with pytest.raises(UserError, match=r"text\.paths: .*te\.txt: the file is empty"):
+        check_files(language(text={"loader": "text", "paths": [str(tmp_path / "te.txt")]}), "x")
+
+
+def test_settings_without_local_files_pass():
+    check_files(language(), "x")
+    check_files(language(text={"loader": "datasets", "name": "a/b", "column": "text"}), "x")
+
+
+def test_checking_files_loads_nothing_heavy():
+    code = (
+        "import sys, lexigraft.corpus.local_files; "
+        "print(sorted({'numpy', 'torch', 'datasets', 'pyarrow'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ({"loader": "xml", "path": "te.txt"}, r"text\.loader: 'xml' is not one of"),
+        ({"loader": "jsonl", "path": "te.txt"}, r"the loader 'jsonl' needs the key 'field'"),
+    ],
+)
+def test_a_loader_that_cannot_be_is_told(text, message, files, tmp_path, monkeypatch):
+    monkeypatch.chdir(files)
+    with pytest.raises(UserError, match=message):
+        prepare_corpus(
+            small(text=text, english={"loader": "text", "paths": [str(files / "en.txt")]}),
+            tmp_path / "out",
+            ("0",),
+        )

@@ -1,0 +1,209 @@
+"""What tasks ask of their own: parallel texts, articles and questions in the forms they come in."""
+
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from lexigraft.corpus.test_sets import prepare_test_set
+from lexigraft.errors import UserError
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "prepare_asked.py"
+COLUMNS = {"question": "question", "context": "context", "answers": "answers.text"}
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    """What is written of a text, and what the card would say."""
+
+    def build(kind, text, **settings):
+        settings |= {"kind": kind, "text": text}
+        _, facts = prepare_test_set(settings, tmp_path / "out")
+        lines = (tmp_path / "out" / "test_set.jsonl").read_text("utf-8").splitlines()
+        return [json.loads(line) for line in lines], facts
+
+    return build
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    """A Parquet file of rows."""
+
+    def build(name, rows):
+        import pyarrow
+        from pyarrow import parquet
+
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+        return str(file)
+
+    return build
+
+
+def test_two_files_of_a_set_with_windows_line_ends(prepared, tmp_path):
+    (tmp_path / "src.eng.txt").write_bytes(b"One, two.\r\n\r\nThree.\r\n")
+    (tmp_path / "ref.tel.txt").write_bytes("ఒకటి.\r\nరెండు\r\nమూడు.\r\n".encode())
+    text = {"loader": "files", "source": str(tmp_path / "src.eng.txt"),
+            "target": str(tmp_path / "ref.tel.txt")}  # fmt: skip
+    rows, facts = prepared("translation", text)
+    assert rows == [
+        {"id": "0001", "source": "One, two.", "target": "ఒకటి."},
+        {"id": "0003", "source": "Three.", "target": "మూడు."},
+    ]
+    assert facts["tests"] == 2
+    counts = facts["rows"]["cleaning"]
+    assert (counts["read"], counts["blank"], counts["windows_line_ends"]) == (3, 1, 6)
+
+
+def test_zawgyi_is_counted_and_repaired_where_that_is_asked(prepared, tmp_path):
+    (tmp_path / "pairs.tsv").write_text("Burma\tျမန္မာ\n", "utf-8")
+    text = {"loader": "tsv", "path": str(tmp_path / "pairs.tsv")}
+    found = [prepared("translation", text, **more) for more in ({}, {"repair": ["zawgyi"]})]
+    assert [rows[0]["target"] for rows, _ in found] == ["ျမန္မာ", "မြန်မာ"]
+    assert [facts["rows"]["cleaning"]["zawgyi"] for _, facts in found] == [1, 1]
+
+
+def test_a_tab_separated_set(prepared, tmp_path):
+    (tmp_path / "pairs.tsv").write_text("One\tένα\textra\nTwo\tδύο\n", "utf-8")
+    rows, _ = prepared("translation", {"loader": "tsv", "path": str(tmp_path / "pairs.tsv")})
+    assert [(row["source"], row["target"]) for row in rows] == [("One", "ένα"), ("Two", "δύο")]
+
+
+def xlsum(at):
+    return {"id": f"x{at}", "url": "u", "title": f"Titre {at}", "summary": f"Résumé {at}.",
+            "text": f"Premier {at}.\n\nDeuxième."}  # fmt: skip
+
+
+def test_articles_and_titles_of_xl_sum_s_table(prepared, parquet):
+    path = parquet("french/test/0000.parquet", [xlsum(1), xlsum(2)])
+    text = {"loader": "parquet", "path": path, "source_column": "text", "target_column": "summary"}
+    rows, _ = prepared("summarization", text)
+    assert rows[1] == {"id": "0002", "source": "Premier 2.\nDeuxième.", "reference": "Résumé 2."}
+    text |= {"source_column": "summary", "target_column": "title"}
+    rows, _ = prepared("summarization", text)
+    assert rows[1] == {"id": "0002", "source": "Résumé 2.", "reference": "Titre 2"}
+
+
+def test_mlsum_s_table_and_greeksum_s_files(prepared, parquet, tmp_path):
+    row = {"text": "Ein Satz. Noch einer.", "summary": "Kurz.", "topic": "t", "url": "u",
+           "title": "T", "date": "00/01/2019"}  # fmt: skip
+    text = {"loader": "parquet", "path": parquet("de.parquet", [row]), "source_column": "text",
+            "target_column": "summary"}  # fmt: skip
+    assert prepared("summarization", text)[0][0]["reference"] == "Kurz."
+    (tmp_path / "test-article.txt").write_text("Άρθρο ένα.\nΆρθρο δύο.\n", "utf-8")
+    (tmp_path / "test-abstract.txt").write_text("Ένα.\nΔύο.\n", "utf-8")
+    text = {"loader": "files", "source": str(tmp_path / "test-article.txt"),
+            "target": str(tmp_path / "test-abstract.txt")}  # fmt: skip
+    rows, _ = prepared("summarization", text)
+    assert [row["reference"] for row in rows] == ["Ένα.", "Δύο."]
+
+
+SQUAD = {
+    "version": "1.0",
+    "data": [
+        {
+            "title": "Köln",
+            "paragraphs": [
+                {
+                    "context": "Köln liegt am Rhein.\nEs ist alt. ",
+                    "qas": [
+                        {"id": "q1", "question": " Woran liegt Köln? ",
+                         "answers": [{"text": "am Rhein", "answer_start": 11},
+                                     {"text": "Rhein", "answer_start": 14},
+                                     {"text": "am Rhein", "answer_start": 11}]},
+                        {"id": "q2", "question": "Wer?", "answers": []},
+                        {"id": "q3", "question": "", "answers": [{"text": "x", "answer_start": 0}]},
+                    ],
+                }
+            ],
+        }
+    ],
+}  # fmt: skip
+QUESTION = {
+    "id": "0001",
+    "question": "Woran liegt Köln?",
+    "context": "Köln liegt am Rhein.\nEs ist alt.",
+    "answers": ["am Rhein", "Rhein"],
+}
+
+
+def test_a_file_in_squad_s_layout_is_as_the_table_of_the_hub(prepared, parquet, tmp_path):
+    path = tmp_path / "test-context-de-question-de.json"
+    path.write_text(json.dumps(SQUAD), "utf-8")
+    rows, facts = prepared(
+        "question_answering", {"loader": "squad", "path": str(path)}, columns=COLUMNS
+    )
+    assert rows == [QUESTION]
+    assert (facts["rows"]["unanswered"], facts["rows"]["cleaning"]["blank"]) == (1, 1)
+    [paragraph] = SQUAD["data"][0]["paragraphs"]
+    table = [
+        {
+            "context": paragraph["context"],
+            "question": one["question"],
+            "answers": {
+                "text": [answer["text"] for answer in one["answers"]],
+                "answer_start": [answer["answer_start"] for answer in one["answers"]],
+            },
+        }
+        for one in paragraph["qas"]
+    ]
+    text = {"loader": "parquet", "path": parquet("0000.parquet", table)}
+    assert prepared("question_answering", text, columns=COLUMNS)[0] == [QUESTION]
+
+
+def test_an_answer_may_stand_alone_in_a_column_of_another_name(prepared, tmp_path):
+    rows = [
+        {"q": "Who?", "passage": "Ada did.", "a": "Ada"},
+        {"q": "Who?", "passage": "?", "a": ""},
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = {"loader": "jsonl", "path": str(tmp_path / "rows.jsonl")}
+    columns = {"question": "q", "context": "passage", "answers": "a"}
+    found, facts = prepared("question_answering", text, columns=columns)
+    assert [row["answers"] for row in found] == [["Ada"]]
+    assert facts["rows"]["unanswered"] == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{}", "not in SQuAD's format .*'data'"),
+        ("{", "not JSON"),
+        (None, "No such file"),
+    ],
+)
+def test_a_file_that_is_laid_out_otherwise_is_told(prepared, tmp_path, content, message):
+    path = tmp_path / "squad.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UserError, match=message):
+        prepared("question_answering", {"loader": "squad", "path": str(path)}, columns=COLUMNS)
+
+
+def test_a_text_of_which_nothing_is_left_is_told(prepared, tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"q": "", "c": "x", "a": "y"}\n')
+    text = {"loader": "jsonl", "path": str(tmp_path / "rows.jsonl")}
+    columns = {"question": "q", "context": "c", "answers": "a"}
+    with pytest.raises(UserError, match="none of 1 rows is a test"):
+        prepared("question_answering", text, columns=columns)
+
+
+def test_the_script_writes_a_card(tmp_path, monkeypatch):
+    (tmp_path / "pairs.tsv").write_text("One\tένα\n", "utf-8")
+    folder = tmp_path / "asked"
+    job = {
+        "rule": "prepare_asked",
+        "settings": {
+            "kind": "translation",
+            "text": {"loader": "tsv", "path": str(tmp_path / "pairs.tsv")},
+        },
+        "inputs": {},
+        "outputs": {"folder": str(folder)},
+    }
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), json.dumps(job)])
+    runpy.run_path(str(SCRIPT), run_name="__main__")
+    card = json.loads((folder / "card.json").read_text())
+    assert (set(card["files"]), card["tests"]) == ({"test_set.jsonl"}, 1)

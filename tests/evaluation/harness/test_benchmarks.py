@@ -1,0 +1,196 @@
+"""The harness's data sets are kept with the results, from a local folder, or their lack is told."""
+
+import json
+import os
+import shutil
+from runpy import run_path
+
+import pytest
+
+from lexigraft.errors import UserError
+from lexigraft.evaluation.harness.benchmark_state import (
+    STATE,
+    benchmark_state,
+    new_state,
+    reason_not_available,
+)
+from lexigraft.evaluation.harness.benchmarks import longest, longest_texts
+from tests.conftest import REPOSITORY
+
+
+def test_what_a_task_reads_is_kept_and_handed_out_without_the_hub(prepared, tmp_path):
+    from lexigraft.evaluation.harness.benchmarks import load_task
+    from lexigraft.evaluation.harness.data import stored_data_sets
+
+    place = prepared("xnli_de", "xnli")
+    card = json.loads((place / "card.json").read_text())
+    (kept,) = card["datasets"]
+    assert kept["request"]["path"] == "facebook/xnli" and kept["request"]["name"] == "de"
+    assert kept["rows"] == {"train": 3, "validation": 4}
+    assert kept["place"].endswith("facebook/xnli") and card["used"] == [kept["place"]]
+    assert card["available"] and card["why"] is None
+    before = {file: file.stat().st_mtime_ns for file in place.rglob("*")}
+    assert all((place / file).is_file() for file in card["files"])
+    with stored_data_sets(place / "data"):
+        (task,) = load_task("xnli_de", "xnli")["tasks"].values()
+        assert [row["premise"] for row in task.eval_docs] == [
+            "Es regnet",
+            "Sie lacht",
+            "Er geht",
+            "Ja",
+        ]
+    assert {file: file.stat().st_mtime_ns for file in place.rglob("*")} == before
+    # Of another task nothing was kept.
+    with stored_data_sets(place / "data"), pytest.raises(UserError, match="has no 'facebook/xnli'"):
+        load_task("xnli_en", "xnli")
+
+
+def test_a_data_set_that_cannot_be_had_is_told_with_the_way_to_get_it(hub, tmp_path):
+    from lexigraft.evaluation.harness.benchmarks import prepare_benchmark
+
+    files, facts = prepare_benchmark("hellaswag", "hellaswag", str(hub), tmp_path)
+    assert files == [] and not facts["available"] and facts["used"] is None
+    assert facts["why"].startswith("Rowan/hellaswag (default) cannot be read: ")
+    assert (
+        "`hf download Rowan/hellaswag --repo-type dataset --local-dir FOLDER/Rowan/" in facts["why"]
+    )
+    assert "\n" not in facts["why"]
+    # Nothing half-written is left.
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_task_that_the_harness_does_not_have_is_refused(tmp_path):
+    from lexigraft.evaluation.harness.benchmarks import prepare_benchmark
+
+    with pytest.raises(UserError, match=r"'xnli_dd' is not of lm-evaluation-harness .*'xnli_de'"):
+        prepare_benchmark("xnli_dd", "xnli", None, tmp_path)
+    with pytest.raises(UserError, match="folder 'xnlu' is none of lm-evaluation-harness"):
+        prepare_benchmark("xnli_de", "xnlu", None, tmp_path)
+    with pytest.raises(UserError, match=r"triviaqa of .* is of output type generate_until"):
+        prepare_benchmark("triviaqa", "triviaqa", None, tmp_path)
+
+
+def test_of_a_data_set_with_a_script_the_hubs_own_copy_is_read(hub, tmp_path, monkeypatch):
+    """On a branch of its own the hub keeps each data set as Parquet: config/split/n.parquet."""
+    import datasets
+
+    from lexigraft.evaluation.harness import data
+
+    rows = hub / "Muennighoff/xwinograd/jp/test.jsonl"
+    asked = []
+
+    class Api:
+        def list_repo_files(self, name, *, repo_type, revision):
+            assert (name, repo_type, revision) == ("org/set", "dataset", "refs/convert/parquet")
+            return [
+                "README.md",
+                "jp/test/0000.parquet",
+                "jp/eval/0000.parquet",
+                "en/test/0.parquet",
+            ]
+
+    def load(path, name=None, **options):
+        if path != "org/set":
+            return datasets.load_dataset(path, name, **options)
+        if "revision" not in options:
+            raise RuntimeError("Dataset scripts are no longer supported, but found set.py")
+        asked.append((name, options))
+        table = datasets.Dataset.from_list([json.loads(line) for line in rows.open()])
+        return datasets.DatasetDict(dict.fromkeys(options["data_files"], table))
+
+    monkeypatch.setattr(data, "HfApi", Api)
+    monkeypatch.setattr(data, "load_dataset", load)
+    with data.storing_data_sets(tmp_path, None) as kept:
+        found = datasets.load_dataset(path="org/set", name="jp")
+    files = {"test": ["jp/test/0000.parquet"], "eval": ["jp/eval/0000.parquet"]}
+    assert asked == [(None, {"revision": "refs/convert/parquet", "data_files": files})]
+    assert kept[0]["rows"] == {"test": 3, "eval": 3} and found["eval"][0]["option1"] == "the cup"
+
+
+def test_a_benchmark_is_prepared_again_once_its_data_may_have_come(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    folder, local = tmp_path / "benchmark", tmp_path / "data"
+    folder.mkdir()
+
+    def prepared(state, used):
+        (folder / STATE).write_text(json.dumps(new_state(state, str(local), used)))
+
+    first = benchmark_state(str(local), folder)
+    prepared(first, None)
+    assert benchmark_state(str(local), folder) == first
+    for appears in ("data/org/set", "cache/datasets--org--set"):
+        before = benchmark_state(str(local), folder)
+        (tmp_path / appears).mkdir(parents=True)
+        assert benchmark_state(str(local), folder) != before
+    before = benchmark_state(str(local), folder)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    assert benchmark_state(str(local), folder) not in (first, before)
+    # Once it was there, other data sets are no matter.
+    (local / "org/set/rows.jsonl").write_text("{}\n")
+    prepared("there", [str(local / "org/set")])
+    (local / "org/other").mkdir()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert benchmark_state(str(local), folder) == "there"
+    os.utime(local / "org/set/rows.jsonl", (1, 1))  # as a copy or a checkout has it
+    assert benchmark_state(str(local), folder) == "there"
+    (local / "org/set/rows.jsonl").write_text('{"a": 1}\n')
+    assert benchmark_state(str(local), folder) != "there"
+    # What vanishes leaves the scores that were made.
+    shutil.rmtree(local)
+    assert benchmark_state(str(local), folder) == "there"
+    prepared("from the hub", [])
+    assert benchmark_state(None, folder) == "from the hub"
+
+
+def test_a_job_is_scored_only_if_every_language_can_be(tmp_path):
+    for name, why in (("de", None), ("sw", "no data"), ("et", "no data")):
+        (tmp_path / name).mkdir()
+        card = {"available": why is None, "why": why}
+        (tmp_path / name / "card.json").write_text(json.dumps(card))
+
+    def job(*names):
+        return {"inputs": {"benchmarks": {name: str(tmp_path / name) for name in names}}}
+
+    assert reason_not_available({"inputs": {}}) is None
+    assert reason_not_available(job("de")) is None
+    assert reason_not_available(job("de", "sw", "et")) == "no data"
+
+
+@pytest.mark.parametrize(
+    ("example", "text"),
+    [
+        ({"question": "Wer?", "passage": "Ein langer Text.", "label": 3, "made": "by the harness"},
+         "Ein langer Text."),
+        ({"premise": "Es regnet.", "choices": ["a very long list of choices"], "question": None},
+         "Es regnet."),
+        ({"label": 1}, ""),
+    ],
+)  # fmt: skip
+def test_the_longest_text_of_the_data_set_s_own_columns(example, text):
+    assert longest(example, ["question", "passage", "premise", "choices", "label"]) == text
+
+
+def test_texts_are_of_what_is_tested_and_not_of_examples_to_show(prepared):
+    place = prepared("arc_de", "okapi/arc_multilingual")
+    assert longest_texts(place) == ["die Sonne am Mittag", "Was schwimmt?", "Was ist süß?"]
+
+
+def test_a_benchmark_is_counted_and_one_without_data_says_why(prepared, tmp_path):
+    found, lacking = prepared("xnli_de", "xnli"), tmp_path / "xnli_sw"
+    lacking.mkdir()
+    (lacking / "card.json").write_text(json.dumps({"available": False, "why": "no network"}))
+    (tmp_path / "train.txt").write_text("es ist NASS!\nSie weint.\nNichts davon.\n", "utf-8")
+    job = {
+        "rule": "count_tests", "settings": {"kind": "multiple_choice"},
+        "inputs": {"text": str(tmp_path / "train.txt"),
+                   "tests": {"german": str(found), "swahili": str(lacking)}},
+        "outputs": {"folder": str(tmp_path), "file": str(tmp_path / "record.json")},
+        "language": "german", "task": "xnli-0-shot",
+    }  # fmt: skip
+    run_path(str(REPOSITORY / "scripts" / "count_tests.py"))["stage"](job)
+    record = json.loads((tmp_path / "record.json").read_text("utf-8"))
+    (row,) = record["tests"]
+    # The longer one of each pair: "Es ist nass", "Sie lacht", "Er singt" and "Nein".
+    assert (row["test"], row["texts"], row["found"]) == ("german", 4, 1)
+    assert record["not_counted"] == {"swahili": "no network"}

@@ -1,0 +1,140 @@
+"""Fetching wheels: pip runs against a local folder, so these tests need no network."""
+
+import hashlib
+import json
+import os
+import zipfile
+
+import pytest
+
+from lexigraft.errors import UserError
+from lexigraft.source.bundled.archives import licence_of
+from lexigraft.source.bundled.packages import fetch_package
+
+METADATA = "Metadata-Version: 2.1\nName: toy\nVersion: 1.0\nLicense-Expression: MIT\n"
+WHEEL = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+def write_wheel(folder, members, metadata=METADATA):
+    file = folder / "toy-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+        archive.writestr("toy-1.0.dist-info/METADATA", metadata)
+        archive.writestr("toy-1.0.dist-info/WHEEL", WHEEL)
+        archive.writestr("toy-1.0.dist-info/RECORD", "")
+    return file
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """A folder that pip takes for the package index, with one wheel in it."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    wheel = write_wheel(
+        folder, {"toy/data/a.json": "{}", "toy/data/b.txt": "b", "toy/code.py": "raise 1"}
+    )
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return hashlib.sha256(wheel.read_bytes()).hexdigest()
+
+
+def files_in(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
+
+
+def test_only_the_members_that_match_are_unpacked(index, tmp_path):
+    into = fetch_package("toy", "1.0", index, ["toy/data/*"], tmp_path / "out")
+    assert files_in(into) == ["card.json", "toy/data/a.json", "toy/data/b.txt"]
+
+
+def test_the_card_names_version_checksum_licence_and_files(index, tmp_path):
+    into = fetch_package("toy", "1.0", index, ["toy/data/b.txt"], tmp_path / "out")
+    card = json.loads((into / "card.json").read_text())
+    assert (card["version"], card["sha256"], card["licence"]) == ("1.0", index, "MIT")
+    assert card["files"] == {
+        "toy/data/b.txt": {"bytes": 1, "sha256": hashlib.sha256(b"b").hexdigest()}
+    }
+
+
+def test_a_folder_that_is_there_is_left_as_it_is(index, tmp_path, monkeypatch):
+    into = fetch_package("toy", "1.0", index, ["toy/data/*"], tmp_path / "out")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nothing"))
+    before = (into / "card.json").stat().st_mtime_ns
+    fetch_package("toy", "1.0", index, ["toy/data/*"], into)
+    assert (into / "card.json").stat().st_mtime_ns == before
+
+
+def test_a_folder_that_lost_a_file_is_fetched_again(index, tmp_path):
+    into = fetch_package("toy", "1.0", index, ["toy/data/*"], tmp_path / "out")
+    (into / "toy/data/b.txt").unlink()
+    fetch_package("toy", "1.0", index, ["toy/data/*"], into)
+    assert (into / "toy/data/b.txt").read_text() == "b"
+
+
+def test_other_members_replace_the_folder(index, tmp_path):
+    into = fetch_package("toy", "1.0", index, ["toy/data/a.json"], tmp_path / "out")
+    fetch_package("toy", "1.0", index, ["toy/data/b.txt"], into)
+    assert files_in(into) == ["card.json", "toy/data/b.txt"]
+
+
+def test_a_wrong_checksum_is_refused_and_leaves_nothing(index, tmp_path):
+    with pytest.raises(UserError, match=f"SHA-256 {index}, expected 00"):
+        fetch_package("toy", "1.0", "00", ["toy/*"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_version_is_named(index, tmp_path):
+    with pytest.raises(UserError, match=r"toy==2\.0: the package index has no wheel"):
+        fetch_package("toy", "2.0", index, ["toy/*"], tmp_path / "out")
+
+
+def test_an_unreachable_index_is_told_from_a_missing_version(tmp_path, monkeypatch):
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.delenv("PIP_NO_INDEX", raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    with pytest.raises(UserError, match=r"toy==1\.0: the package index cannot be reached"):
+        fetch_package("toy", "1.0", "00", ["toy/*"], tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["--index-url=http://evil", "-r/etc/passwd", "a b", ""])
+def test_a_name_that_pip_would_read_as_an_option_is_refused(name, tmp_path):
+    with pytest.raises(UserError, match="not a package name"):
+        fetch_package(name, "1.0", "00", ["*"], tmp_path / "out")
+
+
+def test_a_pattern_that_matches_nothing_is_named(index, tmp_path):
+    with pytest.raises(UserError, match=r"no file matches 'toy/\*\.gguf'"):
+        fetch_package("toy", "1.0", index, ["toy/data/*", "toy/*.gguf"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "licence"),
+    [
+        ("Name: toy\nLicense: Apache 2.0\n second line\n", "Apache 2.0"),
+        ("Name: toy\nClassifier: License :: OSI Approved :: MIT License\n", "MIT License"),
+        ("Name: toy\n", "not stated"),
+    ],
+)
+def test_the_licence_is_found_in_older_metadata(metadata, licence, tmp_path):
+    assert licence_of(write_wheel(tmp_path, {"toy/a": "a"}, metadata)) == licence
+
+
+def test_a_wheel_of_another_platform_is_fetched_by_its_tags(tmp_path, monkeypatch):
+    name = "toy-1.0-cp39-cp39-win_amd64.whl"
+    wheel = write_wheel(tmp_path, {"toy/a": "a"}).rename(tmp_path / name)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    with pytest.raises(UserError, match=r"no wheel of this version for this Python|lists no such"):
+        fetch_package("toy", "1.0", sha256, ["toy/*"], tmp_path / "out")
+    tags = "cp39-cp39-win_amd64"
+    into = fetch_package("toy", "1.0", sha256, ["toy/*"], tmp_path / "out", tags=tags)
+    assert (into / "toy/a").read_text() == "a"
+
+
+def test_tags_that_pip_would_read_as_an_option_are_refused(tmp_path):
+    with pytest.raises(UserError, match="is not the python-abi-platform"):
+        fetch_package("toy", "1.0", "00", ["*"], tmp_path / "out", tags="--index-url=x-y-z")

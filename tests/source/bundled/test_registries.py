@@ -1,0 +1,153 @@
+"""Fetching npm packages from a registry on this machine."""
+
+import hashlib
+import http.server
+import io
+import json
+import tarfile
+import threading
+from functools import partial
+
+import pytest
+
+from lexigraft.errors import UserError
+from lexigraft.source.bundled.archives import licence_of
+from lexigraft.source.bundled.packages import fetch_package
+from lexigraft.source.bundled.registries import DEFAULT_REGISTRY, npm_registry
+
+
+def tarball(files):
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content.encode()))
+    return data.getvalue()
+
+
+TOY = tarball(
+    {"package/package.json": json.dumps({"license": "MIT"}), "package/models/a.json": "{}"}
+)
+SHA256 = hashlib.sha256(TOY).hexdigest()
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder; packages named `private` want a login, `cut` ones break off."""
+
+    def do_GET(self):
+        if "private" in self.path:
+            self.send_error(401)
+        elif "cut" in self.path:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(TOY)))
+            self.end_headers()
+            self.wfile.write(TOY[:40])
+        else:
+            super().do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def no_npmrc(tmp_path, monkeypatch):
+    """The settings of whoever runs the tests are out of sight."""
+    monkeypatch.setenv("npm_config_userconfig", str(tmp_path / ".npmrc"))
+    for name in ("npm_config_registry", "NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / ".npmrc"
+
+
+@pytest.fixture
+def registry(tmp_path, monkeypatch, no_npmrc):
+    """A registry with toy 1.0.0 and @scope/toy 1.0.0, which the environment names."""
+    for name in ("toy", "@scope/toy"):
+        place = tmp_path / "registry" / name / "-"
+        place.mkdir(parents=True)
+        (place / "toy-1.0.0.tgz").write_bytes(TOY)
+    handler = partial(Handler, directory=str(tmp_path / "registry"))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setenv("npm_config_registry", f"{address}/")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    yield address
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("name", ["toy", "@scope/toy"])
+def test_the_members_that_match_are_unpacked_with_a_card(name, registry, tmp_path):
+    into = fetch_package(
+        name, "1.0.0", SHA256, ["package/models/*"], tmp_path / "out", registry="npm"
+    )
+    assert (into / "package/models/a.json").read_text() == "{}"
+    assert not (into / "package/package.json").exists()
+    card = json.loads((into / "card.json").read_text())
+    assert (card["name"], card["sha256"], card["licence"]) == (name, SHA256, "MIT")
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "message"),
+    [
+        ("toy", "2.0.0", "toy@2.0.0: the npm registry has no such package or version"),
+        ("private", "1.0.0", "private@1.0.0: the npm registry requires a login"),
+        ("cut", "1.0.0", "cut@1.0.0: .*(was interrupted|cannot be reached)"),
+        ("../toy", "1.0.0", "not a package name"),
+        ("toy", "latest", "not a package name and version"),
+    ],
+)
+def test_what_cannot_be_fetched_is_told_in_one_line(name, version, message, registry, tmp_path):
+    with pytest.raises(UserError, match=message) as told:
+        fetch_package(name, version, SHA256, ["*"], tmp_path / "out", registry="npm")
+    assert "\n" not in str(told.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_wrong_checksum_is_refused(registry, tmp_path):
+    with pytest.raises(UserError, match=f"SHA-256 {SHA256}, expected 00"):
+        fetch_package("toy", "1.0.0", "00", ["*"], tmp_path / "out", registry="npm")
+
+
+def test_an_unreachable_registry_is_told(no_npmrc, tmp_path, monkeypatch):
+    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with pytest.raises(UserError, match=r"cannot be reached .* check the network or npm_config"):
+        fetch_package("toy", "1.0.0", SHA256, ["*"], tmp_path / "out", registry="npm")
+
+
+def test_the_registry_is_the_one_that_npm_would_choose(no_npmrc, monkeypatch):
+    assert npm_registry("toy") == DEFAULT_REGISTRY
+    monkeypatch.setenv("MIRROR", "mirror.example")
+    no_npmrc.write_text(
+        "; a comment\n#registry=https://old.example\nregistry = https://${MIRROR}/npm/\n"
+        '@scope:registry="https://scope.example"\n'
+    )
+    assert npm_registry("toy") == "https://mirror.example/npm"
+    monkeypatch.setenv("NPM_CONFIG_REGISTRY", "http://environment.example")
+    assert npm_registry("toy") == "http://environment.example"
+    assert npm_registry("@scope/toy") == "https://scope.example"
+
+
+def test_a_registry_that_is_no_web_address_is_refused(no_npmrc, monkeypatch):
+    monkeypatch.setenv("npm_config_registry", "file:///etc")
+    with pytest.raises(UserError, match="not an http"):
+        npm_registry("toy")
+
+
+@pytest.mark.parametrize(
+    ("content", "licence"),
+    [('{"license": {"type": "BSD"}}', "BSD"), ("{}", "not stated"), ("[", "not stated")],
+)
+def test_the_licence_is_found_in_older_packages(content, licence, tmp_path):
+    file = tmp_path / "toy-1.0.0.tgz"
+    file.write_bytes(tarball({"package/package.json": content}))
+    assert licence_of(file) == licence
+
+
+def test_a_login_in_the_address_is_refused_and_not_repeated(no_npmrc, monkeypatch):
+    monkeypatch.setenv("npm_config_registry", "https://me:secret@registry.example/npm")
+    with pytest.raises(UserError, match="contains a login") as told:
+        npm_registry("toy")
+    assert "secret" not in str(told.value)
