@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lexigraft.corpus.mixing import check_shares, counts_of, shares_of
 from lexigraft.errors import UserError
 
-# Paper 001, Appendix C.
+# VocADT, Appendix C.
 LATIN = {"en": 0.17, "sw": 0.16, "id": 0.32, "et": 0.23, "ht": 0.12}
 
 

@@ -22,7 +22,7 @@ from lexigraft.training.journal import Journal
 from lexigraft.training.likelihood import score_texts
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
-from lexigraft.vocabulary.storage import save_tokenizer
+from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from tests.training import crew
 from tests.training.interruption import EAGER, interrupted_at
 

@@ -7,7 +7,7 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.replace import take_tokenizer
-from lexigraft.vocabulary.special_tokens import fast, settings_of, surround, surrounding
+from lexigraft.vocabulary.special_tokens import fast_tokenizer, settings_of, surround, surrounding
 
 
 def bert():
@@ -33,7 +33,7 @@ def with_bos(mistral_tokenizer):
     """Mistral's tokenizer as its model uses it: a text begins with `<s>`."""
     backend = Tokenizer.from_str(mistral_tokenizer.backend_tokenizer.to_str())
     surround(backend, ["<s>"], [], byte_level=False)
-    return fast(backend, settings_of(mistral_tokenizer))
+    return fast_tokenizer(backend, settings_of(mistral_tokenizer))
 
 
 def test_cls_and_sep_begin_and_end_texts_only_as_the_source_does(with_bos, smollm2_tokenizer):
@@ -64,7 +64,7 @@ def test_what_the_source_needs_and_it_lacks_is_added_behind_its_last_id(
     backend = Tokenizer.from_str(smollm2_tokenizer.backend_tokenizer.to_str())
     roles = ("bos_token", "eos_token", "pad_token", "unk_token")
     bare = {k: v for k, v in settings_of(smollm2_tokenizer).items() if k not in roles}
-    taken = take_tokenizer(fast(backend, bare), with_bos)
+    taken = take_tokenizer(fast_tokenizer(backend, bare), with_bos)
     size = len(smollm2_tokenizer)
     assert (taken.bos_token, taken.bos_token_id) == ("<s>", size)
     assert (taken.eos_token, taken.eos_token_id) == ("</s>", size + 1)

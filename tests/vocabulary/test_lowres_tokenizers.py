@@ -1,4 +1,4 @@
-"""The real tokenizers of paper 000's three models, expanded by text of its worst fragmented."""
+"""The tokenizers of the models of Yamaguchi et al. (lowres, §6.1), expanded by real text."""
 
 import time
 
