@@ -10,8 +10,8 @@ from typing import Any
 from lexigraft.atomic import write_jsonl, write_lines
 from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned, cleaned_pairs
 from lexigraft.corpus.contamination import Contamination, Tests
-from lexigraft.corpus.loaders import read_articles, read_pairs, read_sentences
 from lexigraft.corpus.local_files import check_files
+from lexigraft.corpus.readers import read_articles, read_pairs, read_sentences
 from lexigraft.corpus.split import Sizes, Split, split_corpus
 from lexigraft.errors import UserError
 

@@ -14,8 +14,14 @@ from lexigraft.corpus.alma import ENGLISH, translation_prompt
 from lexigraft.corpus.cleaning import CleaningCounts, cleaned_pairs
 from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.lines import read_lines
-from lexigraft.corpus.loaders import read_pairs, read_rows
-from lexigraft.corpus.readers import Pair, read_aligned_files, text_of, value_of
+from lexigraft.corpus.readers import (
+    Pair,
+    read_aligned_files,
+    read_pairs,
+    read_rows,
+    text_of,
+    value_of,
+)
 from lexigraft.corpus.sampling import StreamSample
 from lexigraft.errors import UserError
 

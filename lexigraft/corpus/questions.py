@@ -6,8 +6,7 @@ from typing import Any
 
 from lexigraft.corpus.cleaning import CleaningCounts, repair
 from lexigraft.corpus.contamination import Overlap
-from lexigraft.corpus.loaders import read_rows
-from lexigraft.corpus.readers import Pair
+from lexigraft.corpus.readers import Pair, read_rows
 from lexigraft.corpus.sampling import StreamSample
 from lexigraft.errors import UserError
 

@@ -36,7 +36,7 @@ def test_a_missing_shard_is_named(tmp_path):
 def test_a_shard_without_its_tensor_is_named(tmp_path):
     write_shards(tmp_path)
     save_file({"c": numpy.zeros(4, "float32")}, tmp_path / "x-2.safetensors")
-    with pytest.raises(UserError, match=r"places b in x-2\.safetensors, which lacks it"):
+    with pytest.raises(UserError, match=r"assigns b to x-2\.safetensors, which lacks it"):
         tensors(tmp_path)
 
 
