@@ -60,7 +60,7 @@ def read_pairs(settings: Settings, package: str | Path | None = None) -> Iterato
     """
     loaders = {
         "catalogue": lambda: iter(_catalogue(settings, package)),
-        "tsv": lambda: _read_tsv(settings["path"]),
+        "tsv": lambda: (pair for pair, _ in read_tsv(settings["path"])),
         **_pair_loaders(settings),
     }
     return _select(loaders, settings, "parallel")
@@ -93,14 +93,27 @@ def read_rows(settings: Settings, columns: list[str] | None = None) -> Rows:
     return _select(loaders, settings, "text")
 
 
-def read_aligned_files(source: str | Path, target: str | Path) -> Iterator[Pair]:
-    """Pairs from two files whose lines correspond by number.
+def read_tsv(
+    path: str | Path, source: int = 1, target: int = 2, quality: int | None = None
+) -> Iterator[tuple[Pair, str | None]]:
+    """Pairs from the columns of a tab-separated file, each with its quality if it has one.
 
-    Raises
-    ------
-    UserError
-        One file has more lines than the other.
+    Columns are numbered from 1, blank lines are skipped, and quotes are plain characters.
     """
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip():
+            columns = line.split("\t")
+            if len(columns) < max(source, target):
+                raise UserError(
+                    f"{path}: line {number} has {len(columns)} columns, of which {source} and "
+                    f"{target} are needed; tabs separate columns"
+                )
+            pair = (columns[source - 1], columns[target - 1])
+            yield pair, None if quality is None or len(columns) < quality else columns[quality - 1]
+
+
+def read_aligned_files(source: str | Path, target: str | Path) -> Iterator[Pair]:
+    """Pairs from two files whose lines correspond by number."""
     lines = zip_longest(read_lines(source), read_lines(target))
     for number, (left, right) in enumerate(lines, start=1):
         if left is None or right is None:
@@ -208,19 +221,6 @@ def _catalogue(settings: Settings, package: str | Path | None) -> list[Pair]:
     return read_catalogue(package, settings["locale"])
 
 
-def _read_tsv(path: str | Path) -> Iterator[Pair]:
-    """Pairs from a file with the English, a tab and the translation on each line.
-
-    Further columns are ignored, blank lines are skipped, and quotes are plain characters.
-    """
-    for number, line in enumerate(read_lines(path), start=1):
-        if line.strip():
-            columns = line.split("\t")
-            if len(columns) < 2:
-                raise UserError(f"{path}: line {number} has no tab between source and translation")
-            yield columns[0], columns[1]
-
-
 def _aligned_datasets(
     name: str,
     source_config: str,
@@ -230,13 +230,7 @@ def _aligned_datasets(
     split: str = "train",
     **options: Any,
 ) -> Iterator[Pair]:
-    """Pairs from two configurations of a dataset whose rows correspond, such as FLORES+.
-
-    Raises
-    ------
-    UserError
-        The rows do not correspond: `id_column` differs, or one configuration has more rows.
-    """
+    """Pairs from two configurations of a dataset whose rows correspond, such as FLORES+."""
     left, right = (
         _datasets_rows(name, split, [id_column, column], config=config, **options)
         for config in (source_config, target_config)

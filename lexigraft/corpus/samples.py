@@ -1,19 +1,30 @@
 """Training samples, prompts with answers, without any that contains a test."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from lexigraft.corpus.cleaning import CleaningCounts, repair
 from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.language import read_test_texts, size_of
 from lexigraft.corpus.parallel import translations
-from lexigraft.corpus.questions import questions
-from lexigraft.corpus.readers import Pair
+from lexigraft.corpus.readers import Pair, read_rows
 from lexigraft.corpus.sample_file import SAMPLES, read_samples, write_samples
+from lexigraft.corpus.sampling import StreamSample
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass
+class QuestionCounts:
+    """Counts of rows: `blank` lack a prompt or an answer, `like_tests` contain a test."""
+
+    read: int = 0
+    blank: int = 0
+    like_tests: int = 0
 
 
 def prepare_samples(
@@ -29,7 +40,7 @@ def prepare_samples(
     ----------
     settings
         `language`, its English name, and the entry: `kind`, `parallel` or `questions`, and what
-        `parallel.translations` or `questions.questions` take.
+        `parallel.translations` or `questions` take.
     corpus
         The language's corpus. No sample contains a text of its tests, or a held-out or English
         sentence that a model is scored on during training (compared as in `contamination`).
@@ -44,11 +55,6 @@ def prepare_samples(
     -------
     files, facts
         The names of the files written, and facts for the card.
-
-    Raises
-    ------
-    UserError
-        A text cannot be read, or has too few samples.
     """
     tests = Overlap(_tests(Path(corpus)))
     try:
@@ -81,11 +87,6 @@ def mix_samples(
     -------
     files, facts
         As in `prepare_samples`.
-
-    Raises
-    ------
-    UserError
-        No sample is left.
     """
     tests = Overlap(test for corpus in corpora.values() for test in _tests(Path(corpus)))
     mixed: list[Pair] = []
@@ -96,6 +97,66 @@ def mix_samples(
         counts[language] = {"samples": len(kept), "like_tests": len(every) - len(kept)}
         mixed += kept
     return _written(folder, mixed, {"members": counts})
+
+
+def questions(
+    settings: Mapping[str, Any],
+    seed: tuple[str | int, ...],
+    tests: Overlap,
+) -> tuple[list[Pair], dict[str, Any]]:
+    """(prompt, answer) of each row, or of a random sample of the rows.
+
+    Parameters
+    ----------
+    settings
+        `text`: `{"loader": "jsonl", "path"}`, `{"loader": "parquet", "path"}` or `{"loader":
+        "datasets", "name", "split", "config", "revision", "data_files"}`; `prompt` and `answer`,
+        Jinja templates over the columns; `questions`, the number of samples, or None for all.
+    seed
+        The names that seed the draw.
+    tests
+        Texts that neither prompt nor answer may contain.
+
+    Returns
+    -------
+    samples, facts
+        White space between prompt and answer belongs to the answer.
+    """
+    prompt, answer = (_template(settings[key], key) for key in ("prompt", "answer"))
+    wanted, counts, cleaning = settings["questions"], QuestionCounts(), CleaningCounts()
+    # Twice as many as needed, since those that contain a test are removed afterwards.
+    sample = StreamSample[Pair](None if wanted is None else 2 * wanted, (*seed, "questions"))
+    for row, where in read_rows(settings["text"]):
+        counts.read += 1
+        pair = joined(prompt(row, where), answer(row, where), cleaning)
+        if pair is None:
+            counts.blank += 1
+        else:
+            sample.add(pair, "\n".join(pair))
+    drawn = sample.shuffled()
+    samples = [pair for pair in drawn if not any(side in tests for side in pair)]
+    counts.like_tests = len(drawn) - len(samples)
+    if len(samples) < (wanted or 1):
+        raise UserError(
+            f"questions: asks for {wanted or 'all'}, but the text has only {len(samples)} (of "
+            f"{counts.read} rows); lower questions or give more text"
+        )
+    return samples[:wanted], {"rows": asdict(counts)}
+
+
+def joined(prompt: str, answer: str, counts: CleaningCounts) -> Pair | None:
+    """A prompt without trailing white space, and the answer preceded by that white space.
+
+    A prompt that ends in a space, as in "Answer: ", would be tokenized with that space, so that
+    the answer's first word would lack the space that it has in all other text. Each line is
+    repaired and stripped. None if either is blank.
+    """
+    question, reply = prompt.rstrip(), answer.strip()
+    between = prompt[len(question) :] + answer[: len(answer) - len(answer.lstrip())]
+    question, reply = (
+        "\n".join(repair(line, counts) for line in text.split("\n")) for text in (question, reply)
+    )
+    return (question, between + reply) if question.strip() and reply else None
 
 
 def _written(
@@ -114,3 +175,27 @@ def _tests(corpus: Path) -> Iterator[str]:
     for part in ("heldout", "english"):
         lines = (corpus / f"{part}.txt").read_text(encoding="utf-8").split("\n")
         yield from filter(None, lines)
+
+
+def _template(source: str, key: str) -> Callable[[Mapping[str, Any], str], str]:
+    from jinja2 import StrictUndefined, TemplateError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    try:
+        template = environment.from_string(source)
+    except TemplateError as error:
+        raise UserError(f"{key}: not a Jinja template ({error})") from None
+
+    def fill(row: Mapping[str, Any], where: str) -> str:
+        try:
+            return template.render(row)
+        except (TemplateError, LookupError, TypeError, ValueError) as error:
+            raise UserError(
+                f"{where}: the template '{key}' does not fit ({error}); the columns are "
+                f"{', '.join(map(str, row))}"
+            ) from None
+
+    return fill

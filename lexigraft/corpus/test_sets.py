@@ -55,11 +55,6 @@ def prepare_test_set(
     -------
     files, facts
         The names of the files written, and facts for the card. Texts are cleaned as in a corpus.
-
-    Raises
-    ------
-    UserError
-        The text cannot be read, or no row is left.
     """
     counts = TestSetCounts()
     rows = list(_READERS[settings["kind"]](settings, counts))

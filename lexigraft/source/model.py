@@ -93,13 +93,7 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
 
 
 def open_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
-    """The tokenizer of a vocabulary's folder, or of a source, `results/source/<name>`.
-
-    Raises
-    ------
-    UserError
-        See `open_source` and `load_tokenizer`.
-    """
+    """The tokenizer of a vocabulary's folder, or of a source, `results/source/<name>`."""
     pointer = Path(folder) / "source.json"
     return load_tokenizer(open_source(folder).folder if pointer.is_file() else folder)
 
@@ -200,11 +194,6 @@ def read_input_matrix(folder: str | Path) -> "numpy.ndarray":
     -------
     ndarray
         float32 [rows, hidden].
-
-    Raises
-    ------
-    UserError
-        The folder holds no model, pickled weights, or no input matrix.
     """
     import torch
     from transformers import AutoModel

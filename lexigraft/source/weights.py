@@ -19,13 +19,7 @@ INDEX_FILE = "model.safetensors.index.json"
 
 
 def weight_files(folder: str | Path) -> list[Path]:
-    """The safetensors files of the model, sorted by name.
-
-    Raises
-    ------
-    UserError
-        The folder has none, or lacks one that its index names.
-    """
+    """The safetensors files of the model, sorted by name."""
     folder = Path(folder)
     if (folder / SINGLE_FILE).is_file():
         return [folder / SINGLE_FILE]
@@ -79,13 +73,7 @@ def read_header(file: str | Path) -> dict[str, dict[str, Any]]:
 
 
 def tensors(folder: str | Path) -> dict[str, tuple[Path, tuple[int, ...]]]:
-    """File and shape of every tensor of the model, by name.
-
-    Raises
-    ------
-    UserError
-        A file is missing or damaged, or lacks a tensor that the index assigns to it.
-    """
+    """File and shape of every tensor of the model, by name."""
     folder = Path(folder)
     found: dict[str, tuple[Path, tuple[int, ...]]] = {}
     for file in weight_files(folder):

@@ -80,7 +80,7 @@ def test_equal_pairs_of_different_components_come_once(tmp_path):
     assert read_catalogue(tmp_path, "de") == [("House", "Haus")]
 
 
-def test_an_unknown_locale_is_told_with_those_there_are(tmp_path):
+def test_an_unknown_locale_is_reported_with_those_there_are(tmp_path):
     write_catalogue(tmp_path, "en", {"x": "House"})
     write_catalogue(tmp_path, "de", {"x": "Haus"})
     with pytest.raises(UserError, match=r"locale 'xx': not in .*available: de, en"):

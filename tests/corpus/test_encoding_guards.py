@@ -106,7 +106,7 @@ def test_what_a_csv_writer_quoted_is_what_its_reader_reads(text):
     assert without_csv_quotes(written.getvalue()) == text
 
 
-def test_a_stream_is_repaired_before_duplicates_are_told():
+def test_a_stream_is_repaired_before_duplicates_are_reported():
     counts = CleaningCounts()
     kept = list(cleaned([QUOTED, PLAIN], counts, repairs=("quotes",)))
     assert kept == [PLAIN]
@@ -139,7 +139,7 @@ PHRASES = [
 
 
 @pytest.mark.parametrize(("zawgyi", "unicode"), PHRASES)
-def test_a_phrase_is_told_and_converted(zawgyi, unicode):
+def test_a_phrase_is_detected_and_converted(zawgyi, unicode):
     assert is_zawgyi(zawgyi)
     assert not is_zawgyi(unicode)
     assert zawgyi_to_unicode(zawgyi) == unicode

@@ -68,7 +68,7 @@ def test_a_text_may_stand_alone(made):
 
 
 @pytest.mark.parametrize("label", [2, -1, "maybe", None, 0.5])
-def test_a_label_without_a_name_is_told_with_its_row(made, label):
+def test_a_label_without_a_name_is_reported_with_its_row(made, label):
     rows = [{"premise": "a", "hypothesis": "b", "label": label}]
     with pytest.raises(UserError, match=r"line 1: label .* is none of yes, no"):
         made(NLI, rows)
@@ -108,7 +108,7 @@ def test_answers_stand_where_the_table_says(made):
     assert facts["labels"] is None
 
 
-def test_a_table_without_examples_or_columns_is_told(made):
+def test_a_table_without_examples_or_columns_is_reported(made):
     with pytest.raises(UserError, match="none of 1 rows is an example"):
         made(NLI, [{"premise": "", "hypothesis": "b", "label": 0}])
     with pytest.raises(UserError, match="no field 'hypothesis'"):

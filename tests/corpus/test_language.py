@@ -330,7 +330,7 @@ def test_checking_files_loads_nothing_heavy():
         ({"loader": "jsonl", "path": "te.txt"}, r"the loader 'jsonl' needs the key 'field'"),
     ],
 )
-def test_a_loader_that_cannot_be_is_told(text, message, files, tmp_path, monkeypatch):
+def test_a_loader_that_cannot_be_is_reported(text, message, files, tmp_path, monkeypatch):
     monkeypatch.chdir(files)
     with pytest.raises(UserError, match=message):
         prepare_corpus(

@@ -175,7 +175,7 @@ def test_an_answer_may_stand_alone_in_a_column_of_another_name(prepared, tmp_pat
         (None, "No such file"),
     ],
 )
-def test_a_file_that_is_laid_out_otherwise_is_told(prepared, tmp_path, content, message):
+def test_a_file_that_is_laid_out_otherwise_is_reported(prepared, tmp_path, content, message):
     path = tmp_path / "squad.json"
     if content is not None:
         path.write_text(content)
@@ -183,7 +183,7 @@ def test_a_file_that_is_laid_out_otherwise_is_told(prepared, tmp_path, content, 
         prepared("question_answering", {"loader": "squad", "path": str(path)}, columns=COLUMNS)
 
 
-def test_a_text_of_which_nothing_is_left_is_told(prepared, tmp_path):
+def test_a_text_of_which_nothing_is_left_is_reported(prepared, tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"q": "", "c": "x", "a": "y"}\n')
     text = {"loader": "jsonl", "path": str(tmp_path / "rows.jsonl")}
     columns = {"question": "q", "context": "c", "answers": "a"}

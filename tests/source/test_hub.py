@@ -40,7 +40,7 @@ def test_a_model_that_is_not_cached_is_told_offline(cache):
         resolve({"hub": "org/other"})
 
 
-def test_a_name_that_cannot_be_one_is_told(cache):
+def test_a_name_that_cannot_be_one_is_reported(cache):
     with pytest.raises(UserError, match="source hub a/b/c"):
         resolve({"hub": "a/b/c"})
 

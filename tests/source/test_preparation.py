@@ -139,7 +139,7 @@ def test_a_file_that_the_package_lacks_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"GGUF", b"GGUF" + bytes(100)])
-def test_a_file_that_is_no_whole_gguf_is_told(content, tmp_path):
+def test_a_file_that_is_no_whole_gguf_is_reported(content, tmp_path):
     file = tmp_path / "x.gguf"
     file.write_bytes(content)
     with pytest.raises(UserError, match=r"x\.gguf: (not a GGUF file|transformers cannot read)"):

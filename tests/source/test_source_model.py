@@ -144,14 +144,14 @@ def test_a_source_whose_model_lies_beside_its_file_opens(tiny_source):
     assert open_source(tiny_source).folder.samefile(tiny_source)
 
 
-def test_a_source_whose_model_was_deleted_is_told(tmp_path):
+def test_a_source_whose_model_was_deleted_is_reported(tmp_path):
     (tmp_path / "source.json").write_text(json.dumps({"path": str(tmp_path / "gone")}))
     with pytest.raises(UserError, match=r"its model is no longer in .*gone"):
         open_source(tmp_path)
 
 
 @pytest.mark.parametrize("content", [None, "{", "{}", "[]"])
-def test_a_source_without_a_readable_file_is_told(content, tmp_path):
+def test_a_source_without_a_readable_file_is_reported(content, tmp_path):
     if content is not None:
         (tmp_path / "source.json").write_text(content)
     with pytest.raises(UserError, match=r"source\.json: cannot be read"):

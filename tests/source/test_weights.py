@@ -53,7 +53,7 @@ def test_pickled_weights_are_refused_with_the_way_to_convert_them(tmp_path):
         weight_files(tmp_path)
 
 
-def test_a_folder_without_weights_is_told(tmp_path):
+def test_a_folder_without_weights_is_reported(tmp_path):
     with pytest.raises(UserError, match=r"has no model\.safetensors"):
         weight_files(tmp_path)
 
@@ -70,7 +70,7 @@ def test_a_file_of_the_wrong_length_is_damaged(change, tmp_path):
 @pytest.mark.parametrize(
     "content", [b"", b"abc", b"\xff" * 100, b"\x02" + bytes(7) + b"[]", b"version https://git-lfs"]
 )
-def test_a_file_that_is_no_safetensors_file_is_told(content, tmp_path):
+def test_a_file_that_is_no_safetensors_file_is_reported(content, tmp_path):
     file = tmp_path / "model.safetensors"
     file.write_bytes(content)
     with pytest.raises(UserError, match="not a safetensors file"):

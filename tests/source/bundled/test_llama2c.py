@@ -170,7 +170,7 @@ def test_older_tokenizers_spell_bytes_as_characters(tmp_path):
     assert tokens == ["▁the", "▁", "<0xE0>", "<0xB0>", "<0x85>"]
 
 
-def test_a_file_that_is_no_whole_bundle_is_told(tmp_path):
+def test_a_file_that_is_no_whole_bundle_is_reported(tmp_path):
     header = Header(8, 8, 1, 1, 1, len(PIECES), 8)
     data, _ = checkpoint(header)
     whole = data + tokenizer_bin(PIECES)
