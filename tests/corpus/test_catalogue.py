@@ -1,4 +1,4 @@
-"""Interface catalogues: ICU messages worked by hand, and the real ones of Kolibri."""
+"""Interface catalogues: ICU messages worked out by hand, and Kolibri's real ones."""
 
 import json
 import re
@@ -32,7 +32,7 @@ from lexigraft.errors import UserError
         ("12 - 5", None),
     ],
 )
-def test_a_message_becomes_text_only_if_nothing_must_be_filled_in(message, text):
+def test_only_messages_without_placeholders_become_text(message, text):
     assert plain_text(message) == text
 
 

@@ -61,7 +61,7 @@ def test_labels_go_by_name_or_number(made):
     assert (facts["examples"], facts["labels"]) == (2, ["yes", "no"])
 
 
-def test_a_text_may_stand_alone(made):
+def test_the_second_text_is_optional(made):
     columns = {"first": "text", "label": "label"}
     examples, _ = made({**NLI, "columns": columns}, [{"text": "one", "label": 0}])
     assert examples[0]["second"] is None
@@ -89,7 +89,7 @@ def test_words_and_tags_correspond(made):
         made(NER, [{"tokens": ["a", "b"], "ner_tags": [0]}])
 
 
-def test_answers_stand_where_the_table_says(made):
+def test_answers_must_be_at_the_position_in_the_table(made):
     def row(texts, starts):
         answers = {"text": texts, "answer_start": starts}
         return {"question": " Who? ", "context": "Ada wrote it.", "answers": answers}

@@ -1,4 +1,4 @@
-"""One reader a format: what it reads, and one clear error for each kind of bad file."""
+"""Readers of each format, and one clear error for each kind of bad file."""
 
 import gzip
 import json
@@ -223,7 +223,7 @@ def test_a_dataset_that_cannot_be_reached_is_reported():
         read_dataset("nobody/nothing", "text")
 
 
-def test_pairs_of_a_table_take_the_first_two_columns(tmp_path):
+def test_pairs_of_a_table_are_its_first_two_columns(tmp_path):
     file = write(tmp_path, "a.tsv", 'yes\tఅవును\n\n"no"\tకాదు\t0.9\n')
     assert list(read_pairs({"loader": "tsv", "path": file})) == [("yes", "అవును"), ('"no"', "కాదు")]
 
@@ -264,7 +264,7 @@ def test_lines_of_a_compressed_file_are_read_by_path_and_by_address(name, tmp_pa
         assert rows == [*LINES, "", "last"]
 
 
-def test_an_address_that_has_nothing_is_named(address):
+def test_an_address_without_content_is_named(address):
     with pytest.raises(UserError, match=r"dataset text, split train: cannot be read .*gone\.xz"):
         read_dataset("text", "text", data_files=f"{address}/gone.xz")
 

@@ -1,4 +1,4 @@
-"""One clear error for each thing that a source model may lack."""
+"""One clear error for each defect of a source model."""
 
 import json
 

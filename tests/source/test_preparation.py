@@ -1,4 +1,4 @@
-"""From the registry's settings to a folder that opens: the real GGUF model, and local folders."""
+"""Preparation of sources: the real GGUF model, and local folders."""
 
 import hashlib
 import json
@@ -99,7 +99,7 @@ def test_the_weights_are_as_readable_as_the_other_files(prepared):
     assert len(modes) == 1
 
 
-def test_a_local_folder_stays_where_it_is_and_its_files_are_recorded(whole_source, tmp_path):
+def test_a_local_folder_is_not_copied_and_its_files_are_recorded(whole_source, tmp_path):
     files, facts = prepare_source({"folder": str(whole_source)}, tmp_path / "toy")
     assert files == ["source.json"]
     assert open_source(tmp_path / "toy").folder.samefile(whole_source)

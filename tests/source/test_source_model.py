@@ -1,4 +1,4 @@
-"""Opening sources and reading their matrices, against what transformers itself loads."""
+"""Opening sources and reading their matrices, compared with transformers."""
 
 import json
 
@@ -110,7 +110,7 @@ def test_tying_is_judged_as_transformers_does_when_the_file_holds_both(added, ti
     assert ("output" in read_matrices(tmp_path)) == (added != 0.0)
 
 
-def test_a_model_loads_in_the_dtype_asked_for_and_in_evaluation_mode(tiny_source):
+def test_a_model_loads_in_the_requested_dtype_and_in_evaluation_mode(tiny_source):
     for dtype in (torch.float32, torch.bfloat16):
         model = load_model(tiny_source, dtype)
         assert model.dtype == dtype
@@ -139,7 +139,7 @@ def test_a_source_opens_where_its_file_points(tiny_source, tmp_path):
     assert open_source(folder) == SourceModel(tiny_source, "toy", "abc")
 
 
-def test_a_source_whose_model_lies_beside_its_file_opens(tiny_source):
+def test_a_source_with_its_model_in_the_same_folder_opens(tiny_source):
     (tiny_source / "source.json").write_text(json.dumps({"kind": "package", "path": "."}))
     assert open_source(tiny_source).folder.samefile(tiny_source)
 

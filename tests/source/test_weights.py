@@ -1,4 +1,4 @@
-"""Reading safetensors headers, and telling damaged files."""
+"""Reading safetensors headers, and detecting damaged files."""
 
 import json
 

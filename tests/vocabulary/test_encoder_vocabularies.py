@@ -1,4 +1,4 @@
-"""Vocabularies for encoders: they mask, pad and join pairs of texts as the source does."""
+"""Vocabularies for encoders: masking, padding and pairs of texts as in the source."""
 
 import pytest
 

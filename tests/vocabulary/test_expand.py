@@ -1,4 +1,4 @@
-"""Expansion of two real tokenizers, in three languages, in all three ways of adding merges."""
+"""Expansion of two real tokenizers, in three languages, with each way of adding merges."""
 
 import json
 from functools import cache
@@ -88,7 +88,7 @@ def test_english_keeps_its_tokens(cell, english):
 
 
 @cells
-def test_the_language_takes_fewer_tokens(cell):
+def test_the_language_needs_fewer_tokens(cell):
     source, target, texts = cell
     assert fertility(target, texts) < 0.8 * fertility(source, texts)
 

@@ -1,4 +1,4 @@
-"""The two readings of a merge, by hand."""
+"""Merges of the two families of BPE, and segmentation with them."""
 
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.merge_rules import PairRules, PieceRules, segment

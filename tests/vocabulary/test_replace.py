@@ -1,4 +1,4 @@
-"""Another model's tokenizer in the place of the source's own."""
+"""Another model's tokenizer instead of the source's."""
 
 import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
@@ -47,7 +47,7 @@ def test_cls_and_sep_begin_and_end_texts_only_as_the_source_does(with_bos, smoll
     assert led.get_vocab() == plain.get_vocab() == bert().get_vocab()
 
 
-def test_the_tokenizer_that_is_taken_is_not_changed(with_bos):
+def test_the_original_tokenizer_is_not_changed(with_bos):
     taken = bert()
     take_tokenizer(taken, with_bos)
     assert taken("the")["input_ids"] == [2, 5, 3]
@@ -71,7 +71,9 @@ def test_what_the_source_needs_and_it_lacks_is_added_behind_its_last_id(
     assert taken("a")["input_ids"] == [size, *smollm2_tokenizer("a")["input_ids"]]
 
 
-def test_the_source_itself_taken_is_the_source(mistral_tokenizer, smollm2_tokenizer, lines):
+def test_the_source_as_its_own_replacement_is_unchanged(
+    mistral_tokenizer, smollm2_tokenizer, lines
+):
     for source in (mistral_tokenizer, smollm2_tokenizer):
         taken = take_tokenizer(source, source)
         assert taken.get_vocab() == source.get_vocab()

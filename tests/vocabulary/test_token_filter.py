@@ -1,4 +1,4 @@
-"""Which tokens may be added."""
+"""The words of a corpus, and the filter of new tokens."""
 
 from collections import Counter
 
@@ -43,7 +43,7 @@ def test_target_letters_marks_joiners_and_single_characters_are_admitted(token):
 
 
 @pytest.mark.parametrize("token", ["Kolibri", "▁é", "…", "’s", "▁—", "😀"])
-def test_what_english_may_hold_is_refused_where_the_corpus_is_in_another_script(token):
+def test_tokens_that_english_may_contain_are_rejected_for_corpora_in_another_script(token):
     assert not sentencepiece()(token)
     assert not byte_level(Counter({spelled("తెలుగు"): 1}))(spelled(token.replace("▁", " ")))
 

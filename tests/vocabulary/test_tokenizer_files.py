@@ -1,4 +1,4 @@
-"""What is saved reads back the same, in every file."""
+"""Saved tokenizers: all files segment identically, as the SentencePiece library does."""
 
 import shutil
 
@@ -46,15 +46,13 @@ def test_tokenizer_model_is_extended_with_tokenizer_json(
     assert library.get_piece_size() == len(again) == 32_080
 
 
-def test_an_old_tokenizer_model_does_not_stay_beside_a_new_tokenizer_json(
-    smollm2_tokenizer, tmp_path
-):
+def test_an_old_tokenizer_model_is_removed_with_a_new_tokenizer_json(smollm2_tokenizer, tmp_path):
     (tmp_path / "tokenizer.model").write_bytes(b"old")
     save_tokenizer(smollm2_tokenizer, tmp_path)
     assert not (tmp_path / "tokenizer.model").exists()
 
 
-def test_files_that_disagree_are_refused_and_nothing_is_written(
+def test_files_that_disagree_are_rejected_and_nothing_is_written(
     mistral_folder, mistral_tokenizer, telugu, tmp_path
 ):
     target = expand_tokenizer(mistral_tokenizer, telugu, 50)

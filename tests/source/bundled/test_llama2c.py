@@ -42,7 +42,7 @@ def llama2_tokenizer():
     return PreTrainedTokenizerFast(tokenizer_file=str(file))
 
 
-def test_it_goes_on_telling_the_story(stories):
+def test_the_model_continues_a_story(stories):
     model, tokenizer = load_model(stories, torch.float32), load_tokenizer(stories)
     prompt = tokenizer("Once upon a time, there was a little girl", return_tensors="pt").input_ids
     with torch.inference_mode():

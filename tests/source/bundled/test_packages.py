@@ -1,4 +1,4 @@
-"""Fetching wheels: pip runs against a local folder, so these tests need no network."""
+"""Fetching wheels; pip runs against a local folder, without network."""
 
 import hashlib
 import json

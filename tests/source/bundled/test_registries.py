@@ -1,4 +1,4 @@
-"""Fetching npm packages from a registry on this machine."""
+"""Downloading npm packages from a local registry."""
 
 import hashlib
 import http.server
