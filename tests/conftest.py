@@ -140,7 +140,7 @@ def first_merges(tokenizer, size: int = 4000):
 
     from tokenizers import Tokenizer
 
-    from lexigraft.vocabulary.special_tokens import fast_tokenizer, settings_of
+    from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 
     state = json.loads(tokenizer.backend_tokenizer.to_str())
     model = state["model"]

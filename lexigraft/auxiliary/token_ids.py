@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lexigraft.vocabulary.encoding import encoded_batches
 from lexigraft.vocabulary.token_bytes import special_ids
+from lexigraft.vocabulary.tokenization import encoded_batches
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.vocabulary.special_tokens import fast_tokenizer, settings_of
+from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 
 if TYPE_CHECKING:
     from tokenizers.models import BPE

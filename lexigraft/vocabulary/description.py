@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.source.description import family_of
+from lexigraft.source.model import family_of
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.expand import new_token_ids
 from lexigraft.vocabulary.reachability import unreachable_by_merges

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
 from lexigraft.source.model import ROLES
-from lexigraft.vocabulary.special_tokens import (
+from lexigraft.vocabulary.token_bytes import spelling
+from lexigraft.vocabulary.tokenizer_settings import (
     fast_tokenizer,
     joining,
     settings_of,
     surround,
     surrounding,
 )
-from lexigraft.vocabulary.token_bytes import spelling
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from lexigraft.errors import UserError, unknown
 from lexigraft.source.model import ROLES
 from lexigraft.source.sentencepiece import parse_model, pipeline
-from lexigraft.vocabulary.special_tokens import (
+from lexigraft.vocabulary.token_bytes import special_ids
+from lexigraft.vocabulary.tokenizer_settings import (
     fast_tokenizer,
     joining,
     settings_of,
     surround,
     surrounding,
 )
-from lexigraft.vocabulary.token_bytes import special_ids
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

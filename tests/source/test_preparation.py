@@ -10,9 +10,8 @@ import torch
 
 from lexigraft.errors import UserError
 from lexigraft.source.bundled.gguf import gguf_to_folder
-from lexigraft.source.description import describe_model, tokenizer_family
-from lexigraft.source.model import load_model, load_tokenizer, open_source
-from lexigraft.source.preparation import prepare_source
+from lexigraft.source.model import load_model, load_tokenizer, open_source, tokenizer_family
+from lexigraft.source.preparation import describe_model, prepare_source
 from tests.conftest import read_once
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -7,7 +7,12 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.replace import take_tokenizer
-from lexigraft.vocabulary.special_tokens import fast_tokenizer, settings_of, surround, surrounding
+from lexigraft.vocabulary.tokenizer_settings import (
+    fast_tokenizer,
+    settings_of,
+    surround,
+    surrounding,
+)
 
 
 def bert():

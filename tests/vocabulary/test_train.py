@@ -4,9 +4,9 @@ import pytest
 import sentencepiece
 
 from lexigraft import UserError, train_tokenizer
-from lexigraft.vocabulary.special_tokens import surrounding
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
+from lexigraft.vocabulary.tokenizer_settings import surrounding
 from lexigraft.vocabulary.train import FAMILIES, train_family
 
 SIZE = 900
@@ -61,7 +61,7 @@ def test_what_is_special_is_the_sources(family, trained, smollm2_tokenizer):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_text_is_led_by_what_leads_it_in_the_source(family, telugu, mistral_tokenizer):
     source = mistral_tokenizer
-    from lexigraft.vocabulary.special_tokens import fast_tokenizer, settings_of, surround
+    from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of, surround
 
     backend = type(source.backend_tokenizer).from_str(source.backend_tokenizer.to_str())
     surround(backend, ["<s>"], [], byte_level=False)

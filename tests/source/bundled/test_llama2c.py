@@ -10,9 +10,8 @@ from sentencepiece import SentencePieceProcessor
 
 from lexigraft.errors import UserError
 from lexigraft.source.bundled.llama2c import Header, llama2c_to_folder
-from lexigraft.source.description import describe_model
 from lexigraft.source.model import load_model, load_tokenizer
-from lexigraft.source.preparation import prepare_source
+from lexigraft.source.preparation import describe_model, prepare_source
 from tests.conftest import package_folder
 
 SPECIAL = ["<unk>", "\n<s>\n", "\n</s>\n"]

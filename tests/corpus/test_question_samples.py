@@ -6,7 +6,7 @@ import pytest
 
 from lexigraft.corpus.cleaning import CleaningCounts
 from lexigraft.corpus.contamination import Overlap
-from lexigraft.corpus.samples import joined, questions
+from lexigraft.corpus.training_samples import joined, questions
 from lexigraft.errors import UserError
 
 SEED = (0, "corpus", "te", "samples", "science")

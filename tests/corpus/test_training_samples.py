@@ -7,7 +7,7 @@ import pytest
 
 from lexigraft.corpus.language import prepare_corpus
 from lexigraft.corpus.sample_file import read_samples, write_samples
-from lexigraft.corpus.samples import mix_samples, prepare_samples
+from lexigraft.corpus.training_samples import mix_samples, prepare_samples
 from lexigraft.errors import UserError
 from lexigraft.staleness import ROOT
 
