@@ -10,7 +10,7 @@ from lexigraft.provenance import write_card
 from lexigraft.source.model import load_tokenizer, open_source
 from lexigraft.vocabulary.description import describe_expansion, fertility
 from lexigraft.vocabulary.expand import expand_tokenizer
-from lexigraft.vocabulary.storage import ALWAYS, save_tokenizer
+from lexigraft.vocabulary.tokenizer_files import ALWAYS, save_tokenizer
 
 
 def stage(job: Job) -> None:

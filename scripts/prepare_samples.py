@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lexigraft.corpus.samples import prepare_samples
+from lexigraft.corpus.training_samples import prepare_samples
 from lexigraft.job import Job, run
 from lexigraft.provenance import write_card
 

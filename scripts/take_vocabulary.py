@@ -12,7 +12,7 @@ from lexigraft.source.hub import resolve_tokenizer
 from lexigraft.source.model import load_tokenizer, open_source
 from lexigraft.vocabulary.description import describe_replacement, fertility
 from lexigraft.vocabulary.replace import take_tokenizer
-from lexigraft.vocabulary.storage import ALWAYS, save_tokenizer
+from lexigraft.vocabulary.tokenizer_files import ALWAYS, save_tokenizer
 
 
 def stage(job: Job) -> None:

@@ -140,7 +140,7 @@ def first_merges(tokenizer, size: int = 4000):
 
     from tokenizers import Tokenizer
 
-    from lexigraft.vocabulary.special_tokens import fast, settings_of
+    from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 
     state = json.loads(tokenizer.backend_tokenizer.to_str())
     model = state["model"]
@@ -156,7 +156,7 @@ def first_merges(tokenizer, size: int = 4000):
     ]
     for token in state["added_tokens"]:
         token["id"] = ids[token["content"]]
-    return fast(Tokenizer.from_str(json.dumps(state)), settings_of(tokenizer))
+    return fast_tokenizer(Tokenizer.from_str(json.dumps(state)), settings_of(tokenizer))
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.vocabulary.encoding import encoded_batches
 from lexigraft.vocabulary.token_bytes import special_ids
+from lexigraft.vocabulary.tokenization import encoded_batches
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

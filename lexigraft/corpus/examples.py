@@ -16,8 +16,7 @@ from typing import Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.corpus.lines import read_lines
-from lexigraft.corpus.loaders import read_rows
-from lexigraft.corpus.readers import text_of, value_of
+from lexigraft.corpus.readers import read_rows, text_of, value_of
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -56,12 +55,6 @@ def prepare_examples(settings: Row, folder: str | Path) -> tuple[list[str], dict
         The names of the files written, and facts for the card. Rows without text and questions
         without an answer are dropped and counted; so are answers that are not at the position
         that the table gives.
-
-    Raises
-    ------
-    UserError
-        The table cannot be read or lacks a column, a label has no name, words and tags differ in
-        number, or no example is left.
     """
     read, counts = _READERS[settings["kind"]], ExampleCounts()
     columns = settings["columns"]
@@ -79,13 +72,7 @@ def prepare_examples(settings: Row, folder: str | Path) -> tuple[list[str], dict
 
 
 def read_examples(folder: str | Path) -> list[Example]:
-    """The examples that `prepare_examples` wrote.
-
-    Raises
-    ------
-    UserError
-        The file is missing or empty.
-    """
+    """The examples that `prepare_examples` wrote."""
     return [json.loads(line) for line in read_lines(Path(folder) / EXAMPLES)]
 
 

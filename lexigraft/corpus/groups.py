@@ -47,11 +47,6 @@ def mix_corpora(
     files, facts
         The names of the files written, and facts for the card. No training sentence has the letters
         of a held-out sentence of any member, or contains a test translation or summary of any.
-
-    Raises
-    ------
-    UserError
-        A member has too few sentences for its share, or the shares do not add up.
     """
     folder, group = Path(folder), settings["group"]
     train, kept_out = _trainable(members)

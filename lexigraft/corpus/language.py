@@ -10,8 +10,8 @@ from typing import Any
 from lexigraft.atomic import write_jsonl, write_lines
 from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned, cleaned_pairs
 from lexigraft.corpus.contamination import Contamination, Tests
-from lexigraft.corpus.loaders import read_articles, read_pairs, read_sentences
 from lexigraft.corpus.local_files import check_files
+from lexigraft.corpus.readers import read_articles, read_pairs, read_sentences
 from lexigraft.corpus.split import Sizes, Split, split_corpus
 from lexigraft.errors import UserError
 
@@ -19,6 +19,10 @@ logger = logging.getLogger(__name__)
 
 TRANSLATION = "tasks/translation.jsonl"
 SUMMARIZATION = "tasks/summarization.jsonl"
+_SIZES = (
+    "train_sentences", "heldout_sentences", "english_sentences", "translation_pairs",
+    "summarization_pairs",
+)  # fmt: skip
 
 
 def prepare_corpus(
@@ -51,11 +55,6 @@ def prepare_corpus(
     files, facts
         The names of the files written, and facts for the card: counts of cleaning, tests found in
         the training text, and the size of each file.
-
-    Raises
-    ------
-    UserError
-        A file cannot be read, or there is too little text for the sizes.
     """
     folder = Path(folder)
     try:
@@ -124,13 +123,7 @@ def _read_and_split(
     """The parts, the cleaning counts of each text, and the tests of each set found in `train`."""
     counts = {"text": CleaningCounts(), "english": CleaningCounts()}
     minimum, repairs = settings["minimum_characters"], settings.get("repair", ())
-    sizes = Sizes(
-        train_sentences=settings["train_sentences"],
-        heldout_sentences=settings["heldout_sentences"],
-        english_sentences=settings["english_sentences"],
-        translation_pairs=settings["translation_pairs"],
-        summarization_pairs=settings["summarization_pairs"],
-    )
+    sizes = Sizes(**{key: settings[key] for key in _SIZES})
     pairs: Iterable[tuple[str, str]] = ()
     if settings.get("parallel"):
         counts["parallel"] = CleaningCounts()

@@ -46,11 +46,6 @@ def shares_of(
         The other languages share the rest in proportion to size ** (1 / temperature): 1 is
         proportional, larger values favour small languages, infinity gives equal shares (Aharoni et
         al. 2019, §4).
-
-    Raises
-    ------
-    UserError
-        See `check_shares`.
     """
     check_shares(list(sizes), shares)
     weights = {
@@ -72,11 +67,6 @@ def counts_of(
     ----------
     total
         Sentences of all languages; None: as many as possible without repeating a sentence.
-
-    Raises
-    ------
-    UserError
-        A language has fewer sentences than its share of `total`.
     """
     if total is None:
         # An integer quotient must not lose a sentence to floating-point rounding.

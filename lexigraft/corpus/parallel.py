@@ -14,8 +14,15 @@ from lexigraft.corpus.alma import ENGLISH, translation_prompt
 from lexigraft.corpus.cleaning import CleaningCounts, cleaned_pairs
 from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.lines import read_lines
-from lexigraft.corpus.loaders import read_pairs, read_rows
-from lexigraft.corpus.readers import Pair, read_aligned_files, text_of, value_of
+from lexigraft.corpus.readers import (
+    Pair,
+    read_aligned_files,
+    read_pairs,
+    read_rows,
+    read_tsv,
+    text_of,
+    value_of,
+)
 from lexigraft.corpus.sampling import StreamSample
 from lexigraft.errors import UserError
 
@@ -55,11 +62,6 @@ def translations(
     -------
     samples, facts
         The facts hold the counts of cleaning and selection.
-
-    Raises
-    ------
-    UserError
-        The text cannot be read, or has too few pairs.
     """
     cleaning, selection = CleaningCounts(), Selection()
     wanted = settings["pairs"]
@@ -114,7 +116,8 @@ def read_scored_pairs(
     if loader == "files" and settings.get("quality"):
         yield from _scored_files(settings)
     elif loader == "tsv":
-        yield from _columns(settings, column)
+        places = (settings.get("source_column", 1), settings.get("target_column", 2))
+        yield from read_tsv(settings["path"], *places, column)
     elif column is None:
         yield from ((pair, None) for pair in read_pairs(settings, package))
     else:
@@ -123,23 +126,6 @@ def read_scored_pairs(
         for row, where in read_rows(settings, [source, target, column]):
             pair = (text_of(row, source, where), text_of(row, target, where))
             yield pair, value_of(row, column, where)
-
-
-def _columns(settings: Mapping[str, Any], quality: int | None) -> Iterator[tuple[Pair, Any]]:
-    places = (settings.get("source_column", 1), settings.get("target_column", 2))
-    for number, line in enumerate(read_lines(settings["path"]), start=1):
-        if line.strip():
-            columns = line.split("\t")
-            if len(columns) < max(places):
-                raise UserError(
-                    f"{settings['path']}: line {number} has {len(columns)} columns, of which "
-                    f"{places[0]} and {places[1]} are needed"
-                )
-            source, target = (columns[place - 1] for place in places)
-            if quality is None or len(columns) < quality:
-                yield (source, target), None
-            else:
-                yield (source, target), columns[quality - 1]
 
 
 def _scored_files(settings: Mapping[str, Any]) -> Iterator[tuple[Pair, str]]:

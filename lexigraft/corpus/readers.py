@@ -1,49 +1,128 @@
-"""Streaming readers of monolingual and parallel text, one per format.
+"""Streaming readers of text, parallel text and tables: files, datasets and catalogues.
 
 Readers return text unchanged; `lexigraft.corpus.cleaning` cleans it. A null value is read as an
-empty text, which cleaning counts as blank.
+empty text, which cleaning counts as blank. `translation.te` as a field or column is the field `te`
+inside the field `translation`.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from lexigraft.corpus.catalogue import read_catalogue
 from lexigraft.corpus.lines import DAMAGED, read_lines
 from lexigraft.errors import UserError
 
 Pair = tuple[str, str]
+Settings = Mapping[str, Any]
+# Each row of a table with its place for messages.
+Rows = Iterator[tuple[Mapping[str, Any], str]]
 
 
-def read_text(paths: Sequence[str | Path]) -> Iterator[str]:
-    """Lines of text files (`.txt`, `.txt.gz`, `.txt.xz`), one file after another."""
-    for path in paths:
-        yield from read_lines(path)
-
-
-def read_jsonl(path: str | Path, field: str) -> Iterator[str]:
-    """One field of a file with one JSON object per line (`.jsonl`, `.jsonl.gz`)."""
-    return (texts[0] for texts in _jsonl_texts(path, [field]))
-
-
-def read_parquet(path: str | Path, column: str) -> Iterator[str]:
-    """One text column of a Parquet file."""
-    return (texts[0] for texts in _parquet_texts(path, [column]))
-
-
-def read_datasets(name: str, column: str, split: str = "train", **options: Any) -> Iterator[str]:
-    """One column of a dataset of the `datasets` library.
+def read_sentences(settings: Settings, package: str | Path | None = None) -> Iterator[str]:
+    """Stream the text that `settings` describe.
 
     Parameters
     ----------
-    name, split, options
-        See `open_dataset`.
-    column
-        The column; `translation.te` is the field `te` inside the column `translation`.
+    settings
+        `{"loader": "catalogue", "package", "locale"}`, `{"loader": "text", "paths"}` (`.txt`,
+        `.txt.gz`, `.txt.xz`), `{"loader": "jsonl", "path", "field"}` (`.jsonl`, `.jsonl.gz`),
+        `{"loader": "parquet", "path", "column"}` or `{"loader": "datasets", "name", "column",
+        "split", "config", "revision", "data_files"}` (see `open_dataset`).
+    package
+        The folder of the unpacked package, for catalogues.
     """
-    rows = datasets_rows(name, split, [column], **options)
-    return (text_of(row, column, where) for row, where in rows)
+    loaders: dict[str, Callable[[], Iterator[str]]] = {
+        "catalogue": lambda: (target for _, target in _catalogue(settings, package)),
+        "text": lambda: (line for path in settings["paths"] for line in read_lines(path)),
+        **dict.fromkeys(_TABLES, lambda: (texts[0] for texts in _columns(settings, ""))),
+    }
+    return _select(loaders, settings, "text")
+
+
+def read_pairs(settings: Settings, package: str | Path | None = None) -> Iterator[Pair]:
+    """Stream the (English, translation) pairs that `settings` describe.
+
+    Parameters
+    ----------
+    settings
+        `{"loader": "catalogue", "package", "locale"}`, `{"loader": "tsv", "path"}`,
+        `{"loader": "files", "source", "target"}`,
+        `{"loader": "jsonl", "path", "source_field", "target_field"}`,
+        `{"loader": "parquet", "path", "source_column", "target_column"}` or
+        `{"loader": "datasets", "name", "source_column", "target_column", "split", …}` or, for two
+        configurations of one dataset with corresponding rows, `{"loader": "datasets", "name",
+        "source_config", "target_config", "column", "id_column", "split", …}`.
+    package
+        The folder of the unpacked package, for catalogues.
+    """
+    loaders = {
+        "catalogue": lambda: iter(_catalogue(settings, package)),
+        "tsv": lambda: (pair for pair, _ in read_tsv(settings["path"])),
+        **_pair_loaders(settings),
+    }
+    return _select(loaders, settings, "parallel")
+
+
+def read_articles(settings: Settings) -> Iterator[Pair]:
+    """Stream the (article, summary) pairs that `settings` describe.
+
+    Parameters
+    ----------
+    settings
+        As for `read_pairs`, with the article as source and the summary as target, and the loaders
+        `files`, `jsonl`, `parquet` and `datasets`.
+    """
+    return _select(_pair_loaders(settings), settings, "summarization")
+
+
+def read_rows(settings: Settings, columns: list[str] | None = None) -> Rows:
+    """Stream the rows of a table, each with its place for messages.
+
+    Parameters
+    ----------
+    settings
+        `{"loader": "jsonl", "path"}`, `{"loader": "parquet", "path"}` or `{"loader": "datasets",
+        "name", "split", "config", "revision", "data_files"}`.
+    columns
+        The columns to read; None for all.
+    """
+    loaders = {name: lambda: _TABLES[settings["loader"]](settings, columns) for name in _TABLES}
+    return _select(loaders, settings, "text")
+
+
+def read_tsv(
+    path: str | Path, source: int = 1, target: int = 2, quality: int | None = None
+) -> Iterator[tuple[Pair, str | None]]:
+    """Pairs from the columns of a tab-separated file, each with its quality if it has one.
+
+    Columns are numbered from 1, blank lines are skipped, and quotes are plain characters.
+    """
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip():
+            columns = line.split("\t")
+            if len(columns) < max(source, target):
+                raise UserError(
+                    f"{path}: line {number} has {len(columns)} columns, of which {source} and "
+                    f"{target} are needed; tabs separate columns"
+                )
+            pair = (columns[source - 1], columns[target - 1])
+            yield pair, None if quality is None or len(columns) < quality else columns[quality - 1]
+
+
+def read_aligned_files(source: str | Path, target: str | Path) -> Iterator[Pair]:
+    """Pairs from two files whose lines correspond by number."""
+    lines = zip_longest(read_lines(source), read_lines(target))
+    for number, (left, right) in enumerate(lines, start=1):
+        if left is None or right is None:
+            longer, shorter = (target, source) if left is None else (source, target)
+            raise UserError(
+                f"{shorter}: has {number - 1} lines and {longer} has "
+                f"{number + sum(1 for _ in lines)}; aligned files have equally many"
+            )
+        yield left, right
 
 
 def open_dataset(
@@ -77,59 +156,72 @@ def open_dataset(
     )
 
 
-def read_tsv(path: str | Path) -> Iterator[Pair]:
-    """Pairs from a file with the English, a tab and the translation on each line.
-
-    Further columns are ignored, blank lines are skipped, and quotes are plain characters.
-    """
-    for number, line in enumerate(read_lines(path), start=1):
-        if line.strip():
-            columns = line.split("\t")
-            if len(columns) < 2:
-                raise UserError(f"{path}: line {number} has no tab between source and translation")
-            yield columns[0], columns[1]
+def value_of(row: Mapping[str, Any], field: str, where: str) -> Any:
+    """One value of a row; `translation.te` is the field `te` inside the field `translation`."""
+    value: Any = row
+    for name in [field] if field in row else field.split("."):
+        if not isinstance(value, Mapping) or name not in value:
+            raise UserError(f"{where}: has no field '{field}'; it has {', '.join(map(str, row))}")
+        value = value[name]
+    return value
 
 
-def read_aligned_files(source: str | Path, target: str | Path) -> Iterator[Pair]:
-    """Pairs from two files whose lines correspond by number.
+def text_of(row: Mapping[str, Any], field: str, where: str) -> str:
+    """As `value_of`, for a value that must be text; null becomes an empty text."""
+    value = value_of(row, field, where)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise UserError(f"{where}: field '{field}' holds a {type(value).__name__}, not text")
+    return value
 
-    Raises
-    ------
-    UserError
-        One file has more lines than the other.
-    """
-    lines = zip_longest(read_lines(source), read_lines(target))
-    for number, (left, right) in enumerate(lines, start=1):
-        if left is None or right is None:
-            longer, shorter = (target, source) if left is None else (source, target)
-            raise UserError(
-                f"{shorter}: has {number - 1} lines and {longer} has "
-                f"{number + sum(1 for _ in lines)}; aligned files have equally many"
+
+def _pair_loaders(settings: Settings) -> dict[str, Callable[[], Iterator[Pair]]]:
+    def pairs() -> Iterator[Pair]:
+        if "source_config" in settings:
+            return _aligned_datasets(
+                **{key: settings[key] for key in _ALIGNED}, **_dataset(settings)
             )
-        yield left, right
+        return ((source, target) for source, target in _columns(settings, "source_", "target_"))
+
+    return {
+        "files": lambda: read_aligned_files(settings["source"], settings["target"]),
+        **dict.fromkeys(_TABLES, pairs),
+    }
 
 
-def read_parallel_jsonl(path: str | Path, source_field: str, target_field: str) -> Iterator[Pair]:
-    """Pairs from two fields of a file with one JSON object per line."""
-    return _pairs(_jsonl_texts(path, [source_field, target_field]))
+def _select(
+    loaders: Mapping[str, Callable[[], Iterator[Any]]], settings: Settings, key: str
+) -> Iterator[Any]:
+    loader = settings["loader"]
+    if loader not in loaders:
+        raise UserError(f"{key}.loader: '{loader}' is not one of {', '.join(loaders)}")
+    try:
+        return loaders[loader]()
+    except KeyError as error:
+        raise UserError(f"{key}: the loader '{loader}' needs the key {error}") from None
 
 
-def read_parallel_parquet(
-    path: str | Path, source_column: str, target_column: str
-) -> Iterator[Pair]:
-    """Pairs from two columns of a Parquet file."""
-    return _pairs(_parquet_texts(path, [source_column, target_column]))
+def _columns(settings: Settings, *prefixes: str) -> Iterator[list[str]]:
+    """The texts of a table in the columns under the keys `{prefix}column` or `{prefix}field`."""
+    kind = "field" if settings["loader"] == "jsonl" else "column"
+    columns = [settings[prefix + kind] for prefix in prefixes]
+    rows = _TABLES[settings["loader"]](settings, columns)
+    return ([text_of(row, column, where) for column in columns] for row, where in rows)
 
 
-def read_parallel_datasets(
-    name: str, source_column: str, target_column: str, split: str = "train", **options: Any
-) -> Iterator[Pair]:
-    """Pairs from two columns of a dataset; see `read_datasets`."""
-    for row, where in datasets_rows(name, split, [source_column, target_column], **options):
-        yield text_of(row, source_column, where), text_of(row, target_column, where)
+def _dataset(settings: Settings) -> dict[str, Any]:
+    keys = ("name", "split", "config", "revision", "data_files")
+    return {key: settings[key] for key in keys if settings.get(key) is not None}
 
 
-def read_aligned_datasets(
+def _catalogue(settings: Settings, package: str | Path | None) -> list[Pair]:
+    if package is None:
+        raise UserError(f"package {settings['package']}: the job names no input package")
+    return read_catalogue(package, settings["locale"])
+
+
+def _aligned_datasets(
     name: str,
     source_config: str,
     target_config: str,
@@ -138,15 +230,9 @@ def read_aligned_datasets(
     split: str = "train",
     **options: Any,
 ) -> Iterator[Pair]:
-    """Pairs from two configurations of a dataset whose rows correspond, such as FLORES+.
-
-    Raises
-    ------
-    UserError
-        The rows do not correspond: `id_column` differs, or one configuration has more rows.
-    """
+    """Pairs from two configurations of a dataset whose rows correspond, such as FLORES+."""
     left, right = (
-        datasets_rows(name, split, [id_column, column], config=config, **options)
+        _datasets_rows(name, split, [id_column, column], config=config, **options)
         for config in (source_config, target_config)
     )
     rows = zip_longest(left, right, fillvalue=(None, ""))
@@ -160,21 +246,7 @@ def read_aligned_datasets(
         yield text_of(source, column, where), text_of(target, column, where)
 
 
-def _pairs(rows: Iterable[list[str]]) -> Iterator[Pair]:
-    return ((left, right) for left, right in rows)
-
-
-def _jsonl_texts(path: str | Path, fields: list[str]) -> Iterator[list[str]]:
-    for row, where in jsonl_rows(path):
-        yield [text_of(row, field, where) for field in fields]
-
-
-def _parquet_texts(path: str | Path, columns: list[str]) -> Iterator[list[str]]:
-    for row, where in parquet_rows(path, columns):
-        yield [text_of(row, column, where) for column in columns]
-
-
-def jsonl_rows(path: str | Path) -> Iterator[tuple[Mapping[str, Any], str]]:
+def _jsonl_rows(path: str | Path) -> Rows:
     """Each object of a file with one JSON object per line, and its place for messages."""
     for number, line in enumerate(read_lines(path), start=1):
         line = line.strip("\ufeff \t\r")
@@ -189,9 +261,7 @@ def jsonl_rows(path: str | Path) -> Iterator[tuple[Mapping[str, Any], str]]:
             yield row, where
 
 
-def parquet_rows(
-    path: str | Path, columns: list[str] | None = None
-) -> Iterator[tuple[Mapping[str, Any], str]]:
+def _parquet_rows(path: str | Path, columns: list[str] | None = None) -> Rows:
     """Each row of a Parquet file, of all columns or of those, and its place for messages."""
     import pyarrow
     from pyarrow.parquet import ParquetFile
@@ -211,9 +281,9 @@ def parquet_rows(
         raise UserError(f"{path}: not a readable Parquet file ({error})") from None
 
 
-def datasets_rows(
-    name: str, split: str, columns: list[str] | None = None, **options: Any
-) -> Iterator[tuple[Mapping[str, Any], str]]:
+def _datasets_rows(
+    name: str, split: str = "train", columns: list[str] | None = None, **options: Any
+) -> Rows:
     """Each row of a dataset, of all columns or of those, and its place for messages."""
     import aiohttp
     from datasets.exceptions import DatasetsError
@@ -249,21 +319,10 @@ def _top_column(column: str, available: Sequence[str], where: str) -> str:
     raise UserError(f"{where}: has no column '{column}'; it has {', '.join(available)}")
 
 
-def value_of(row: Mapping[str, Any], field: str, where: str) -> Any:
-    """One value of a row; `translation.te` is the field `te` inside the field `translation`."""
-    value: Any = row
-    for name in [field] if field in row else field.split("."):
-        if not isinstance(value, Mapping) or name not in value:
-            raise UserError(f"{where}: has no field '{field}'; it has {', '.join(map(str, row))}")
-        value = value[name]
-    return value
-
-
-def text_of(row: Mapping[str, Any], field: str, where: str) -> str:
-    """As `value_of`, for a value that must be text; null becomes an empty text."""
-    value = value_of(row, field, where)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise UserError(f"{where}: field '{field}' holds a {type(value).__name__}, not text")
-    return value
+_ALIGNED = ("source_config", "target_config", "column", "id_column")
+# Readers of the rows of a table, by loader.
+_TABLES: dict[str, Callable[[Settings, list[str] | None], Rows]] = {
+    "jsonl": lambda settings, _: _jsonl_rows(settings["path"]),
+    "parquet": lambda settings, columns: _parquet_rows(settings["path"], columns),
+    "datasets": lambda settings, columns: _datasets_rows(columns=columns, **_dataset(settings)),
+}

@@ -15,25 +15,13 @@ SAMPLES = "samples.jsonl"
 
 
 def read_samples(file: str | Path) -> list[tuple[str, str]]:
-    """(prompt, answer) of each line.
-
-    Raises
-    ------
-    UserError
-        The file is missing or empty.
-    """
+    """(prompt, answer) of each line."""
     rows = (json.loads(line) for line in read_lines(file))
     return [(row["prompt"], row["answer"]) for row in rows]
 
 
 def write_samples(folder: str | Path, samples: Iterable[tuple[str, str]]) -> list[str]:
-    """Write `samples.jsonl` into the folder and return its name for the card.
-
-    Raises
-    ------
-    UserError
-        There is no sample.
-    """
+    """Write `samples.jsonl` into the folder and return its name for the card."""
     rows = [{"prompt": prompt, "answer": answer} for prompt, answer in samples]
     if not rows:
         raise UserError(f"{folder}: no sample is left; give more text")

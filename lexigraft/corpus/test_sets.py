@@ -18,8 +18,7 @@ from typing import Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.corpus.cleaning import CleaningCounts, cleaned_pairs, repair
-from lexigraft.corpus.loaders import read_articles, read_pairs, read_rows
-from lexigraft.corpus.readers import text_of, value_of
+from lexigraft.corpus.readers import read_articles, read_pairs, read_rows, text_of, value_of
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -56,11 +55,6 @@ def prepare_test_set(
     -------
     files, facts
         The names of the files written, and facts for the card. Texts are cleaned as in a corpus.
-
-    Raises
-    ------
-    UserError
-        The text cannot be read, or no row is left.
     """
     counts = TestSetCounts()
     rows = list(_READERS[settings["kind"]](settings, counts))

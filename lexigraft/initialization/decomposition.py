@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from lexigraft.initialization.pairing import VocabularyPair
-from lexigraft.vocabulary.token_bytes import byte_alphabet, words
+from lexigraft.vocabulary.token_bytes import byte_alphabet, pre_tokens
 
 # Bytes that are no whole character come out as lone surrogates, each a run of its own.
 _RUNS = re.compile("[\udc80-\udcff]|[^\udc80-\udcff]+")
@@ -83,7 +83,7 @@ class _Splitter:
 
     def _word_pieces(self, text: str) -> list[int]:
         # What follows a letter without a break continues its word; the rest begins new words.
-        first, *others = words(self.tokenizer, f"a{text}")
+        first, *others = pre_tokens(self.tokenizer, f"a{text}")
         pieces: list[int] = []
         if first[1:]:
             continuation = self.model.tokenize(f"##{first[1:]}")

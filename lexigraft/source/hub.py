@@ -88,11 +88,6 @@ def find_tokenizer(
     -------
     tokenizer, commit
         The commit is None for folders and packages.
-
-    Raises
-    ------
-    UserError
-        The tokenizer cannot be found, or its format is none of these.
     """
     if "package" in settings:
         if package is None:

@@ -1,4 +1,4 @@
-"""What a language model predicts: the next token (causal), or tokens that were masked (masked)."""
+"""Kinds of language models: causal (predicts the next token) and masked (restores tokens)."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,20 +9,17 @@ CAUSAL, MASKED = "causal", "masked"
 
 
 def kind_of(config: "PretrainedConfig") -> str | None:
-    """`causal`, `masked`, or None for anything else, by the architecture that a config names.
-
-    Encoder-decoders are neither: what they predict stands in another text than what they read.
-    """
+    """`causal`, `masked`, or None for any other architecture, such as encoder-decoders."""
     return _kind((config.architectures or [""])[0], config)
 
 
 def is_masked(model: "PreTrainedModel") -> bool:
-    """Whether a model, as loaded, is a masked language model."""
+    """Whether a loaded model is a masked language model."""
     return _kind(type(model).__name__, model.config) == MASKED
 
 
 def auto_class(config: "PretrainedConfig") -> Any:
-    """The class of transformers that builds the model with its language modelling head."""
+    """The auto class of transformers for the model with its language modelling head."""
     from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
     return AutoModelForMaskedLM if kind_of(config) == MASKED else AutoModelForCausalLM

@@ -93,15 +93,29 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
 
 
 def open_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
-    """The tokenizer of a vocabulary's folder, or of a source, `results/source/<name>`.
-
-    Raises
-    ------
-    UserError
-        See `open_source` and `load_tokenizer`.
-    """
+    """The tokenizer of a vocabulary's folder, or of a source, `results/source/<name>`."""
     pointer = Path(folder) / "source.json"
     return load_tokenizer(open_source(folder).folder if pointer.is_file() else folder)
+
+
+def tokenizer_family(folder: str | Path) -> str:
+    """The family of the tokenizer in a folder, see `family_of`."""
+    return family_of(json.loads((Path(folder) / "tokenizer.json").read_text(encoding="utf-8")))
+
+
+def family_of(content: dict[str, Any]) -> str:
+    """The family of a tokenizer, from the content of its `tokenizer.json`.
+
+    `byte-level BPE`, `byte-fallback BPE`, `BPE`, `Unigram`, `WordPiece` or `WordLevel`.
+    """
+    model = content["model"]
+    # Old files have no type; only BPE has merges.
+    kind = model.get("type") or ("BPE" if "merges" in model else "WordPiece")
+    if kind != "BPE":
+        return kind
+    if _is_byte_level(content.get("pre_tokenizer")):
+        return "byte-level BPE"
+    return "byte-fallback BPE" if model.get("byte_fallback") else "BPE"
 
 
 def load_config(folder: str | Path) -> "PretrainedConfig":
@@ -200,11 +214,6 @@ def read_input_matrix(folder: str | Path) -> "numpy.ndarray":
     -------
     ndarray
         float32 [rows, hidden].
-
-    Raises
-    ------
-    UserError
-        The folder holds no model, pickled weights, or no input matrix.
     """
     import torch
     from transformers import AutoModel
@@ -311,3 +320,11 @@ def _read_json(file: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def _is_byte_level(step: dict | None) -> bool:
+    """Whether a pre-tokenizer is byte-level, or a sequence that contains one that is."""
+    if not step:
+        return False
+    inner = step.get("pretokenizers", [])
+    return step.get("type") == "ByteLevel" or any(_is_byte_level(part) for part in inner)

@@ -1,7 +1,7 @@
-"""Learned positions that count from the padding token, as RoBERTa and its relatives have them.
+"""Learned positions that are offset by the padding token's id, as in RoBERTa and its variants.
 
-The first token of a text stands at the position behind the padding token's id, and a token with
-that id at none. So both the number of tokens that fit and the meaning of every position hang on
+The first token of a text has the position after the padding token's id, and padding tokens have the
+position of that id. Both the maximum length and the meaning of every position therefore depend on
 one id of the vocabulary.
 """
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def positions_of(model: "PreTrainedModel") -> int | None:
-    """How many tokens of one text a model holds; None where its configuration sets no limit."""
+    """The maximum number of tokens of a text; None if the configuration sets no limit."""
     limit = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if not limit or limit < 1:
         return None
@@ -22,20 +22,21 @@ def positions_of(model: "PreTrainedModel") -> int | None:
 
 
 def first_position(model: "PreTrainedModel") -> int:
-    """The position of a text's first token: 0, or what follows the padding token's id."""
+    """The position of a text's first token: 0, or the padding token's id plus one."""
     paddings = [positions.padding_idx for _, positions in _from_padding(model)]
     return (paddings[0] or 0) + 1 if paddings else 0
 
 
 def follow_padding(model: "PreTrainedModel", padding: int | None) -> None:
-    """Let positions count from another padding token, in place: every text keeps its positions.
+    """Adjust the position embeddings, in place, to another padding token's id.
 
-    Rows move within the matrix of positions, which grows or shrinks by as many as the id does.
+    Rows move within the position matrix, which grows or shrinks by the difference of the ids, so
+    that every text keeps its position embeddings.
 
     Parameters
     ----------
     padding
-        Id of the padding token of the vocabulary that took over; without one nothing moves.
+        Id of the padding token of the new vocabulary; None changes nothing.
     """
     from torch import arange, long, no_grad, zeros
     from torch.nn import Embedding
@@ -51,11 +52,11 @@ def follow_padding(model: "PreTrainedModel", padding: int | None) -> None:
         new = Embedding(rows, hidden, padding_idx=padding, **place)
         new.weight.requires_grad_(old.weight.requires_grad)
         with no_grad():
-            new.weight.zero_()  # ids below the padding token's are positions of nothing
+            new.weight.zero_()  # rows before the padding token's id are unused
             new.weight[padding:] = old.weight[old.padding_idx :]
         module.position_embeddings = new
         module.padding_idx = padding  # type: ignore[assignment]  # modules type it as a tensor
-        # By position too, and of no length of their own.
+        # Buffers of the same length.
         for name, fill in (("position_ids", arange(rows)), ("token_type_ids", zeros(rows))):
             if name in dict(module.named_buffers(recurse=False)):
                 values = fill.to(place["device"], long).expand((1, -1))
@@ -64,7 +65,7 @@ def follow_padding(model: "PreTrainedModel", padding: int | None) -> None:
 
 
 def _from_padding(model: "PreTrainedModel") -> "Iterator[tuple[Module, Any]]":
-    """The modules whose learned positions count from the padding token, and these positions."""
+    """Modules whose learned positions are offset by the padding token's id, and the embeddings."""
     from torch.nn import Embedding
 
     for module in model.modules():

@@ -1,5 +1,6 @@
 """Preparation of one source of the registry: locate, convert if needed, check, describe."""
 
+import math
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,16 +11,18 @@ from lexigraft.errors import UserError
 from lexigraft.provenance import describe_file
 from lexigraft.source.bundled.gguf import gguf_to_folder
 from lexigraft.source.bundled.llama2c import llama2c_to_folder
-from lexigraft.source.description import describe_model
 from lexigraft.source.hub import WANTED, resolve
 from lexigraft.source.kind import CAUSAL, MASKED, kind_of
 from lexigraft.source.model import (
     has_output_matrix,
+    is_tied,
     load_config,
     load_tokenizer,
     matrix_names,
     matrix_rows,
+    tokenizer_family,
 )
+from lexigraft.source.weights import tensors
 
 # Converters of the files in packages, by `format`; gguf is the default.
 _CONVERTERS = {"gguf": gguf_to_folder, "llama2c": llama2c_to_folder}
@@ -107,6 +110,27 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
             f"source {folder}: the tokenizer has tokens up to id {highest} and the model only "
             f"{rows} rows, so the tokenizer does not belong to this model"
         )
+
+
+def describe_model(folder: str | Path) -> dict[str, Any]:
+    """Architecture, sizes and tokenizer family of a model folder, from its file headers.
+
+    `parameters` is the number in the files, where a tied matrix counts once. `vocabulary_size` is
+    the highest token id plus one; `rows` are the rows of the input matrix, including padding.
+    """
+    config = load_config(folder)
+    text = config.get_text_config()
+    vocabulary = load_tokenizer(folder).get_vocab()
+    return {
+        "architecture": (config.architectures or ["unknown"])[0],
+        "parameters": sum(math.prod(shape) for _, shape in tensors(folder).values()),
+        "layers": text.num_hidden_layers,
+        "hidden_size": text.hidden_size,
+        "rows": matrix_rows(folder),
+        "vocabulary_size": max(vocabulary.values()) + 1,
+        "tied": is_tied(folder),
+        "tokenizer_family": tokenizer_family(folder),
+    }
 
 
 def _convert(settings: Mapping[str, str], package: Path, folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""SentencePiece models: read, and turned into the fast tokenizer that segments like them."""
+"""SentencePiece models, and their conversion to fast tokenizers that segment identically."""
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -15,14 +15,7 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
 
 
 def read_model(model_file: str | Path) -> Any:
-    """The model file as its protocol buffer.
-
-    Raises
-    ------
-    UserError
-        There is no such file, or it is not a SentencePiece model, BPE or Unigram, with bytes to
-        fall back to.
-    """
+    """The protocol buffer of a model file; errors as in `parse_model`."""
     try:
         return parse_model(Path(model_file).read_bytes(), str(model_file))
     except OSError as error:
@@ -30,17 +23,17 @@ def read_model(model_file: str | Path) -> Any:
 
 
 def parse_model(data: bytes, name: str) -> Any:
-    """The content of a model file as its protocol buffer; messages call it `name`.
+    """The protocol buffer in the content of a model file that messages call `name`.
 
     Raises
     ------
     UserError
-        It is not a SentencePiece model, BPE or Unigram, with bytes to fall back to.
+        It is not a SentencePiece model, BPE or Unigram, with byte fallback.
     """
     from google.protobuf.message import DecodeError
     from sentencepiece import sentencepiece_model_pb2
 
-    # The class is made at run time, out of sight of the type checker.
+    # The class is created at run time and unknown to the type checker.
     model = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
     try:
         model.ParseFromString(data)
@@ -59,11 +52,11 @@ def parse_model(data: bytes, name: str) -> Any:
 def sentencepiece_to_fast(model_file: str | Path) -> "PreTrainedTokenizerFast":
     """A fast tokenizer that segments as the SentencePiece library does with `model_file`.
 
-    It adds no special tokens of its own accord, as the library does not; the pieces for unknown
-    characters, begin and end of a text have their roles. Converters in transformers 5 lose the
-    space before the first word, or differ on texts that begin with spaces. One difference is left,
-    since `tokenizers` normalizes what follows an added token as a text of its own: behind a special
-    or user-defined piece in the middle of a text it puts a space, where the library puts none.
+    Like the library, it adds no special tokens; the pieces for unknown characters and for the
+    beginning and end of a text have their roles. The converters of transformers 5 lose the space
+    before the first word, or differ on texts that begin with spaces. One difference remains:
+    `tokenizers` normalizes the text after an added token separately, so it inserts a space after a
+    special or user-defined piece inside a text, and the library does not.
 
     Raises
     ------
@@ -108,12 +101,12 @@ def pipeline(model: Any) -> "Tokenizer":
 
 
 def unknown_piece(model: Any) -> str:
-    """The piece that stands for unknown characters."""
+    """The piece for unknown characters."""
     return next(piece.piece for piece in model.pieces if piece.type == UNKNOWN)
 
 
 def splits(piece: str, tokens: Collection[str]) -> Iterator[tuple[str, str]]:
-    """All ways to make `piece` out of two tokens."""
+    """All pairs of tokens whose concatenation is `piece`."""
     for place in range(1, len(piece)):
         left, right = piece[:place], piece[place:]
         if left in tokens and right in tokens:
@@ -139,7 +132,7 @@ def _bpe(model: Any) -> "models.BPE":
 def _unigram(model: Any) -> "models.Unigram":
     from tokenizers import models
 
-    # `tokenizers` knows no types of pieces: text that spells a byte's or a control piece would be
+    # `tokenizers` has no types of pieces: text that spells a byte or control piece would become
     # that piece, whose score in the file is 0, the best of all.
     lowest = min(piece.score for piece in model.pieces) - 1e6
     pieces = [
@@ -153,8 +146,8 @@ def _unigram(model: Any) -> "models.Unigram":
 def _merges_of(model: Any) -> list[tuple[str, str]]:
     """All splits of all pieces, best score first.
 
-    Among pieces of equal score (runs of spaces) the pair with the longer left part goes first,
-    which makes a run grow from its left end, as in the library.
+    Among pieces of equal score (runs of spaces), the pair with the longer left part goes first, so
+    that runs are merged from the left, as in the library.
     """
     scores = {piece.piece: piece.score for piece in model.pieces if piece.type == NORMAL}
     ranked = [

@@ -1,7 +1,7 @@
-"""Safetensors files of a model folder: their headers, their integrity, and single tensors of them.
+"""Safetensors files of a model folder: headers, integrity, and single tensors.
 
-Headers are read by hand and not through a library, so that a damaged file is told from a
-missing tensor, and so that nothing large is loaded to learn a shape.
+Headers are parsed here, without the safetensors library, to distinguish a damaged file from a
+missing tensor.
 """
 
 import json
@@ -19,13 +19,7 @@ INDEX_FILE = "model.safetensors.index.json"
 
 
 def weight_files(folder: str | Path) -> list[Path]:
-    """The safetensors files that make up the model, in the order of their names.
-
-    Raises
-    ------
-    UserError
-        The folder holds none, or lacks one that its index names.
-    """
+    """The safetensors files of the model, sorted by name."""
     folder = Path(folder)
     if (folder / SINGLE_FILE).is_file():
         return [folder / SINGLE_FILE]
@@ -34,7 +28,7 @@ def weight_files(folder: str | Path) -> list[Path]:
         if pickled:
             raise UserError(
                 f"source {folder}: has only {pickled[0]}, a format that can run code when it is "
-                "loaded; convert it where you trust it: load the model with transformers and call "
+                "loaded; if you trust it, convert it: load the model with transformers and call "
                 "model.save_pretrained(folder), which writes safetensors"
             )
         raise UserError(f"source {folder}: has no {SINGLE_FILE} and no {INDEX_FILE}")
@@ -54,7 +48,7 @@ def read_header(file: str | Path) -> dict[str, dict[str, Any]]:
     Raises
     ------
     UserError
-        The header is not one, or the file is shorter or longer than its header says.
+        The header is invalid, or does not match the size of the file.
     """
     file = Path(file)
     size = file.stat().st_size
@@ -72,20 +66,14 @@ def read_header(file: str | Path) -> dict[str, dict[str, Any]]:
         ) from None
     if size != 8 + length + data:
         raise UserError(
-            f"source {file}: has {size} bytes where its header announces {8 + length + data}; "
+            f"source {file}: has {size} bytes, but {8 + length + data} according to its header; "
             "it is truncated or damaged, fetch it again"
         )
     return header
 
 
 def tensors(folder: str | Path) -> dict[str, tuple[Path, tuple[int, ...]]]:
-    """File and shape of every tensor of the model, by name.
-
-    Raises
-    ------
-    UserError
-        A file is missing or damaged, or lacks a tensor that the index places in it.
-    """
+    """File and shape of every tensor of the model, by name."""
     folder = Path(folder)
     found: dict[str, tuple[Path, tuple[int, ...]]] = {}
     for file in weight_files(folder):
@@ -95,7 +83,7 @@ def tensors(folder: str | Path) -> dict[str, tuple[Path, tuple[int, ...]]]:
         for name, file_name in _weight_map(folder).items():
             if found.get(name, (None,))[0] != folder / file_name:
                 raise UserError(
-                    f"source {folder}: {INDEX_FILE} places {name} in {file_name}, which lacks it; "
+                    f"source {folder}: {INDEX_FILE} assigns {name} to {file_name}, which lacks it; "
                     "fetch the model again"
                 )
     return found
@@ -110,7 +98,7 @@ def read_tensor(file: str | Path, name: str) -> "torch.Tensor":
 
 
 def _weight_map(folder: Path) -> dict[str, str]:
-    """Tensor name -> file name, as the index of a sharded model has it."""
+    """Tensor name -> file name, from the index of a sharded model."""
     file = folder / INDEX_FILE
     try:
         names = json.loads(file.read_text(encoding="utf-8"))["weight_map"]

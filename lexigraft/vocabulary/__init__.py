@@ -1,4 +1,4 @@
-"""Expanding a tokenizer, replacing it, reading its merges, and saving it."""
+"""Tokenizers: expansion, training, reading of merges, saving."""
 
 # `token_bytes` is not here: a package cannot offer a function under the name of its own module.
 from lexigraft.doors import doors
@@ -13,6 +13,6 @@ _MODULES = {
     "Bpe": "lexigraft.vocabulary.bpe",
     "read_bpe": "lexigraft.vocabulary.bpe",
     "special_ids": "lexigraft.vocabulary.token_bytes",
-    "save_tokenizer": "lexigraft.vocabulary.storage",
+    "save_tokenizer": "lexigraft.vocabulary.tokenizer_files",
 }
 __all__, __getattr__, __dir__ = doors(__name__, _MODULES)

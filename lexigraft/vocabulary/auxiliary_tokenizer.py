@@ -1,6 +1,7 @@
-"""The published way: train a tokenizer on the corpus, and take its most frequent new tokens.
+"""Expansion by an auxiliary tokenizer: the most frequent new tokens of one trained on the corpus.
 
-Its merges come after those of the source (`append`) or before them (`auxiliary-first`).
+The method of Yamaguchi et al. (lowres, §3). Its merges come after those of the source (`append`) or
+before them (`auxiliary-first`).
 """
 
 import json
@@ -9,14 +10,13 @@ from collections.abc import Callable
 
 from lexigraft.vocabulary.bpe import Bpe, Pair
 from lexigraft.vocabulary.continued import MINIMUM_GAIN
-from lexigraft.vocabulary.merge_rules import Key, Rules
-from lexigraft.vocabulary.segmentation import segment
+from lexigraft.vocabulary.merge_rules import Key, Rules, segment
 
 
 def train_auxiliary(words: Counter[str], bpe: Bpe, size: int) -> list[Pair]:
-    """Merges of a BPE tokenizer of at most `size` tokens trained on the words, most frequent first.
+    """Merges of a BPE tokenizer with at most `size` tokens trained on the words, in order.
 
-    No merge spans two words, whatever pre-tokenizer the source has.
+    No merge spans two words, whatever the source's pre-tokenizer.
     """
     from tokenizers import Tokenizer
     from tokenizers.models import BPE
@@ -30,7 +30,7 @@ def train_auxiliary(words: Counter[str], bpe: Bpe, size: int) -> list[Pair]:
         initial_alphabet=sorted(ByteLevel.alphabet()) if bpe.byte_level else [],
         show_progress=False,
     )
-    # The words are cut already; each list is taken as that many texts.
+    # The words are already split; each list counts as that many texts.
     tokenizer.train_from_iterator(([word] * count for word, count in words.items()), trainer)
     return [(left, right) for left, right in json.loads(tokenizer.to_str())["model"]["merges"]]
 
@@ -39,14 +39,14 @@ def choose_tokens(
     auxiliary: list[Pair],
     rules: Rules,
     new_tokens: int,
-    admits: Callable[[str], bool],
+    accepts: Callable[[str], bool],
     reorder: bool,
 ) -> list[str]:
     """Add the most frequent new tokens of the auxiliary tokenizer, with their merges, to `rules`.
 
-    A candidate is taken if the merges so far lead to the two parts that its own merge joins; else
-    no text could ever produce it, and the next candidate takes its place. A character that it needs
-    and that has no token is added before it and counts.
+    A candidate is accepted if the merges so far produce the two parts of its own merge; otherwise
+    no text could produce it, and it is skipped. Characters of it that are not tokens are added
+    before it and count as new tokens.
 
     Parameters
     ----------
@@ -55,21 +55,21 @@ def choose_tokens(
     rules
         The merges of the source (`append`), or none yet (`auxiliary-first`).
     reorder
-        Also take the auxiliary merges that make a token of the source out of source tokens. They
-        move such a token forward in the order of merges, which segments English anew.
+        Also add the auxiliary merges of source tokens into a source token. They move that token
+        forward in the order of merges, which changes how English is segmented.
 
     Returns
     -------
     list[str]
-        The new tokens in order; fewer than asked for if the candidates run out.
+        The new tokens in order; fewer than `new_tokens` if there are not enough candidates.
     """
     added: list[str] = []
     for left, right in auxiliary:
         key: Key = rules.key(left, right)
         piece = left + right
         if piece in rules.known or piece in rules.new:
-            there = all(part in rules.known or part in rules.new for part in (left, right))
-            if there and (reorder or rules.touches_new(key)):
+            both = all(part in rules.known or part in rules.new for part in (left, right))
+            if both and (reorder or rules.touches_new(key)):
                 rules.add(key)
             continue
         needed = [
@@ -77,12 +77,12 @@ def choose_tokens(
             for character in dict.fromkeys(piece)
             if character not in rules.known and character not in rules.new
         ]
-        if len(added) + len(needed) + 1 > new_tokens or not admits(piece):
+        if len(added) + len(needed) + 1 > new_tokens or not accepts(piece):
             continue
         parts = segment(piece, rules.rank)
         if len(parts) == 2 and rules.key(*parts) == key:
             for character in needed:
-                rules.cover(character)
+                rules.add_character(character)
             rules.add(key)
             added += [*needed, piece]
     return added

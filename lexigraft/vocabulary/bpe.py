@@ -1,4 +1,4 @@
-"""Reads the BPE model out of a fast tokenizer, and builds a tokenizer with a larger one."""
+"""The BPE model of a fast tokenizer: read, validated, and extended."""
 
 import json
 from collections import Counter
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.vocabulary.special_tokens import fast, settings_of
+from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 
 if TYPE_CHECKING:
     from tokenizers.models import BPE
@@ -31,7 +31,7 @@ class Bpe:
     byte_fallback
         Characters without a token fall back to the tokens <0x00> … <0xFF> (SentencePiece).
     added
-        Tokens that are matched in the text before the model sees it: special and user-defined ones.
+        Tokens that are matched in the text before the model runs: special and user-defined ones.
     ignore_merges, unk_token, fuse_unk
         The flags of the model that decide how a word is segmented.
     """
@@ -47,21 +47,21 @@ class Bpe:
 
     @property
     def family(self) -> str:
-        """How the family is called in messages and cards."""
+        """The name of the family in messages and cards."""
         return "byte-level BPE" if self.byte_level else "byte-fallback BPE"
 
     @property
     def boundary(self) -> str:
-        """How a space, which begins a word, is written inside a token."""
+        """The spelling of a space, which begins a word, in tokens."""
         return "Ġ" if self.byte_level else "▁"
 
     @property
     def mergeable(self) -> frozenset[str]:
-        """Tokens that a merge may join: neither added tokens nor fallback bytes."""
+        """Tokens that may be merged: neither added tokens nor byte-fallback tokens."""
         return frozenset(self.vocab) - self.added - (BYTE_TOKENS if self.byte_fallback else set())
 
     def model(self, ignore_merges: bool | None = None) -> "BPE":
-        """The model alone, without dropout: the same word always gives the same tokens."""
+        """The model alone, without dropout, so that segmentation is deterministic."""
         from tokenizers.models import BPE
 
         return BPE(
@@ -83,12 +83,12 @@ def read_bpe(tokenizer: "PreTrainedTokenizerFast") -> Bpe:
     Raises
     ------
     UserError
-        The tokenizer is not a fast one, its model is not byte-level or byte-fallback BPE, or it
-        is corrupt: two tokens with one id, missing ids, a merge listed twice. The `tokenizers`
-        library loads such files without a word, and then segments text in another way.
+        The tokenizer is not a fast one, its model is not byte-level or byte-fallback BPE, or it is
+        corrupt: two tokens with one id, missing ids, a duplicate merge. The `tokenizers` library
+        loads such files without a warning and segments text differently.
     """
     backend = _backend(tokenizer)
-    # Before it is written out: two tokens with one id make the library panic there.
+    # Before serialization, in which two tokens with one id make the library panic.
     vocab = backend.get_vocab(with_added_tokens=True)
     _check_ids(vocab)
     state = json.loads(backend.to_str())
@@ -106,7 +106,7 @@ def read_bpe(tokenizer: "PreTrainedTokenizerFast") -> Bpe:
         )
     if not byte_level and not model.get("byte_fallback"):
         raise UserError(
-            "the tokenizer is BPE over characters without bytes to fall back to; only byte-level "
+            "the tokenizer is BPE over characters without byte fallback; only byte-level "
             "BPE and byte-fallback BPE (SentencePiece) tokenizers can be extended"
         )
     merges = [_pair(merge) for merge in model["merges"]]
@@ -126,28 +126,28 @@ def read_bpe(tokenizer: "PreTrainedTokenizerFast") -> Bpe:
 def extended(
     tokenizer: "PreTrainedTokenizerFast", new_tokens: Sequence[str], merges: Sequence[Pair]
 ) -> "PreTrainedTokenizerFast":
-    """A copy of `tokenizer` with `new_tokens` after its last id, and `merges` as all its merges.
+    """A copy of `tokenizer` with `new_tokens` after its last id, and `merges` as its merges.
 
-    Everything else is kept: the flags of the model, normalizer, pre-tokenizer, decoder,
+    Everything else is preserved: the flags of the model, normalizer, pre-tokenizer, decoder,
     post-processor, added tokens, roles of special tokens, chat template.
     """
     from tokenizers import Tokenizer
 
     state = json.loads(_backend(tokenizer).to_str())
     vocab = state["model"]["vocab"]
-    # Added tokens behind the model's last id would be numbered anew when the file is read, now that
-    # the model grows past them; written into the model as well, they keep their ids.
+    # Loading would renumber added tokens after the model's last id, since the model now grows past
+    # them; written into the model as well, they keep their ids.
     vocab.update((token["content"], token["id"]) for token in state["added_tokens"])
     size = len(vocab)
     vocab.update((token, size + place) for place, token in enumerate(new_tokens))
     state["model"]["merges"] = [list(pair) for pair in merges]
-    # What the last call of the source tokenizer asked for is no property of the tokenizer.
+    # Truncation and padding are left over from the last call, not properties of the tokenizer.
     state["truncation"] = state["padding"] = None
-    return fast(Tokenizer.from_str(json.dumps(state)), settings_of(tokenizer))
+    return fast_tokenizer(Tokenizer.from_str(json.dumps(state)), settings_of(tokenizer))
 
 
 def is_byte_level(state: dict[str, Any]) -> bool:
-    """Whether a tokenizer (its `tokenizer.json`) works on bytes written as letters."""
+    """Whether a tokenizer (given its `tokenizer.json`) is byte-level."""
     return any(
         part.get("type") == "ByteLevel"
         for name in ("pre_tokenizer", "decoder")
@@ -156,7 +156,7 @@ def is_byte_level(state: dict[str, Any]) -> bool:
 
 
 def _components(component: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
-    """The component itself and, of a sequence, all that it holds."""
+    """The component itself and, for a sequence, its parts."""
     if component:
         yield component
         for inner in component.get("pretokenizers", []) + component.get("decoders", []):

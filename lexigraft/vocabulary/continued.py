@@ -1,8 +1,8 @@
-"""Continued BPE: segment the corpus with the source model, and go on learning merges from there.
+"""Continued BPE: segment the corpus with the source model, and continue learning merges.
 
-The next merge is always the one that saves the most tokens on the corpus. A merge of two tokens
-saves one token wherever it fires. A character that SentencePiece falls back to bytes for is worth
-a token of its own in the same currency: its count times the bytes that it saves less one.
+Each step adds the merge that saves the most tokens on the corpus. A merge of two tokens saves one
+token per occurrence. A token for a character that SentencePiece represents by bytes saves, per
+occurrence, the number of its bytes less one.
 """
 
 import heapq
@@ -13,12 +13,11 @@ from itertools import pairwise
 from tqdm import tqdm
 
 from lexigraft.vocabulary.bpe import BYTE_TOKENS, Bpe
-from lexigraft.vocabulary.merge_rules import Key, Rules
-from lexigraft.vocabulary.segmentation import segment
+from lexigraft.vocabulary.merge_rules import Key, Rules, segment
 
-# Marks a character without a token. No text holds a lone surrogate.
+# Marks a character without a token. No text contains a lone surrogate.
 _UNCOVERED = "\ud800"
-# What saves a single token on the whole corpus is no regularity of the language.
+# A merge that occurs only once in the corpus is no regularity of the language.
 MINIMUM_GAIN = 2
 
 
@@ -27,35 +26,35 @@ def continue_merges(
     bpe: Bpe,
     rules: Rules,
     new_tokens: int,
-    admits: Callable[[str], bool],
+    accepts: Callable[[str], bool],
 ) -> list[str]:
-    """Learn merges from the counted words until they make `new_tokens` tokens.
+    """Learn merges from the counted words until they result in `new_tokens` tokens.
 
-    Ties go to the smaller pair (byte-level) or piece (SentencePiece) in code point order. A merge
-    that joins old tokens to an old token is left alone: it would change how text is segmented
-    without a new token to show for it. Where a new token is a part of it, or the result, it is
-    added and costs nothing.
+    Ties are resolved in favour of the smaller pair (byte-level) or piece (SentencePiece) in code
+    point order. A merge of old tokens into an old token is not learned: it would change how text is
+    segmented without adding a token. If a new token is a part of the merge, it is added and does
+    not count.
 
     Returns
     -------
     list[str]
-        The new tokens in the order in which they were learned; fewer than asked for if the corpus
-        holds no more. `rules` holds the merges.
+        The new tokens in the order in which they were learned; fewer than `new_tokens` if the
+        corpus has no more. The merges are added to `rules`.
     """
     corpus = _Corpus(words, bpe, rules)
     added: list[str] = []
-    refused: set[Key] = set()
+    rejected: set[Key] = set()
     with tqdm(total=new_tokens, desc="merges", disable=None) as progress:
-        while len(added) < new_tokens and (key := corpus.best(refused)) is not None:
+        while len(added) < new_tokens and (key := corpus.best(rejected)) is not None:
             piece = rules.piece(key)
             if piece not in rules.known and piece not in rules.new:
-                if not admits(piece):
-                    refused.add(key)
+                if not accepts(piece):
+                    rejected.add(key)
                     continue
                 added.append(piece)
                 progress.update()
             elif not rules.touches_new(key):
-                refused.add(key)
+                rejected.add(key)
                 continue
             rules.add(key)
             corpus.update(key)
@@ -63,7 +62,7 @@ def continue_merges(
 
 
 class _Corpus:
-    """The words of the corpus as tokens, and what each merge would save on them."""
+    """The words of the corpus as tokens, and how many tokens each merge would save."""
 
     def __init__(self, words: Counter[str], bpe: Bpe, rules: Rules):
         model = bpe.model()
@@ -73,29 +72,29 @@ class _Corpus:
         ]
         self._counts = list(words.values())
         self._gains: defaultdict[Key, int] = defaultdict(int)
-        # Words that hold, or once held, a place for the merge.
+        # Words in which the merge applies, or once applied.
         self._where: defaultdict[Key, set[int]] = defaultdict(set)
         for index, symbols in enumerate(self._words):
             self._record(symbols, index, 1)
         self._heap = [(-gain, key) for key, gain in self._gains.items()]
         heapq.heapify(self._heap)
 
-    def best(self, refused: set[Key]) -> Key | None:
-        """The merge that saves most, None if none saves enough."""
+    def best(self, rejected: set[Key]) -> Key | None:
+        """The merge that saves most; None if none saves enough."""
         while self._heap:
             gain, key = heapq.heappop(self._heap)
             now = self._gains.get(key, 0)
-            if key in refused or now < MINIMUM_GAIN:
+            if key in rejected or now < MINIMUM_GAIN:
                 continue
             if now == -gain:
                 return key
-            # Entries are not taken out of the heap when gains fall: put back where it belongs now.
+            # The heap may have outdated entries with higher gains: reinsert with the current one.
             if now < -gain:
                 heapq.heappush(self._heap, (-now, key))
         return None
 
     def update(self, key: Key) -> None:
-        """Segment the words anew in which the merge `key` fires."""
+        """Update the segmentation of the words to which the merge `key` applies."""
         grown: set[Key] = set()
         for index in self._where.pop(key, ()):
             old = self._words[index]
@@ -112,7 +111,7 @@ class _Corpus:
             heapq.heappush(self._heap, (-self._gains[grown_key], grown_key))
 
     def _places(self, symbols: list[str], key: Key) -> tuple[list[int], list[str]]:
-        """Where the merge may fire, and the symbols with a character that has become a token."""
+        """Where the merge may apply, and the symbols with a character that has become a token."""
         pairs = pairwise(symbols)
         if not isinstance(key, str):
             return [place for place, pair in enumerate(pairs) if pair == key], symbols
@@ -129,7 +128,7 @@ class _Corpus:
         return sorted(places & set(range(len(symbols) - 1))), covered
 
     def _record(self, symbols: list[str], index: int, sign: int) -> set[Key]:
-        """Add to (or with sign -1 take from) the gains what merging these neighbours saves."""
+        """Add the savings of merging adjacent symbols to the gains (or, with sign -1, subtract)."""
         keys = set()
         count = sign * self._counts[index]
         for key, saved in self._merges_in(symbols):
@@ -148,10 +147,9 @@ class _Corpus:
 
 
 def _unchanged(old: list[str], new: list[str], places: list[int]) -> tuple[int, int]:
-    """How many symbols at the start and at the end no changed pair touches."""
+    """How many symbols at the start and at the end are not part of any changed pair."""
     first, last = (places[0], len(old) - places[-1] - 2) if places else (0, 0)
-    # Nearly always nothing changes outside of the places; old merges that a new piece sets off may
-    # spread further.
+    # Changes outside the places are rare: old merges that become possible with a new piece.
     if old[:first] != new[:first]:
         first = _common(old, new)
     if old[len(old) - last :] != new[max(len(new) - last, 0) :]:
@@ -160,15 +158,15 @@ def _unchanged(old: list[str], new: list[str], places: list[int]) -> tuple[int, 
 
 
 def _common(one: list[str], other: list[str]) -> int:
-    """Length of the beginning that two lists share."""
+    """Length of the common prefix of two lists."""
     unequal = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
     return next(unequal, min(len(one), len(other)))
 
 
 def _as_symbols(tokens: list[str], bpe: Bpe) -> list[str]:
-    """Put the characters back together that SentencePiece fell back to bytes for.
+    """Restore the characters that SentencePiece represents by bytes.
 
-    A word that the source model has no tokens for teaches nothing.
+    A word with unknown tokens is ignored.
     """
     if bpe.unk_token in tokens:
         return []

@@ -1,12 +1,13 @@
-"""Which tokens of a vocabulary are new, as the plain data of `vocabulary.json`."""
+"""Description of a vocabulary for `vocabulary.json`: sizes and new tokens."""
 
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.source.description import family_of
+from lexigraft.source.model import family_of
 from lexigraft.vocabulary.bpe import read_bpe
-from lexigraft.vocabulary.expand import new_token_ids, unreachable
+from lexigraft.vocabulary.expand import new_token_ids
+from lexigraft.vocabulary.reachability import unreachable_by_merges
 from lexigraft.vocabulary.token_bytes import token_bytes
 
 if TYPE_CHECKING:
@@ -18,15 +19,15 @@ def describe_expansion(
     target_tokenizer: "PreTrainedTokenizerFast",
     merges: str,
 ) -> dict[str, Any]:
-    """List the new tokens and the sizes before and after.
+    """Describe an expansion: the sizes before and after, and the new tokens.
 
     Returns
     -------
     dict
-        `mode` ("expand"), `family`, `merges`, `source_size`, `size`, `new_merges` (how many merges
-        were added), `unreachable` (how many new tokens no text can produce), and `new_tokens`: for
-        each its `id`, its spelling in the vocabulary as `token`, and the `text` that it stands for,
-        with bytes that are no whole character as \\xNN.
+        `mode` ("expand"), `family`, `merges`, `source_size`, `size`, `new_merges` (number of added
+        merges), `unreachable` (number of new tokens that no text produces), and `new_tokens`: for
+        each its `id`, its spelling in the vocabulary as `token`, and its `text`, with bytes of
+        incomplete characters as \\xNN.
     """
     source, target = read_bpe(source_tokenizer), read_bpe(target_tokenizer)
     new = new_token_ids(source_tokenizer, target_tokenizer)
@@ -38,7 +39,7 @@ def describe_expansion(
         "source_size": len(source.vocab),
         "size": len(target.vocab),
         "new_merges": len(target.merges) - len(source.merges),
-        "unreachable": len(unreachable(target, [token["token"] for token in tokens])),
+        "unreachable": len(unreachable_by_merges(target, [token["token"] for token in tokens])),
         "new_tokens": tokens,
     }
 
@@ -48,18 +49,18 @@ def describe_replacement(
     target_tokenizer: "PreTrainedTokenizerFast",
     new_ids: Sequence[int],
 ) -> dict[str, Any]:
-    """List the tokens of a vocabulary that replaces the source's and that the source lacks.
+    """Describe a replacement: the sizes of both vocabularies, and the tokens the source lacks.
 
     Parameters
     ----------
     new_ids
-        Ids of the target's tokens that no source token stands for.
+        Ids of the target's tokens without a corresponding source token.
 
     Returns
     -------
     dict
-        `mode` ("replace"), `family`, `source_size`, `size`, `shared` (how many tokens copy a source
-        token), and `new_tokens` as in `describe_expansion`.
+        `mode` ("replace"), `family`, `source_size`, `size`, `shared` (number of tokens that copy a
+        source token), and `new_tokens` as in `describe_expansion`.
     """
     size = len(target_tokenizer.get_vocab())
     return {
@@ -85,6 +86,6 @@ def _described(tokenizer: "PreTrainedTokenizerFast", ids: Sequence[int]) -> list
 
 
 def fertility(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> float:
-    """Tokens per word between spaces; scripts without spaces have few of those, and high values."""
+    """Tokens per space-separated word, which is high for scripts without spaces."""
     encodings = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
     return sum(map(len, encodings)) / max(sum(len(text.split()) for text in texts), 1)

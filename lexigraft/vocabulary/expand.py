@@ -1,20 +1,30 @@
-"""Expands a tokenizer by k tokens of a target language, every one of which text can produce."""
+"""Expansion of a tokenizer by k tokens of a target language, each of which some text produces."""
 
-from collections.abc import Iterable
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from tqdm import tqdm
+
 from lexigraft.errors import UserError
-from lexigraft.vocabulary.admission import admission
 from lexigraft.vocabulary.auxiliary_tokenizer import choose_tokens, train_auxiliary
 from lexigraft.vocabulary.bpe import Bpe, extended, read_bpe
 from lexigraft.vocabulary.continued import continue_merges
 from lexigraft.vocabulary.merge_rules import Key, PairRules, PieceRules, Rules
-from lexigraft.vocabulary.words import count_words
+from lexigraft.vocabulary.reachability import unreachable_by_merges
+from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 MERGES = ("continued", "append", "auxiliary-first")
+
+# The characters of English text: Latin letters, general punctuation, symbols, emoji. The joiners
+# U+200C and U+200D are excluded because Indic and Arabic words need them.
+_LATIN = re.compile("[\0-\u024f\u2000-\u200b\u2010-\u2bff\ufe0f\U0001f000-\U0001faff]*")
+_CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 def expand_tokenizer(
@@ -24,7 +34,10 @@ def expand_tokenizer(
     auxiliary_size: int = 50_000,
     merges: str = "continued",
 ) -> "PreTrainedTokenizerFast":
-    """Add exactly `new_tokens` tokens, learned from the corpus, to a BPE tokenizer (paper 000, §3).
+    """Add exactly `new_tokens` tokens, learned from a corpus, to a BPE tokenizer.
+
+    `append` and `auxiliary-first` follow Yamaguchi et al. (lowres, §3): the most frequent new
+    tokens of an auxiliary tokenizer that is trained on the corpus.
 
     Parameters
     ----------
@@ -34,27 +47,27 @@ def expand_tokenizer(
     corpus
         Texts in the target language, for example sentences. Read once.
     new_tokens
-        How many tokens to add. Their ids begin after the last id of the source, added tokens
-        included.
+        The number of tokens to add. Their ids follow the last id of the source, including its
+        added tokens.
     auxiliary_size
         Size of the auxiliary tokenizer of `append` and `auxiliary-first`.
     merges
-        `continued`: segment the corpus with the source and go on learning merges.
-        `append`: merges of an auxiliary tokenizer behind those of the source.
-        `auxiliary-first`: before them, as published code has it; English is segmented anew.
+        `continued`: segment the corpus with the source tokenizer and continue learning merges.
+        `append`: merges of an auxiliary tokenizer after those of the source.
+        `auxiliary-first`: before them, as in the published code; changes how English is segmented.
 
     Returns
     -------
     PreTrainedTokenizerFast
-        With `continued` and `append`, text in which no new merge can fire keeps its tokens. For
-        corpora that are not mostly in Latin script no new token is one that English text may hold,
-        so that holds for all of English. No new token spans two words.
+        With `continued` and `append`, text to which no new merge applies keeps its tokens. For
+        corpora that are not mostly in Latin script, no new token can occur in English text, so this
+        holds for all English text. No new token spans two words.
 
     Raises
     ------
     UserError
-        The tokenizer is of another family or corrupt, the corpus is empty, or it yields fewer
-        tokens than asked for (the message says how many).
+        The tokenizer is of another family or corrupt, the corpus is empty, or it yields too few
+        tokens (with their number).
 
     Examples
     --------
@@ -73,12 +86,12 @@ def expand_tokenizer(
     rules: Rules = (PairRules if bpe.byte_level else PieceRules)(
         bpe.mergeable, [] if first else bpe.merges
     )
-    admits = admission(bpe, words, protect_latin=not first)
+    accepts = token_filter(bpe, words, protect_latin=not first)
     if merges == "continued":
-        added = continue_merges(words, bpe, rules, new_tokens, admits)
+        added = continue_merges(words, bpe, rules, new_tokens, accepts)
     else:
         auxiliary = train_auxiliary(words, bpe, auxiliary_size)
-        added = choose_tokens(auxiliary, rules, new_tokens, admits, reorder=first)
+        added = choose_tokens(auxiliary, rules, new_tokens, accepts, reorder=first)
     if len(added) < new_tokens:
         limit = "" if merges == "continued" else f" and auxiliary_size={auxiliary_size}"
         raise UserError(
@@ -90,20 +103,22 @@ def expand_tokenizer(
             key: Key = rules.key(left, right)
             rules.add(key)
     target = extended(source_tokenizer, added, rules.merges())
-    if lost := unreachable(read_bpe(target), added):
-        raise RuntimeError(f"{len(lost)} new tokens can never be produced, first {lost[0]!r}")
+    if unreachable := unreachable_by_merges(read_bpe(target), added):
+        raise RuntimeError(
+            f"{len(unreachable)} new tokens can never be produced, first {unreachable[0]!r}"
+        )
     return target
 
 
 def new_token_ids(
     source_tokenizer: "PreTrainedTokenizerFast", target_tokenizer: "PreTrainedTokenizerFast"
 ) -> list[int]:
-    """Ids that the target tokenizer adds to those of the source, in order.
+    """Ids that the target tokenizer adds to the source's, in order.
 
     Raises
     ------
     UserError
-        The target is no expansion of the source: an id of the source stands for another token.
+        The target is not an expansion of the source: the token of a source id differs.
     """
     source, target = source_tokenizer.get_vocab(), target_tokenizer.get_vocab()
     for token, number in source.items():
@@ -115,11 +130,100 @@ def new_token_ids(
     return sorted(number for token, number in target.items() if token not in source)
 
 
-def unreachable(bpe: Bpe, tokens: Iterable[str]) -> list[str]:
-    """Tokens that the merges do not make out of their own spelling: no text can produce them.
+def count_words(
+    tokenizer: "PreTrainedTokenizerFast", bpe: Bpe, corpus: Iterable[str]
+) -> Counter[str]:
+    """Count the words of a corpus, in the spelling of the model's tokens.
 
-    `ignore_merges`, by which a word that is a token needs no merge, is left out of it: a token
-    inside a word needs its merges all the same.
+    Words are the output of the tokenizer's normalizer and pre-tokenizer, further split before every
+    space: SentencePiece models have no pre-tokenizer and would learn tokens across words.
+
+    Raises
+    ------
+    UserError
+        The corpus has no word, or is one string instead of an iterable of texts.
     """
-    model = bpe.model(ignore_merges=False)
-    return [token for token in tokens if [part.value for part in model.tokenize(token)] != [token]]
+    if isinstance(corpus, str):
+        raise UserError("corpus is one string; give an iterable of texts, for example its lines")
+    word = re.compile(f"{bpe.boundary}*[^{bpe.boundary}]+")
+    words: Counter[str] = Counter()
+    for text in tqdm(corpus, desc="words", unit=" texts", disable=None):
+        # A byte order mark or a stray line end is not part of any sentence.
+        if not (text := text.strip("\r\n\ufeff")):
+            continue
+        words.update(part for piece in pre_tokens(tokenizer, text) for part in word.findall(piece))
+    if not words:
+        raise UserError("the corpus is empty: no text has a word to learn tokens from")
+    return words
+
+
+def token_filter(bpe: Bpe, words: Counter[str], protect_latin: bool) -> Callable[[str], bool]:
+    """A function that tells whether a token may be added to a tokenizer.
+
+    A token is rejected if it is already in the vocabulary; if it contains white space after its
+    first character; and, in SentencePiece models, if it combines letters with other characters or
+    digits with anything, as their trainer does. (In byte-level models the pre-tokenizer ensures
+    this.)
+
+    Parameters
+    ----------
+    words
+        The words of the corpus with their counts.
+    protect_latin
+        Reject tokens that may occur in Latin script, unless the corpus itself is mostly in Latin
+        script. Otherwise names and loan words of, e.g., a Telugu corpus would become tokens that
+        change how English is segmented.
+    """
+    spelling = "byte-level" if bpe.byte_level else "sentencepiece"
+    protect_latin = protect_latin and not _is_mostly_latin(words, spelling)
+
+    def accepts(token: str) -> bool:
+        data = piece_bytes(token, spelling)
+        text = data.decode("utf-8", errors="replace")
+        return (
+            token not in bpe.vocab
+            and not any(character.isspace() for character in text[1:])
+            and (bpe.byte_level or not _joins_classes(text))
+            and not (protect_latin and _may_be_latin(data))
+        )
+
+    return accepts
+
+
+def _joins_classes(text: str) -> bool:
+    """Whether a token combines digits with anything, or letters with characters of another kind."""
+    kinds = {_kind(character) for character in text.removeprefix(" ")}
+    return len(kinds) > 1 or (kinds == {"number"} and len(text) > 1)
+
+
+def _kind(character: str) -> str:
+    category = unicodedata.category(character)
+    if category[0] == "N":
+        return "number"
+    # Marks and joiners (Cf) are parts of words.
+    return "letter" if category[0] in "LM" or category == "Cf" else "other"
+
+
+def _may_be_latin(data: bytes) -> bool:
+    """Whether these bytes may occur in Latin script.
+
+    An incomplete character at the end is completed to its first possibility: every block of Latin
+    letters, punctuation and symbols begins with such a completion.
+    """
+    data = data.lstrip(_CONTINUATION)
+    for missing in range(4):
+        try:
+            return bool(_LATIN.fullmatch((data + b"\x80" * missing).decode("utf-8")))
+        except UnicodeDecodeError:
+            continue
+    return False
+
+
+def _is_mostly_latin(words: Counter[str], spelling: str) -> bool:
+    latin = total = 0
+    for word, count in words.items():
+        text = piece_bytes(word, spelling).decode("utf-8", errors="ignore")
+        letters = "".join(character for character in text if character.isalpha())
+        latin += count * sum(map(len, _LATIN.findall(letters)))
+        total += count * len(letters)
+    return 2 * latin >= total

@@ -1,36 +1,36 @@
-"""The growing set of merges, in the two readings that BPE has.
+"""A growing set of BPE merges, for the two families of BPE, and segmentation with them.
 
-Byte-level BPE merges a *pair*: the rule (l, r) says nothing about another pair with the same join.
-SentencePiece merges into a *piece*: any two neighbours that join to a piece merge, whatever the
-pair, with the priority of the piece. `tokenizer.json` knows pairs only, so there a piece is
-written as all its splits; else the two files of one tokenizer would segment differently.
+Byte-level BPE merges a *pair*: the rule (l, r) does not apply to another pair with the same
+concatenation. SentencePiece merges into a *piece*: any two adjacent tokens whose concatenation is a
+piece merge, with the priority of the piece. `tokenizer.json` has pairs only, so a piece is written
+there as all its splits; otherwise the two files of one tokenizer would segment differently.
 
-Both readings share the same few questions, so that learning and choosing tokens need not ask
-which family they extend.
+Both classes have the same interface, so that code that learns or selects tokens works for both.
 """
 
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from lexigraft.source.sentencepiece import splits
 from lexigraft.vocabulary.bpe import Pair
 
-# What a merge is called: a pair or a piece, by the reading.
+# A merge: a pair or a piece, depending on the family.
 Key = Any
+Rank = Callable[[str, str], Any]
 
 _BEFORE_ALL = -sys.maxsize
 
 
 class PairRules:
-    """Merges of byte-level BPE; what is added ranks behind all that is there.
+    """Merges of byte-level BPE; added merges rank after all existing ones.
 
     Parameters
     ----------
     known
-        Tokens of the source that merges may join.
+        Tokens of the source that may be merged.
     merges
-        Pairs to begin with, in order of priority.
+        The existing pairs in order of priority.
     """
 
     def __init__(self, known: Collection[str], merges: list[Pair]):
@@ -39,11 +39,11 @@ class PairRules:
         self._ranks = {pair: place for place, pair in enumerate(merges)}
 
     def key(self, left: str, right: str) -> Pair:
-        """What a merge of these neighbours is called."""
+        """The key of the merge of two adjacent tokens."""
         return left, right
 
     def piece(self, key: Pair) -> str:
-        """The token that a merge makes."""
+        """The token that results from a merge."""
         return key[0] + key[1]
 
     def rank(self, left: str, right: str) -> int | None:
@@ -51,15 +51,15 @@ class PairRules:
         return self._ranks.get((left, right))
 
     def touches_new(self, key: Pair) -> bool:
-        """Whether the merge fires only on text in which a new token appears."""
+        """Whether the merge applies only to text in which a new token occurs."""
         return key[0] in self.new or key[1] in self.new or self.piece(key) in self.new
 
-    def cover(self, character: str) -> None:
-        """Make a character a token of its own."""
+    def add_character(self, character: str) -> None:
+        """Add a character as a token."""
         self.new.add(character)
 
     def add(self, key: Pair) -> None:
-        """Add a merge behind all others; a pair that is there keeps its rank."""
+        """Add a merge after all others; an existing pair keeps its rank."""
         self._ranks.setdefault(key, len(self._ranks))
         if self.piece(key) not in self.known:
             self.new.add(self.piece(key))
@@ -70,10 +70,10 @@ class PairRules:
 
 
 class PieceRules:
-    """Merges of a SentencePiece model; what is added ranks behind all that is there.
+    """Merges of a SentencePiece model; added merges rank after all existing ones.
 
-    Parameters are those of `PairRules`. A pair that joins a new token to an old piece merges with
-    the priority of that piece, as SentencePiece does it.
+    The parameters are those of `PairRules`. A pair with a new token whose concatenation is an old
+    piece merges with the priority of that piece, as in SentencePiece.
     """
 
     def __init__(self, known: Collection[str], merges: list[Pair]):
@@ -84,18 +84,18 @@ class PieceRules:
         self._order: dict[str, int] = {}
 
     def key(self, left: str, right: str) -> str:
-        """What a merge of these neighbours is called: the piece that it makes."""
+        """The key of the merge of two adjacent tokens: the resulting piece."""
         return left + right
 
     def piece(self, key: str) -> str:
-        """The token that a merge makes."""
+        """The token that results from a merge."""
         return key
 
     def rank(self, left: str, right: str) -> tuple[int, int] | None:
         """Priority of the pair, lowest first; None if it does not merge.
 
-        Of two splits of one piece the longer left part goes first: where both apply, as in
-        an|a|na, it is most often the one further left, which SentencePiece takes.
+        Among the splits of one piece, the one with the longer left part goes first: where several
+        apply, as in an|a|na, it is usually the leftmost one, which SentencePiece merges.
         """
         piece = left + right
         place = self._order.get(piece)
@@ -104,15 +104,15 @@ class PieceRules:
         return self._pairs.get((left, right)) if place is None else (place, -len(left))
 
     def touches_new(self, key: str) -> bool:
-        """Whether the merge makes a new token; merges to old pieces follow by themselves."""
+        """Whether the merge results in a new token; merges into old pieces are implied."""
         return key in self.new
 
-    def cover(self, character: str) -> None:
-        """Make a character a token of its own."""
+    def add_character(self, character: str) -> None:
+        """Add a character as a token."""
         self.add(character)
 
     def add(self, key: str) -> None:
-        """Add a piece behind all others; a piece that was added keeps its place."""
+        """Add a piece after all others; a piece that was added before keeps its rank."""
         self._order.setdefault(key, len(self._pairs) + len(self._order))
         if key not in self.known:
             self.new.add(key)
@@ -130,3 +130,41 @@ class PieceRules:
 
 
 Rules = PairRules | PieceRules
+
+
+def segment(symbols: Iterable[str], rank: Rank, places: Iterable[int] | None = None) -> list[str]:
+    """Segment a word with BPE: merge adjacent tokens, best rank first, then leftmost.
+
+    Parameters
+    ----------
+    symbols
+        The word as tokens, for example its characters.
+    rank
+        Priority of merging two adjacent tokens, lowest first; None if they do not merge.
+    places
+        The initial candidates (the position of the left token of each pair); None for all. In a
+        segmented word these are the positions of a new merge: restricting the search to them makes
+        learning on scripts without spaces, whose words are whole sentences, several times faster.
+    """
+    symbols = list(symbols)
+    if places is None:
+        places = range(len(symbols) - 1)
+    candidates = {
+        place: value
+        for place in places
+        if (value := rank(symbols[place], symbols[place + 1])) is not None
+    }
+    while candidates:
+        _, place = min((value, place) for place, value in candidates.items())
+        symbols[place : place + 2] = [symbols[place] + symbols[place + 1]]
+        candidates = {
+            other - (other > place): value
+            for other, value in candidates.items()
+            if abs(other - place) > 1
+        }
+        for adjacent in (place - 1, place):
+            if 0 <= adjacent < len(symbols) - 1:
+                value = rank(symbols[adjacent], symbols[adjacent + 1])
+                if value is not None:
+                    candidates[adjacent] = value
+    return symbols

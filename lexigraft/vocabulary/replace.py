@@ -1,24 +1,24 @@
-"""Takes a model's own tokenizer for another model: its tokens stay, its special tokens follow."""
+"""Use of another model's tokenizer: its tokens, with special tokens as the source uses them."""
 
 from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
-from lexigraft.vocabulary.special_tokens import (
-    ROLES,
-    fast,
+from lexigraft.source.model import ROLES
+from lexigraft.vocabulary.token_bytes import spelling
+from lexigraft.vocabulary.tokenizer_settings import (
+    fast_tokenizer,
     joining,
     settings_of,
     surround,
     surrounding,
 )
-from lexigraft.vocabulary.token_bytes import spelling
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-# Roles that a source gives to its texts, and the role that serves each where a tokenizer lacks it:
-# in encoders [CLS] begins a text and [SEP] ends it.
-_STAND_INS = {
+# Roles that a source may use, and the role that replaces each if the tokenizer lacks it: in
+# encoders [CLS] begins a text and [SEP] ends it.
+_SUBSTITUTES = {
     "bos_token": "cls_token",
     "eos_token": "sep_token",
     "cls_token": "bos_token",
@@ -32,27 +32,27 @@ _CAUSAL_ROLES = ("bos_token", "eos_token")
 def take_tokenizer(
     tokenizer: "PreTrainedTokenizerFast", source_tokenizer: "PreTrainedTokenizerFast"
 ) -> "PreTrainedTokenizerFast":
-    """A copy of another model's tokenizer that treats texts as the source's tokenizer does.
+    """A copy of another model's tokenizer that adds special tokens as the source's tokenizer does.
 
-    A causal model was trained to begin a text, and to end it, with certain tokens, and generates
-    from a text that nothing ends. So the tokens that `source_tokenizer` puts before and after a
-    text are put there, by their roles, and no others: BERT's `[SEP]` no longer ends a prompt. An
-    encoder was trained on masked and padded texts, and on pairs of them, and needs tokens for that.
+    A causal model was trained with certain tokens at the beginning and end of texts, and generates
+    from a text without an end token. The copy therefore adds the tokens with the roles of those
+    that `source_tokenizer` adds, and no others: BERT's `[SEP]` no longer ends a prompt. An encoder
+    was trained on masked and padded texts and on pairs of texts, and needs tokens for them.
 
     Parameters
     ----------
     tokenizer
-        Of any family; its chat template, which is another model's, is left out.
+        Of any family; its chat template belongs to another model and is dropped.
     source_tokenizer
-        Tokenizer of the model that the copy is for. Where it has tokens that begin and end a text,
-        so has the copy: its own; in encoders `[CLS]` and `[SEP]`; else the source's, added behind
-        its last id. Where it has a mask token, which makes it an encoder's, the same holds for
-        all tokens that an encoder needs: `<s>` and `</s>` serve as `[CLS]` and `[SEP]`.
+        Tokenizer of the model that the copy is for. If it has tokens that begin and end a text, so
+        has the copy: its own; those of encoders, `[CLS]` and `[SEP]`; or else the source's, added
+        after its last id. If it has a mask token, it belongs to an encoder, and the same holds for
+        all tokens that an encoder needs: `<s>` and `</s>` are used as `[CLS]` and `[SEP]`.
 
     Raises
     ------
     UserError
-        The ids of `tokenizer` leave a gap, which a matrix would fill with rows of no token.
+        The ids of `tokenizer` have a gap, which would be matrix rows without a token.
     """
     from tokenizers import AddedToken, Tokenizer
 
@@ -62,13 +62,13 @@ def take_tokenizer(
     backend.no_padding()
     settings = settings_of(tokenizer)
     settings.pop("chat_template", None)
-    roles = _STAND_INS if source_tokenizer.mask_token is not None else _CAUSAL_ROLES
+    roles = _SUBSTITUTES if source_tokenizer.mask_token is not None else _CAUSAL_ROLES
     for role in roles:
-        wanted, stand_in = source_tokenizer._special_tokens_map.get(role), _STAND_INS[role]
+        wanted, substitute = source_tokenizer._special_tokens_map.get(role), _SUBSTITUTES[role]
         if wanted is None or role in settings:
             continue
-        if stand_in in settings:
-            settings[role] = settings[stand_in]
+        if substitute in settings:
+            settings[role] = settings[substitute]
         else:
             backend.add_special_tokens([AddedToken(str(wanted), special=True, normalized=False)])
             settings[role] = str(wanted)
@@ -83,7 +83,7 @@ def take_tokenizer(
         for tokens in (*surrounding(source_tokenizer), between)
     )
     surround(backend, before, after, spelling(tokenizer) == "byte-level", (between, second))
-    return fast(backend, settings)
+    return fast_tokenizer(backend, settings)
 
 
 def _check_ids(tokenizer: "PreTrainedTokenizerFast") -> None:
@@ -92,5 +92,5 @@ def _check_ids(tokenizer: "PreTrainedTokenizerFast") -> None:
     if gap is not None:
         raise UserError(
             f"tokenizer: no token has id {gap}, but ids go up to {max(ids)}; choose a tokenizer "
-            "whose ids leave no gap"
+            "whose ids have no gap"
         )

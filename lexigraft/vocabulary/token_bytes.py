@@ -1,4 +1,4 @@
-"""What every token stands for, as bytes: the spelling that all families of tokenizers share."""
+"""Tokens as bytes, the common representation of all families of tokenizers."""
 
 import json
 import re
@@ -24,10 +24,11 @@ def token_bytes(tokenizer: "PreTrainedTokenizerFast") -> list[bytes]:
     Returns
     -------
     list[bytes]
-        One entry per id, up to the largest. The alphabet of byte-level BPE is undone, "▁" is a
-        space, <0xNN> is that byte, "##" is left out. A WordPiece token that begins a word begins
-        with a space, as in the other families; one that its pre-tokenizer cuts off from any letter
-        before it, such as punctuation, does not. Added tokens are their literal UTF-8.
+        One entry per id, up to the largest. The alphabet of byte-level BPE is decoded, "▁" is a
+        space, <0xNN> is that byte, "##" is removed. A WordPiece token at the beginning of a word
+        begins with a space, as in the other families; one that the pre-tokenizer always separates
+        from a preceding letter, such as punctuation, does not. Added tokens are their literal
+        UTF-8.
     """
     written = spelling(tokenizer)
     added = {token.content for token in tokenizer.added_tokens_decoder.values()}
@@ -43,12 +44,12 @@ def token_bytes(tokenizer: "PreTrainedTokenizerFast") -> list[bytes]:
 
 
 def joins(tokenizer: "PreTrainedTokenizerFast", text: str) -> bool:
-    """Whether the tokenizer reads a letter and `text` right after it as parts of one word."""
-    return words(tokenizer, f"a{text}")[:1] != ["a"]
+    """Whether the pre-tokenizer keeps a letter and a directly following `text` in one word."""
+    return pre_tokens(tokenizer, f"a{text}")[:1] != ["a"]
 
 
-def words(tokenizer: "PreTrainedTokenizerFast", text: str) -> list[str]:
-    """What the tokenizer's normalizer and pre-tokenizer make of a text."""
+def pre_tokens(tokenizer: "PreTrainedTokenizerFast", text: str) -> list[str]:
+    """A text after the tokenizer's normalizer and pre-tokenizer."""
     backend = tokenizer.backend_tokenizer
     if backend.normalizer is not None:
         text = backend.normalizer.normalize_str(text)
@@ -58,9 +59,9 @@ def words(tokenizer: "PreTrainedTokenizerFast", text: str) -> list[str]:
 
 
 def spelling(tokenizer: "PreTrainedTokenizerFast") -> str:
-    """How a tokenizer writes its tokens: "byte-level", "sentencepiece" or "wordpiece"."""
+    """The spelling of a tokenizer's tokens: "byte-level", "sentencepiece" or "wordpiece"."""
     backend = tokenizer.backend_tokenizer
-    # Not from all of tokenizer.json: in large vocabularies that takes seconds.
+    # Serializing all of tokenizer.json would take seconds for large vocabularies.
     parts = {"pre_tokenizer": backend.pre_tokenizer, "decoder": backend.decoder}
     if is_byte_level(
         {name: part and json.loads(part.__getstate__()) for name, part in parts.items()}
@@ -70,9 +71,9 @@ def spelling(tokenizer: "PreTrainedTokenizerFast") -> str:
 
 
 def piece_bytes(token: str, written: str) -> bytes:
-    """Bytes of one token that is written "byte-level", "sentencepiece" or "wordpiece".
+    """Bytes of one token in the spelling `written` (see `spelling`).
 
-    Of the latter without the space that begins a word, which `token_bytes` knows.
+    For "wordpiece", without the space at the beginning of a word, which `token_bytes` adds.
     """
     if written == "byte-level":
         alphabet = byte_alphabet()
@@ -87,21 +88,21 @@ def piece_bytes(token: str, written: str) -> bytes:
 
 
 def is_fallback(token: str, written: str) -> bool:
-    """Whether a token is the spelling of a single byte, `<0xNN>`."""
+    """Whether a token is a byte of SentencePiece's byte fallback, `<0xNN>`."""
     return written == "sentencepiece" and _FALLBACK.fullmatch(token) is not None
 
 
 def special_ids(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
-    """Ids of the special tokens: those with a role and every added token marked as special."""
+    """Ids of the special tokens: those with a role and all added tokens marked as special."""
     marked = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
     return marked | set(tokenizer.all_special_ids)
 
 
 @cache
 def byte_alphabet() -> dict[str, int]:
-    """Letter to byte in byte-level BPE.
+    """Letter -> byte of byte-level BPE.
 
-    Bytes that Latin-1 prints are their own letter; the others take the letters from U+0100 on.
+    Printable Latin-1 bytes are their own letter; the others have the letters from U+0100 on.
     """
     printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printed]

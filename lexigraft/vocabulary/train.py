@@ -1,33 +1,51 @@
-"""Trains a tokenizer that replaces the source's own."""
+"""Training of tokenizers that replace the source's: SentencePiece and byte-level BPE."""
 
-from collections.abc import Iterable
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError, unknown
+from lexigraft.source.model import ROLES
 from lexigraft.source.sentencepiece import parse_model, pipeline
-from lexigraft.vocabulary.special_tokens import (
-    ROLES,
-    fast,
+from lexigraft.vocabulary.token_bytes import special_ids
+from lexigraft.vocabulary.tokenizer_settings import (
+    fast_tokenizer,
     joining,
     settings_of,
     surround,
     surrounding,
 )
-from lexigraft.vocabulary.token_bytes import special_ids
-from lexigraft.vocabulary.train_byte_level import train_byte_level
-from lexigraft.vocabulary.train_sentencepiece import train_sentencepiece
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
 FAMILIES = ("sentencepiece-bpe", "sentencepiece-unigram", "byte-level-bpe")
 _UNKNOWN = "<unk>"
 
+# Words with the preceding space, single digits, runs of other characters, white space. Combining
+# marks and the two joiners are parts of words: GPT-2's pattern, without them, separates a Telugu
+# letter from its vowel sign.
+_WORD = r"[\p{L}\p{M}\x{200C}\x{200D}]"
+_PATTERN = rf" ?{_WORD}+|\p{{N}}| ?(?:(?!{_WORD})[^\s\p{{N}}])+|\s+(?!\S)|\s+"
+# In bytes: 16 characters of three bytes, the maximum of SentencePiece. In scripts without spaces,
+# whole sentences would become tokens otherwise.
+_LONGEST_TOKEN = 48
+_MINIMUM_COUNT = 2
+
+# Fixed, so that Unigram training sums in the same order on every machine.
+_THREADS = 8
+# The library drops longer sentences (by default from 4,192 bytes on) with no more than a log line.
+_LONGEST_SENTENCE = 100_000_000
+_TOO_MANY = re.compile(r"Vocabulary size too high.*<= (\d+)")
+_TOO_FEW = re.compile(r"Vocabulary size is smaller than required_chars\. \d+ vs (\d+)")
+
 
 @dataclass(frozen=True)
-class Trained:
-    """A tokenizer, and for SentencePiece the bytes of its `tokenizer.model`."""
+class TrainedTokenizer:
+    """A tokenizer and, for SentencePiece, the content of its `tokenizer.model`."""
 
     tokenizer: "PreTrainedTokenizerFast"
     model: bytes | None
@@ -39,35 +57,36 @@ def train_tokenizer(
     size: int = 50_000,
     source_tokenizer: "PreTrainedTokenizerFast | None" = None,
 ) -> "PreTrainedTokenizerFast":
-    """Train a tokenizer of exactly `size` tokens on the corpus, to take a model's over.
+    """Train a tokenizer of exactly `size` tokens that replaces the tokenizer of a model.
 
-    Paper 001 (§4.2), for example, trains SentencePiece tokenizers of 50,000 tokens.
+    VocADT (§5.2), for example, uses SentencePiece tokenizers of 50,000 tokens.
 
     Parameters
     ----------
     corpus
         Texts in the target language or languages, for example sentences. Read once.
     family
-        `sentencepiece-bpe` (as of Llama 2, Mistral and Gemma), `sentencepiece-unigram`, both with
-        bytes to fall back to, or `byte-level-bpe` (as of GPT-2, Llama 3 and Qwen).
+        `sentencepiece-bpe` (as in Llama 2, Mistral and Gemma) or `sentencepiece-unigram`, both with
+        byte fallback, or `byte-level-bpe` (as in GPT-2, Llama 3 and Qwen).
     size
-        Special tokens and bytes included.
+        The number of tokens, including special tokens and bytes.
     source_tokenizer
-        Tokenizer of the model that the new one is for: its special tokens with their roles, its
-        chat template, and what it puts around a text or a pair of texts are kept. Without it there
-        are `<unk>`, `<s>` and `</s>` or, byte-level, `<|endoftext|>`, and texts get nothing.
+        The tokenizer to replace: its special tokens with their roles, its chat template, and the
+        tokens that it adds to a text or a pair of texts are preserved. By default the special
+        tokens are `<unk>`, `<s>` and `</s>` (`<|endoftext|>` for byte-level BPE), and none is added
+        to texts.
 
     Returns
     -------
     PreTrainedTokenizerFast
-        Every text comes back as it was, and none holds an unknown token. The same texts give the
-        same tokenizer.
+        Decoding restores every text exactly, and no text has unknown tokens. The same texts give
+        the same tokenizer.
 
     Raises
     ------
     UserError
-        An unknown family, an empty corpus, or a size that the corpus cannot fill or that leaves no
-        room for its characters.
+        An unknown family, an empty corpus, or a size that is too large for the corpus or too small
+        for its characters.
 
     Examples
     --------
@@ -83,8 +102,8 @@ def train_family(
     family: str,
     size: int,
     source_tokenizer: "PreTrainedTokenizerFast | None" = None,
-) -> Trained:
-    """As `train_tokenizer`, with the `tokenizer.model` of a SentencePiece tokenizer."""
+) -> TrainedTokenizer:
+    """As `train_tokenizer`, including the `tokenizer.model` of a SentencePiece tokenizer."""
     if family not in FAMILIES:
         raise unknown("family", family, FAMILIES)
     if isinstance(corpus, str):
@@ -98,21 +117,21 @@ def train_family(
     # A byte order mark or a stray line end is not part of any sentence.
     texts = (text.strip("\r\n\ufeff") for text in corpus)
     if byte_level:
-        backend = train_byte_level(texts, size, special)
+        backend = _train_byte_level(texts, size, special)
     else:
         settings["unk_token"] = _unknown_piece(settings)
         others = [token for token in special if token != settings["unk_token"]]
         kind = family.removeprefix("sentencepiece-")
-        model = train_sentencepiece(texts, kind, size, settings["unk_token"], others, settings)
+        model = _train_sentencepiece(texts, kind, size, settings["unk_token"], others, settings)
         backend = pipeline(parse_model(model, "the model trained"))
     if source_tokenizer is not None:
         around, joint = surrounding(source_tokenizer), joining(source_tokenizer)
         surround(backend, *around, byte_level, joint)
-    return Trained(fast(backend, settings), model)
+    return TrainedTokenizer(fast_tokenizer(backend, settings), model)
 
 
 def _settings(source: "PreTrainedTokenizerFast | None", byte_level: bool) -> dict[str, Any]:
-    """Roles of special tokens, and what else a tokenizer holds beside its pipeline."""
+    """The settings of a tokenizer besides its pipeline, such as roles of special tokens."""
     if source is not None:
         settings = {**settings_of(source), "clean_up_tokenization_spaces": False}
         return {key: str(value) if key in ROLES else value for key, value in settings.items()}
@@ -124,7 +143,7 @@ def _settings(source: "PreTrainedTokenizerFast | None", byte_level: bool) -> dic
 def _special_tokens(
     source: "PreTrainedTokenizerFast | None", settings: dict[str, Any]
 ) -> list[str]:
-    """Every special token of the source in the order of its ids, or those that have a role."""
+    """The special tokens of the source in the order of their ids, or those that have a role."""
     if source is None:
         return list(dict.fromkeys(settings.values()))
     return list(source.convert_ids_to_tokens(sorted(special_ids(source))))
@@ -133,8 +152,138 @@ def _special_tokens(
 def _unknown_piece(settings: dict[str, Any]) -> str:
     """The piece for unknown characters: the source's, unless that has another role too.
 
-    GPT-2's unknown token is its end-of-text token; a piece can only be one of the two.
+    In GPT-2 the unknown token is also the end-of-text token; a piece can be only one of them.
     """
     own = settings.get("unk_token", _UNKNOWN)
     others = [value for role, value in settings.items() if role != "unk_token"]
     return _UNKNOWN if own in others else own
+
+
+def _train_byte_level(texts: Iterable[str], size: int, special: Sequence[str]) -> "Tokenizer":
+    """Train byte-level BPE with exactly `size` tokens; the special tokens have the first ids."""
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    smallest = 256 + len(special)
+    if size < smallest:
+        raise UserError(
+            f"size: {size} tokens are too few: the bytes and the special tokens alone are "
+            f"{smallest}; ask for more"
+        )
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_PATTERN), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        min_frequency=_MINIMUM_COUNT,
+        special_tokens=[AddedToken(token, special=True, normalized=False) for token in special],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        max_token_length=_LONGEST_TOKEN,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator((text for text in texts if text.strip()), trainer)
+    made = tokenizer.get_vocab_size()
+    if made < size:
+        raise UserError(
+            f"size: asked for {size} tokens, but the text yields only {made}; ask for fewer or "
+            "give more text"
+        )
+    return tokenizer
+
+
+def _train_sentencepiece(
+    texts: Iterable[str],
+    kind: str,
+    size: int,
+    unknown: str,
+    special: Sequence[str],
+    roles: Mapping[str, str],
+) -> bytes:
+    """Train a SentencePiece model with exactly `size` pieces; returns the `tokenizer.model`.
+
+    The settings are those of Llama 2, Mistral and Gemma: no normalization, so that texts are
+    restored byte for byte; a space before the first word; single digits; runs of spaces as pieces;
+    and bytes for characters without a piece.
+
+    Parameters
+    ----------
+    kind
+        `bpe` or `unigram`.
+    unknown
+        The piece for unknown characters, which never occurs due to the bytes; its id is 0.
+    special
+        Control pieces in the order of their ids, which follow.
+    roles
+        Which of them are `bos_token`, `eos_token` and `pad_token`.
+    """
+    import sentencepiece
+
+    sentences = (line for text in texts for line in text.split("\n") if line.strip())
+    first = next(sentences, None)
+    if first is None:
+        raise UserError("the corpus is empty: no text has a word to learn tokens from")
+    buffer = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=_chained(first, sentences),
+            model_writer=buffer,
+            model_type=kind,
+            vocab_size=size,
+            byte_fallback=True,
+            character_coverage=0.9995,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            add_dummy_prefix=True,
+            split_digits=True,
+            allow_whitespace_only_pieces=True,
+            max_sentence_length=_LONGEST_SENTENCE,
+            unk_id=0,
+            unk_piece=unknown,
+            bos_id=-1,
+            eos_id=-1,
+            pad_id=-1,
+            control_symbols=list(special),
+            num_threads=_THREADS,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise _explained(str(error), size) or error from None
+    return _with_roles(buffer.getvalue(), special, roles)
+
+
+def _chained(first: str, others: Iterable[str]) -> Iterable[str]:
+    yield first
+    yield from others
+
+
+def _explained(message: str, size: int) -> UserError | None:
+    if found := _TOO_MANY.search(message):
+        return UserError(
+            f"size: asked for {size} tokens, but the text yields only {found[1]}; ask for fewer or "
+            "give more text"
+        )
+    if found := _TOO_FEW.search(message):
+        return UserError(
+            f"size: {size} tokens are too few: special tokens, bytes and the characters of the "
+            f"text alone are {found[1]}; ask for more"
+        )
+    return None
+
+
+def _with_roles(data: bytes, special: Sequence[str], roles: Mapping[str, str]) -> bytes:
+    """The model with its begin, end and padding pieces declared, for readers of this file alone."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    # The class is made at run time, out of sight of the type checker.
+    model = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
+    model.ParseFromString(data)
+    for role in ("bos", "eos", "pad"):
+        piece = roles.get(f"{role}_token")
+        if piece in special:
+            setattr(model.trainer_spec, f"{role}_piece", piece)
+            setattr(model.trainer_spec, f"{role}_id", special.index(piece) + 1)
+    return model.SerializeToString()

@@ -1,4 +1,4 @@
-"""The real catalogues that the corpus tests read."""
+"""Fixtures of the corpus tests: Kolibri's interface catalogues."""
 
 import pytest
 import yaml

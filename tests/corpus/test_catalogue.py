@@ -1,4 +1,4 @@
-"""Interface catalogues: ICU messages worked by hand, and the real ones of Kolibri."""
+"""Interface catalogues: ICU messages worked out by hand, and Kolibri's real ones."""
 
 import json
 import re
@@ -32,7 +32,7 @@ from lexigraft.errors import UserError
         ("12 - 5", None),
     ],
 )
-def test_a_message_becomes_text_only_if_nothing_must_be_filled_in(message, text):
+def test_only_messages_without_placeholders_become_text(message, text):
     assert plain_text(message) == text
 
 
@@ -80,7 +80,7 @@ def test_equal_pairs_of_different_components_come_once(tmp_path):
     assert read_catalogue(tmp_path, "de") == [("House", "Haus")]
 
 
-def test_an_unknown_locale_is_told_with_those_there_are(tmp_path):
+def test_an_unknown_locale_is_reported_with_those_there_are(tmp_path):
     write_catalogue(tmp_path, "en", {"x": "House"})
     write_catalogue(tmp_path, "de", {"x": "Haus"})
     with pytest.raises(UserError, match=r"locale 'xx': not in .*available: de, en"):

@@ -1,4 +1,4 @@
-"""What cleaning repairs and drops, and that it counts all of it."""
+"""Cleaning: what is repaired, what is dropped, and the counts."""
 
 import unicodedata
 from dataclasses import asdict
@@ -31,7 +31,7 @@ def counted(counts):
         ("a\ud800b", "ab", "control_characters"),
     ],
 )
-def test_a_repair_is_made_and_counted(line, sentence, count):
+def test_repairs_are_made_and_counted(line, sentence, count):
     sentences, counts = clean([line])
     assert sentences == [sentence]
     assert counted(counts) == {"read": 1, "kept": 1, count: 1}
@@ -91,7 +91,7 @@ def test_real_sentences_come_through_unchanged(telugu, greek, burmese, english):
 
 
 @given(st.lists(st.text(st.characters(), max_size=12), max_size=30), st.integers(0, 5))
-def test_whatever_comes_in_what_goes_out_is_clean_and_counted(lines, minimum):
+def test_the_output_for_any_input_is_clean_and_counted(lines, minimum):
     sentences, counts = clean(lines, minimum)
     assert counts.read == counts.kept + sum(getattr(counts, name) for name in DROPPED)
     assert counts.kept == len(sentences) == len(set(sentences))

@@ -1,4 +1,4 @@
-"""Tests in training text, against plain searches."""
+"""Test texts in training text, compared with plain searches."""
 
 import json
 
@@ -70,7 +70,7 @@ def test_what_is_found_is_what_plain_searches_find(tests, sentences):
 
 
 @given(st.lists(sentence, max_size=5), sentence)
-def test_a_sentence_is_in_it_if_it_holds_a_test_or_a_run_of_one(tests, text):
+def test_it_contains_sentences_with_a_test_or_a_piece_of_one(tests, text):
     key, own = letters(text), [letters(test) for test in tests]
     runs = [test[at : at + PIECE] for test in own for at in range(0, len(test) - PIECE + 1, 10)]
     expected = any(test == key or (len(test) >= CONTAINED and test in key) for test in own) or any(
@@ -108,7 +108,7 @@ def prepared(settings, folder):
     return card, {letters(line) for line in train}
 
 
-def test_a_benchmark_in_the_training_text_is_counted_and_stays(settings, tmp_path, telugu):
+def test_a_benchmark_in_the_training_text_is_counted_and_kept(settings, tmp_path, telugu):
     card, train = prepared(settings, tmp_path / "out")
     known = {letters(line) for line in telugu[:5]} & train
     assert len(known) >= 3  # the others were drawn to be held out
@@ -118,7 +118,7 @@ def test_a_benchmark_in_the_training_text_is_counted_and_stays(settings, tmp_pat
     assert card["cleaning"]["tests.bench"]["kept"] == 6
 
 
-def test_a_benchmark_is_dropped_where_that_is_asked_for(settings, tmp_path, telugu):
+def test_a_benchmark_is_dropped_on_request(settings, tmp_path, telugu):
     settings["contamination"]["drop"] = True
     card, train = prepared(settings, tmp_path / "out")
     assert not {letters(line) for line in telugu[:5]} & train
@@ -149,7 +149,7 @@ def test_a_benchmark_in_another_encoding_is_compared_after_its_repair(settings, 
     assert card["cleaning"]["tests.bench"]["csv_quotes"] == 1
 
 
-def test_the_files_of_tests_are_looked_for_before_any_job(settings, tmp_path):
+def test_the_files_of_tests_are_checked_before_any_job(settings, tmp_path):
     assert str(tmp_path / "benchmark.txt") in local_files(settings)
     (tmp_path / "benchmark.txt").unlink()
     with pytest.raises(UserError, match=r"languages\.te\.contamination\.tests\.bench\.paths"):

@@ -1,4 +1,4 @@
-"""Text in the wrong encoding: counted, undone only where that is asked for, else left alone."""
+"""Text in the wrong encoding: always counted, repaired only on request."""
 
 import csv
 import io
@@ -40,7 +40,7 @@ def found(line, *repairs):
         ("à°¤à±\x86à°²à±\x81à°—à±\x81", "తెలుగు", "mojibake", "mojibake"),
     ],
 )
-def test_a_wrong_encoding_is_counted_and_undone_where_asked(line, right, count, name):
+def test_a_wrong_encoding_is_counted_and_repaired_on_request(line, right, count, name):
     _, counted = found(line)
     assert counted[count] == 1
     others = [repair for repair in REPAIRS if repair != name]
@@ -48,12 +48,12 @@ def test_a_wrong_encoding_is_counted_and_undone_where_asked(line, right, count, 
     assert found(line, name)[0] == right
 
 
-def test_nothing_is_undone_that_was_not_asked_for():
+def test_nothing_is_repaired_without_request():
     for line in (QUOTED, "ေက်းဇူးတင္ပါတယ္", "MÃ¼nchen ist schÃ¶n"):
         assert found(line)[0] == line
 
 
-def test_characters_that_a_decoder_lost_are_counted_and_stay():
+def test_replacement_characters_are_counted_and_kept():
     line = "Gr\ufffd\ufffde"
     assert found(line, *REPAIRS) == (line, {"lost_characters": 1})
 
@@ -70,7 +70,7 @@ def test_characters_that_a_decoder_lost_are_counted_and_stay():
         "naïve café, Ærøskøbing",
     ],
 )
-def test_innocent_text_is_not_taken_for_a_wrong_encoding(line):
+def test_correct_text_is_not_mistaken_for_a_wrong_encoding(line):
     assert found(line, *REPAIRS) == (line, {})
 
 
@@ -94,7 +94,7 @@ def test_real_text_of_four_scripts_comes_out_as_it_went_in(telugu, greek, burmes
         "",
     ],
 )
-def test_quotation_marks_that_are_no_csv_stay(line):
+def test_other_quotation_marks_are_kept(line):
     assert without_csv_quotes(line) == line
 
 
@@ -106,7 +106,7 @@ def test_what_a_csv_writer_quoted_is_what_its_reader_reads(text):
     assert without_csv_quotes(written.getvalue()) == text
 
 
-def test_a_stream_is_repaired_before_duplicates_are_told():
+def test_a_stream_is_repaired_before_duplicates_are_reported():
     counts = CleaningCounts()
     kept = list(cleaned([QUOTED, PLAIN], counts, repairs=("quotes",)))
     assert kept == [PLAIN]
@@ -139,13 +139,13 @@ PHRASES = [
 
 
 @pytest.mark.parametrize(("zawgyi", "unicode"), PHRASES)
-def test_a_phrase_is_told_and_converted(zawgyi, unicode):
+def test_a_phrase_is_detected_and_converted(zawgyi, unicode):
     assert is_zawgyi(zawgyi)
     assert not is_zawgyi(unicode)
     assert zawgyi_to_unicode(zawgyi) == unicode
 
 
-def test_of_real_messages_those_are_told_that_somebody_typed_in_zawgyi(kolibri):
+def test_among_real_messages_those_typed_in_zawgyi_are_detected(kolibri):
     messages = [normalize("NFC", target) for _, target in read_catalogue(kolibri, "my")]
     assert len(messages) > 1500
     assert [message for message in messages if is_zawgyi(message)] == [

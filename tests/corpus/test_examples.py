@@ -61,14 +61,14 @@ def test_labels_go_by_name_or_number(made):
     assert (facts["examples"], facts["labels"]) == (2, ["yes", "no"])
 
 
-def test_a_text_may_stand_alone(made):
+def test_the_second_text_is_optional(made):
     columns = {"first": "text", "label": "label"}
     examples, _ = made({**NLI, "columns": columns}, [{"text": "one", "label": 0}])
     assert examples[0]["second"] is None
 
 
 @pytest.mark.parametrize("label", [2, -1, "maybe", None, 0.5])
-def test_a_label_without_a_name_is_told_with_its_row(made, label):
+def test_a_label_without_a_name_is_reported_with_its_row(made, label):
     rows = [{"premise": "a", "hypothesis": "b", "label": label}]
     with pytest.raises(UserError, match=r"line 1: label .* is none of yes, no"):
         made(NLI, rows)
@@ -89,7 +89,7 @@ def test_words_and_tags_correspond(made):
         made(NER, [{"tokens": ["a", "b"], "ner_tags": [0]}])
 
 
-def test_answers_stand_where_the_table_says(made):
+def test_answers_must_be_at_the_position_in_the_table(made):
     def row(texts, starts):
         answers = {"text": texts, "answer_start": starts}
         return {"question": " Who? ", "context": "Ada wrote it.", "answers": answers}
@@ -108,7 +108,7 @@ def test_answers_stand_where_the_table_says(made):
     assert facts["labels"] is None
 
 
-def test_a_table_without_examples_or_columns_is_told(made):
+def test_a_table_without_examples_or_columns_is_reported(made):
     with pytest.raises(UserError, match="none of 1 rows is an example"):
         made(NLI, [{"premise": "", "hypothesis": "b", "label": 0}])
     with pytest.raises(UserError, match="no field 'hypothesis'"):

@@ -1,4 +1,4 @@
-"""The corpus of a group out of those of its members."""
+"""The corpus of a group of languages, built from those of its members."""
 
 import json
 from collections import Counter
@@ -67,7 +67,7 @@ def test_the_languages_are_mixed_and_not_one_behind_the_other(members, tmp_path)
     assert len({tuple(words[:8]), tuple(sorted(words[:8])), tuple(sorted(words[:8])[::-1])}) == 3
 
 
-def test_held_out_text_is_kept_by_member_equally_much_of_each(members, tmp_path):
+def test_held_out_text_has_equally_many_sentences_of_each_member(members, tmp_path):
     mix_corpora(settings(), members, tmp_path / "out", SEED)
     kept = member_sentences(tmp_path / "out")
     assert {name: len(lines) for name, lines in kept.items()} == {"el": 4, "sw": 4}

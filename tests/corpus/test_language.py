@@ -1,4 +1,4 @@
-"""From a language's settings to its files: loaders, missing files, and the real catalogue."""
+"""The corpus of a language from its settings: readers, missing files, the real catalogue."""
 
 import json
 import lzma
@@ -235,7 +235,7 @@ def test_summaries_are_not_trained_on(files, tmp_path):
     assert facts["kept_out_of_training"]["like_summarization_test"] == 1
 
 
-def test_a_sample_of_a_large_compressed_text_has_the_sizes_asked_for(files, tmp_path):
+def test_a_sample_of_a_large_compressed_text_has_the_requested_sizes(files, tmp_path):
     # As CC-100: documents between blank lines, paragraphs repeated across documents.
     paragraphs = [f"paragraph {'x' * (number % 90)} {number % 90}" for number in range(900)]
     text = "".join(line + "\n" * (1 + (at % 7 == 0)) for at, line in enumerate(paragraphs))
@@ -260,7 +260,7 @@ def test_a_sample_of_a_large_compressed_text_has_the_sizes_asked_for(files, tmp_
     assert (counts["read"], counts["blank"], counts["duplicate"]) == (1029, 129, 810)
 
 
-def test_a_translation_test_of_earlier_settings_does_not_stay(files, tmp_path):
+def test_a_translation_test_of_earlier_settings_is_removed(files, tmp_path):
     text = {"loader": "text", "paths": [str(files / "te.txt")]}
     english = {"loader": "text", "paths": [str(files / "en.txt")]}
     parallel = {"loader": "tsv", "path": str(files / "pairs.tsv")}
@@ -330,7 +330,7 @@ def test_checking_files_loads_nothing_heavy():
         ({"loader": "jsonl", "path": "te.txt"}, r"the loader 'jsonl' needs the key 'field'"),
     ],
 )
-def test_a_loader_that_cannot_be_is_told(text, message, files, tmp_path, monkeypatch):
+def test_a_loader_that_cannot_be_is_reported(text, message, files, tmp_path, monkeypatch):
     monkeypatch.chdir(files)
     with pytest.raises(UserError, match=message):
         prepare_corpus(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lexigraft.corpus.mixing import check_shares, counts_of, shares_of
 from lexigraft.errors import UserError
 
-# Paper 001, Appendix C.
+# VocADT, Appendix C.
 LATIN = {"en": 0.17, "sw": 0.16, "id": 0.32, "et": 0.23, "ht": 0.12}
 
 
@@ -19,7 +19,7 @@ def test_temperature_one_is_proportional_and_infinity_equal():
     assert shares_of(sizes, {}, math.inf) == {"a": 0.5, "b": 0.5}
 
 
-def test_temperature_two_goes_by_square_roots():
+def test_temperature_two_is_proportional_to_square_roots():
     assert shares_of({"a": 100, "b": 900}, {}, 2) == {"a": 0.25, "b": 0.75}
 
 
@@ -29,7 +29,7 @@ def test_a_fixed_share_leaves_the_rest_to_the_temperature():
     assert shares == pytest.approx({"en": 1 / 3, "a": 1 / 6, "b": 1 / 2})
 
 
-def test_the_largest_mix_takes_no_sentence_twice_and_one_language_whole():
+def test_the_largest_mix_repeats_no_sentence_and_uses_one_language_completely():
     sizes = dict.fromkeys(LATIN, 100)
     # 100 / 0.32 = 312.5 sentences; 32 % of 312 are 99.84.
     counts = counts_of(sizes, LATIN, None)

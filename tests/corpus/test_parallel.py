@@ -1,4 +1,4 @@
-"""Bitext becomes prompts in both directions; of pairs with a quality, the best ones are taken."""
+"""Training samples from parallel text: both directions, selection by quality."""
 
 import json
 
@@ -33,7 +33,7 @@ def english_of(samples):
     return [answer[1:] for prompt, answer in samples if prompt.endswith("English:")]
 
 
-def test_each_pair_is_asked_in_both_directions_with_alma_s_prompt(tmp_path):
+def test_each_pair_gives_both_directions_with_the_prompt_of_alma(tmp_path):
     samples, facts = translations(settings(tsv(tmp_path, PAIRS[:1])), SEED, NO_TESTS)
     assert samples == [
         ("Translate this from English to Telugu:\nEnglish: One house\nTelugu:", " ఒక ఇల్లు"),
@@ -42,7 +42,7 @@ def test_each_pair_is_asked_in_both_directions_with_alma_s_prompt(tmp_path):
     assert facts["pairs"] == 1
 
 
-def test_the_best_pairs_are_taken_wherever_they_stand(tmp_path):
+def test_the_best_pairs_are_selected_regardless_of_their_order(tmp_path):
     rows = [(f"Sentence {n}", f"వాక్యం {n}", (7 * n) % 50) for n in range(50)]
     text = tsv(tmp_path, rows, quality_column=3)
     samples, _ = translations(settings(text, pairs=5), SEED, NO_TESTS)
@@ -107,7 +107,7 @@ def test_pairs_that_give_a_test_away_are_replaced_by_the_next_best(tmp_path):
     assert english_of(samples) == ["Sentence b", "Sentence c"]
 
 
-def test_too_few_pairs_are_said_with_the_reason(tmp_path):
+def test_too_few_pairs_are_reported_with_the_reason(tmp_path):
     text = tsv(tmp_path, [(*PAIRS[0], 0.9), (*PAIRS[1], 0.1)], quality_column=3)
     with pytest.raises(UserError, match=r"asks for 2, but .* only 1 .*below_minimum 1"):
         translations(settings(text, pairs=2, minimum_quality=0.5), SEED, NO_TESTS)

@@ -1,4 +1,4 @@
-"""One reader a format: what it reads, and one clear error for each kind of bad file."""
+"""Readers of each format, and one clear error for each kind of bad file."""
 
 import gzip
 import json
@@ -9,9 +9,24 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from lexigraft.corpus import readers
 from lexigraft.corpus.lines import read_lines
+from lexigraft.corpus.readers import read_pairs, read_sentences
 from lexigraft.errors import UserError
+
+
+def read_table(loader, path, column):
+    key = "field" if loader == "jsonl" else "column"
+    return list(read_sentences({"loader": loader, "path": path, key: column}))
+
+
+def read_dataset(name, column, split="train", **options):
+    options |= {"name": name, "column": column, "split": split}
+    return list(read_sentences({"loader": "datasets", **options}))
+
+
+def read_files(source, target):
+    return list(read_pairs({"loader": "files", "source": source, "target": target}))
+
 
 LINES = ["మొదటి వాక్యం", "δεύτερη πρόταση", "third"]
 
@@ -65,7 +80,7 @@ def test_only_line_feeds_end_a_line(tmp_path):
 
 def test_several_files_are_read_one_after_the_other(tmp_path):
     files = [write(tmp_path, "a.txt", "one\n"), write(tmp_path, "b.txt.gz", "two\n")]
-    assert list(readers.read_text(files)) == ["one", "two"]
+    assert list(read_sentences({"loader": "text", "paths": files})) == ["one", "two"]
 
 
 def test_a_byte_that_is_not_utf_8_is_named_with_its_line_and_place(tmp_path):
@@ -80,7 +95,7 @@ def test_utf_16_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
-def test_an_empty_file_is_told(name, tmp_path):
+def test_an_empty_file_is_reported(name, tmp_path):
     with pytest.raises(UserError, match="the file is empty"):
         list(read_lines(write(tmp_path, name, "")))
 
@@ -92,7 +107,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", ["a.txt.gz", "a.txt.xz"])
 @pytest.mark.parametrize("damage", [lambda b: b"plain text", lambda b: b[:-10]])
-def test_a_damaged_compressed_file_is_told(damage, name, tmp_path):
+def test_a_damaged_compressed_file_is_reported(damage, name, tmp_path):
     file = write(tmp_path, name, "\n".join(LINES))
     file.write_bytes(damage(file.read_bytes()))
     with pytest.raises(UserError, match="the compressed file is damaged"):
@@ -102,16 +117,16 @@ def test_a_damaged_compressed_file_is_told(damage, name, tmp_path):
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
 def test_a_field_of_json_lines_is_read(name, tmp_path):
     content = "\n".join(json.dumps({"text": line, "id": 1}) for line in LINES)
-    assert list(readers.read_jsonl(write(tmp_path, name, content + "\n\n"), "text")) == LINES
+    assert read_table("jsonl", write(tmp_path, name, content + "\n\n"), "text") == LINES
 
 
 def test_a_nested_field_is_reached_with_a_dot(tmp_path):
     file = write(tmp_path, "a.jsonl", '{"translation": {"en": "yes", "te": "అవును"}}')
-    assert list(readers.read_jsonl(file, "translation.te")) == ["అవును"]
+    assert read_table("jsonl", file, "translation.te") == ["అవును"]
 
 
 def test_null_reads_as_blank(tmp_path):
-    assert list(readers.read_jsonl(write(tmp_path, "a.jsonl", '{"text": null}'), "text")) == [""]
+    assert read_table("jsonl", write(tmp_path, "a.jsonl", '{"text": null}'), "text") == [""]
 
 
 @pytest.mark.parametrize(
@@ -126,12 +141,12 @@ def test_null_reads_as_blank(tmp_path):
 def test_a_bad_json_line_is_named(second, message, tmp_path):
     file = write(tmp_path, "a.jsonl", '{"text": "fine"}\n' + second)
     with pytest.raises(UserError, match=message):
-        list(readers.read_jsonl(file, "text"))
+        read_table("jsonl", file, "text")
 
 
 def test_a_column_of_parquet_is_read_across_row_groups(tmp_path):
     file = write_parquet(tmp_path, {"text": [*LINES, None], "number": [1, 2, 3, 4]})
-    assert list(readers.read_parquet(file, "text")) == [*LINES, ""]
+    assert read_table("parquet", file, "text") == [*LINES, ""]
 
 
 @pytest.mark.parametrize(
@@ -143,25 +158,25 @@ def test_a_column_of_parquet_is_read_across_row_groups(tmp_path):
 )
 def test_a_bad_parquet_column_is_named(columns, message, tmp_path):
     with pytest.raises(UserError, match=message):
-        list(readers.read_parquet(write_parquet(tmp_path, columns), "text"))
+        read_table("parquet", write_parquet(tmp_path, columns), "text")
 
 
-def test_an_empty_parquet_file_is_told(tmp_path):
+def test_an_empty_parquet_file_is_reported(tmp_path):
     import pyarrow
 
     file = write_parquet(tmp_path, {"text": pyarrow.array([], pyarrow.string())})
     with pytest.raises(UserError, match="the file has no rows"):
-        list(readers.read_parquet(file, "text"))
+        read_table("parquet", file, "text")
 
 
-def test_a_file_that_is_no_parquet_is_told(tmp_path):
+def test_a_file_that_is_no_parquet_is_reported(tmp_path):
     with pytest.raises(UserError, match="not a readable Parquet file"):
-        list(readers.read_parquet(write(tmp_path, "a.parquet", "text"), "text"))
+        read_table("parquet", write(tmp_path, "a.parquet", "text"), "text")
 
 
 def test_a_missing_parquet_file_is_named(tmp_path):
     with pytest.raises(UserError, match="there is no such file"):
-        list(readers.read_parquet(tmp_path / "a.parquet", "text"))
+        read_table("parquet", tmp_path / "a.parquet", "text")
 
 
 def test_a_column_of_a_saved_dataset_is_read(tmp_path):
@@ -170,20 +185,23 @@ def test_a_column_of_a_saved_dataset_is_read(tmp_path):
     rows = Dataset.from_dict({"text": LINES, "id": [1, 2, 3]})
     rows.save_to_disk(tmp_path / "one")
     DatasetDict({"test": rows}).save_to_disk(tmp_path / "splits")
-    assert list(readers.read_datasets(str(tmp_path / "one"), "text")) == LINES
-    assert list(readers.read_datasets(str(tmp_path / "splits"), "text", "test")) == LINES
+    assert read_dataset(str(tmp_path / "one"), "text") == LINES
+    assert read_dataset(str(tmp_path / "splits"), "text", "test") == LINES
 
 
 def test_a_column_of_a_folder_of_data_files_is_read(tmp_path):
     write_parquet(tmp_path, {"text": LINES})
-    assert list(readers.read_datasets(str(tmp_path), "text")) == LINES
+    assert read_dataset(str(tmp_path), "text") == LINES
 
 
 def test_a_translation_column_gives_pairs(tmp_path):
     from datasets import Dataset
 
     Dataset.from_list([{"translation": {"en": "yes", "te": "అవును"}}]).save_to_disk(tmp_path / "a")
-    pairs = readers.read_parallel_datasets(str(tmp_path / "a"), "translation.en", "translation.te")
+    pairs = read_pairs(
+        {"loader": "datasets", "name": str(tmp_path / "a"), "source_column": "translation.en",
+         "target_column": "translation.te"}
+    )  # fmt: skip
     assert list(pairs) == [("yes", "అవును")]
 
 
@@ -197,34 +215,34 @@ def test_a_translation_column_gives_pairs(tmp_path):
 def test_a_bad_column_or_split_of_a_dataset_is_named(column, split, message, tmp_path):
     write_parquet(tmp_path, {"text": LINES})
     with pytest.raises(UserError, match=message):
-        list(readers.read_datasets(str(tmp_path), column, split))
+        read_dataset(str(tmp_path), column, split)
 
 
-def test_a_dataset_that_cannot_be_reached_is_told():
+def test_a_dataset_that_cannot_be_reached_is_reported():
     with pytest.raises(UserError, match=r"dataset nobody/nothing, split train: cannot be read"):
-        list(readers.read_datasets("nobody/nothing", "text"))
+        read_dataset("nobody/nothing", "text")
 
 
-def test_pairs_of_a_table_take_the_first_two_columns(tmp_path):
+def test_pairs_of_a_table_are_its_first_two_columns(tmp_path):
     file = write(tmp_path, "a.tsv", 'yes\tఅవును\n\n"no"\tకాదు\t0.9\n')
-    assert list(readers.read_tsv(file)) == [("yes", "అవును"), ('"no"', "కాదు")]
+    assert list(read_pairs({"loader": "tsv", "path": file})) == [("yes", "అవును"), ('"no"', "కాదు")]
 
 
 def test_a_table_line_without_a_tab_is_named(tmp_path):
-    with pytest.raises(UserError, match="line 2 has no tab"):
-        list(readers.read_tsv(write(tmp_path, "a.tsv", "a\tb\nc d\n")))
+    with pytest.raises(UserError, match="line 2 has 1 columns, of which 1 and 2 are needed"):
+        list(read_pairs({"loader": "tsv", "path": write(tmp_path, "a.tsv", "a\tb\nc d\n")}))
 
 
 def test_aligned_files_give_pairs(tmp_path):
     source, target = write(tmp_path, "a.en", "yes\nno\n"), write(tmp_path, "a.te", "అవును\nకాదు")
-    assert list(readers.read_aligned_files(source, target)) == [("yes", "అవును"), ("no", "కాదు")]
+    assert read_files(source, target) == [("yes", "అవును"), ("no", "కాదు")]
 
 
 @pytest.mark.parametrize("swap", [False, True])
-def test_aligned_files_of_different_length_are_told_with_both_lengths(swap, tmp_path):
+def test_aligned_files_of_different_length_are_reported_with_both_lengths(swap, tmp_path):
     files = [write(tmp_path, "long", "1\n2\n3\n4\n"), write(tmp_path, "short", "1\n2\n")]
     with pytest.raises(UserError, match=r"short: has 2 lines and .*long has 4"):
-        list(readers.read_aligned_files(*(files[::-1] if swap else files)))
+        read_files(*(files[::-1] if swap else files))
 
 
 def test_pairs_of_json_lines_and_parquet_agree(tmp_path):
@@ -232,28 +250,30 @@ def test_pairs_of_json_lines_and_parquet_agree(tmp_path):
     lines = write(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))
     table = write_parquet(tmp_path, {key: [row[key] for row in rows] for key in ("en", "te")})
     expected = [("yes", "అవును"), ("no", "కాదు")]
-    assert list(readers.read_parallel_jsonl(lines, "en", "te")) == expected
-    assert list(readers.read_parallel_parquet(table, "en", "te")) == expected
+    fields = {"source_field": "en", "target_field": "te"}
+    assert list(read_pairs({"loader": "jsonl", "path": lines, **fields})) == expected
+    columns = {"source_column": "en", "target_column": "te"}
+    assert list(read_pairs({"loader": "parquet", "path": table, **columns})) == expected
 
 
 @pytest.mark.parametrize("name", ["a.txt.xz", "a.txt.gz"])
 def test_lines_of_a_compressed_file_are_read_by_path_and_by_address(name, tmp_path, address):
     write(tmp_path, name, "\n".join([*LINES, "", "last"]) + "\n")
     for place in (str(tmp_path / name), f"{address}/{name}"):
-        rows = list(readers.read_datasets("text", "text", data_files=place))
+        rows = read_dataset("text", "text", data_files=place)
         assert rows == [*LINES, "", "last"]
 
 
-def test_an_address_that_has_nothing_is_named(address):
+def test_an_address_without_content_is_named(address):
     with pytest.raises(UserError, match=r"dataset text, split train: cannot be read .*gone\.xz"):
-        list(readers.read_datasets("text", "text", data_files=f"{address}/gone.xz"))
+        read_dataset("text", "text", data_files=f"{address}/gone.xz")
 
 
-def test_a_cut_off_file_behind_an_address_is_told(tmp_path, address):
+def test_a_cut_off_file_behind_an_address_is_reported(tmp_path, address):
     file = write(tmp_path, "a.txt.xz", "\n".join(LINES * 100))
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(UserError, match="dataset text, split train: cannot be read"):
-        list(readers.read_datasets("text", "text", data_files=f"{address}/a.txt.xz"))
+        read_dataset("text", "text", data_files=f"{address}/a.txt.xz")
 
 
 def test_files_of_several_splits_are_read_as_one(tmp_path):
@@ -261,7 +281,7 @@ def test_files_of_several_splits_are_read_as_one(tmp_path):
         (tmp_path / "te" / split).mkdir(parents=True)
         write_parquet(tmp_path / "te" / split, {"text": texts})
     patterns = ["te/test/*.parquet", "te/validation/*.parquet"]
-    assert list(readers.read_datasets(str(tmp_path), "text", data_files=patterns)) == LINES
+    assert read_dataset(str(tmp_path), "text", data_files=patterns) == LINES
 
 
 @pytest.fixture
@@ -282,8 +302,10 @@ def flores(tmp_path):
 
 
 def aligned(folder, split="devtest"):
-    pair = ("eng_Latn", "tel_Telu", "text", "id")
-    return list(readers.read_aligned_datasets(str(folder), *pair, split))
+    pair = {"source_config": "eng_Latn", "target_config": "tel_Telu"}
+    columns = {"column": "text", "id_column": "id"}
+    dataset = {"loader": "datasets", "name": str(folder), "split": split}
+    return list(read_pairs({**dataset, **pair, **columns}))
 
 
 @pytest.mark.parametrize("split", ["dev", "devtest"])
@@ -297,7 +319,7 @@ def test_two_configurations_of_a_dataset_give_pairs(split, flores):
 @pytest.mark.parametrize(
     "rows", ['{"id": 0, "text": "x"}', '{"id": 0, "text": "x"}\n{"id": 5, "text": "y"}']
 )
-def test_rows_that_are_no_pair_are_told(rows, flores):
+def test_rows_that_are_no_pair_are_reported(rows, flores):
     (flores / "devtest" / "tel_Telu.jsonl").write_text(rows)
     with pytest.raises(
         UserError, match="row 2 of eng_Latn and of tel_Telu do not have the same 'id'"
@@ -308,4 +330,4 @@ def test_rows_that_are_no_pair_are_told(rows, flores):
 def test_flores_files_are_read_by_their_names_on_disk(tmp_path):
     source = write(tmp_path, "eng_Latn.devtest", "yes\nno\n")
     target = write(tmp_path, "tel_Telu.devtest", "అవును\nకాదు\n")
-    assert list(readers.read_aligned_files(source, target)) == [("yes", "అవును"), ("no", "కాదు")]
+    assert read_files(source, target) == [("yes", "అవును"), ("no", "కాదు")]

@@ -1,4 +1,4 @@
-"""The sample of a stream: uniform over distinct items, bounded, and the same for the same seed."""
+"""Stream samples: uniform over distinct items, bounded, and determined by the seed."""
 
 import tracemalloc
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The parts of a corpus: disjoint whatever comes in, and the same draw for the same seed."""
+"""The parts of a corpus: disjoint for any input, and determined by the seed."""
 
 from collections import Counter
 
@@ -70,7 +70,7 @@ def test_a_long_test_sentence_inside_a_training_sentence_keeps_it_out():
     assert split.like_translation == 1
 
 
-def test_a_summary_is_kept_out_of_training_and_its_article_is_not():
+def test_summaries_are_excluded_from_training_and_articles_are_not():
     articles = [("తోట పెద్దది. పూలు ఉన్నాయి.", "తోట గురించి ఒక వార్త ఇది")]
     sentences = ["చూడండి: తోట గురించి ఒక వార్త ఇది!", "తోట పెద్దది. పూలు ఉన్నాయి.", "చిన్న తోట"]
     split = split_corpus(sentences, [], [], NOTHING, SEED, articles)
@@ -80,7 +80,7 @@ def test_a_summary_is_kept_out_of_training_and_its_article_is_not():
 
 
 @given(st.lists(pair, min_size=1, max_size=30), st.integers(1, 5) | st.none())
-def test_summarization_pairs_differ_on_both_sides_and_null_takes_all(articles, size):
+def test_summarization_pairs_differ_on_both_sides_and_null_means_all(articles, size):
     sizes = Sizes(None, 0, 0, 0, summarization_pairs=size)
     try:
         drawn = split_corpus(["కొత్త వాక్యం"], [], [], sizes, SEED, articles).summarization
@@ -121,7 +121,7 @@ def test_a_short_test_phrase_inside_a_training_sentence_does_not():
     assert split.train == ["అవును, అది నిజం"]
 
 
-def test_sentences_like_a_held_out_one_are_kept_out_and_counted():
+def test_sentences_like_a_held_out_one_are_excluded_and_counted():
     sentences = [f"వాక్యం {number}" for number in range(5)] + ["వేరే మాట"]
     split = split_corpus(sentences, [], [], Sizes(None, 1, 0, 0), SEED)
     if split.heldout == ["వేరే మాట"]:
@@ -167,7 +167,7 @@ def test_all_that_is_left_is_trained_on_without_a_limit(telugu):
         ),
     ],
 )
-def test_too_little_text_is_told_with_the_key_and_the_numbers(sizes, message):
+def test_too_little_text_is_reported_with_the_key_and_the_numbers(sizes, message):
     sentences = [f"వాక్యం {'క' * number}" for number in range(30)]
     pairs = [("Too short", "పొట్టి")] + [
         (f"A long enough sentence {'x' * number}", f"పొడవు {'గ' * number}") for number in range(3)

@@ -1,4 +1,4 @@
-"""What tasks ask of their own: parallel texts, articles and questions in the forms they come in."""
+"""Test sets of tasks: parallel texts, articles and questions in their published formats."""
 
 import json
 import runpy
@@ -58,7 +58,7 @@ def test_two_files_of_a_set_with_windows_line_ends(prepared, tmp_path):
     assert (counts["read"], counts["blank"], counts["windows_line_ends"]) == (3, 1, 6)
 
 
-def test_zawgyi_is_counted_and_repaired_where_that_is_asked(prepared, tmp_path):
+def test_zawgyi_is_counted_and_repaired_on_request(prepared, tmp_path):
     (tmp_path / "pairs.tsv").write_text("Burma\tျမန္မာ\n", "utf-8")
     text = {"loader": "tsv", "path": str(tmp_path / "pairs.tsv")}
     found = [prepared("translation", text, **more) for more in ({}, {"repair": ["zawgyi"]})]
@@ -154,7 +154,7 @@ def test_a_file_in_squad_s_layout_is_as_the_table_of_the_hub(prepared, parquet, 
     assert prepared("question_answering", text, columns=COLUMNS)[0] == [QUESTION]
 
 
-def test_an_answer_may_stand_alone_in_a_column_of_another_name(prepared, tmp_path):
+def test_an_answer_may_be_a_single_text_in_a_column_of_another_name(prepared, tmp_path):
     rows = [
         {"q": "Who?", "passage": "Ada did.", "a": "Ada"},
         {"q": "Who?", "passage": "?", "a": ""},
@@ -175,7 +175,7 @@ def test_an_answer_may_stand_alone_in_a_column_of_another_name(prepared, tmp_pat
         (None, "No such file"),
     ],
 )
-def test_a_file_that_is_laid_out_otherwise_is_told(prepared, tmp_path, content, message):
+def test_a_file_that_is_laid_out_otherwise_is_reported(prepared, tmp_path, content, message):
     path = tmp_path / "squad.json"
     if content is not None:
         path.write_text(content)
@@ -183,7 +183,7 @@ def test_a_file_that_is_laid_out_otherwise_is_told(prepared, tmp_path, content, 
         prepared("question_answering", {"loader": "squad", "path": str(path)}, columns=COLUMNS)
 
 
-def test_a_text_of_which_nothing_is_left_is_told(prepared, tmp_path):
+def test_a_text_without_remaining_rows_is_reported(prepared, tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"q": "", "c": "x", "a": "y"}\n')
     text = {"loader": "jsonl", "path": str(tmp_path / "rows.jsonl")}
     columns = {"question": "q", "context": "c", "answers": "a"}

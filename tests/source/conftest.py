@@ -1,4 +1,4 @@
-"""A source small enough to be broken in every way: a byte-level tokenizer on a tiny Llama."""
+"""A tiny source that tests can modify: a byte-level tokenizer and a tiny Llama."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""One clear error for each thing that a source model may lack."""
+"""One clear error for each defect of a source model."""
 
 import json
 
@@ -19,19 +19,19 @@ def test_a_whole_source_passes(whole_source):
     check_source(whole_source)
 
 
-def test_no_config_is_told(tiny_source):
+def test_no_config_is_reported(tiny_source):
     (tiny_source / "config.json").unlink()
     with pytest.raises(UserError, match=r"has no config\.json"):
         check_source(tiny_source)
 
 
-def test_a_damaged_config_is_told(tiny_source):
+def test_a_damaged_config_is_reported(tiny_source):
     (tiny_source / "config.json").write_text("{")
     with pytest.raises(UserError, match=r"config\.json: cannot be used"):
         check_source(tiny_source)
 
 
-def test_an_unknown_model_type_is_told(tiny_source):
+def test_an_unknown_model_type_is_reported(tiny_source):
     change_config(tiny_source, model_type="mystery")
     with pytest.raises(UserError, match="mystery"):
         check_source(tiny_source)
@@ -60,7 +60,7 @@ def test_a_model_that_is_no_causal_language_model_is_named(kind, architecture, t
         check_source(tiny_source)
 
 
-def test_a_config_without_an_architecture_is_told(tiny_source):
+def test_a_config_without_an_architecture_is_reported(tiny_source):
     change_config(tiny_source, architectures=None)
     with pytest.raises(UserError, match="names no architecture"):
         check_source(tiny_source)
@@ -78,7 +78,7 @@ def test_pickled_weights_are_refused(tiny_source):
         check_source(tiny_source)
 
 
-def test_truncated_weights_are_told(tiny_source):
+def test_truncated_weights_are_reported(tiny_source):
     file = tiny_source / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1000])
     with pytest.raises(UserError, match="truncated or damaged"):
@@ -86,7 +86,7 @@ def test_truncated_weights_are_told(tiny_source):
 
 
 @pytest.mark.parametrize("name", ["model.embed_tokens.weight", "lm_head.weight"])
-def test_a_matrix_that_the_files_lack_is_told(name, tiny_source):
+def test_a_matrix_that_the_files_lack_is_reported(name, tiny_source):
     weights = load_file(tiny_source / "model.safetensors")
     del weights[name]
     save_file(weights, tiny_source / "model.safetensors", metadata={"format": "pt"})
@@ -94,13 +94,15 @@ def test_a_matrix_that_the_files_lack_is_told(name, tiny_source):
         check_source(tiny_source)
 
 
-def test_no_tokenizer_is_told(tiny_source):
+def test_no_tokenizer_is_reported(tiny_source):
     (tiny_source / "tokenizer.json").unlink()
     with pytest.raises(UserError, match=r"has no tokenizer\.json; only fast tokenizers"):
         check_source(tiny_source)
 
 
-def test_a_bare_sentencepiece_tokenizer_is_told_with_the_faithful_way_to_convert_it(tiny_source):
+def test_a_bare_sentencepiece_tokenizer_is_reported_with_the_faithful_way_to_convert_it(
+    tiny_source,
+):
     (tiny_source / "tokenizer.json").rename(tiny_source / "tokenizer.model")
     with pytest.raises(UserError, match="sentencepiece_to_fast"):
         check_source(tiny_source)

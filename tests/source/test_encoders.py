@@ -1,4 +1,4 @@
-"""Masked language models as sources: opened by their own class, with positions that keep still."""
+"""Masked language models as sources: their class, and their position embeddings."""
 
 import json
 import shutil
@@ -129,7 +129,7 @@ def test_a_text_keeps_its_positions_when_another_token_pads(tiny_roberta, tmp_pa
         assert torch.equal(again(texts).logits, before)
 
 
-def test_models_whose_positions_do_not_count_from_it_stay_as_they_are(tiny_llama):
+def test_models_without_such_positions_are_not_changed(tiny_llama):
     model = tiny_llama(40)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     follow_padding(model, 7)

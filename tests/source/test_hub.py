@@ -1,4 +1,4 @@
-"""Resolving hub names in a cache laid out as huggingface_hub lays it out, without network."""
+"""Resolving hub names in a cache of huggingface_hub, without network."""
 
 import pytest
 
@@ -40,12 +40,12 @@ def test_a_model_that_is_not_cached_is_told_offline(cache):
         resolve({"hub": "org/other"})
 
 
-def test_a_name_that_cannot_be_one_is_told(cache):
+def test_a_name_that_cannot_be_one_is_reported(cache):
     with pytest.raises(UserError, match="source hub a/b/c"):
         resolve({"hub": "a/b/c"})
 
 
-def test_only_safe_files_of_the_top_folder_are_asked_for(monkeypatch, tmp_path):
+def test_only_safe_files_of_the_top_folder_are_requested(monkeypatch, tmp_path):
     import huggingface_hub
     from huggingface_hub.utils import filter_repo_objects
 

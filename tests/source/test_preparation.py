@@ -1,4 +1,4 @@
-"""From the registry's settings to a folder that opens: the real GGUF model, and local folders."""
+"""Preparation of sources: the real GGUF model, and local folders."""
 
 import hashlib
 import json
@@ -10,9 +10,8 @@ import torch
 
 from lexigraft.errors import UserError
 from lexigraft.source.bundled.gguf import gguf_to_folder
-from lexigraft.source.description import describe_model, tokenizer_family
-from lexigraft.source.model import load_model, load_tokenizer, open_source
-from lexigraft.source.preparation import prepare_source
+from lexigraft.source.model import load_model, load_tokenizer, open_source, tokenizer_family
+from lexigraft.source.preparation import describe_model, prepare_source
 from tests.conftest import read_once
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -99,7 +98,7 @@ def test_the_weights_are_as_readable_as_the_other_files(prepared):
     assert len(modes) == 1
 
 
-def test_a_local_folder_stays_where_it_is_and_its_files_are_recorded(whole_source, tmp_path):
+def test_a_local_folder_is_not_copied_and_its_files_are_recorded(whole_source, tmp_path):
     files, facts = prepare_source({"folder": str(whole_source)}, tmp_path / "toy")
     assert files == ["source.json"]
     assert open_source(tmp_path / "toy").folder.samefile(whole_source)
@@ -139,7 +138,7 @@ def test_a_file_that_the_package_lacks_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"GGUF", b"GGUF" + bytes(100)])
-def test_a_file_that_is_no_whole_gguf_is_told(content, tmp_path):
+def test_a_file_that_is_no_whole_gguf_is_reported(content, tmp_path):
     file = tmp_path / "x.gguf"
     file.write_bytes(content)
     with pytest.raises(UserError, match=r"x\.gguf: (not a GGUF file|transformers cannot read)"):

@@ -1,4 +1,4 @@
-"""Opening sources and reading their matrices, against what transformers itself loads."""
+"""Opening sources and reading their matrices, compared with transformers."""
 
 import json
 
@@ -110,7 +110,7 @@ def test_tying_is_judged_as_transformers_does_when_the_file_holds_both(added, ti
     assert ("output" in read_matrices(tmp_path)) == (added != 0.0)
 
 
-def test_a_model_loads_in_the_dtype_asked_for_and_in_evaluation_mode(tiny_source):
+def test_a_model_loads_in_the_requested_dtype_and_in_evaluation_mode(tiny_source):
     for dtype in (torch.float32, torch.bfloat16):
         model = load_model(tiny_source, dtype)
         assert model.dtype == dtype
@@ -139,19 +139,19 @@ def test_a_source_opens_where_its_file_points(tiny_source, tmp_path):
     assert open_source(folder) == SourceModel(tiny_source, "toy", "abc")
 
 
-def test_a_source_whose_model_lies_beside_its_file_opens(tiny_source):
+def test_a_source_with_its_model_in_the_same_folder_opens(tiny_source):
     (tiny_source / "source.json").write_text(json.dumps({"kind": "package", "path": "."}))
     assert open_source(tiny_source).folder.samefile(tiny_source)
 
 
-def test_a_source_whose_model_was_deleted_is_told(tmp_path):
+def test_a_source_whose_model_was_deleted_is_reported(tmp_path):
     (tmp_path / "source.json").write_text(json.dumps({"path": str(tmp_path / "gone")}))
     with pytest.raises(UserError, match=r"its model is no longer in .*gone"):
         open_source(tmp_path)
 
 
 @pytest.mark.parametrize("content", [None, "{", "{}", "[]"])
-def test_a_source_without_a_readable_file_is_told(content, tmp_path):
+def test_a_source_without_a_readable_file_is_reported(content, tmp_path):
     if content is not None:
         (tmp_path / "source.json").write_text(content)
     with pytest.raises(UserError, match=r"source\.json: cannot be read"):

@@ -1,4 +1,4 @@
-"""Reading safetensors headers, and telling damaged files."""
+"""Reading safetensors headers, and detecting damaged files."""
 
 import json
 
@@ -36,7 +36,7 @@ def test_a_missing_shard_is_named(tmp_path):
 def test_a_shard_without_its_tensor_is_named(tmp_path):
     write_shards(tmp_path)
     save_file({"c": numpy.zeros(4, "float32")}, tmp_path / "x-2.safetensors")
-    with pytest.raises(UserError, match=r"places b in x-2\.safetensors, which lacks it"):
+    with pytest.raises(UserError, match=r"assigns b to x-2\.safetensors, which lacks it"):
         tensors(tmp_path)
 
 
@@ -53,7 +53,7 @@ def test_pickled_weights_are_refused_with_the_way_to_convert_them(tmp_path):
         weight_files(tmp_path)
 
 
-def test_a_folder_without_weights_is_told(tmp_path):
+def test_a_folder_without_weights_is_reported(tmp_path):
     with pytest.raises(UserError, match=r"has no model\.safetensors"):
         weight_files(tmp_path)
 
@@ -70,7 +70,7 @@ def test_a_file_of_the_wrong_length_is_damaged(change, tmp_path):
 @pytest.mark.parametrize(
     "content", [b"", b"abc", b"\xff" * 100, b"\x02" + bytes(7) + b"[]", b"version https://git-lfs"]
 )
-def test_a_file_that_is_no_safetensors_file_is_told(content, tmp_path):
+def test_a_file_that_is_no_safetensors_file_is_reported(content, tmp_path):
     file = tmp_path / "model.safetensors"
     file.write_bytes(content)
     with pytest.raises(UserError, match="not a safetensors file"):

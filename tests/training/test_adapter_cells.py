@@ -22,7 +22,7 @@ from lexigraft.training.export import export
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
-from lexigraft.vocabulary.storage import save_tokenizer
+from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from tests.training import process_group
 from tests.training.interruption import EAGER, interrupted_at
 

@@ -20,7 +20,7 @@ from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
 from lexigraft.vocabulary.expand import expand_tokenizer
-from lexigraft.vocabulary.storage import save_tokenizer
+from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer
 from tests.training.interruption import EAGER, interrupted_at
 

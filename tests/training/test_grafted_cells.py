@@ -16,7 +16,7 @@ from lexigraft.training.export import export
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.vocabulary.expand import expand_tokenizer
-from lexigraft.vocabulary.storage import save_tokenizer
+from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 
 PHASES = {"lora": [{"trainable": ["embeddings", "head", "lora"], "length": 32}], "none": []}
 

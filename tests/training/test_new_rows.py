@@ -23,7 +23,7 @@ from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.trainable import prepare_phase
 from lexigraft.vocabulary.expand import expand_tokenizer
-from lexigraft.vocabulary.storage import save_tokenizer
+from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from tests.inference.conftest import family_model
 from tests.training.interruption import EAGER, interrupted_at
 

@@ -1,4 +1,4 @@
-"""Choosing tokens of an auxiliary tokenizer, by hand."""
+"""Selection of tokens of an auxiliary tokenizer, worked out by hand."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Reading the BPE model: both spellings of merges, and what the loader lets through."""
+"""Reading the BPE model: both spellings of merges, and corrupt files that the loader accepts."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Continued BPE against a worked example, and against recounting everything before every merge."""
+"""Continued BPE, compared with a worked example and with recounting before every merge."""
 
 import io
 import random
@@ -46,7 +46,7 @@ def test_a_pair_of_old_tokens_that_makes_an_old_token_is_left_alone():
     assert ("b", "c") not in rules.merges()
 
 
-def test_a_merge_of_a_new_token_to_an_old_one_costs_nothing():
+def test_a_merge_with_a_new_token_into_an_old_one_does_not_count():
     # ab is new; ab+c makes abc, which the source has: a merge more, but no token more.
     bpe = byte_level({"a": 0, "b": 1, "c": 2, "d": 3, "abc": 4}, [])
     rules = PairRules(bpe.mergeable, [])

@@ -1,10 +1,10 @@
-"""Vocabularies for encoders: they mask, pad and join pairs of texts as the source does."""
+"""Vocabularies for encoders: masking, padding and pairs of texts as in the source."""
 
 import pytest
 
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.replace import take_tokenizer
-from lexigraft.vocabulary.special_tokens import joining, surrounding
+from lexigraft.vocabulary.tokenizer_settings import joining, surrounding
 from lexigraft.vocabulary.train import FAMILIES, train_tokenizer
 
 ROLES = ("bos", "eos", "cls", "sep", "pad", "mask")

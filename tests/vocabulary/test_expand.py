@@ -1,4 +1,4 @@
-"""Expansion of two real tokenizers, in three languages, in all three ways of adding merges."""
+"""Expansion of two real tokenizers, in three languages, with each way of adding merges."""
 
 import json
 from functools import cache
@@ -11,7 +11,8 @@ from transformers import PreTrainedTokenizerFast
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.description import describe_expansion, fertility
-from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids, unreachable
+from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
+from lexigraft.vocabulary.reachability import unreachable_by_merges
 from lexigraft.vocabulary.token_bytes import token_bytes
 from tests.conftest import first_merges
 
@@ -87,7 +88,7 @@ def test_english_keeps_its_tokens(cell, english):
 
 
 @cells
-def test_the_language_takes_fewer_tokens(cell):
+def test_the_language_needs_fewer_tokens(cell):
     source, target, texts = cell
     assert fertility(target, texts) < 0.8 * fertility(source, texts)
 
@@ -203,7 +204,7 @@ def test_flags_and_settings_survive(llama3_like, telugu, english):
 
 
 def test_ignore_merges_does_not_hide_an_unreachable_token(llama3_like):
-    assert unreachable(read_bpe(llama3_like), ["whole", "a"]) == ["whole"]
+    assert unreachable_by_merges(read_bpe(llama3_like), ["whole", "a"]) == ["whole"]
 
 
 def test_the_source_is_left_as_it_was(llama3_like, telugu):

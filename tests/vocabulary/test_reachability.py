@@ -1,4 +1,4 @@
-"""Tokens that no text is cut into, against every text of a small alphabet and against real text."""
+"""Unreachable tokens, compared with all texts of a small alphabet and with real text."""
 
 from itertools import product
 
@@ -50,7 +50,7 @@ def test_unreachable_is_what_no_text_of_six_letters_is_cut_into(byte_tokenizer, 
     assert own_names(tokenizer) == made - set(tokenizer.convert_ids_to_tokens(sorted(used)))
 
 
-def test_bytes_that_no_text_holds_are_unreachable(byte_tokenizer):
+def test_bytes_that_no_text_contains_are_unreachable(byte_tokenizer):
     from lexigraft.vocabulary.token_bytes import token_bytes
 
     tokenizer = byte_tokenizer(("a", "b"))

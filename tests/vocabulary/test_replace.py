@@ -1,4 +1,4 @@
-"""Another model's tokenizer in the place of the source's own."""
+"""Another model's tokenizer instead of the source's."""
 
 import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
@@ -7,7 +7,12 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.replace import take_tokenizer
-from lexigraft.vocabulary.special_tokens import fast, settings_of, surround, surrounding
+from lexigraft.vocabulary.tokenizer_settings import (
+    fast_tokenizer,
+    settings_of,
+    surround,
+    surrounding,
+)
 
 
 def bert():
@@ -33,7 +38,7 @@ def with_bos(mistral_tokenizer):
     """Mistral's tokenizer as its model uses it: a text begins with `<s>`."""
     backend = Tokenizer.from_str(mistral_tokenizer.backend_tokenizer.to_str())
     surround(backend, ["<s>"], [], byte_level=False)
-    return fast(backend, settings_of(mistral_tokenizer))
+    return fast_tokenizer(backend, settings_of(mistral_tokenizer))
 
 
 def test_cls_and_sep_begin_and_end_texts_only_as_the_source_does(with_bos, smollm2_tokenizer):
@@ -47,7 +52,7 @@ def test_cls_and_sep_begin_and_end_texts_only_as_the_source_does(with_bos, smoll
     assert led.get_vocab() == plain.get_vocab() == bert().get_vocab()
 
 
-def test_the_tokenizer_that_is_taken_is_not_changed(with_bos):
+def test_the_original_tokenizer_is_not_changed(with_bos):
     taken = bert()
     take_tokenizer(taken, with_bos)
     assert taken("the")["input_ids"] == [2, 5, 3]
@@ -64,14 +69,16 @@ def test_what_the_source_needs_and_it_lacks_is_added_behind_its_last_id(
     backend = Tokenizer.from_str(smollm2_tokenizer.backend_tokenizer.to_str())
     roles = ("bos_token", "eos_token", "pad_token", "unk_token")
     bare = {k: v for k, v in settings_of(smollm2_tokenizer).items() if k not in roles}
-    taken = take_tokenizer(fast(backend, bare), with_bos)
+    taken = take_tokenizer(fast_tokenizer(backend, bare), with_bos)
     size = len(smollm2_tokenizer)
     assert (taken.bos_token, taken.bos_token_id) == ("<s>", size)
     assert (taken.eos_token, taken.eos_token_id) == ("</s>", size + 1)
     assert taken("a")["input_ids"] == [size, *smollm2_tokenizer("a")["input_ids"]]
 
 
-def test_the_source_itself_taken_is_the_source(mistral_tokenizer, smollm2_tokenizer, lines):
+def test_the_source_as_its_own_replacement_is_unchanged(
+    mistral_tokenizer, smollm2_tokenizer, lines
+):
     for source in (mistral_tokenizer, smollm2_tokenizer):
         taken = take_tokenizer(source, source)
         assert taken.get_vocab() == source.get_vocab()

@@ -65,7 +65,7 @@ def test_a_trained_vocabulary_lists_the_tokens_that_the_source_lacks(job, smollm
     assert set(card["files"]) >= {"tokenizer.json", "tokenizer.model", "vocabulary.json"}
 
 
-def test_a_vocabulary_is_taken_from_a_folder(job, smollm2_cut, mistral_tokenizer, tmp_path):
+def test_a_tokenizer_is_read_from_a_folder(job, smollm2_cut, mistral_tokenizer, tmp_path):
     from transformers import AutoTokenizer
 
     mistral_tokenizer.save_pretrained(tmp_path / "other")

@@ -1,12 +1,12 @@
-"""Tokenizers trained here: lossless, exact in size, and the model's own in all that is special."""
+"""Trained tokenizers: lossless, of the exact size, with the source's special tokens."""
 
 import pytest
 import sentencepiece
 
 from lexigraft import UserError, train_tokenizer
-from lexigraft.vocabulary.special_tokens import surrounding
-from lexigraft.vocabulary.storage import save_tokenizer
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
+from lexigraft.vocabulary.tokenizer_files import save_tokenizer
+from lexigraft.vocabulary.tokenizer_settings import surrounding
 from lexigraft.vocabulary.train import FAMILIES, train_family
 
 SIZE = 900
@@ -22,7 +22,7 @@ def trained(telugu, greek, smollm2_tokenizer):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_it_has_exactly_the_size_asked_for_and_no_gap(family, trained):
+def test_it_has_exactly_the_requested_size_and_no_gap(family, trained):
     tokenizer = trained[family].tokenizer
     assert sorted(tokenizer.get_vocab().values()) == list(range(SIZE))
 
@@ -61,11 +61,11 @@ def test_what_is_special_is_the_sources(family, trained, smollm2_tokenizer):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_text_is_led_by_what_leads_it_in_the_source(family, telugu, mistral_tokenizer):
     source = mistral_tokenizer
-    from lexigraft.vocabulary.special_tokens import fast, settings_of, surround
+    from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of, surround
 
     backend = type(source.backend_tokenizer).from_str(source.backend_tokenizer.to_str())
     surround(backend, ["<s>"], [], byte_level=False)
-    with_bos = fast(backend, settings_of(source))
+    with_bos = fast_tokenizer(backend, settings_of(source))
     for model, expected in ((source, ([], [])), (with_bos, (["<s>"], []))):
         tokenizer = train_tokenizer(telugu, family, SMALL, model)
         assert surrounding(tokenizer) == expected
@@ -83,7 +83,7 @@ def test_no_token_spans_two_words_or_joins_digits(family, trained):
             assert sum(character.isdigit() for character in text) <= 1
 
 
-def test_byte_level_tokens_hold_letters_with_their_vowel_signs(trained):
+def test_byte_level_tokens_contain_letters_with_their_vowel_signs(trained):
     texts = [data.decode("utf-8", "ignore") for data in token_bytes(trained[FAMILIES[2]].tokenizer)]
     assert any("ట్" in text and len(text.strip()) > 2 for text in texts)
 
@@ -119,7 +119,7 @@ def test_a_size_that_the_text_cannot_fill_is_refused_with_what_it_can(family, te
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_size_without_room_for_the_characters_is_refused(family, telugu):
+def test_a_size_too_small_for_the_characters_is_refused(family, telugu):
     with pytest.raises(UserError, match="size: 20 tokens are too few"):
         train_tokenizer(telugu, family, 20)
 

@@ -10,7 +10,7 @@ Plain Python: the Snakefile is parsed again in every job.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from lexigraft.corpus.files import check_samples_files
+from lexigraft.corpus.local_files import check_samples_files
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import task_kind
 from workflow.config.training_data import members

@@ -6,7 +6,7 @@ Plain Python: the Snakefile is parsed again in every job.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lexigraft.corpus.files import check_samples_files
+from lexigraft.corpus.local_files import check_samples_files
 from lexigraft.corpus.mixing import check_shares
 from lexigraft.errors import UserError, suggestion, unknown
 from lexigraft.training.settings import samples_of, teacher_of

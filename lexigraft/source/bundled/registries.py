@@ -38,11 +38,6 @@ def download_wheel(name: str, version: str, folder: Path, tags: str | None = Non
         `python-abi-platform` of the wheel, such as `cp311-cp311-manylinux2014_x86_64`, where a
         version has one per platform. By default, pip selects the one for this machine. All of
         them hold the same data files, but the pinned checksum belongs to one of them.
-
-    Raises
-    ------
-    UserError
-        The index cannot be reached or has no such wheel.
     """
     if not _PYPI_NAME.fullmatch(name) or not _PYPI_VERSION.fullmatch(version):
         raise UserError(f"package {name}=={version}: not a package name and version")
@@ -73,11 +68,6 @@ def download_tarball(name: str, version: str, folder: Path) -> Path:
     """Download one npm package into `folder`; its name may have a scope (`@scope/name`).
 
     Neither node nor npm has to be installed.
-
-    Raises
-    ------
-    UserError
-        The registry cannot be reached, requires a login, or has no such version.
     """
     if not _NPM_NAME.fullmatch(name) or not _NPM_VERSION.fullmatch(version):
         raise UserError(f"package {name}@{version}: not a package name and version")
@@ -116,11 +106,6 @@ def npm_registry(name: str) -> str:
 
     The scope's `registry` in the user's `.npmrc`, else `npm_config_registry` of the environment,
     else the general `registry` of `.npmrc`, else the public registry.
-
-    Raises
-    ------
-    UserError
-        The address is not http(s), or contains a login.
     """
     settings = _npmrc()
     scope = f"{name.split('/')[0]}:registry" if name.startswith("@") else ""

@@ -1,4 +1,4 @@
-"""Unpacking chosen members of wheels and npm packages, and refusing what leads outside."""
+"""Unpacking selected members of wheels and npm packages; unsafe members are refused."""
 
 import gzip
 import io
@@ -109,7 +109,7 @@ def test_one_that_compresses_well_is_no_such_archive(tmp_path):
     assert (tmp_path / "out/toy/a").stat().st_size == len(ZEROS)
 
 
-def test_a_tarball_that_announces_more_than_it_holds_is_refused_unread(tmp_path):
+def test_a_tarball_that_declares_more_than_it_contains_is_refused_unread(tmp_path):
     header = tarfile.TarInfo("toy/a")
     header.size = 1 << 40
     (tmp_path / "toy.tgz").write_bytes(gzip.compress(header.tobuf()))
@@ -117,7 +117,7 @@ def test_a_tarball_that_announces_more_than_it_holds_is_refused_unread(tmp_path)
         unpack(tmp_path / "toy.tgz", ["*"], tmp_path / "out")
 
 
-def test_a_wheel_that_lies_about_its_sizes_unpacks_to_no_more_than_it_says(tmp_path):
+def test_a_wheel_with_false_sizes_unpacks_to_no_more_than_it_declares(tmp_path):
     archive = write_zip(tmp_path, {"toy/a": ZEROS})
     true, told = struct.pack("<I", len(ZEROS)), struct.pack("<I", 1000)
     content = archive.read_bytes()

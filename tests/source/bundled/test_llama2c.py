@@ -10,9 +10,8 @@ from sentencepiece import SentencePieceProcessor
 
 from lexigraft.errors import UserError
 from lexigraft.source.bundled.llama2c import Header, llama2c_to_folder
-from lexigraft.source.description import describe_model
 from lexigraft.source.model import load_model, load_tokenizer
-from lexigraft.source.preparation import prepare_source
+from lexigraft.source.preparation import describe_model, prepare_source
 from tests.conftest import package_folder
 
 SPECIAL = ["<unk>", "\n<s>\n", "\n</s>\n"]
@@ -42,7 +41,7 @@ def llama2_tokenizer():
     return PreTrainedTokenizerFast(tokenizer_file=str(file))
 
 
-def test_it_goes_on_telling_the_story(stories):
+def test_the_model_continues_a_story(stories):
     model, tokenizer = load_model(stories, torch.float32), load_tokenizer(stories)
     prompt = tokenizer("Once upon a time, there was a little girl", return_tensors="pt").input_ids
     with torch.inference_mode():
@@ -170,7 +169,7 @@ def test_older_tokenizers_spell_bytes_as_characters(tmp_path):
     assert tokens == ["▁the", "▁", "<0xE0>", "<0xB0>", "<0x85>"]
 
 
-def test_a_file_that_is_no_whole_bundle_is_told(tmp_path):
+def test_a_file_that_is_no_whole_bundle_is_reported(tmp_path):
     header = Header(8, 8, 1, 1, 1, len(PIECES), 8)
     data, _ = checkpoint(header)
     whole = data + tokenizer_bin(PIECES)

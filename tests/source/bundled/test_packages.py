@@ -1,4 +1,4 @@
-"""Fetching wheels: pip runs against a local folder, so these tests need no network."""
+"""Fetching wheels; pip runs against a local folder, without network."""
 
 import hashlib
 import json
@@ -89,7 +89,7 @@ def test_a_missing_version_is_named(index, tmp_path):
         fetch_package("toy", "2.0", index, ["toy/*"], tmp_path / "out")
 
 
-def test_an_unreachable_index_is_told_from_a_missing_version(tmp_path, monkeypatch):
+def test_an_unreachable_index_is_distinguished_from_a_missing_version(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.delenv("PIP_NO_INDEX", raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)

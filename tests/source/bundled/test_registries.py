@@ -1,4 +1,4 @@
-"""Fetching npm packages from a registry on this machine."""
+"""Downloading npm packages from a local registry."""
 
 import hashlib
 import http.server
@@ -98,10 +98,10 @@ def test_the_members_that_match_are_unpacked_with_a_card(name, registry, tmp_pat
         ("toy", "latest", "not a package name and version"),
     ],
 )
-def test_what_cannot_be_fetched_is_told_in_one_line(name, version, message, registry, tmp_path):
-    with pytest.raises(UserError, match=message) as told:
+def test_what_cannot_be_fetched_is_reported_in_one_line(name, version, message, registry, tmp_path):
+    with pytest.raises(UserError, match=message) as error:
         fetch_package(name, version, SHA256, ["*"], tmp_path / "out", registry="npm")
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
     assert not (tmp_path / "out").exists()
 
 
@@ -110,7 +110,7 @@ def test_a_wrong_checksum_is_refused(registry, tmp_path):
         fetch_package("toy", "1.0.0", "00", ["*"], tmp_path / "out", registry="npm")
 
 
-def test_an_unreachable_registry_is_told(no_npmrc, tmp_path, monkeypatch):
+def test_an_unreachable_registry_is_reported(no_npmrc, tmp_path, monkeypatch):
     monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with pytest.raises(UserError, match=r"cannot be reached .* check the network or npm_config"):
@@ -148,6 +148,6 @@ def test_the_licence_is_found_in_older_packages(content, licence, tmp_path):
 
 def test_a_login_in_the_address_is_refused_and_not_repeated(no_npmrc, monkeypatch):
     monkeypatch.setenv("npm_config_registry", "https://me:secret@registry.example/npm")
-    with pytest.raises(UserError, match="contains a login") as told:
+    with pytest.raises(UserError, match="contains a login") as error:
         npm_registry("toy")
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(error.value)

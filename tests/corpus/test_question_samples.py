@@ -1,4 +1,4 @@
-"""Rows of a table become prompts with answers by two templates."""
+"""Training samples from the rows of a table, by templates."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from lexigraft.corpus.cleaning import CleaningCounts
 from lexigraft.corpus.contamination import Overlap
-from lexigraft.corpus.questions import joined, questions
+from lexigraft.corpus.training_samples import joined, questions
 from lexigraft.errors import UserError
 
 SEED = (0, "corpus", "te", "samples", "science")
@@ -97,7 +97,7 @@ def test_blank_repeated_and_tested_rows_are_left_out(tmp_path):
         ({"questions": 3}, "questions: asks for 3, but the text has only 2"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(tmp_path, change, message):
+def test_errors_are_one_line(tmp_path, change, message):
     with pytest.raises(UserError, match=message) as error:
         questions({**settings(tmp_path, ROWS), **change}, SEED, NO_TESTS)
     assert "\n" not in str(error.value)

@@ -1,4 +1,4 @@
-"""A corpus cut into tokens, some sentences at a time."""
+"""Tokenization of a corpus in batches."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -15,9 +15,9 @@ _SENTENCES_AT_ONCE = 1000
 def encoded_batches(
     tokenizer: "PreTrainedTokenizerFast", corpus: Iterable[str]
 ) -> Iterator[list[list[int]]]:
-    """Yield the token ids of sentences, many sentences at once, and show how far it is.
+    """Yield batches of the sentences' token ids, with a progress bar.
 
-    No special token is added; those that a text spells are there.
+    No special tokens are added; those in the text itself are kept.
     """
     sentences = iter(tqdm(corpus, desc="tokenize", unit=" sentences", disable=None))
     while texts := list(islice(sentences, _SENTENCES_AT_ONCE)):

@@ -1,4 +1,4 @@
-"""Sentences that give a test away, against a search through all tests."""
+"""Sentences that contain a test, compared with a search through all tests."""
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ sentence = st.lists(words, min_size=1, max_size=6).map(" ".join)
         ("12", "13", False),
     ],
 )
-def test_the_same_sentence_is_told_by_its_letters(one, other, same):
+def test_sentences_are_compared_by_their_letters(one, other, same):
     assert (letters(one) == letters(other)) == same
 
 
@@ -45,13 +45,13 @@ def test_a_sentence_gives_a_test_away(text, found):
 @pytest.mark.parametrize(
     "text", ["abcdefghijkl at first", "in abcdefghijkl it", "last abcdefghijkl"]
 )
-def test_a_test_of_twelve_letters_is_found_wherever_it_stands(text):
+def test_a_test_of_twelve_letters_is_found_at_any_position(text):
     assert text in Overlap(["Abcdef ghijkl!"])
     assert text not in Overlap(["bcdefghijkl"])
 
 
 @given(st.lists(sentence, max_size=8), sentence)
-def test_the_look_up_finds_what_a_search_through_all_tests_finds(tests, text):
+def test_the_index_finds_what_a_search_through_all_tests_finds(tests, text):
     keys = {letters(test) for test in tests}
     expected = letters(text) in keys or any(
         key in letters(text) for key in keys if len(key) >= CONTAINED

@@ -1,4 +1,4 @@
-"""The real tokenizers of paper 000's three models, expanded by text of its worst fragmented."""
+"""The tokenizers of the models of Yamaguchi et al. (lowres, §6.1), expanded by real text."""
 
 import time
 
@@ -79,7 +79,7 @@ def test_the_merges_alone_reach_every_new_token(expansion):
         model.ignore_merges = kept
 
 
-def test_english_keeps_its_tokens_and_the_language_takes_fewer(expansion, english):
+def test_english_keeps_its_tokens_and_the_language_needs_fewer(expansion, english):
     _, source, target, texts, _ = expansion
     lines = [*english, "It's 1,234.5 °C…", "  two  spaces\n", "<|begin_of_text|><bos><s> 😀"]
     assert encoded(target, lines) == encoded(source, lines)

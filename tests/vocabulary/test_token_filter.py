@@ -1,11 +1,12 @@
-"""Which tokens may be added."""
+"""The words of a corpus, and the filter of new tokens."""
 
 from collections import Counter
 
 import pytest
 
-from lexigraft.vocabulary.admission import admission
-from lexigraft.vocabulary.bpe import Bpe
+from lexigraft.errors import UserError
+from lexigraft.vocabulary.bpe import Bpe, read_bpe
+from lexigraft.vocabulary.expand import count_words, token_filter
 from lexigraft.vocabulary.token_bytes import byte_alphabet
 
 LETTER = {byte: letter for letter, byte in byte_alphabet().items()}
@@ -18,11 +19,11 @@ def spelled(text):
 
 def sentencepiece(words=TELUGU, protect=True):
     bpe = Bpe({"▁": 0}, [], False, True, frozenset(), False, None, True)
-    return admission(bpe, words, protect)
+    return token_filter(bpe, words, protect)
 
 
 def byte_level(words, protect=True):
-    return admission(Bpe({}, [], True, False, frozenset(), False, None, False), words, protect)
+    return token_filter(Bpe({}, [], True, False, frozenset(), False, None, False), words, protect)
 
 
 @pytest.mark.parametrize("token", ["ను▁", "▁▁ను", "ను▁వె", "ను\u00a0వె"])
@@ -42,7 +43,7 @@ def test_target_letters_marks_joiners_and_single_characters_are_admitted(token):
 
 
 @pytest.mark.parametrize("token", ["Kolibri", "▁é", "…", "’s", "▁—", "😀"])
-def test_what_english_may_hold_is_refused_where_the_corpus_is_in_another_script(token):
+def test_tokens_that_english_may_contain_are_rejected_for_corpora_in_another_script(token):
     assert not sentencepiece()(token)
     assert not byte_level(Counter({spelled("తెలుగు"): 1}))(spelled(token.replace("▁", " ")))
 
@@ -72,3 +73,18 @@ def test_cut_characters_count_for_what_they_may_become(data, admitted):
 
 def test_a_token_of_the_source_is_refused():
     assert not sentencepiece()("▁")
+
+
+def test_byte_level_words_are_those_of_the_pre_tokenizer(smollm2_tokenizer):
+    words = count_words(smollm2_tokenizer, read_bpe(smollm2_tokenizer), ["the sea, the é", "\n"])
+    assert words == {"the": 1, "Ġsea": 1, ",": 1, "Ġthe": 1, "ĠÃ©": 1}
+
+
+def test_sentencepiece_words_begin_at_spaces_without_a_pre_tokenizer(mistral_tokenizer):
+    words = count_words(mistral_tokenizer, read_bpe(mistral_tokenizer), ["the sea", "the  sea\r\n"])
+    assert words == {"▁the": 2, "▁sea": 1, "▁▁sea": 1}
+
+
+def test_one_string_is_no_corpus(mistral_tokenizer):
+    with pytest.raises(UserError, match="corpus is one string"):
+        count_words(mistral_tokenizer, read_bpe(mistral_tokenizer), "the sea")

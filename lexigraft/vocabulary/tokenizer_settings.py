@@ -1,21 +1,14 @@
-"""Special tokens and what a text is led and ended by: carried from one tokenizer to another."""
+"""Special tokens and the tokens around each text, transferred from one tokenizer to another."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from lexigraft.source.model import ROLES
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
-ROLES = (
-    "bos_token",
-    "eos_token",
-    "unk_token",
-    "sep_token",
-    "pad_token",
-    "cls_token",
-    "mask_token",
-)
 _SETTINGS = (
     "model_max_length", "padding_side", "truncation_side", "model_input_names",
     "clean_up_tokenization_spaces", "split_special_tokens", "chat_template",
@@ -23,9 +16,9 @@ _SETTINGS = (
 
 
 def settings_of(tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
-    """What a fast tokenizer holds beside its pipeline, as keywords of the generic class.
+    """The settings of a fast tokenizer besides its pipeline, as keywords of the generic class.
 
-    Roles of special tokens, chat template, lengths and sides; what is unset is left out.
+    Roles of special tokens, chat template, lengths and sides; unset ones are omitted.
     """
     settings = {name: getattr(tokenizer, name) for name in _SETTINGS}
     settings.update({role: tokenizer._special_tokens_map.get(role) for role in ROLES})
@@ -36,7 +29,7 @@ def settings_of(tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
 
 
 def surrounding(tokenizer: "PreTrainedTokenizerFast") -> tuple[list[str], list[str]]:
-    """The special tokens that a tokenizer puts before and after each text."""
+    """The special tokens that a tokenizer adds before and after each text."""
     encoded = tokenizer("a", return_special_tokens_mask=True)
     ids, mask = encoded["input_ids"], encoded["special_tokens_mask"]
     first = mask.index(0)
@@ -62,14 +55,14 @@ def surround(
     byte_level: bool,
     joint: tuple[Sequence[str], int] | None = None,
 ) -> None:
-    """Let a tokenizer put these tokens, and no others, before and after each text, in place.
+    """Make a tokenizer add these tokens, and no others, before and after each text, in place.
 
-    A token that it does not have is left out.
+    Tokens that it does not have are omitted.
 
     Parameters
     ----------
     joint
-        What `joining` gives; without it each text of a pair is surrounded as if it were alone.
+        The result of `joining`; without it, each text of a pair is treated as a single text.
     """
     from tokenizers import processors
 
@@ -91,14 +84,14 @@ def surround(
                 special_tokens=list(ids.items()),
             )
         )
-    # There is no way to say "none" but an empty sequence.
+    # "None" can only be expressed as an empty sequence.
     backend.post_processor = steps[0] if len(steps) == 1 else processors.Sequence(steps)
 
 
-def fast(backend: "Tokenizer", settings: Mapping[str, Any]) -> "PreTrainedTokenizerFast":
-    """A fast tokenizer of the generic class around a pipeline.
+def fast_tokenizer(backend: "Tokenizer", settings: Mapping[str, Any]) -> "PreTrainedTokenizerFast":
+    """A fast tokenizer of the generic class for a pipeline.
 
-    transformers 5 rebuilds the pipelines of the other classes from their names.
+    transformers 5 rebuilds the pipelines of other classes according to their names.
     """
     from transformers import PreTrainedTokenizerFast
 

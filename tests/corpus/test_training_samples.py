@@ -1,4 +1,4 @@
-"""An entry of samples on disk: no test in it, and that of a group is its members'."""
+"""Training samples on disk: without tests, and for groups those of all members."""
 
 import json
 from runpy import run_path
@@ -7,7 +7,7 @@ import pytest
 
 from lexigraft.corpus.language import prepare_corpus
 from lexigraft.corpus.sample_file import read_samples, write_samples
-from lexigraft.corpus.samples import mix_samples, prepare_samples
+from lexigraft.corpus.training_samples import mix_samples, prepare_samples
 from lexigraft.errors import UserError
 from lexigraft.staleness import ROOT
 
@@ -40,7 +40,7 @@ def scored(corpus):
     return texts
 
 
-def test_samples_from_the_tests_own_text_hold_none_of_them(corpus, kolibri, tmp_path):
+def test_samples_from_the_text_of_the_tests_contain_none_of_them(corpus, kolibri, tmp_path):
     settings = {"language": "Telugu", **ENTRY}
     files, facts = prepare_samples(settings, corpus, tmp_path, SEED, kolibri)
     assert files == ["samples.jsonl"]
