@@ -289,7 +289,7 @@ class Strategy(Settings):
     def _complete_phases(self) -> None:
         """What phases take over. As plain data they have only what the user gave them."""
         completed = tuple(
-            phase.model_construct(
+            Phase.model_construct(
                 phase.model_fields_set,
                 **dict(phase)
                 | {

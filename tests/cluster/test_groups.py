@@ -12,8 +12,8 @@ from tests.cluster.conftest import CELL, card, record
 TARGET = CELL.format(0)
 WHOLE = [
     record(TARGET, "perplexity"),
-    record(TARGET, "translation", 0),
-    record(TARGET, "translation", 1),
+    record(TARGET, "translation-short", 0),
+    record(TARGET, "translation-short", 1),
 ]
 LOST = record(TARGET, "greek")
 GREEK = "results/corpus/greek"

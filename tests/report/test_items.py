@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from lexigraft.errors import UserError
 from lexigraft.report import build
@@ -24,11 +23,6 @@ def test_every_kind_has_a_module_and_a_caption():
     assert list(build.FIGURES) == list(FIGURES)
     captions = {path.stem for path in (REPOSITORY / "workflow/report").glob("*.rst")}
     assert captions == {*PAGES, *TABLES, *FIGURES, "report", "workflow"}
-
-
-def test_the_schemas_default_is_the_reports():
-    schema = yaml.safe_load((REPOSITORY / "workflow/schemas/study.schema.yaml").read_text())
-    assert tuple(schema["properties"]["report"]["properties"]["items"]["default"]) == DEFAULT
 
 
 def test_no_items_are_the_default_ones():

@@ -26,6 +26,12 @@ def open_study(name):
     return Study(resolve(config, load_registries(), require_files=False))
 
 
+def shown(study, axis, registry):
+    """What the report calls the names that a study's cells have on an axis."""
+    titles = study.config["titles"].get(registry, {})
+    return {titles.get(name, name) for name in (getattr(cell, axis) for cell in study.cells)}
+
+
 @dataclass
 class Checkout:
     """A copy of the project in a folder of its own, with a config to run."""
@@ -171,7 +177,7 @@ def miniature(smollm2_folder_tiny, texts) -> dict:
             {**axes, "languages": ["telugu"], "initializers": ["multivariate", "align"]},
             {**axes, "languages": ["greek"], "initializers": ["align"]},
         ],
-        "run_tasks": {"perplexity": {}, "translation": {}, "speed": {}},
+        "run_tasks": {"perplexity": {}, "translation-short": {}, "speed-short": {}},
         "sources": {"tiny": {"folder": str(smollm2_folder_tiny)}},
         "languages": {
             "telugu": language("telugu", "te", "Telu"),
@@ -190,8 +196,14 @@ def miniature(smollm2_folder_tiny, texts) -> dict:
             }
         },
         "tasks": {
-            "translation": {"samples": 2, "max_new_tokens": 8},
-            "speed": {"prompts": 2, "batch_sizes": [1, 2], "new_tokens": 4, "repeats": 1},
+            "translation-short": {"base": "translation", "samples": 2, "max_new_tokens": 8},
+            "speed-short": {
+                "base": "speed",
+                "prompts": 2,
+                "batch_sizes": [1, 2],
+                "new_tokens": 4,
+                "repeats": 1,
+            },
         },
         "report": {"fonts": None},
     }

@@ -77,7 +77,7 @@ def test_a_study_of_tokenizers_runs_without_any_model(tmp_path, config):
         (lambda c: c["languages"]["greek"].update(repair=["quote"]), "languages.greek.repair[0]"),
         (lambda c: c["languages"]["greek"].update(contamination={"tests": {"a": {"loader": "text",
          "paths": ["no.txt"]}}}), "languages.greek.contamination.tests.a.paths: no.txt: there is"),
-        (lambda c: c.pop("fragmentation"), "config: 'cells' is a required property"),
+        (lambda c: c.pop("fragmentation"), "config: 'cells' is missing"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_named_before_any_job(config, change, message):

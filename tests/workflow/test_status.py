@@ -117,10 +117,14 @@ def lost(study, folder):
 
 def test_works_files_and_logs_are_those_of_snakemakes_rules(checkout, monkeypatch):
     def change(config):
-        config["run_tasks"] = {"perplexity": {"checkpoints": True}, "translation": {"runs": 2}}
-        config["run_tasks"]["translation"]["learned_metrics"] = ["comet-22"]
+        config["run_tasks"] = {
+            "perplexity": {"checkpoints": True},
+            "translation-short": {"runs": 2},
+        }
+        config["run_tasks"]["translation-short"]["learned_metrics"] = ["comet-22"]
         config["strategies"]["short"]["checkpoints"] = 2
-        config["initializers"] = {"align": {"method": "focus", "auxiliary": "fasttext"}}
+        for block in config["cells"][1:]:
+            block["initializers"] = ["focus"]
         config["report"]["items"] = ["results", "alignment"]
 
     checkout.change(change)

@@ -170,6 +170,8 @@ def _with_base(
         if base is None:
             break
         where = f"{kind}.{seen[-1]}.base"
+        if not isinstance(base, str):
+            raise UserError(f"{where}: {base!r} is not text")
         if base == seen[-1] and below is not None:
             entry, below = below, None
             continue
