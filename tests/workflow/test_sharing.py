@@ -16,7 +16,7 @@ from workflow.jobs import job
 from workflow.stages import works
 
 TOKENIZER = "vocabulary/tiny/telugu/expand-50"
-VECTORS = f"auxiliary/{TOKENIZER.removeprefix('vocabulary/')}/fasttext"
+VECTORS = f"auxiliary/{TOKENIZER.removeprefix('vocabulary/')}/tiny"
 FITTED = "initialization/tiny/telugu/expand-50/own/all-seeds"
 SHARED = ("corpus/telugu", TOKENIZER, VECTORS)
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

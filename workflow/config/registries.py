@@ -92,8 +92,8 @@ def resolve(
         study[key] = posixpath.join(study["prefix"] or "", study[key])
     study["titles"] = {}
     for kind in REGISTRIES:
-        given = study.get(kind, {})
-        study[kind], titles = _entries(kind, given, registries[kind])
+        # As it was given: names in plain data are text, whatever they were.
+        study[kind], titles = _entries(kind, config.get(kind, {}), registries[kind])
         if titles:
             study["titles"][kind] = titles
     for entry in study["initializers"].values():
