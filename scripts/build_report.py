@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 # The grid knows where a study's files lie; it belongs to the workflow, not to the package.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -22,11 +23,13 @@ def stage(job: Job) -> None:
     config = job["settings"]["study"]
     study, asked = Study(config), config["report"]
     fonts = asked["fonts"]
+    untrained = [name for name, entry in config["strategies"].items() if not entry["phases"]]
     settings = {
         "study": config["study"],
         "title": config["title"],
         "reference": {"strategy": asked["reference_strategy"]},
-        "items": asked["items"],
+        "items": [_with_none(item, untrained) for item in asked["items"]],
+        "untrained": untrained,
     }
     inputs = study.report_inputs() | {
         "languages": config["languages"],
@@ -38,6 +41,15 @@ def stage(job: Job) -> None:
     folder = Path(job["outputs"]["folder"])
     files = [file for pattern in _WRITTEN for file in folder.glob(pattern)]
     write_card(folder, job, [file.relative_to(folder).as_posix() for file in files])
+
+
+def _with_none(item: str | dict[str, Any], untrained: list[str]) -> str | dict[str, Any]:
+    """An item that names a strategy which trains nothing as the report does: `none`."""
+    where = item.get("where", {}) if isinstance(item, dict) else {}
+    if not isinstance(item, dict) or "strategies" not in where:
+        return item
+    names = ["none" if name in untrained else name for name in where["strategies"]]
+    return item | {"where": where | {"strategies": names}}
 
 
 def _read_by_report(inputs: dict[str, list[str]]) -> Iterator[str]:

@@ -60,7 +60,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> Study:
         training.append({k: v for k, v in card.items() if isinstance(v, int | float | str)} | cell)
         if found := _find_phases(card.get("job", {}).get("settings", {})):
             phases[cell["strategy"]] = found
-    return Study(
+    study = Study(
         name=settings["study"],
         title=settings.get("title") or settings["study"],
         reference=settings.get("reference") or {},
@@ -95,6 +95,28 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> Study:
         versions=read.versions,
         prompts_from=read.prompts_from,
         notes=notes,
+    )
+    return _untrained_as_none(study, settings.get("untrained", ()))
+
+
+def _untrained_as_none(study: Study, names: "Iterable[str]") -> Study:
+    """The study with all strategies that train nothing under the one name `none`."""
+    other = dict.fromkeys(names, "none")
+
+    def renamed(cell: dict[str, Any]) -> dict[str, Any]:
+        return cell | {"strategy": other.get(cell["strategy"], cell["strategy"])}
+
+    frames = {
+        name: frame.assign(strategy=frame["strategy"].map(lambda one: other.get(one, one)))
+        for name in ("scores", "training", "curves", "checkpoints")
+        if "strategy" in (frame := getattr(study, name))
+    }
+    return replace(
+        study,
+        **frames,
+        predictions=[replace(one, cell=renamed(one.cell)) for one in study.predictions],
+        not_scored=[replace(one, cell=renamed(one.cell)) for one in study.not_scored],
+        phases={other.get(name, name): phases for name, phases in study.phases.items()},
     )
 
 

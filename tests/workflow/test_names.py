@@ -104,10 +104,12 @@ def test_a_base_or_title_that_cannot_be_is_named(config, registries, entries, me
     assert message in refused(config, registries)
 
 
-def test_another_strategy_that_trains_nothing_is_refused(config, registries):
-    config["strategies"]["idle"] = {"base": "none", "curve": {"sentences": 16}}
-    config["cells"][0]["strategies"] = ["idle"]
-    assert refused(config, registries).startswith("strategies.idle.phases: empty; the strategy")
+def test_a_study_has_one_strategy_that_trains_nothing(config, registries):
+    config["cells"][0]["strategies"] = ["none-16"]
+    resolve(config, registries, require_files=False)
+    config["cells"][1]["strategies"] = ["none"]
+    message = refused(config, registries)
+    assert message.startswith("config.cells: strategies none and none-16 train nothing")
 
 
 def test_titles_are_what_the_report_shows_and_no_settings(config, registries):
