@@ -6,6 +6,7 @@
 # make verify  hashes every file of results/ and names what is damaged: make verify RESULTS=elsewhere
 # make status  how far a study is, while it runs or afterwards: make status CONFIG=config/studies/salt.yaml
 # make cost    what it will take, before it runs: make cost CONFIG=...
+# make config-tables  writes the tables of keys in config/README.md anew, from workflow/config
 # make profiles  lets `snakemake --profile slurm` find this repository's profile
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES ?= $(shell nproc)
@@ -19,7 +20,7 @@ PIP = $(@D)/bin/python -m pip --disable-pip-version-check --quiet install
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES) --resources mem_mb=$(MEMORY_MB) $(GPU)
 REPORT := results/report/default
 
-.PHONY: demo test test-cluster slurm check metrics profiles verify status cost clean
+.PHONY: demo test test-cluster slurm check config-tables metrics profiles verify status cost clean
 
 demo: .venv/main
 	@mkdir -p results
@@ -63,6 +64,9 @@ verify: .venv/main
 
 status cost: .venv/main
 	@$(BIN)/python scripts/$@.py $(CONFIG)
+
+config-tables: .venv/main
+	@$(BIN)/python -m workflow.config.documentation
 
 profiles:
 	@mkdir -p $(HOME)/.config/snakemake

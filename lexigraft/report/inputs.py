@@ -5,6 +5,7 @@ Standard library only: the workflow plans a report by the same lists.
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY, Cell, cells_of, is_selected
@@ -108,6 +109,41 @@ def report_inputs(
             if one["vocabulary"] != SOURCE_VOCABULARY
         ],
     }
+
+
+def files_read(inputs: Mapping[str, Any]) -> list[str]:
+    """The files that a report reads, by what `report_inputs` returned; of folders no tensors."""
+    read = []
+    for kind in RECORDS:
+        for record in inputs[kind]:
+            read += [record, f"{Path(record).parent}/predictions.jsonl"]
+    read += inputs["corpora"].values()
+    for folder in (*inputs["training"], *inputs["initialization"], *inputs["vocabulary"]):
+        read += [f"{folder}/{name}" for name in ("card.json", "log.jsonl")]
+    return read
+
+
+def report_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a report: `study`, `title`, `reference`, `items` and `untrained` strategies.
+
+    A strategy without phases is `none` in a report, whatever the study calls it.
+    """
+    untrained = [name for name, entry in config["strategies"].items() if not entry["phases"]]
+    return {
+        "study": config["study"],
+        "title": config["title"],
+        "reference": {"strategy": config["report"]["reference_strategy"]},
+        "items": [_with_none(item, untrained) for item in config["report"]["items"]],
+        "untrained": untrained,
+    }
+
+
+def _with_none(item: str | dict[str, Any], untrained: list[str]) -> str | dict[str, Any]:
+    where = item.get("where", {}) if isinstance(item, dict) else {}
+    if not isinstance(item, dict) or "strategies" not in where:
+        return item
+    names = ["none" if name in untrained else name for name in where["strategies"]]
+    return item | {"where": where | {"strategies": names}}
 
 
 def _single_languages(config: Mapping[str, Any], cells: list[Cell]) -> list[str]:

@@ -38,12 +38,12 @@ _BENCHMARKS = {
 # Kinds of tasks whose names are short enough to stand over every language.
 _TASKS = {"translation": "MT", "summarization": "SUM"}
 # Titles of entries of the study: registry -> name -> what it is shown as.
-_TITLES: ContextVar[Mapping[str, Mapping[str, str]]] = ContextVar("titles", default={})
+_TITLES: ContextVar[Mapping[str, Mapping[str, str]] | None] = ContextVar("titles", default=None)
 
 
 @contextmanager
 def shown_as(titles: Mapping[str, Mapping[str, str]]) -> Iterator[None]:
-    """Within it, entries that have a `title` in the config are shown by it: kind -> name -> title."""
+    """Show entries of a study by their titles, if they have one: registry -> name -> title."""
     token = _TITLES.set(titles)
     try:
         yield
@@ -89,7 +89,7 @@ def initializer_name(key: str) -> str:
 
 
 def _title(kind: str, key: str) -> str:
-    return _TITLES.get().get(kind, {}).get(key, key)
+    return (_TITLES.get() or {}).get(kind, {}).get(key, key)
 
 
 def _readable(key: str) -> str:

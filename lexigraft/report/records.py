@@ -84,7 +84,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
         _add_versions(read.versions, record)
     corpora = inputs.get("corpora", {})
     cards = set(_present(corpora.values(), "cards of texts", notes))
-    return StudyResults(
+    study = StudyResults(
         name=settings["study"],
         title=settings.get("title") or settings["study"],
         reference=settings.get("reference") or {},
@@ -114,6 +114,28 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
         versions=read.versions,
         prompts_from=read.prompts_from,
         notes=notes,
+    )
+    return _untrained_as_none(study, settings.get("untrained", ()))
+
+
+def _untrained_as_none(study: StudyResults, names: Iterable[str]) -> StudyResults:
+    """The study with all strategies that train nothing under the one name `none`."""
+    other = dict.fromkeys(names, "none")
+
+    def renamed(cell: dict[str, Any]) -> dict[str, Any]:
+        return cell | {"strategy": other.get(cell["strategy"], cell["strategy"])}
+
+    frames = {
+        name: frame.assign(strategy=frame["strategy"].map(lambda one: other.get(one, one)))
+        for name in ("scores", "training", "curves", "checkpoints")
+        if "strategy" in (frame := getattr(study, name))
+    }
+    return replace(
+        study,
+        **frames,
+        predictions=[replace(one, cell=renamed(one.cell)) for one in study.predictions],
+        not_scored=[replace(one, cell=renamed(one.cell)) for one in study.not_scored],
+        phases={other.get(name, name): phases for name, phases in study.phases.items()},
     )
 
 

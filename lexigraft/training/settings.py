@@ -69,7 +69,13 @@ class DistillSettings(Settings):
 
     teacher: str = Field(description="a name of sources.yaml. It must have the cell's vocabulary")
     temperature: float = Field(1.0, gt=0, description="of the distributions of both models")
-    weight: float = Field(0.5, gt=0, le=1, description="the teacher's part of the loss")
+    weight: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        description="the teacher's part of the loss: (1 - weight) x nats + weight x temperature² x "
+        "KL(teacher || model)",
+    )
 
 
 class Layers(Settings):
@@ -258,7 +264,10 @@ class Strategy(Settings):
         True, description="compute activations again: less memory, about a third more time"
     )
     packing: Literal["joined", "apart"] = Field(
-        "joined", description="whether the documents of a sequence see each other"
+        "joined",
+        description="`joined`: the documents of a sequence see those before them, as in Yamaguchi "
+        "et al.; `apart`: none sees another, and its first token is not predicted. Not every "
+        "architecture can do the latter",
     )
     checkpoints: int = Field(
         1, ge=1, description="how many are kept, at equal distances. The last is the trained cell"
@@ -289,7 +298,7 @@ class Strategy(Settings):
     def _complete_phases(self) -> None:
         """What phases take over. As plain data they have only what the user gave them."""
         completed = tuple(
-            phase.model_construct(
+            Phase.model_construct(
                 phase.model_fields_set,
                 **dict(phase)
                 | {

@@ -84,7 +84,7 @@ def test_they_take_turns(finished):
 def test_logs_are_found_from_the_name_of_the_cell(finished, jobs):
     logs = finished.folder / "results/logs"
     assert (logs / f"training/{TRAINED}.log").exists()
-    for task in ("perplexity-0", "translation-0", "translation-1"):
+    for task in ("perplexity-0", "translation-short-0", "translation-short-1"):
         assert (logs / f"evaluation/{TRAINED}/{task}.log").exists()
     name = "tiny_telugu_expand-50_align_short_0"
     slurms = [job.log for ones in jobs.values() for job in ones if name in str(job.log)]

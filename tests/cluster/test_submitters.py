@@ -88,10 +88,8 @@ def test_what_slurm_refuses_is_not_taken_for_done(prepared, copied):
     assert checkout.snakemake("--", wanted).returncode == 0
     assert checkout.planned("--", wanted) == set()
 
-    def measure_less(config):
-        config["tasks"]["perplexity"] = {"heldout_sentences": 5}
-
-    checkout.change(measure_less)
+    less = "kind: perplexity\n    heldout_sentences: 5"
+    checkout.edit("config/tasks.yaml", "kind: perplexity\n    heldout_sentences: null", less)
     refused = checkout.run(
         "--retries", "0", "--set-resources", "evaluate:slurm_partition=nowhere", "--", wanted
     )

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from lexigraft.errors import UserError
 from lexigraft.report.items import (
@@ -72,11 +71,6 @@ def test_a_caption_names_the_strategy_and_the_seeds(two):
 def test_a_caption_says_what_the_item_shows():
     (item,) = read_items([{"item": "forgetting", "tasks": ["mt", "english-mt"]}])
     assert "In mt and english-mt;" in item.caption()
-
-
-def test_the_schemas_default_is_the_reports():
-    schema = yaml.safe_load((REPOSITORY / "workflow/schemas/study.schema.yaml").read_text())
-    assert tuple(schema["properties"]["report"]["properties"]["items"]["default"]) == DEFAULT
 
 
 def test_no_items_are_the_default_ones():

@@ -26,6 +26,12 @@ def open_study(name):
     return Study(resolve(config, load_registries(), require_files=False))
 
 
+def shown(study, axis, registry):
+    """What the report calls the names that a study's cells have on an axis."""
+    titles = study.config["titles"].get(registry, {})
+    return {titles.get(name, name) for name in (getattr(cell, axis) for cell in study.cells)}
+
+
 @dataclass
 class Checkout:
     """A copy of the project in a folder of its own, with a config to run."""
@@ -197,7 +203,7 @@ def miniature(smollm2_folder_tiny, texts) -> dict:
                 "batch_sizes": [1, 2],
                 "new_tokens": 4,
                 "repeats": 1,
-            },  # fmt: skip
+            },
         },
         "report": {"fonts": None},
     }

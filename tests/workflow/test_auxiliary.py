@@ -30,9 +30,10 @@ def refused(config) -> str:
 
 
 def test_an_unknown_auxiliary_is_named_with_the_one_that_was_meant(config):
-    config["initializers"] = {"focus": {"auxiliary": "fastext"}}
+    config["cells"][0]["initializers"] = ["own"]
+    config["initializers"] = {"own": {"base": "focus", "auxiliary": "fastext"}}
     message = refused(config)
-    assert "initializers.focus.auxiliary: 'fastext' is not known" in message
+    assert "initializers.own.auxiliary: 'fastext' is not known" in message
     assert "did you mean 'fasttext'?" in message
 
 
@@ -44,23 +45,25 @@ def test_focus_without_an_auxiliary_is_refused(config, entry):
 
 
 def test_a_role_that_is_missing_is_named_with_all_that_the_method_reads(config):
-    config["cells"][0]["initializers"] = ["unifyvocab"]
-    config["initializers"] = {"unifyvocab": {"auxiliary": {"target": "glove"}}}
+    config["cells"][0]["initializers"] = ["own"]
+    config["initializers"] = {"own": {"base": "unifyvocab", "auxiliary": {"target": "glove"}}}
     message = refused(config)
-    assert "initializers.unifyvocab.auxiliary: none in the role 'source'" in message
+    assert "initializers.own.auxiliary: none in the role 'source'" in message
     assert "{target: …, source: …}" in message
 
 
 @pytest.mark.parametrize("auxiliary", ["fasttext", {"target": "fasttext"}])
 def test_an_auxiliary_that_the_method_does_not_read_is_refused(config, auxiliary):
-    config["initializers"] = {"align": {"auxiliary": auxiliary}}
+    config["cells"][0]["initializers"] = ["own"]
+    config["initializers"] = {"own": {"base": "align", "auxiliary": auxiliary}}
     assert "role 'target', but method 'align' reads no auxiliary" in refused(config)
 
 
 def test_an_unknown_auxiliary_in_a_role_is_named_with_its_role(config):
-    config["cells"][0]["initializers"] = ["unifyvocab"]
-    config["initializers"] = {"unifyvocab": {"auxiliary": {"target": "glove", "source": "glov"}}}
-    assert "initializers.unifyvocab.auxiliary.source: 'glov' is not known" in refused(config)
+    config["cells"][0]["initializers"] = ["own"]
+    both = {"target": "glove", "source": "glov"}
+    config["initializers"] = {"own": {"base": "unifyvocab", "auxiliary": both}}
+    assert "initializers.own.auxiliary.source: 'glov' is not known" in refused(config)
 
 
 def test_a_name_alone_is_the_auxiliary_in_the_role_of_the_target(config):
@@ -70,14 +73,14 @@ def test_a_name_alone_is_the_auxiliary_in_the_role_of_the_target(config):
 
 
 def test_an_unknown_setting_of_an_auxiliary_is_named(config):
-    config["auxiliary"] = {"fasttext": {"dimension": 100}}
+    config["auxiliary"] = {"own": {"base": "fasttext", "dimension": 100}}
     message = refused(config)
-    assert "auxiliary.fasttext: unknown key 'dimension'; did you mean 'dimensions'?" in message
+    assert "auxiliary.own: unknown key 'dimension'; did you mean 'dimensions'?" in message
 
 
 def test_a_setting_of_the_other_kind_is_refused(config):
-    config["auxiliary"] = {"word-vectors": {"epochs": 3}}
-    assert "auxiliary.word-vectors: unknown key 'epochs'" in refused(config)
+    config["auxiliary"] = {"own": {"base": "word-vectors", "epochs": 3}}
+    assert "auxiliary.own: unknown key 'epochs'" in refused(config)
 
 
 def test_an_unknown_kind_is_refused(config):
@@ -104,7 +107,9 @@ def test_languages_without_word_vectors_are_fine_where_nothing_reads_them(config
 def finished(tmp_path_factory, miniature, word_files) -> Checkout:
     """A study of cells that read auxiliaries, whose outputs are all there and up to date."""
     copy = copy_project(tmp_path_factory.mktemp("auxiliary") / "project")
-    config = untrained(miniature, "align", "focus", "focus-word", "wechsel")
+    config = untrained(miniature, "align", "focus-own", "focus-word", "wechsel")
+    config["auxiliary"] = {"own": {"base": "fasttext", "epochs": 3}}
+    config["initializers"] = {"focus-own": {"base": "focus", "auxiliary": "own"}}
     config["languages"]["telugu"] |= word_files
     copy.config = config
     copy.pretend_finished()
@@ -134,9 +139,9 @@ def reading(auxiliary: str) -> str:
 
 
 def test_other_settings_rerun_the_vectors_they_concern_and_what_reads_them(study):
-    study.change(lambda config: config.update(auxiliary={"fasttext": {"epochs": 4}}))
-    fasttext = "Training fasttext on telugu expand-50 of tiny"
-    assert study.planned() == after("focus") | {fasttext}
+    study.change(lambda config: config["auxiliary"]["own"].update(epochs=4))
+    fasttext = "Training own on telugu expand-50 of tiny"
+    assert study.planned() == after("focus-own") | {fasttext}
 
 
 def test_other_word_vectors_are_read_and_aligned_anew(study):

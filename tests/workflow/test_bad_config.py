@@ -29,13 +29,16 @@ def test_the_miniature_study_is_accepted_and_completed(config, registries):
     study = resolve(config, registries)
     assert study["seed"] == 0
     assert study["strategies"]["short"]["learning_rate"] == 1e-4
-    assert study["run_tasks"]["speed"]["runs"] == 1
+    assert study["run_tasks"]["speed-short"]["runs"] == 1
 
 
-def test_an_entry_of_the_study_keeps_what_it_does_not_change(config, registries):
-    config["vocabularies"] = {"expand-50": {"merges": "append"}}
-    changed = resolve(config, registries)["vocabularies"]["expand-50"]
+def test_an_entry_keeps_what_it_does_not_change_of_its_base(config, registries):
+    config["vocabularies"] = {"mine": {"base": "expand-50", "merges": "append"}}
+    study = resolve(config, registries)
+    changed = study["vocabularies"]["mine"]
     assert (changed["new_tokens"], changed["merges"]) == (50, "append")
+    assert study["vocabularies"]["expand-50"]["merges"] == "continued"
+    assert "base" not in changed
 
 
 def test_an_unknown_initializer_is_named_with_the_one_that_was_meant(config, registries):
@@ -53,7 +56,7 @@ def test_an_unknown_key_is_named(config, registries):
 
 def test_a_wrong_type_is_named(config, registries):
     config["strategies"]["short"]["epochs"] = "two"
-    assert "strategies.short.epochs: 'two' is not of type 'number'" in refused(config, registries)
+    assert "strategies.short.epochs: 'two' is not a number" in refused(config, registries)
 
 
 def test_a_missing_text_file_is_named(config, registries):
@@ -89,9 +92,10 @@ def test_an_unknown_loader_says_which_there_are(config, registries):
 
 
 def test_an_unknown_option_of_an_initializer_is_named(config, registries):
-    config["initializers"] = {"align": {"options": {"window": 3}}}
+    config["initializers"] = {"mine": {"base": "align", "options": {"window": 3}}}
+    config["cells"][1]["initializers"] = ["mine"]
     message = refused(config, registries)
-    assert "initializers.align" in message
+    assert "initializers.mine" in message
     assert "window" in message
 
 
@@ -102,12 +106,13 @@ def test_translation_needs_a_parallel_text(config, registries):
 
 
 def test_only_tasks_that_generate_texts_choose_an_engine(config, registries):
-    config["tasks"] = {"translation": {"engine": "vllm"}}
-    assert resolve(config, registries)["tasks"]["translation"]["engine"] == "vllm"
-    config["tasks"] = {"perplexity": {"engine": "vllm"}}
-    assert "tasks.perplexity.engine: only tasks of kind" in refused(config, registries)
-    config["tasks"] = {"translation": {"engine": "tgi"}}
-    assert "tasks.translation.engine: 'tgi' is not one of" in refused(config, registries)
+    config["tasks"] = {"mine": {"base": "translation", "engine": "vllm"}}
+    config["run_tasks"] = {"mine": {}}
+    assert resolve(config, registries)["tasks"]["mine"]["engine"] == "vllm"
+    config["tasks"] = {"mine": {"base": "perplexity", "engine": "vllm"}}
+    assert "tasks.mine.engine: only tasks of kind" in refused(config, registries)
+    config["tasks"] = {"mine": {"base": "translation", "engine": "tgi"}}
+    assert "tasks.mine.engine: 'tgi' is not one of" in refused(config, registries)
 
 
 def test_the_default_study_is_valid(registries):
@@ -119,7 +124,7 @@ def test_the_default_study_is_valid(registries):
 def test_phases_whose_shares_do_not_add_up_are_refused(config, registries):
     phases = config["strategies"]["short"]["phases"]
     config["strategies"]["short"]["phases"] = [{**phases[0], "share": 0.4}] * 2
-    assert refused(config, registries).startswith("strategies.short: ")
+    assert refused(config, registries).startswith("strategies.short.phases: their shares add up")
 
 
 def test_a_language_without_any_english_is_refused(config, registries):

@@ -58,10 +58,11 @@ def test_a_text_that_is_not_utf8(checkout):
 
 def test_more_new_tokens_than_the_text_can_give(checkout):
     def change(config):
-        config["vocabularies"] = {"expand-50": {"new_tokens": 40_000}}
+        config["vocabularies"] = {"huge": {"base": "expand-50", "new_tokens": 40_000}}
+        config["cells"][1]["vocabularies"] = ["huge"]
 
     checkout.change(change)
-    message = refused(checkout, TOKENIZER)
+    message = refused(checkout, TOKENIZER.replace("expand-50", "huge"))
     assert "new_tokens" in message
     assert "40000" in message.replace(",", "")
 

@@ -99,7 +99,7 @@ def test_what_prepares_a_benchmark_is_told_where_it_is_defined_and_where_data_is
         (lambda c: c["tasks"]["choose"]["harness"].pop(0),
          "tasks.choose.harness: no task of the language of 'telugu'; leave it out of config.run_"),
         (lambda c: c["tasks"]["choose"].pop("harness"),
-         "tasks.choose: 'harness' is a required property"),
+         "tasks.choose: 'harness' is missing"),
         (lambda c: c["tasks"]["choose"]["harness"][0].update(folder="../tasks"),
          "tasks.choose.harness[0].folder: '../tasks' does not match"),
         (lambda c: c["tasks"]["choose"]["harness"][0].update(task="a/b"),

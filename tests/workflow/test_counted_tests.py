@@ -97,7 +97,7 @@ def test_the_same_tests_are_looked_for_once(config, registries):
 
 
 def test_another_language_s_texts_are_looked_for_where_a_task_names_it(config, registries):
-    config["tasks"] |= {"to-greek": {**config["tasks"]["translation"], "kind": "translation",
+    config["tasks"] |= {"to-greek": {**config["tasks"]["translation-short"],
                                      "language": "greek"}}  # fmt: skip
     config["run_tasks"] = {"to-greek": {}}
     assert counted(config, registries) == {

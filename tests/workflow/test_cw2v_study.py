@@ -3,7 +3,7 @@
 import pytest
 
 from lexigraft.report.items import read_items
-from tests.workflow.conftest import open_study
+from tests.workflow.conftest import open_study, shown
 from lexigraft.cells import Cell
 from workflow.config.checks import check_local_files
 
@@ -61,15 +61,17 @@ def test_checkpoints_are_scored_beside_the_ends(study):
 
 def test_every_language_but_english_brings_its_dictionary(study, mini):
     for each, language in ((study, "cw2v-mix"), (mini, "cw2v-mix-mini")):
-        wildcards = {"initializer": "cw2v-dictionary", "language": language}
+        suffix = "-mini" if each is mini else ""
+        wildcards = {"initializer": f"cw2v-dictionary{suffix}", "language": language}
         assert len(each.dictionaries(wildcards)) == 4
-        assert each.dictionaries({**wildcards, "initializer": "cw2v"}) == []
+        assert each.dictionaries({**wildcards, "initializer": f"cw2v{suffix}"}) == []
 
 
 def test_what_learns_from_the_model_runs_where_the_model_is_trained(study, mini):
     learned = {"cw2v", "cw2v-dictionary", "cw2v-from-mean", "distill"}
-    for each in (study, mini):
-        assert {*each.learned_initializers().replace("\\", "").split("|")} == learned
+    of_mini = {f"{name}-mini" for name in learned}
+    for each, used in ((study, learned), (mini, of_mini)):
+        assert {*each.learned_initializers().replace("\\", "").split("|")} == used
 
 
 # The miniature's text is interface messages: nothing to ask questions about, translate or sum up.
@@ -78,7 +80,7 @@ ASKED = {f"{place}-{asked}" for place in ("table-2", "figure-3")
 
 
 def test_the_miniature_has_every_initializer_and_item_and_its_files(study, mini):
-    assert {cell.initializer for cell in mini.cells} == {cell.initializer for cell in study.cells}
+    assert shown(mini, "initializer", "initializers") == {cell.initializer for cell in study.cells}
     items = [
         [(item.kind, item.name) for item in read_items(each.config["report"]["items"])]
         for each in (study, mini)

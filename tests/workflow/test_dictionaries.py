@@ -13,9 +13,9 @@ from workflow.config.registries import load_registries, resolve
 def config(miniature, word_files) -> dict:
     """The miniature with Telugu cells of cw2v alone, untrained, and a dictionary of Telugu."""
     config = deepcopy(miniature)
-    cells = {**config["cells"][1], "initializers": ["cw2v"], "strategies": ["none"]}
+    cells = {**config["cells"][1], "initializers": ["mine"], "strategies": ["none"]}
     config["languages"]["telugu"]["dictionary"] = word_files["dictionary"]
-    config["initializers"] = {"cw2v": {"dictionary": True}}
+    config["initializers"] = {"mine": {"base": "cw2v", "dictionary": True}}
     return {**config, "cells": [cells], "run_tasks": {"perplexity": {}}}
 
 
@@ -32,13 +32,12 @@ def test_a_dictionary_that_is_missing_is_named(config):
     assert "languages.telugu.dictionary" in message
     assert "there is no such file" in message
     del config["languages"]["telugu"]["dictionary"]
-    assert "languages.telugu.dictionary: missing, but initializer 'cw2v' reads it" in refused(
+    assert "languages.telugu.dictionary: missing, but initializer 'mine' reads it" in refused(
         config
     )
 
 
 def test_a_method_that_reads_no_dictionary_says_so(config):
-    config["cells"][0]["initializers"] = ["align"]
-    config["initializers"] = {"align": {"dictionary": True}}
+    config["initializers"] = {"mine": {"base": "align", "dictionary": True}}
     message = refused(config)
-    assert "initializers.align.dictionary: true, but method 'align' reads none" in message
+    assert "initializers.mine.dictionary: true, but method 'align' reads none" in message

@@ -174,10 +174,10 @@ def test_a_file_of_examples_that_is_missing_is_told(config, registries):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda task: task.pop("examples"), "tasks.nli: 'examples' is a required property"),
-        (lambda task: task["examples"].pop("test"), "tasks.nli.examples: 'test' is a required"),
+        (lambda task: task.pop("examples"), "tasks.nli: 'examples' is missing"),
+        (lambda task: task["examples"].pop("test"), "tasks.nli.examples: 'test' is missing"),
         (lambda task: task["examples"]["train"].update(loader="csv"), "needs a loader"),
-        (lambda task: task["examples"]["test"][0].pop("languages"), "'languages' is a required"),
+        (lambda task: task["examples"]["test"][0].pop("languages"), "'languages' is missing"),
     ],
 )
 def test_what_a_task_lacks_is_told(config, registries, change, message):

@@ -21,8 +21,8 @@ def config(miniature) -> dict:
     """One cell and one task, scored by a metric whose checkpoint is not there yet."""
     config = deepcopy(miniature)
     config["cells"] = config["cells"][:1]
-    config["run_tasks"] = {"translation": {"learned_metrics": ["bleurt-20"]}}
-    config["metrics"] = {"bleurt-20": {"checkpoint": f"./{CHECKPOINT}"}}
+    config["run_tasks"] = {"translation": {"learned_metrics": ["bleurt"]}}
+    config["metrics"] = {"bleurt": {"base": "bleurt-20", "checkpoint": f"./{CHECKPOINT}"}}
     config["metrics_python"] = "metrics/bin/python"
     return config
 
@@ -36,15 +36,15 @@ def finished(tmp_path_factory, config) -> Checkout:
     (copy.folder / "metrics" / "bin" / "python").touch()
     with chdir(copy.folder):
         study = Study(resolve(deepcopy(config), load_registries()))
-        described = study.job("prepare_metric", {"metric": "bleurt-20"})
+        described = study.job("prepare_metric", {"metric": "bleurt"})
         subprocess.run([sys.executable, "scripts/prepare_metric.py", described], check=True)
     copy.pretend_finished()
     return copy
 
 
 def test_a_metric_that_cannot_be_scored_is_scored_once_its_checkpoint_is_there(finished):
-    card = json.loads((finished.folder / "results/metrics/bleurt-20/card.json").read_text())
-    assert f"metrics.bleurt-20.checkpoint: {CHECKPOINT} has no config.json" in card["why"]
+    card = json.loads((finished.folder / "results/metrics/bleurt/card.json").read_text())
+    assert f"metrics.bleurt.checkpoint: {CHECKPOINT} has no config.json" in card["why"]
     # Until then it is left alone.
     assert finished.planned() == set()
     folder = finished.folder / CHECKPOINT
@@ -52,8 +52,8 @@ def test_a_metric_that_cannot_be_scored_is_scored_once_its_checkpoint_is_there(f
     for name in ("config.json", "model.safetensors", "spm.model"):
         (folder / name).touch()
     assert finished.planned() == {
-        "Preparing the metric bleurt-20",
-        "Scoring translation of telugu source none none seed 0 by bleurt-20",
+        "Preparing the metric bleurt",
+        "Scoring translation of telugu source none none seed 0 by bleurt",
         "report",
     }
 
@@ -63,7 +63,7 @@ def test_records_of_learned_metrics_lie_beside_the_run_that_they_score(config):
     (record,) = study.learned_records()
     assert record == (
         "results/evaluation/tiny/telugu/source/none/none/seed-0/translation/run-0/"
-        "learned/bleurt-20.json"
+        "learned/bleurt.json"
     )
     assert record in study.report_dependencies()
 
@@ -97,5 +97,5 @@ def test_two_metrics_that_would_be_one_column_are_refused(config):
 
 def test_a_checkpoint_that_is_neither_a_hub_name_nor_a_folder_is_refused(config):
     changed = deepcopy(config)
-    changed["metrics"]["bleurt-20"] = {"checkpoint": "a folder"}
-    assert refused(changed).startswith("metrics.bleurt-20.checkpoint: ")
+    changed["metrics"]["bleurt"] = {"base": "bleurt-20", "checkpoint": "a folder"}
+    assert refused(changed).startswith("metrics.bleurt.checkpoint: ")

@@ -148,11 +148,11 @@ def test_samples_are_no_part_of_the_corpus(changed):
         ),
         (
             lambda c: c["strategies"]["two-texts"]["phases"][1].update(data={"parallel": 0.5}),
-            "strategies.two-texts: strategy.phases[1].data: the shares add up to 0.5",
+            "strategies.two-texts.phases[1].data: the shares add up to 0.5",
         ),
         (
             lambda c: c["languages"]["both"].update(samples={}),
-            "languages.both: 'samples' is not one of",
+            "languages.both.samples: a group has name, group, train_sentences alone",
         ),
     ],
 )

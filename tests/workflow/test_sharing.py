@@ -14,8 +14,8 @@ from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
 
 TOKENIZER = "vocabulary/tiny/telugu/expand-50"
-VECTORS = f"auxiliary/{TOKENIZER.removeprefix('vocabulary/')}/fasttext"
-FITTED = "initialization/tiny/telugu/expand-50/focus/all-seeds"
+VECTORS = f"auxiliary/{TOKENIZER.removeprefix('vocabulary/')}/tiny"
+FITTED = "initialization/tiny/telugu/expand-50/own/all-seeds"
 SHARED = ("corpus/telugu", TOKENIZER, VECTORS)
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -59,9 +59,14 @@ def shared(tmp_path_factory, miniature) -> tuple[list[Checkout], list[Path], Pat
     for name in ("first", "second"):
         place = tmp_path_factory.mktemp(name)
         checkout = copy_project(place / "project")
-        cells = [miniature["cells"][1] | {"initializers": ["focus"]}]
+        cells = [miniature["cells"][1] | {"initializers": ["own"]}]
         tiny = {"kind": "fasttext", "dimensions": 8, "minimum_count": 1, "epochs": 1}
-        own = {"cells": cells, "auxiliary": {"fasttext": tiny}, "prefix": str(place / "scratch")}
+        own = {
+            "cells": cells,
+            "auxiliary": {"tiny": tiny},
+            "initializers": {"own": {"base": "focus", "auxiliary": "tiny"}},
+            "prefix": str(place / "scratch"),
+        }
         checkout.config = miniature | own
         target = place / "scratch/results" / FITTED / "card.json"
         done = subprocess.run(

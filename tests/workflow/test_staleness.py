@@ -10,7 +10,7 @@ from lexigraft.report.items import DEFAULT
 from tests.workflow.conftest import REPOSITORY, Checkout, copy_project
 
 TELUGU = "telugu expand-50"
-TASKS = ("perplexity", "translation", "speed")
+TASKS = ("perplexity", "translation-short", "speed-short")
 REPORT = {"report"}
 
 
@@ -144,12 +144,12 @@ CHANGES = {
     "nothing": (lambda study: None, set()),
     "a copy, all of it new to the clock": (touch_everything, set()),
     "docstrings and comments": (say_otherwise, set()),
-    "a schema's explanation": (
-        text("workflow/schemas/strategies.schema.yaml", "$schema:", "# A comment.\n$schema:"),
+    "the explanation of a key": (
+        text("workflow/config/models.py", "how many tokens it has, exactly", "its exact size"),
         set(),
     ),
-    "a schema's default": (
-        text("workflow/schemas/strategies.schema.yaml", "default: 0.0001", "default: 0.0002"),
+    "the default of a key": (
+        text("lexigraft/training/settings.py", "1e-4, gt=0", "2e-4, gt=0"),
         trained(*CELLS) | REPORT,
     ),
     "a dependency's pin": (text("envs/main.txt", "transformers==", "transformers==0"), set()),
@@ -162,10 +162,10 @@ CHANGES = {
         trained(*ADAPTED) | REPORT,
     ),
     "an initializer's option": (
-        config(
-            lambda c: c.update(
-                initializers={"multivariate": {"options": {"covariance_scale": 0.5}}}
-            )
+        text(
+            "config/initializers.yaml",
+            "multivariate: {method: multivariate, draws: true}",
+            "multivariate: {method: multivariate, options: {covariance_scale: 0.5}, draws: true}",
         ),
         trained(MULTIVARIATE) | {initialized("telugu", "multivariate", "seed-0")} | REPORT,
     ),
@@ -185,12 +185,12 @@ CHANGES = {
     ),
     "a helper's code that every stage uses": (code("lexigraft/provenance.py"), EVERYTHING),
     "a task's setting": (
-        config(lambda c: c["tasks"]["translation"].update(samples=3)),
-        evaluated(*CELLS, tasks=("translation",)) | REPORT,
+        config(lambda c: c["tasks"]["translation-short"].update(samples=3)),
+        evaluated(*CELLS, tasks=("translation-short",)) | REPORT,
     ),
     "a task's code": (
         code("lexigraft/evaluation/tasks/translation.py"),
-        evaluated(*CELLS, tasks=("translation",)) | REPORT,
+        evaluated(*CELLS, tasks=("translation-short",)) | REPORT,
     ),
     "the code that looks for tests": (
         code("lexigraft/evaluation/contamination.py"),
@@ -198,7 +198,7 @@ CHANGES = {
     ),
     "a file of prompts": (
         text("config/prompts/names.yaml", "names:\n", "names:\n  xx: Other\n"),
-        evaluated(*CELLS, tasks=("translation", "speed")) | REPORT,
+        evaluated(*CELLS, tasks=("translation-short", "speed-short")) | REPORT,
     ),
     "a corpus file": (
         text("texts/greek.txt", "\n", "\nΜια πρόταση ακόμη, που δεν ήταν εκεί.\n"),

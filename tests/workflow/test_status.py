@@ -26,9 +26,9 @@ FITTED = "initialization/tiny/telugu/expand-50/align/all-seeds"
 TESTED = "evaluation/tiny/telugu/expand-50/align/short/seed-0/perplexity/run-0"
 
 
-def opened(config, results) -> Study:
+def opened(config, results, registries=None) -> Study:
     config = config | {"results": str(results)}
-    return Study(resolve(config, load_registries(), require_files=False))
+    return Study(resolve(config, registries or load_registries(), require_files=False))
 
 
 def finish(study, work, at, seconds=60.0, ended="done", gpus=0):
@@ -115,10 +115,14 @@ def lost(study, folder):
 
 def test_works_files_and_logs_are_those_of_snakemakes_rules(checkout, monkeypatch):
     def change(config):
-        config["run_tasks"] = {"perplexity": {"checkpoints": True}, "translation": {"runs": 2}}
-        config["run_tasks"]["translation"]["learned_metrics"] = ["comet-22"]
+        config["run_tasks"] = {
+            "perplexity": {"checkpoints": True},
+            "translation-short": {"runs": 2},
+        }
+        config["run_tasks"]["translation-short"]["learned_metrics"] = ["comet-22"]
         config["strategies"]["short"]["checkpoints"] = 2
-        config["initializers"] = {"align": {"method": "focus", "auxiliary": "fasttext"}}
+        for block in config["cells"][1:]:
+            block["initializers"] = ["focus"]
         config["report"]["items"] = ["results", "alignment"]
 
     checkout.change(change)
@@ -161,9 +165,9 @@ def test_an_empty_results_folder_is_all_queued(miniature, tmp_path):
 
 
 def test_a_setting_makes_its_cells_stale_and_all_that_reads_them(finished, config, tmp_path):
-    options = {"multivariate": {"options": {"covariance_scale": 0.5}}}
-    changed = config | {"initializers": options}
-    study = opened(changed, tmp_path / "results")
+    registries = load_registries()
+    registries["initializers"]["multivariate"]["options"] = {"covariance_scale": 0.5}
+    study = opened(config, tmp_path / "results", registries)
     stale = {folder for folder, name in found(study).items() if name == "stale"}
     assert stale
     assert all("/multivariate/" in folder or folder.startswith("report/") for folder in stale)

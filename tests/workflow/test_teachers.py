@@ -27,8 +27,8 @@ def config(miniature, texts, smollm2_folder_tiny):
     short = config["strategies"]["short"]
     phase = {**short["phases"][0], "data": {"monolingual": 0.85, "answered": 0.15}}
     config["strategies"] |= {
-        "distill": {**short, "phases": [{**DISTILL, "distill": {"teacher": "large"}}]},
-        "sentence-distill": {**short, "phases": [phase]},
+        "distilled": {**short, "phases": [{**DISTILL, "distill": {"teacher": "large"}}]},
+        "distilled-sentences": {**short, "phases": [phase]},
     }
     config["cells"] = [
         {
@@ -36,7 +36,7 @@ def config(miniature, texts, smollm2_folder_tiny):
             "languages": ["telugu"],
             "vocabularies": ["source"],
             "initializers": ["none"],
-            "strategies": ["distill", "sentence-distill", "short"],
+            "strategies": ["distilled", "distilled-sentences", "short"],
         }
     ]
     config["run_tasks"] = {"perplexity": {}}
@@ -79,17 +79,17 @@ def test_a_plan_prepares_the_teacher_and_its_answers(checkout, config):
 def test_only_a_cell_that_has_a_teacher_is_told_of_one(study):
     teachers = {
         strategy: json.loads(study.job("train", wildcards(strategy)))["inputs"].get("teacher")
-        for strategy in ("distill", "sentence-distill", "short")
+        for strategy in ("distilled", "distilled-sentences", "short")
     }
     assert teachers == {
-        "distill": "results/source/large",
-        "sentence-distill": None,
+        "distilled": "results/source/large",
+        "distilled-sentences": None,
         "short": None,
     }
 
 
 def test_a_job_with_a_teacher_asks_for_its_memory_too(study):
-    assert [teacher_memory(study, name, 2) for name in ("distill", "short")] == [1400, 0]
+    assert [teacher_memory(study, name, 2) for name in ("distilled", "short")] == [1400, 0]
 
 
 def test_the_job_of_answered_samples_says_what_is_asked_and_who(study):
@@ -112,10 +112,10 @@ def test_the_report_knows_the_teacher(study):
 
 def test_a_teacher_must_be_a_source(config):
     def change(config):
-        config["strategies"]["distill"]["phases"][0]["distill"]["teacher"] = "larg"
+        config["strategies"]["distilled"]["phases"][0]["distill"]["teacher"] = "larg"
 
     message = refused(config, change)
-    assert message.startswith("strategies.distill.phases: distill.teacher: ")
+    assert message.startswith("strategies.distilled.phases: distill.teacher: ")
     assert "did you mean 'large'?" in message
 
 
@@ -145,7 +145,7 @@ def test_one_name_is_not_answers_here_and_other_samples_there(config):
 def test_the_files_of_the_prompts_must_be_there(config):
     def change(config):
         config["languages"]["telugu"]["samples"]["tasks"]["text"]["path"] = "no/such.tsv"
-        config["cells"][0]["strategies"] = ["sentence-distill"]
+        config["cells"][0]["strategies"] = ["distilled-sentences"]
 
     assert "languages.telugu.samples.tasks.text.path: no/such.tsv" in refused(config, change)
 
@@ -161,7 +161,7 @@ def test_the_folder_of_a_teacher_must_be_there(config, tmp_path):
     ("phase", "expected"),
     [
         ({"distill": {"teacher": "large"}}, "only objective distill has a teacher"),
-        ({"objective": "distill"}, "'teacher' is missing; name an entry of sources.yaml"),
+        ({"objective": "distill"}, "distill.teacher: missing; name an entry of sources.yaml"),
     ],
 )
 def test_a_teacher_goes_with_its_objective(config, phase, expected):
@@ -173,11 +173,11 @@ def test_a_teacher_goes_with_its_objective(config, phase, expected):
 
 def test_a_cell_has_one_teacher(config):
     def change(config):
-        phase = config["strategies"]["distill"]["phases"][0]
+        phase = config["strategies"]["distilled"]["phases"][0]
         phases = [{**phase, "share": 0.5, "distill": {"teacher": t}} for t in ("large", "tiny")]
-        config["strategies"]["distill"]["phases"] = phases
+        config["strategies"]["distilled"]["phases"] = phases
 
-    assert "its phases have the teachers large and tiny; a cell has one" in refused(config, change)
+    assert "phases: the teachers large and tiny; a cell has one" in refused(config, change)
 
 
 def test_the_papers_baselines_differ_from_distillation_in_their_last_phase_alone():

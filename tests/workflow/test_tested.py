@@ -26,7 +26,7 @@ def config(miniature):
     config = deepcopy(miniature)
     config["strategies"]["short"]["checkpoints"] = 3
     config["tasks"]["translation-te"] = {
-        **config["tasks"]["translation"], "kind": "translation", "language": "telugu",
+        **config["tasks"]["translation-short"], "language": "telugu",
     }  # fmt: skip
     config["run_tasks"] = {
         "perplexity": {"checkpoints": True},
@@ -95,7 +95,7 @@ def test_a_checkpoint_is_scored_as_its_cell_is(config, registries):
         (lambda c: c["run_tasks"]["perplexity"].update(languages=["grek"]),
          "config.run_tasks.perplexity.languages: 'grek' is not of a cell; did you mean 'greek'?"),
         (lambda c: c["strategies"]["short"].update(checkpoints=0),
-         "strategies.short.checkpoints: 0 is less than the minimum of 1"),
+         "strategies.short.checkpoints: 0 is not at least 1"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(change, message, config, registries):

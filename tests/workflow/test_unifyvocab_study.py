@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from lexigraft.report.items import read_items
-from tests.workflow.conftest import open_study
+from tests.workflow.conftest import open_study, shown
 from lexigraft.cells import Cell
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT
@@ -112,7 +112,7 @@ def test_the_miniature_has_every_initializer_but_the_variants_of_glove(study, mi
     variants = {"unifyvocab-100d", "unifyvocab-window-5", "unifyvocab-5-epochs"}
     variants.add("unifyvocab-x-max-100")
     used = {cell.initializer for cell in study.cells}
-    assert used - variants <= {cell.initializer for cell in mini.cells}
+    assert used - variants <= shown(mini, "initializer", "initializers")
 
 
 def test_the_miniature_has_three_families_and_the_items_of_the_paper(study, mini):
@@ -129,7 +129,7 @@ def test_the_miniature_has_three_families_and_the_items_of_the_paper(study, mini
 
 
 def test_the_miniature_has_every_way_of_training_but_for_other_teachers(study, mini):
-    used = [{cell.strategy for cell in each.cells} for each in (study, mini)]
+    used = [shown(each, "strategy", "strategies") for each in (study, mini)]
     assert used[0] - {"distill-gemma", "distill-llama-3"} == used[1]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from lexigraft.report.items import read_items
 from lexigraft.training.settings import read_strategy
-from tests.workflow.conftest import copy_project, open_study
+from tests.workflow.conftest import copy_project, open_study, shown
 from lexigraft.cells import Cell
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT
@@ -29,7 +29,8 @@ def mini():
 
 
 def cells(source, languages, initializers, strategies, vocabulary="replace-50k"):
-    names = product([source], languages, [vocabulary], initializers, strategies)
+    own = [name if name == "none" else f"{name}-madlad" for name in strategies]
+    names = product([source], languages, [vocabulary], initializers, own)
     return {Cell(*axes, seed=0) for axes in names}
 
 
@@ -45,7 +46,7 @@ def test_it_has_the_adapters_of_both_models_of_all_languages_and_of_figure_5(stu
     wanted |= cells(MISTRAL, ["madlad-all"], ["vocadt-start"], ["vocadt-alpha-0"])
     wanted |= cells(MISTRAL, ["madlad-latin"], ["vocadt-start"], ["vocadt"])
     wanted |= cells(MISTRAL, ["madlad-mixed"], ["vocadt-start"], ["vocadt-alpha-0"])
-    of_paper = {"vocadt", "vocadt-alpha-0"}
+    of_paper = {"vocadt-madlad", "vocadt-alpha-0-madlad"}
     assert {cell for cell in study.cells if cell.strategy in of_paper} == wanted
     assert len(wanted) == 3 + 3 + 1 + 2
 
@@ -65,8 +66,9 @@ def test_every_adapter_of_table_2_is_followed_by_alma(study):
 
 
 def test_the_settings_are_the_papers(study):
-    strategies = {name: read_strategy(entry) for name, entry in study.config["strategies"].items()
-                  if "vocadt" in name or name == "alma"}  # fmt: skip
+    strategies = {name.removesuffix("-madlad"): read_strategy(entry)
+                  for name, entry in study.config["strategies"].items()
+                  if name.endswith("-madlad")}  # fmt: skip
     for name, alpha in (("vocadt", 0.1), ("vocadt-alpha-0", 0)):
         (phase,) = strategies[name].phases
         assert (phase.trainable, phase.length, phase.learning_rate) == (("adapter",), 512, 2e-6)
@@ -133,8 +135,9 @@ def test_snakemake_plans_it_before_any_data_is_there(tmp_path):
 
 
 def test_the_miniature_has_every_initializer_but_zett_and_every_strategy_and_item(study, mini):
-    names = {axis: [{getattr(cell, axis) for cell in each.cells} for each in (study, mini)]
-             for axis in ("initializer", "strategy")}  # fmt: skip
+    registries = {"initializer": "initializers", "strategy": "strategies"}
+    names = {axis: [shown(each, axis, registry) for each in (study, mini)]
+             for axis, registry in registries.items()}  # fmt: skip
     assert names["initializer"][0] - {"zett-mistral"} == names["initializer"][1]
     assert names["strategy"][0] == names["strategy"][1] - {"vocadt-alpha-0-slow"}
     items = [

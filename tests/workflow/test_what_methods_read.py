@@ -9,11 +9,11 @@ from tests.workflow.conftest import Checkout, copy_project
 
 EXPANDED = "results/initialization/tiny/telugu/expand-50"
 FITTED = {
-    "wechsel": f"{EXPANDED}/wechsel/all-seeds",
-    "unifyvocab": f"{EXPANDED}/unifyvocab/all-seeds",
-    "cw2v": f"{EXPANDED}/cw2v/seed-0",
-    "distill": f"{EXPANDED}/distill/seed-0",
-    "omp": "results/initialization/tiny/telugu/own/omp/all-seeds",
+    "wechsel": f"{EXPANDED}/small-wechsel/all-seeds",
+    "unifyvocab": f"{EXPANDED}/small-unifyvocab/all-seeds",
+    "cw2v": f"{EXPANDED}/small-cw2v/seed-0",
+    "distill": f"{EXPANDED}/small-distill/seed-0",
+    "omp": "results/initialization/tiny/telugu/own/small-omp/all-seeds",
 }
 ALIGNED = "results/evaluation/tiny/telugu/expand-50/align/alignment/all-seeds/record.json"
 
@@ -39,21 +39,27 @@ def config(miniature, word_files, bert) -> dict:
     listed = {"unlisted_words": False}
     glove = {"kind": "glove", "dimensions": 4, "epochs": 1, "minimum_count": 2, "window": 3}
     config["auxiliary"] = {
-        "english-word-vectors": listed, "aligned-word-vectors": listed, "small": glove,
-    }  # fmt: skip
+        "english": {"base": "english-word-vectors", **listed},
+        "aligned": {"base": "aligned-word-vectors", **listed},
+        "small": glove,
+    }
     both = {"target": "small", "source": "small"}
     small = {"rank": 4, "epochs": 1, "window": 2, "learning_rate": 0.1}
     config["initializers"] = {
-        "unifyvocab": {"auxiliary": both, "options": {"anchors": 20}},
-        "cw2v": {"options": small, "dictionary": True},
-        "distill": {"options": {"snippets": 2, "length": 10}},
-        "omp": {"auxiliary": {"plm": "plm-bert"}},
+        "small-wechsel": {
+            "base": "wechsel",
+            "auxiliary": {"target": "aligned", "source": "english"},
+        },
+        "small-unifyvocab": {"base": "unifyvocab", "auxiliary": both, "options": {"anchors": 20}},
+        "small-cw2v": {"base": "cw2v", "options": small, "dictionary": True},
+        "small-distill": {"base": "distill", "options": {"snippets": 2, "length": 10}},
+        "small-omp": {"base": "omp", "auxiliary": {"plm": "plm-bert"}},
     }
     cells = {**config["cells"][1], "strategies": ["none"]}
-    names = ["align", "wechsel", "unifyvocab", "cw2v", "distill"]
+    names = ["align", "small-wechsel", "small-unifyvocab", "small-cw2v", "small-distill"]
     config["cells"] = [
         {**cells, "initializers": names},
-        {**cells, "vocabularies": ["own"], "initializers": ["omp"]},
+        {**cells, "vocabularies": ["own"], "initializers": ["small-omp"]},
     ]
     config["alignment"] = {"sentences": 5}
     config["report"] = {"items": ["results", "alignment"], "fonts": None}
@@ -125,9 +131,9 @@ def test_the_rule_makes_the_record_of_alignment_and_the_report_waits_for_the_oth
     assert found["details"]["sentences"] == 5
     assert 0 < found["metrics"]["bleu_1"] <= 100
     assert {job for job in finished.planned() if "aligns" in job} == {
-        "Measuring how wechsel aligns telugu expand-50 (all-seeds)",
-        "Measuring how unifyvocab aligns telugu expand-50 (all-seeds)",
-        "Measuring how cw2v aligns telugu expand-50 (seed-0)",
-        "Measuring how distill aligns telugu expand-50 (seed-0)",
-        "Measuring how omp aligns telugu own (all-seeds)",
+        "Measuring how small-wechsel aligns telugu expand-50 (all-seeds)",
+        "Measuring how small-unifyvocab aligns telugu expand-50 (all-seeds)",
+        "Measuring how small-cw2v aligns telugu expand-50 (seed-0)",
+        "Measuring how small-distill aligns telugu expand-50 (seed-0)",
+        "Measuring how small-omp aligns telugu own (all-seeds)",
     }

@@ -14,10 +14,15 @@ REPLACED = {"mode": "replace", "plm": "bert"}
 def config(miniature, word_files) -> dict:
     """The miniature with Telugu cells of wechsel, untrained, and the files that it reads."""
     config = deepcopy(miniature)
-    cells = {**config["cells"][1], "initializers": ["wechsel"], "strategies": ["none"]}
+    cells = {**config["cells"][1], "initializers": ["own"], "strategies": ["none"]}
     config["languages"]["telugu"] |= word_files
     listed = {"unlisted_words": False}
-    config["auxiliary"] = {"english-word-vectors": listed, "aligned-word-vectors": listed}
+    config["auxiliary"] = {
+        "english": {"base": "english-word-vectors", **listed},
+        "aligned": {"base": "aligned-word-vectors", **listed},
+    }
+    both = {"target": "aligned", "source": "english"}
+    config["initializers"] = {"own": {"base": "wechsel", "auxiliary": both}}
     return {**config, "cells": [cells], "run_tasks": {"perplexity": {}}}
 
 
@@ -30,8 +35,8 @@ def with_model(config, tmp_path) -> dict:
         (model / name).touch()
     config["languages"]["telugu"]["plms"] = {"bert": {"model": str(model)}}
     config["vocabularies"] = {"own": REPLACED}
-    config["initializers"] = {"omp": {"auxiliary": {"plm": "plm-bert"}}}
-    cells = {**config["cells"][0], "vocabularies": ["own"], "initializers": ["omp"]}
+    config["initializers"]["omp-bert"] = {"base": "omp", "auxiliary": {"plm": "plm-bert"}}
+    cells = {**config["cells"][0], "vocabularies": ["own"], "initializers": ["omp-bert"]}
     return {**config, "cells": [*config["cells"], cells]}
 
 
@@ -56,7 +61,7 @@ def test_a_language_that_lacks_a_file_is_named_with_the_key(config, tmp_path, ke
     assert f"languages.telugu.{key}: {tmp_path}/none.vec: there is no such file" in refused(config)
     del texts[key]
     message = refused(config)
-    assert f"languages.telugu.{key}: missing, but initializer 'wechsel' {reads}" in message
+    assert f"languages.telugu.{key}: missing, but initializer 'own' {reads}" in message
 
 
 def test_a_file_of_all_languages_is_named_by_its_auxiliary(config):
@@ -73,7 +78,7 @@ def test_a_language_without_the_model_is_named(with_model):
 def test_a_vocabulary_that_is_not_the_models_own_is_refused(with_model):
     with_model["cells"][1]["vocabularies"] = ["expand-50"]
     message = refused(with_model)
-    assert "config.cells[1]: initializer 'omp' reads a model's embeddings" in message
+    assert "config.cells[1]: initializer 'omp-bert' reads a model's embeddings" in message
     assert "{mode: replace, plm: bert}" in message
 
 

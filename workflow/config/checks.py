@@ -54,6 +54,14 @@ def check_study(study: dict[str, Any]) -> None:
     """
     for number, block in enumerate(study["cells"]):
         _check_cells(study, block, f"config.cells[{number}]")
+    untrained = sorted(
+        name for name in _used(study, "strategies") if not study["strategies"][name]["phases"]
+    )
+    if len(untrained) > 1:
+        raise UserError(
+            f"config.cells: strategies {' and '.join(untrained)} train nothing, and the report "
+            "shows one such model of each kind; use one of them in all cells"
+        )
     for name in study["run_tasks"]:
         _require(name, list(study["tasks"]), "config.run_tasks")
         _require(study["tasks"][name]["kind"], kinds(), f"tasks.{name}.kind")
@@ -138,11 +146,6 @@ def _check_cells(study: dict[str, Any], block: dict[str, Any], where: str) -> No
             "does; put the baselines in a block of their own"
         )
     for name in block["strategies"]:
-        if name != NO_STRATEGY and not study["strategies"][name]["phases"]:
-            raise UserError(
-                f"strategies.{name}.phases: empty; the strategy that trains nothing is "
-                f"'{NO_STRATEGY}', name that in {where}.strategies"
-            )
         trained = of_new_vocabulary(study["strategies"].get(name, {"phases": []}))
         if trained and not adapted:
             raise UserError(

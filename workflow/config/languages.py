@@ -1,8 +1,8 @@
 """Languages: their texts, samples to train on, models and groups."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, Tag, model_validator
+from pydantic import Field, StringConstraints, Tag, field_validator, model_validator
 
 from lexigraft.settings import KeyedError, Settings, chosen_by, optional
 from workflow.config.texts import (
@@ -137,11 +137,11 @@ class Language(Settings):
     """One language and its texts, or a group of languages."""
 
     name: Words = Field(description="the English name, which tables show")
-    code: Code = optional("ISO 639 code, such as te. It chooses the prompt. Required but of groups")
+    code: Code = optional("ISO 639 code, such as te. It chooses the prompt. Only groups have none")
     script: Annotated[str, StringConstraints(pattern="^[A-Z][a-z]{3}$")] = Field(
         "Latn", description="ISO 15924 code, such as Telu. It chooses the font"
     )
-    text: Text = optional("the corpus. Required but of groups")
+    text: Text = optional("the corpus. Only groups have none")
     group: Group = optional("a group in place of a language")
     parallel: Pairs | None = Field(
         None, description="English sentences and their translations, which cells translate"
@@ -210,6 +210,11 @@ class Language(Settings):
                 raise KeyedError(
                     key, f"a group has {', '.join(allowed)} alone; set '{key}' for its members"
                 )
-        if "monolingual" in self.samples:
-            raise KeyedError("samples", "'monolingual' is the corpus itself; take another name")
         return self
+
+    @field_validator("samples", mode="before")
+    @classmethod
+    def _names_are_free(cls, samples: Any) -> Any:
+        if isinstance(samples, dict) and "monolingual" in samples:
+            raise ValueError("'monolingual' is the corpus itself; take another name")
+        return samples

@@ -92,8 +92,8 @@ def resolve(
         study[key] = posixpath.join(study["prefix"] or "", study[key])
     study["titles"] = {}
     for kind in REGISTRIES:
-        given = study.get(kind, {})
-        study[kind], titles = _entries(kind, given, registries[kind])
+        # As it was given: names in plain data are text, whatever they were.
+        study[kind], titles = _entries(kind, config.get(kind, {}), registries[kind])
         if titles:
             study["titles"][kind] = titles
     for entry in study["initializers"].values():
@@ -170,6 +170,8 @@ def _with_base(
         if base is None:
             break
         where = f"{kind}.{seen[-1]}.base"
+        if not isinstance(base, str):
+            raise UserError(f"{where}: {base!r} is not text")
         if base == seen[-1] and below is not None:
             entry, below = below, None
             continue

@@ -98,7 +98,7 @@ class Report(Settings):
             by_shape(_ITEM),
         ]
     ] = Field(
-        default_factory=lambda: [*DEFAULT],
+        default_factory=lambda: list[str | ReportItem](DEFAULT),
         description="pages, tables and figures: [what a report shows](#what-a-report-shows). By "
         "default the first twelve",
     )

@@ -1,0 +1,138 @@
+"""A name means one thing: what a study may say under a registry's name, and `base` and `title`."""
+
+from copy import deepcopy
+
+import pytest
+
+from lexigraft import UserError
+from lexigraft.report.names import initializer_name, shown_as, take_apart, task_name
+from workflow.config.registries import REGISTRIES, ROOT, load_registries, read_yaml, resolve
+
+STUDIES = [ROOT / "config/config.yaml", *sorted((ROOT / "config/studies").glob("*.yaml"))]
+
+
+@pytest.fixture(scope="module")
+def registries():
+    return load_registries()
+
+
+@pytest.fixture
+def config(miniature):
+    return deepcopy(miniature)
+
+
+def refused(config, registries) -> str:
+    with pytest.raises(UserError) as error:
+        resolve(config, registries, require_files=False)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_name_of_the_registry_with_other_settings_is_refused_with_what_to_do(config, registries):
+    config["strategies"]["2x2ls-clm-512"] = {"epochs": 1, "warmup": 0.05}
+    assert refused(config, registries) == (
+        "strategies.2x2ls-clm-512: the registry has this name with other settings (of epochs), and "
+        "results of one name must be of one setting; give it a name of its own and `base: "
+        "2x2ls-clm-512`, then only what differs (resources alone may differ)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "entry"),
+    [
+        ("languages", "te", {"text": {"loader": "text", "paths": ["te.txt"]}}),
+        ("tasks", "perplexity", {"heldout_sentences": 5}),
+        ("initializers", "cw2v", {"options": {"rank": 2}}),
+        ("auxiliary", "glove", {"epochs": 2}),
+        ("vocabularies", "expand-50", {"merges": "append"}),
+        ("strategies", "none", {"curve": {"sentences": 16}}),
+        ("sources", "llama-2-7b", {"revision": "main"}),
+        ("metrics", "bleurt-20", {"checkpoint": "./mine"}),
+    ],
+)
+def test_every_registry_keeps_its_names(config, registries, kind, name, entry):
+    config[kind] = {**config.get(kind, {}), name: entry}
+    assert refused(config, registries).startswith(f"{kind}.{name}: the registry has this name")
+
+
+def test_the_same_settings_and_other_resources_may_stand_under_the_name(config, registries):
+    config["sources"]["llama-2-7b"] = {"resources": {"training_mb": 90000}}
+    config["strategies"]["none"] = {"phases": []}
+    config["strategies"]["2x2ls-clm-512"] = {"resources": {"time": 2}}
+    study = resolve(config, registries, require_files=False)
+    assert study["sources"]["llama-2-7b"]["resources"]["training_mb"] == 90000
+    assert study["strategies"]["2x2ls-clm-512"]["resources"] == {"time": 2, "memory": 1}
+    config["sources"]["llama-2-7b"]["kind"] = "masked"
+    assert "other settings (of kind)" in refused(config, registries)
+
+
+def test_a_base_may_have_a_base_and_keys_of_an_entry_replace_theirs(config, registries):
+    config["strategies"] |= {
+        "shorter": {"base": "brief", "sentences": 5},
+        "brief": {"base": "2x2ls-clm-512", "epochs": 1, "sentences": 9},
+    }
+    strategies = resolve(config, registries, require_files=False)["strategies"]
+    assert [strategies[name]["sentences"] for name in ("brief", "shorter")] == [9, 5]
+    assert strategies["shorter"]["epochs"] == 1
+    assert strategies["shorter"]["phases"] == strategies["2x2ls-clm-512"]["phases"]
+
+
+def test_a_registry_s_own_entries_may_have_bases(config, registries):
+    mine = deepcopy(registries)
+    mine["vocabularies"]["expand-75"] = {"base": "expand-50", "new_tokens": 75}
+    study = resolve(config, mine, require_files=False)
+    assert study["vocabularies"]["expand-75"]["new_tokens"] == 75
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"a": {"base": "exp-50"}}, "vocabularies.a.base: 'exp-50' is not known; did you mean"),
+        (
+            {"a": {"base": "b"}, "b": {"base": "a"}},
+            "vocabularies.b.base: a -> b -> a is a circle; break it",
+        ),
+        ({"a": {"base": "a"}}, "vocabularies.a.base: a -> a is a circle; break it"),
+        ({"a": {"base": "expand-50", "title": 3}}, "vocabularies.a.title: 3 is not text"),
+        ({"a": ["expand-50"]}, "vocabularies.a: ['expand-50'] is not a mapping"),
+        ({"a": {"base": ["b"]}}, "vocabularies.a.base: ['b'] is not text"),
+        ({"a": {"base": "expand-50", "new_token": 3}}, "vocabularies.a: unknown key 'new_token'"),
+    ],
+)
+def test_a_base_or_title_that_cannot_be_is_named(config, registries, entries, message):
+    config["vocabularies"] = entries
+    assert message in refused(config, registries)
+
+
+def test_a_study_has_one_strategy_that_trains_nothing(config, registries):
+    config["cells"][0]["strategies"] = ["none-16"]
+    resolve(config, registries, require_files=False)
+    config["cells"][1]["strategies"] = ["none"]
+    message = refused(config, registries)
+    assert message.startswith("config.cells: strategies none and none-16 train nothing")
+
+
+def test_titles_are_what_the_report_shows_and_no_settings(config, registries):
+    config["initializers"] = {"own": {"base": "focus", "title": "focus"}}
+    config["strategies"]["brief"] = {"base": "2x2ls-clm-512", "title": "2x2ls-clm-512"}
+    config["tasks"]["few"] = {"base": "belebele-3-shot", "title": "belebele-2-shot", "shots": 2}
+    study = resolve(config, registries, require_files=False)
+    assert "title" not in study["initializers"]["own"]
+    assert initializer_name("own") == "Own"
+    with shown_as(study["titles"]):
+        assert initializer_name("own") == "FOCUS"
+        assert take_apart("brief") == take_apart("2x2ls-clm-512")
+        assert task_name("few", "multiple_choice") == "Belebele 2-shot"
+        assert task_name("translation", "translation") == "MT"
+    assert initializer_name("own") == "Own"
+
+
+def test_a_name_means_the_same_in_all_studies_of_this_repository(registries):
+    found = {}
+    for path in STUDIES:
+        study = resolve(read_yaml(path), registries, require_files=False)
+        for kind in REGISTRIES:
+            for name, entry in study[kind].items():
+                effect = {key: value for key, value in entry.items() if key != "resources"}
+                first, same = found.setdefault((kind, name), (path.name, effect))
+                assert effect == same, f"{kind}.{name} in {first} and {path.name}"

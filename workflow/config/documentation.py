@@ -1,0 +1,174 @@
+"""The tables of config/README.md, made from the models: `python -m workflow.config.documentation`.
+
+A table stands between `<!-- table: <name> -->` and `<!-- end of table -->`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from inspect import Parameter, signature
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from lexigraft.settings import bare, is_model
+from lexigraft.training.settings import (
+    MONOLINGUAL,
+    AdapterSettings,
+    Curve,
+    DistillSettings,
+    Lora,
+    Phase,
+    Strategy,
+    StrategyResources,
+)
+from workflow.config import languages, models, study, tasks
+from workflow.config.registries import ROOT
+
+README = ROOT / "config" / "README.md"
+TABLES: dict[str, type[BaseModel]] = {
+    "study": study.Study,
+    "cells": study.Cells,
+    "run_tasks": study.Run,
+    "report": study.Report,
+    "report.items": study.ReportItem,
+    "alignment": study.Alignment,
+    "fragmentation": study.Fragmentation,
+    "packages": models.Package,
+    "sources": models.Source,
+    "sources.resources": models.SourceResources,
+    "tokenizers": models.Tokenizer,
+    "languages": languages.Language,
+    "languages.group": languages.Group,
+    "languages.plms": languages.LanguageModel,
+    "languages.contamination": languages.Contamination,
+    "samples.parallel": languages.ParallelSamples,
+    "samples.questions": languages.QuestionSamples,
+    "samples.answered": languages.AnsweredSamples,
+    "vocabularies.expand": models.Expansion,
+    "vocabularies.trained": models.TrainedReplacement,
+    "vocabularies.taken": models.TakenReplacement,
+    "vocabularies.plm": models.ModelReplacement,
+    "auxiliary.fasttext": models.FastText,
+    "auxiliary.glove": models.Glove,
+    "auxiliary.word-vectors": models.WordVectors,
+    "auxiliary.plm": models.ModelEmbeddings,
+    "initializers": models.Initializer,
+    "strategies": Strategy,
+    "strategies.phases": Phase,
+    "strategies.lora": Lora,
+    "strategies.adapter": AdapterSettings,
+    "strategies.distill": DistillSettings,
+    "strategies.curve": Curve,
+    "strategies.resources": StrategyResources,
+    "tasks": tasks.Task,
+    "tasks.harness": tasks.HarnessTasks,
+    "tasks.examples": tasks.TrainingExamples,
+    "metrics": models.Metric,
+    "metrics.resources": models.MetricResources,
+}
+# Where the defaults are of keys that are passed on as they are: functions of the library.
+_DEFAULTS = {
+    models.FastText: ("lexigraft.auxiliary.fasttext", "train_fasttext"),
+    models.Glove: ("lexigraft.auxiliary.glove", "train_glove"),
+    models.WordVectors: ("lexigraft.auxiliary.word_vectors", "read_word_vectors"),
+}
+_TABLE = re.compile(r"(<!-- table: (\S+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
+_KINDS = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
+
+
+def documented(text: str) -> str:
+    """The text of the README with its tables as the models are now."""
+    return _TABLE.sub(lambda found: f"{found[1]}{table(TABLES[found[2]])}{found[4]}", text)
+
+
+def table(model: type[BaseModel]) -> str:
+    """A row for each key: its name, type and bounds, default, and meaning."""
+    passed_on: Mapping[str, Parameter] = {}
+    if model in _DEFAULTS:
+        module, function = _DEFAULTS[model]
+        passed_on = signature(getattr(import_module(module), function)).parameters
+    rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    for name, field in model.model_fields.items():
+        description = (field.description or "").replace("|", "\\|")
+        default = (
+            f"`{_plain(passed_on[name].default)}`"
+            if passed_on and name in passed_on and name != "kind"
+            else _default(field)
+        )
+        rows.append(f"| `{name}` | {_value(field)} | {default} | {description} |")
+    return "\n".join(rows) + "\n"
+
+
+def _value(field: FieldInfo) -> str:
+    bounds = ", ".join(_bounds(field.metadata))
+    kind, null, _ = _kind(field.annotation).partition(", or `null`")
+    return kind + (f", {bounds}" if bounds else "") + null
+
+
+def _kind(kind: Any) -> str:
+    if get_origin(kind) is Annotated:
+        inner, *metadata = get_args(kind)
+        shown, bounds = _kind(inner), ", ".join(_bounds(metadata))
+        return f"{shown}, {bounds}" if bounds else shown
+    origin, members = get_origin(kind), get_args(kind)
+    if NoneType in members:
+        rest = [one for one in members if one is not NoneType]
+        return f"{' or '.join(map(_kind, rest))}, or `null`"
+    if origin is Literal:
+        return ", ".join(f"`{value}`" for value in members)
+    if origin in (list, tuple):
+        return f"list of {_plural(_kind(members[0]))}"
+    if origin is dict or is_model(kind):
+        return "mapping"
+    if tags := bare(kind)[1]:
+        return " or ".join(dict.fromkeys(_kind(one) for one in tags.values()))
+    return _KINDS.get(kind, "any")
+
+
+def _plural(kind: str) -> str:
+    first, *rest = kind.split(", ", 1)
+    plural = {"text": "texts", "mapping": "mappings", "whole number": "whole numbers"}
+    return ", ".join([plural.get(first, first), *rest])
+
+
+def _bounds(metadata: list[Any]) -> Iterator[str]:
+    for one in metadata:
+        if isinstance(one, FieldInfo):
+            yield from _bounds(one.metadata)
+        for name, text in (("gt", "above"), ("ge", "from"), ("lt", "below"), ("le", "to")):
+            if (bound := getattr(one, name, None)) is not None:
+                yield f"{text} {bound:g}"
+
+
+def _default(field: FieldInfo) -> str:
+    if isinstance(field.json_schema_extra, dict) and field.default is None:
+        return ""
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)  # type: ignore[call-arg]
+    if value == {MONOLINGUAL: 1.0}:
+        value = MONOLINGUAL
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
+        if any(isinstance(one, dict | list) for one in value.values()) or len(value) > 3:
+            return "see below"
+        return f"`{{{', '.join(f'{key}: {_plain(one)}' for key, one in value.items())}}}`"
+    if isinstance(value, list) and len(value) > 3:
+        return ""
+    return "" if value is PydanticUndefined or value == "" else f"`{_plain(value)}`"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value).replace("'", "")
+
+
+if __name__ == "__main__":
+    README.write_text(documented(README.read_text(encoding="utf-8")), encoding="utf-8")
