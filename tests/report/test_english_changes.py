@@ -89,7 +89,7 @@ def test_vocabularies_are_corrected_for_each_other(made):
     made.vocabulary("te-made", name="expand-50")
     made.write(cell("align", vocabulary="expand-50"), 1.0)
     table = build(made)
-    assert any("for the 2 changes of English over Source" in note for note in table.notes)
+    assert any("corrected for the 2 changes of English over Source" in note for note in table.notes)
     found = table.data.set_index("vocabulary")
     ps = found["english_bits_per_byte_p"]
     # Of two the smaller is doubled, and the larger stays as it is (Benjamini and Hochberg).

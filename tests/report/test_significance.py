@@ -170,7 +170,7 @@ def test_the_notes_say_what_was_tested(made):
     made.write(cell("mean"), 34)
     notes = " ".join(table(made).notes)
     assert f"{RESAMPLES:,} resamples" in notes
-    assert "for the 2 changes over Source in this table (Benjamini-Hochberg)" in notes
+    assert "corrected for the 2 changes over Source in this table (Benjamini-Hochberg)" in notes
     assert "no model has several seeds: the test covers other examples only" in notes
     made.write(cell("mean", 1), 34)
     assert "no model has several seeds" not in " ".join(table(made).notes)
