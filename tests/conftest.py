@@ -38,7 +38,7 @@ LONGEST = (
 TOGETHER = (
     (
         "tests/report/test_build_report.py",
-        "tests/report/test_composition.py",
+        "tests/report/test_new_tokens.py",
         "tests/report/test_recommendation.py",
     ),
     ("tests/training/test_distributed.py", "tests/training/test_adapter_cells.py"),

@@ -58,9 +58,14 @@ class Options(BaseModel):
 
 
 class TaskOptions(Options):
-    """The options of what shows scores of tasks."""
+    """The options of what shows tasks by a number of its own."""
 
     tasks: TaskNames = ()
+
+
+class ScoreOptions(TaskOptions):
+    """The options of what shows scores of tasks."""
+
     metrics: MetricNames = ()
 
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import pandas
 
 SEEDED = [*CELL, "seed"]
+# The frames of a study that hold rows of cells.
+_FRAMES = ("scores", "fragmentation", "training", "curves", "initialization", "alignment",
+           "checkpoints")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -220,17 +223,12 @@ class StudyResults:
         """The part of the study that an item shows; baselines are always in it."""
         if not item.where:
             return replace(self, item=item)
+        frames = {name: getattr(self, name) for name in _FRAMES}
         return replace(
             self,
             item=item,
             whole=self.whole or self,
-            scores=self.scores[_within(self.scores, item)],
-            fragmentation=self.fragmentation[_within(self.fragmentation, item)],
-            training=self.training[_within(self.training, item)],
-            curves=self.curves[_within(self.curves, item)],
-            initialization=self.initialization[_within(self.initialization, item)],
-            alignment=self.alignment[_within(self.alignment, item)],
-            checkpoints=self.checkpoints[_within(self.checkpoints, item)],
+            **{name: frame[_within(frame, item)] for name, frame in frames.items()},
             predictions=[p for p in self.predictions if _is_in(p.cell, item)],
             not_scored=[lost for lost in self.not_scored if _is_in(lost.cell, item)],
             examples={key: rows for key, rows in self.examples.items()

@@ -81,7 +81,7 @@ def test_the_trained_cell_is_drawn_at_the_end_of_a_line_from_its_start(made, mon
     assert [[0.1, -0.5], [0.4, 0.8]] in [[pytest.approx(p) for p in line] for line in points]
     shown = {text for text, _ in texts}
     assert {"LAPT", "Mean"} <= shown
-    assert "lost: more bits per byte of English" in shown
+    assert "loss in bits per byte of English" in shown
 
 
 def test_cells_that_come_out_alike_are_told_apart_by_mark_and_name(made, monkeypatch):

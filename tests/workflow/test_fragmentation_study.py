@@ -95,12 +95,12 @@ def test_the_papers_study_has_every_tokenizer_in_every_language():
     assert not study.cells
     assert not study.records()
     shown = {item.name: item for item in read_items(study.config["report"]["items"])}
-    assert set(shown["lowres-figure-3"].tokenizers) == {"llama-2", "llama-3", "gemma-2"}
+    assert set(shown["lowres-figure-3"].options.tokenizers) == {"llama-2", "llama-3", "gemma-2"}
     ten = {"ar", "my", "de", "el", "hi", "ja", "si", "sw", "te", "th"}
     assert set(shown["lowres-figure-3"].where["language"]) == {
         f"{code}-flores" for code in {*ten, "en"}
     }
-    assert shown["salt-table-9"].compared_with == ("xglm", "gemma")
+    assert shown["salt-table-9"].options.compared_with == ("xglm", "gemma")
     for name in wanted["languages"]:
         language = study.config["languages"][name]
         assert language["parallel"]["target"].endswith(".dev")

@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 
 from lexigraft import UserError
-from lexigraft.report.names import initializer_name, shown_as, take_apart, task_name
+from lexigraft.report.names import initializer_name, shown_as, parse_strategy, task_name
 from workflow.config.registries import REGISTRIES, ROOT, load_registries, read_yaml, resolve
 
 STUDIES = [ROOT / "config/config.yaml", *sorted((ROOT / "config/studies").glob("*.yaml"))]
@@ -121,7 +121,7 @@ def test_titles_are_what_the_report_shows_and_no_settings(config, registries):
     assert initializer_name("own") == "Own"
     with shown_as(study["titles"]):
         assert initializer_name("own") == "FOCUS"
-        assert take_apart("brief") == take_apart("2x2ls-clm-512")
+        assert parse_strategy("brief") == parse_strategy("2x2ls-clm-512")
         assert task_name("few", "multiple_choice") == "Belebele 2-shot"
         assert task_name("translation", "translation") == "MT"
     assert initializer_name("own") == "Own"

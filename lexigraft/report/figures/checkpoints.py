@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lexigraft.report.curves import Line, lines, name_ends, of_line
-from lexigraft.report.items import Kind, TaskOptions
+from lexigraft.report.items import Kind, ScoreOptions
 from lexigraft.report.metrics import metric
 from lexigraft.report.study import SEEDED, StudyResults
 from lexigraft.report.style import MUTED, Look, panel_grid, plain_axis, title_panel
@@ -21,7 +21,7 @@ KIND = Kind(
     "new rows and no training, the last one the trained cell. Bars: one standard deviation over "
     "seeds. Dotted: the source model.",
     empty="no task was run on checkpoints of training",
-    options=TaskOptions,
+    options=ScoreOptions,
 )
 _MOST_COLUMNS = 3
 _PANEL = ["source", "language", "task", "metric"]

@@ -124,8 +124,8 @@ def _panels(study: StudyResults, found: "pandas.DataFrame") -> "list[tuple[str, 
 
 def _names(study: StudyResults) -> tuple[str, str]:
     if study.item.tasks:
-        return f"gained: {study.item.tasks[0]}", f"lost: {study.item.tasks[-1]}"
-    return "gained: fewer bits per byte", "lost: more bits per byte of English"
+        return f"gain: {study.item.tasks[0]}", f"loss: {study.item.tasks[-1]}"
+    return "gain in bits per byte", "loss in bits per byte of English"
 
 
 def _panel(axis: "Axes", found: "pandas.DataFrame", look: Look, study: StudyResults) -> list[Named]:

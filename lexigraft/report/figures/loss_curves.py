@@ -35,7 +35,7 @@ _UNITS = (
 )
 
 
-Curve = Literal[
+_Curve = Literal[
     "loss", "bits_per_byte", "english_bits_per_byte", "perplexity", "english_perplexity"
 ]
 
@@ -43,7 +43,7 @@ Curve = Literal[
 class CurveOptions(Options):
     """The options of a figure of training."""
 
-    metrics: tuple[Curve, ...] = ()
+    metrics: tuple[_Curve, ...] = ()
     over: Annotated[Literal["steps", "tokens"], Field(description="`steps` or `tokens`")] = "steps"
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lexigraft.report.items import Kind, Options, TaskNames
+from lexigraft.report.items import Kind, TaskOptions
 from lexigraft.report.labels import Named, label_marks
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import row_name
@@ -22,12 +22,6 @@ _MOST_COLUMNS = 2
 _MOST_NAMED = 16  # points of a panel
 
 
-class SpeedQualityOptions(Options):
-    """The options of a figure of speed and quality."""
-
-    tasks: TaskNames = ()
-
-
 KIND = Kind(
     title="Speed-up and quality",
     caption="Speed-up on the same text (characters per second over the source model, batch of the "
@@ -36,7 +30,7 @@ KIND = Kind(
     "initializers under {strategy}; small points: other strategies, in the colour of their "
     "initializer.",
     empty="speed and quality were not both measured",
-    options=SpeedQualityOptions,
+    options=TaskOptions,
 )
 
 

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lexigraft.report.items import Kind, Options, TaskNames
+from lexigraft.report.items import Kind, TaskOptions
 from lexigraft.report.models import Model, find
 from lexigraft.report.names import initializer_name, task_name
 from lexigraft.report.size_panels import PanelRow, Series, Value, draw_rows, sizes
@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 _DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2, 1)), (0, (8, 2, 2, 2)))
 
 
-class TokenShareOptions(Options):
-    """The options of a figure of shares of new tokens."""
-
-    tasks: TaskNames = ()
-
-
 KIND = Kind(
     title="Share of new tokens",
     caption="Share of new tokens among all tokens read and written, in percent, by the number of "
@@ -30,7 +24,7 @@ KIND = Kind(
     "(●); sizes are evenly spaced and not to scale. Training: {strategy}. A model that writes far "
     "fewer new tokens than it reads has not learned to use them.",
     empty="no share of new tokens was measured",
-    options=TokenShareOptions,
+    options=TaskOptions,
 )
 INPUT, OUTPUT = "new_token_share_input", "new_token_share_output"
 

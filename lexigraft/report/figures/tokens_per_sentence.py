@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Measure = Literal["tokens_per_sentence", "fertility", "bytes_per_token", "english_parity"]
+_Measure = Literal["tokens_per_sentence", "fertility", "bytes_per_token", "english_parity"]
 
 
 class LengthOptions(Options):
     """The options of a figure of tokenizers."""
 
     tokenizers: Annotated[TokenizerNames, Field(description="which, in this order")] = ()
-    metrics: tuple[Measure, ...] = ()
+    metrics: tuple[_Measure, ...] = ()
 
 
 def _caption(item: Item) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from lexigraft.report.items import BatchSize, Kind, TaskOptions
+from lexigraft.report.items import BatchSize, Kind, ScoreOptions
 from lexigraft.report.metrics import metric
 from lexigraft.report.models import Model, find, models
 from lexigraft.report.names import initializer_name, task_name
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class SizeOptions(TaskOptions):
+class SizeOptions(ScoreOptions):
     """The options of a figure over the size of the vocabulary."""
 
     batch_size: Annotated[

@@ -15,13 +15,13 @@ from lexigraft.report.table_tests import changes_over_source
 if TYPE_CHECKING:
     import pandas
 
-Metric = Literal["perplexity", "bits_per_byte_before", "bits_per_byte"]
+_Column = Literal["perplexity", "bits_per_byte_before", "bits_per_byte"]
 
 
 class PerplexityOptions(Options):
     """The options of a table of perplexities."""
 
-    metrics: tuple[Metric, ...] = ()
+    metrics: tuple[_Column, ...] = ()
 
 
 KIND = Kind(

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from lexigraft.report.items import BatchSize, Kind, Name, Refers, TaskOptions
+from lexigraft.report.items import BatchSize, Kind, Name, Refers, ScoreOptions
 from lexigraft.report.metrics import metric, primary_metric
 from lexigraft.report.models import Model, find, models, models_of, stub, stub_names
 from lexigraft.report.names import initializer_name, task_name
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-class ResultOptions(TaskOptions):
+class ResultOptions(ScoreOptions):
     """The options of a table of results."""
 
     speed_up_of: Annotated[

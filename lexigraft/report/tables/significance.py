@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lexigraft.report.items import Kind, TaskOptions
+from lexigraft.report.items import Kind, ScoreOptions
 from lexigraft.report.metrics import Metric, metric
 from lexigraft.report.models import Model, models, stub, stub_names
 from lexigraft.report.paired_tests import effect_text, p_text
@@ -21,7 +21,7 @@ KIND = Kind(
     "p < 0.05 and p < 0.01 by a paired bootstrap over test examples and seeds, corrected for many "
     "comparisons (Benjamini-Hochberg).",
     empty="no outputs of a model and a baseline on the same examples",
-    options=TaskOptions,
+    options=ScoreOptions,
 )
 _BASELINES = ("Source", "LAPT")
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from lexigraft.report.items import BatchSize, Kind, Options, TaskNames
+from lexigraft.report.items import BatchSize, Kind, TaskOptions
 from lexigraft.report.metrics import Metric, metric, speed_of
 from lexigraft.report.models import Model, find, models, models_of, stub, stub_names
 from lexigraft.report.names import task_name
@@ -28,7 +28,7 @@ from lexigraft.report.table_tests import speed_tests
 if TYPE_CHECKING:
     import pandas
 
-Shown = Literal[
+_Column = Literal[
     "steps_per_sentence",
     "tokens_per_second",
     "characters_per_second",
@@ -38,14 +38,13 @@ Shown = Literal[
 ]
 
 
-class SpeedOptions(Options):
+class SpeedOptions(TaskOptions):
     """The options of a table of speeds."""
 
-    tasks: TaskNames = ()
     batch_size: Annotated[
         BatchSize | None, Field(description="which; default: all, or the smallest measured")
     ] = None
-    metrics: tuple[Shown, ...] = ()
+    metrics: tuple[_Column, ...] = ()
 
 
 KIND = Kind(

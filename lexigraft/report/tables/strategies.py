@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lexigraft.report.items import Kind, TaskOptions
+from lexigraft.report.items import Kind, ScoreOptions
 from lexigraft.report.models import Model, find, models
 from lexigraft.report.names import initializer_name, row_name
 from lexigraft.report.study import StudyResults
@@ -18,7 +18,7 @@ KIND = Kind(
     caption="Scores of the initializer that was trained under most strategies, by procedure, "
     "objective and sequence length.",
     empty="no initializer was trained under two strategies or more",
-    options=TaskOptions,
+    options=ScoreOptions,
 )
 
 
