@@ -21,9 +21,9 @@ from planning import CELLS, Run, grid, place, run
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lexigraft.atomic import write_json
+from lexigraft.cells import Cell
 from lexigraft.evaluation.task_kinds import Measurement, record
 from lexigraft.provenance import write_card
-from lexigraft.cells import Cell
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
 

@@ -115,7 +115,9 @@ def work(who: str, name: str, config: str, sequences: int, length: int) -> None:
     with TemporaryDirectory() as folder:
         train = {"ours": train_ours, "script": train_with_script}[who]
         took = measured(
-            lambda: train(model, name, text, sequences, new_token_ids_of_cell, clock, Path(folder), more)
+            lambda: train(
+                model, name, text, sequences, new_token_ids_of_cell, clock, Path(folder), more
+            )
         )
     if torch.cuda.is_available():
         held = sum(p.numel() * p.element_size() for p in model.parameters())

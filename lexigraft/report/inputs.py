@@ -52,7 +52,9 @@ def report_inputs(
 
     # A baseline's tokenizer is the source's own, in the source's folder.
     vocabularies = list(dict.fromkeys((c.source, c.language, c.vocabulary) for c in cells))
-    axes = [dict(zip(("source", "language", "vocabulary"), key, strict=True)) for key in vocabularies]
+    axes = [
+        dict(zip(("source", "language", "vocabulary"), key, strict=True)) for key in vocabularies
+    ]
     fits = {}  # wildcards of each fitted initializer -> its cell
     for cell in cells:
         if cell.initializer != NO_INITIALIZER:
@@ -98,9 +100,7 @@ def report_inputs(
             folders["initialize"].format(**one): cell
             for one, cell in zip(fitted, fits.values(), strict=True)
         },
-        "alignment": [
-            f"{folders['measure_alignment'].format(**one)}/record.json" for one in fitted
-        ]
+        "alignment": [f"{folders['measure_alignment'].format(**one)}/record.json" for one in fitted]
         if "measure_alignment" in folders
         else [],
         "vocabulary": [

@@ -2,9 +2,9 @@
 
 import pytest
 
+from lexigraft.cells import Cell
 from lexigraft.report.items import read_items
 from tests.workflow.conftest import open_study, shown
-from lexigraft.cells import Cell
 from workflow.config.checks import check_local_files
 
 PAPER = [

@@ -6,10 +6,10 @@ from itertools import product
 
 import pytest
 
+from lexigraft.cells import Cell
 from lexigraft.errors import UserError
 from lexigraft.report.items import read_items
 from tests.workflow.conftest import copy_project, open_study, shown
-from lexigraft.cells import Cell
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
 from workflow.stages import Study

@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 
 from lexigraft import UserError
-from lexigraft.report.names import initializer_name, shown_as, parse_strategy, task_name
+from lexigraft.report.names import initializer_name, parse_strategy, shown_as, task_name
 from workflow.config.registries import REGISTRIES, ROOT, load_registries, read_yaml, resolve
 
 STUDIES = [ROOT / "config/config.yaml", *sorted((ROOT / "config/studies").glob("*.yaml"))]

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from workflow.stages import Study
 from workflow.processes import launcher, training_gpus, training_memory, training_minutes
+from workflow.stages import Study
 
 TRAINED = [{"trainable": ["embeddings"], "length": 64}]
 

@@ -9,8 +9,8 @@ from copy import deepcopy
 import pytest
 
 from lexigraft import UserError
-from tests.workflow.conftest import REPOSITORY, Checkout
 from lexigraft.cells import NAME
+from tests.workflow.conftest import REPOSITORY, Checkout
 from workflow.config.registries import REGISTRIES, load_registries, resolve
 
 RULES = sorted((REPOSITORY / "workflow/rules").glob("*.smk"))

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from lexigraft.atomic import write_json
-from workflow.status.activity import at_work, hold
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
+from workflow.status.activity import at_work, hold
+from workflow.status.page import page
 from workflow.status.states import states
 from workflow.status.summary import as_text, status
-from workflow.status.page import page
 
 TRAINED = "training/tiny/telugu/expand-50/align/short/seed-0"
 FITTED = "initialization/tiny/telugu/expand-50/align/all-seeds"

@@ -4,9 +4,9 @@ from itertools import product
 
 import pytest
 
+from lexigraft.cells import Cell
 from lexigraft.report.items import read_items
 from tests.workflow.conftest import open_study, shown
-from lexigraft.cells import Cell
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT
 

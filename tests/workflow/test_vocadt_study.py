@@ -6,10 +6,10 @@ from itertools import product
 
 import pytest
 
+from lexigraft.cells import Cell
 from lexigraft.report.items import read_items
 from lexigraft.training.settings import read_strategy
 from tests.workflow.conftest import copy_project, open_study, shown
-from lexigraft.cells import Cell
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT
 

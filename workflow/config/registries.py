@@ -13,11 +13,11 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter
 
+from lexigraft.cells import NAME
 from lexigraft.errors import UserError, unknown
 from lexigraft.report.items import check_items, read_items
 from lexigraft.settings import is_model, validate, validate_as
 from lexigraft.training.settings import Strategy
-from lexigraft.cells import NAME
 from workflow.config.checks import check_local_files, check_study
 from workflow.config.languages import Language
 from workflow.config.models import (

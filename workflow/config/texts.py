@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, Tag
 
-from lexigraft.settings import Settings, by_shape, chosen_by, optional
 from lexigraft.cells import NAME
+from lexigraft.settings import Settings, by_shape, chosen_by, optional
 
 Name = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
 Code = Annotated[str, StringConstraints(pattern="^[a-z]{2,3}$")]

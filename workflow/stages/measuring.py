@@ -182,9 +182,7 @@ def _task(study: Study, cell: Cell, task: str) -> dict[str, Any]:
     language = tested_language(config, task, cell.language)
     # Where texts come from, rules before this one know.
     left_out = ("language", "examples", *PREPARED)
-    settings = {
-        key: value for key, value in config["tasks"][task].items() if key not in left_out
-    }
+    settings = {key: value for key, value in config["tasks"][task].items() if key not in left_out}
     codes = own_test_codes(config, task, cell.language)
     return {
         "settings": settings,

@@ -69,7 +69,9 @@ def build_report(study: Study, **_: str) -> dict[str, Any]:
     }
     return {
         "settings": {"study": _used_config(study)},
-        "inputs": {"fonts": package(study, fonts["package"]).file(fonts["folder"])} if fonts else {},
+        "inputs": {"fonts": package(study, fonts["package"]).file(fonts["folder"])}
+        if fonts
+        else {},
         "folders": folders,
         "searched": searched(study),
     }

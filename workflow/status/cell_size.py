@@ -20,7 +20,9 @@ def cell_megabytes(study: Study, wildcards: Mapping[str, str]) -> float | None:
     """Megabytes of a cell's changed tensors; None before its source model is prepared."""
     try:
         card = json.loads(
-            Path(study.output("prepare_source", source=wildcards["source"]).card).read_text(encoding="utf-8")
+            Path(study.output("prepare_source", source=wildcards["source"]).card).read_text(
+                encoding="utf-8"
+            )
         )
     except (OSError, ValueError):
         return None

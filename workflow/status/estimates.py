@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lexigraft.usage import DONE, read_usage
 from lexigraft.cells import cell_of
+from lexigraft.usage import DONE, read_usage
 from workflow.stages import STAGES, Study
 from workflow.stages.measuring import runs_alone, tasks_of
 
@@ -91,9 +91,7 @@ class Finished:
         return None
 
 
-def similarity_key(
-    study: Study, rule: str, wildcards: Mapping[str, str]
-) -> SimilarityKey | None:
+def similarity_key(study: Study, rule: str, wildcards: Mapping[str, str]) -> SimilarityKey | None:
     """The key of a job by its rule and wildcards; None of a strategy that the config lacks."""
     if rule == "train":
         return _key_of_training(study.config, wildcards)

@@ -87,7 +87,9 @@ def test_losses_and_gradients_are_those_of_whole_logits(
 ):
     model, _ = family
     monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", chunk)
-    objective = TokenDistillation(teacher, DistillSettings(teacher="t", temperature=temperature, weight=weight), SHARED)
+    objective = TokenDistillation(
+        teacher, DistillSettings(teacher="t", temperature=temperature, weight=weight), SHARED
+    )
     found = objective.losses(model, batch_of(padded))
     expected = plain(model, teacher, batch_of(padded), temperature)
     assert torch.allclose(found, expected, rtol=1e-4)
@@ -110,7 +112,9 @@ def test_both_parts_count_the_tokens_that_are_learned(teacher, padded):
 
 def test_a_model_that_expects_what_its_teacher_does_learns_next_tokens_alone(tiny_llama, padded):
     teacher, model = (tiny_llama(50) for _ in range(2))
-    objective = TokenDistillation(teacher.requires_grad_(False), DistillSettings(teacher="t", temperature=2.0, weight=0.5), 50)
+    objective = TokenDistillation(
+        teacher.requires_grad_(False), DistillSettings(teacher="t", temperature=2.0, weight=0.5), 50
+    )
     losses = objective.losses(model, batch_of(padded))
     assert losses[1].item() == pytest.approx(0, abs=1e-4)
     ours = gradients(model, objective.total(losses))
@@ -140,7 +144,10 @@ def test_rows_that_are_not_shared_have_no_part_in_the_divergence(teacher, tiny_l
 
 def test_the_teacher_stays_as_it_is(teacher, tiny_llama, padded):
     before = {name: p.clone() for name, p in teacher.named_parameters()}
-    objective, model = TokenDistillation(teacher, DistillSettings(teacher="t"), SHARED), tiny_llama(50)
+    objective, model = (
+        TokenDistillation(teacher, DistillSettings(teacher="t"), SHARED),
+        tiny_llama(50),
+    )
     model.train()
     objective.total(objective.losses(model, batch_of(padded))).backward()
     assert not teacher.training
@@ -169,7 +176,9 @@ def test_neither_models_logits_are_there_all_at_once(tiny_llama, monkeypatch):
     monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", 8 * vocabulary)
     ids = torch.arange(4 * tokens).view(4, tokens)
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids}
-    objective = TokenDistillation(teacher.requires_grad_(False), DistillSettings(teacher="t"), vocabulary)
+    objective = TokenDistillation(
+        teacher.requires_grad_(False), DistillSettings(teacher="t"), vocabulary
+    )
     with Largest() as largest:
         objective.total(objective.losses(model, batch)).backward()
     # The embedding matrix, 32 numbers for each token; all logits would be 256.
