@@ -3,9 +3,9 @@
 Each job writes one output that Snakemake knows, its card. Beside it lies a hidden file with a copy
 of the card and a fingerprint of the job: settings, code, seeds and the content of everything that
 it read. Before a job works, it compares that fingerprint with its own. Where they agree and the
-files are whole, the card is put back and the job is over. So nothing finished is lost or done twice when
-Snakemake deletes, forgets or distrusts an output, and an input that was made again with the same
-bytes changes nothing.
+files are whole, the card is put back and the job is over. So nothing finished is lost or done twice
+when Snakemake deletes, forgets or distrusts an output, and an input that was made again with the
+same bytes changes nothing.
 
 Standard library only: a finished job ends without importing anything heavy.
 """

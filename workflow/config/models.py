@@ -105,7 +105,7 @@ class Package(Settings):
     members: list[str] = Field(min_length=1, description="shell patterns of the files to unpack")
 
 
-# ---- vocabularies -------------------------------------------------------------------------------
+# ---- vocabularies ------------------------------------------------------------------------------
 
 
 class Expansion(Settings):
@@ -277,7 +277,7 @@ class Initializer(Settings):
     )
 
 
-# ---- learned metrics ----------------------------------------------------------------------------
+# ---- learned metrics ---------------------------------------------------------------------------
 
 Place = Annotated[
     str,

@@ -17,12 +17,12 @@ from workflow.config.training_data import members
 
 ENGLISH = "english"
 TRAIN = "train"  # the part that is learned from; tests are called by their language's code
-# Keys of a task of lm-evaluation-harness that the rule reads which prepares it, and the task itself does not.
+# Keys of a task of lm-evaluation-harness that only the rule reads which prepares its data.
 PREPARED = ("harness", "data")
 _PARTS = {"tests": "test", "shots": "shots"}  # what a job calls them, and what a task does
 
 
-# ---- which languages and checkpoints ------------------------------------------------------------
+# ---- which languages and checkpoints -----------------------------------------------------------
 
 
 def tested_language(config: Mapping[str, Any], task: str, language: str) -> str:
@@ -54,7 +54,7 @@ def checkpoints_of(config: Mapping[str, Any], task: str, strategy: str) -> range
     return range(1, config["strategies"][strategy]["checkpoints"] if wanted else 1)
 
 
-# ---- tasks that generate: test sets and examples in prompts -------------------------------------
+# ---- tasks that generate: test sets and examples in prompts ------------------------------------
 
 
 def own_test_codes(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
@@ -109,7 +109,7 @@ def own_test_settings(config: Mapping[str, Any], task: str, part: str) -> dict[s
     return settings
 
 
-# ---- tasks that fine-tune: examples -------------------------------------------------------------
+# ---- tasks that fine-tune: examples ------------------------------------------------------------
 
 
 def example_parts(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
@@ -141,7 +141,7 @@ def example_settings(config: Mapping[str, Any], task: str, part: str) -> dict[st
     }
 
 
-# ---- tasks of lm-evaluation-harness -------------------------------------------------------------
+# ---- tasks of lm-evaluation-harness ------------------------------------------------------------
 
 
 def benchmarks_of(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
@@ -163,7 +163,7 @@ def benchmark_settings(config: Mapping[str, Any], benchmark: str) -> dict[str, A
     return next(settings for _, settings in _benchmarks(config) if settings["task"] == benchmark)
 
 
-# ---- checks -------------------------------------------------------------------------------------
+# ---- checks ------------------------------------------------------------------------------------
 
 
 def check_tested(config: Mapping[str, Any]) -> None:
@@ -282,7 +282,7 @@ def _check_files(task: str, part: str, settings: Mapping[str, Any]) -> None:
     check_samples_files({"text": settings["text"]}, f"tasks.{task}.examples ({part})")
 
 
-# ---- texts by the codes of languages ------------------------------------------------------------
+# ---- texts by the codes of languages -----------------------------------------------------------
 
 
 def _tests_of(

@@ -58,7 +58,7 @@ class _OnHub(Settings):
     data_files: DataFiles = optional("paths, patterns or addresses")
 
 
-# ---- one language -------------------------------------------------------------------------------
+# ---- one language ------------------------------------------------------------------------------
 
 
 class Lines(Settings):

@@ -28,7 +28,7 @@ _VECTORS = {
     "plm": "read_plm",
 }
 
-# ---- the outputs of these stages, by what they hold --------------------------------------------------
+# ---- the outputs of these stages, by what they hold ---------------------------------------------
 
 
 def vocabulary(study: Study, source_name: str, language: str, name: str) -> Output:
@@ -78,7 +78,7 @@ def training(study: Study, cell: Cell) -> Output:
     return study.output("train", **cell.wildcards)
 
 
-# ---- vocabulary --------------------------------------------------------------------------------------
+# ---- vocabulary --------------------------------------------------------------------------------
 
 
 def way(entry: Mapping[str, Any]) -> str:
@@ -143,7 +143,7 @@ def _vocabulary(study: Study, settings: dict[str, Any], **axes: str) -> dict[str
     return {"settings": settings, "inputs": inputs}
 
 
-# ---- auxiliary ---------------------------------------------------------------------------------------
+# ---- auxiliary ---------------------------------------------------------------------------------
 
 
 def _of_kind(kind: str) -> Callable[[Study], Mapping[str, Iterable[str]]]:
@@ -234,7 +234,7 @@ def _word_vectors(study: Study, auxiliary: str, language: str) -> dict[str, str]
     return {kind: str(path) for kind, (_, path) in files.items()}
 
 
-# ---- initialization ----------------------------------------------------------------------------------
+# ---- initialization ----------------------------------------------------------------------------
 
 
 def _learns(study: Study, initializer: str) -> bool:
@@ -307,7 +307,7 @@ def _dictionaries(study: Study, entry: Mapping[str, Any], language: str) -> list
     return [text["dictionary"] for text in texts if text["dictionary"]]
 
 
-# ---- training ----------------------------------------------------------------------------------------
+# ---- training ----------------------------------------------------------------------------------
 
 
 def _training(study: Study, **wildcards: str) -> Resources:

@@ -30,7 +30,7 @@ MOST_MINUTES = 24 * 60
 SCORER = "lexigraft/evaluation/learned/scorer.py"
 _CARD = "card-{study}.json"  # several studies may ask different tasks of one cell
 
-# ---- the outputs of these stages, by what they hold --------------------------------------------------
+# ---- the outputs of these stages, by what they hold ---------------------------------------------
 
 
 def evaluations(study: Study, cell: Cell) -> list[Output]:
@@ -90,7 +90,7 @@ def runs_alone(study: Study, task: str) -> bool:
     return task_kind(study.config["tasks"][task]["kind"]).runs_alone
 
 
-# ---- tasks on cells ----------------------------------------------------------------------------------
+# ---- tasks on cells ----------------------------------------------------------------------------
 
 
 def _evaluating(tasks_of: Callable[[Study, Cell, Mapping[str, str]], list[str]]) -> Any:
@@ -192,7 +192,7 @@ def _task(study: Study, cell: Cell, task: str) -> dict[str, Any]:
         "runs": config["run_tasks"][task]["runs"],
         # The same examples for every cell: what is drawn depends on the task and the run only.
         "seed": [config["seed"], "evaluation", language, task],
-        "code": digest("scripts/evaluate.py", task_file(settings["kind"])),
+        "code": digest("lexigraft/evaluation/evaluate.py", task_file(settings["kind"])),
     }
 
 
@@ -227,7 +227,7 @@ def _read_by(study: Study, cell: Cell, task: str) -> dict[str, Any]:
     }
 
 
-# ---- learned metrics ---------------------------------------------------------------------------------
+# ---- learned metrics ---------------------------------------------------------------------------
 
 
 def _scoring(study: Study, **wildcards: str) -> Resources:
@@ -279,7 +279,7 @@ def _predictions(study: Study, **wildcards: str) -> Iterator[Output]:
         yield study.output("evaluate", **cell.wildcards)
 
 
-# ---- tokenizers and initializers, without a trained model ----------------------------------------------
+# ---- tokenizers and initializers, without a trained model --------------------------------------
 
 
 @stage(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER
-from lexigraft.report.items import Item, read_items, records_read
+from lexigraft.report.items import Item, kind_file, read_items, records_read
 from workflow.config.checks import languages_measured
 from workflow.config.task_data import languages_named
 from workflow.config.training_data import teachers
@@ -52,6 +52,8 @@ def _required(study: Study, **_: str) -> Iterator[Output]:
 def build_report(study: Study, **_: str) -> dict[str, Any]:
     """The study's tables, figures and pages."""
     fonts = study.config["report"]["fonts"]
+    inputs = {"fonts": package(study, fonts["package"]).file(fonts["folder"])} if fonts else {}
+    items = read_items(study.config["report"]["items"])
     # The script expands the cells by itself: ten thousand paths fit no command line.
     folders = {
         rule: study.template(rule)
@@ -74,6 +76,7 @@ def build_report(study: Study, **_: str) -> dict[str, Any]:
         else {},
         "folders": folders,
         "searched": searched(study),
+        "code": sorted({kind_file(item.kind) for item in items}),
     }
 
 

@@ -1,4 +1,4 @@
-"""What a rule is, apart from the study that uses it: where its outputs lie and how it is described."""
+"""What a rule is, apart from the study that uses it: its outputs and how a job is described."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping

@@ -75,7 +75,7 @@ class Study:
         """The folder of prompts: relative where the study is run in the repository itself."""
         return in_repository("config/prompts")
 
-    # ---- where outputs lie ------------------------------------------------------------------------
+    # ---- where outputs lie ----------------------------------------------------------------------
 
     def output(self, rule: str, **wildcards: Any) -> Output:
         """The folder of outputs of a rule and its wildcards."""
@@ -101,14 +101,14 @@ class Study:
         found = names(self) if names else {}
         return {wildcard: any_of(allowed) for wildcard, allowed in found.items()}
 
-    # ---- what a job is told -----------------------------------------------------------------------
+    # ---- what a job is told ---------------------------------------------------------------------
 
     def described(self, rule: str, wildcards: Mapping[str, str]) -> dict[str, Any]:
         """The job description of one rule and its wildcards, as its script reads it."""
         stage, named = STAGES[rule], dict(wildcards.items())
         output = self.output(rule, **named)
         job = dict(stage.describe(self, **named))
-        own = {"card": output.card} if not stage.card == "card.json" else {}
+        own = {"card": output.card} if stage.card != "card.json" else {}
         code = job.pop("code", ())
         return {
             "rule": rule,
@@ -144,7 +144,7 @@ class Study:
         """How many GPUs a job asks for."""
         return self._resources(rule, wildcards).gpus
 
-    # ---- all jobs ---------------------------------------------------------------------------------
+    # ---- all jobs -------------------------------------------------------------------------------
 
     def jobs(self) -> dict[str, Job]:
         """Card -> job of all of the study, what a job waits for before it, in the stages' order."""
@@ -160,7 +160,7 @@ class Study:
             waiting.extend(needs.values())
         return {card: found[card] for card in _in_order(found)}
 
-    # -----------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     def _reads(
         self, rule: str, wildcards: Mapping[str, str]

@@ -29,7 +29,7 @@ from workflow.stages.study import Study
 # What the scripts of examples and of test sets write.
 EXAMPLES, TEST_SET = "examples.jsonl", "test_set.jsonl"
 
-# ---- the outputs of these stages, by what they hold --------------------------------------------------
+# ---- the outputs of these stages, by what they hold ---------------------------------------------
 
 
 def package(study: Study, name: str) -> Output:
@@ -84,7 +84,7 @@ def members(study: Study, language: str) -> list[str]:
     return study.config["languages"][language].get("group", {}).get("members", [])
 
 
-# ---- stages ------------------------------------------------------------------------------------------
+# ---- stages ------------------------------------------------------------------------------------
 
 
 @stage("source", "{package}", log="source/packages/{package}")
@@ -234,8 +234,12 @@ def prepare_test_set(study: Study, task: str, part: str) -> dict[str, Any]:
 @stage("corpus", "corpus/{language}/contamination/{task}")
 def count_tests(study: Study, language: str, task: str) -> dict[str, Any]:
     """How much of a task's test sets is in the text that a language's cells are trained on."""
+    kind = study.config["tasks"][task]["kind"]
+    folder = study.output("count_tests", language=language, task=task)
+    texts = {name: list(keys) for name, keys in task_kind(kind).test_texts.items()}
     return {
-        "settings": {"kind": study.config["tasks"][task]["kind"]},
+        # Which columns of a test set are searched is the task kind's to say, not its code's.
+        "settings": {"kind": kind, "texts": texts},
         "inputs": {
             "text": corpus(study, language).file("train.txt"),
             "tests": searched_tests(study, language, task),
@@ -270,7 +274,7 @@ def prepare_metric(study: Study, metric: str) -> dict[str, Any]:
     }
 
 
-# ---- which test sets are looked for in which training text ---------------------------------------------
+# ---- which test sets are looked for in which training text -------------------------------------
 
 
 def searched_tests(study: Study, language: str, task: str) -> dict[str, Output]:
