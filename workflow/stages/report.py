@@ -71,9 +71,7 @@ def build_report(study: Study, **_: str) -> dict[str, Any]:
     }
     return {
         "settings": {"study": _used_config(study)},
-        "inputs": {"fonts": package(study, fonts["package"]).file(fonts["folder"])}
-        if fonts
-        else {},
+        "inputs": inputs,
         "folders": folders,
         "searched": searched(study),
         "code": sorted({kind_file(item.kind) for item in items}),

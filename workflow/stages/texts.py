@@ -244,9 +244,7 @@ def count_tests(study: Study, language: str, task: str) -> dict[str, Any]:
             "text": corpus(study, language).file("train.txt"),
             "tests": searched_tests(study, language, task),
         },
-        "outputs": {
-            "file": f"{study.output('count_tests', language=language, task=task)}/record.json"
-        },
+        "outputs": {"file": f"{folder}/record.json"},
         "language": language,
         "task": task,
     }
