@@ -4,8 +4,10 @@
 #   snakemake --configfile config/studies/<study>.yaml  another study
 #   snakemake --profile profiles/slurm                  on a cluster (docs/slurm.md)
 #
+# It runs from any folder (--snakefile) and as a module of another Snakefile (docs/running.md).
 # A config says what to run, a profile how and where. Rules lie in workflow/rules, one file a stage;
-# workflow/stages says of each rule where its outputs lie, what it reads and what it asks for.
+# workflow/stages says of each rule where its outputs lie, what it reads and what it asks for. Local
+# rules reach the network, or take a second: they run where Snakemake runs, not as cluster jobs.
 import os
 import shlex
 import sys
@@ -16,7 +18,21 @@ from snakemake.logging import logger
 from snakemake.utils import min_version
 
 min_version("9.27")
-sys.path.insert(0, workflow.current_basedir)
+REPOSITORY = str(workflow.current_basedir)
+if not os.path.isdir(REPOSITORY):
+    raise WorkflowError(
+        "lexigraft's Snakefile works in a clone of its repository: clone it and name the Snakefile there"
+    )
+# The packages beside this file, whatever else has their names: `lexigraft` of another clone, which
+# the environment has installed and a profile imported, or a folder `workflow` of the user's own.
+sys.path.insert(0, REPOSITORY)
+for package in ("lexigraft", "workflow"):
+    found = sys.modules.get(package)
+    if found and f"{REPOSITORY}/{package}" not in found.__path__:
+        for name in [
+            name for name in sys.modules if f"{name}.".startswith(f"{package}.")
+        ]:
+            del sys.modules[name]
 from lexigraft.cells import NAME
 from lexigraft.errors import UserError
 from workflow.config.checks import check_local_files
@@ -61,18 +77,25 @@ onstart:
 # Where a study's own places are, its jobs read in their environment (docs/sharing.md).
 os.environ.update(STUDY.environment())
 
-SCRIPTS = shlex.quote(in_repository("scripts"))
-
-# Scripts run with the Python that runs Snakemake and with the package beside this file, whichever
-# come first on the path. Threads that wait do not spin: on a shared machine that costs up to ten
-# times. Large arrays are kept for reuse instead of going back to the kernel at each training step,
-# which costs a fifth of the time.
-shell.prefix(
-    f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH "
-    f"PYTHONPATH={shlex.quote(str(workflow.current_basedir))}${{{{PYTHONPATH:+:$PYTHONPATH}}}} "
-    "OMP_WAIT_POLICY=PASSIVE MALLOC_MMAP_THRESHOLD_=4000000000 "
-    "MALLOC_TRIM_THRESHOLD_=8000000000 MALLOC_TOP_PAD_=268435456; "
+# A job's Python is the one that runs Snakemake, with the package beside this file, whichever come
+# first on the path. Not `shell.prefix`: that would change rules of a Snakefile that uses this one.
+# Threads that wait do not spin: on a shared machine that costs up to ten times. Large arrays are
+# kept for reuse instead of going back to the kernel at each training step, which costs a fifth of
+# the time.
+PYTHON = " ".join(
+    [
+        f"PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH",
+        f"PYTHONPATH={shlex.quote(REPOSITORY)}${{PYTHONPATH:+:$PYTHONPATH}}",
+        *(
+            f"{name}={shlex.quote(value)}"
+            for name, value in STUDY.environment().items()
+        ),
+        "OMP_WAIT_POLICY=PASSIVE MALLOC_MMAP_THRESHOLD_=4000000000",
+        "MALLOC_TRIM_THRESHOLD_=8000000000 MALLOC_TOP_PAD_=268435456",
+        "python",
+    ]
 )
+SCRIPTS = shlex.quote(in_repository("scripts"))
 
 
 wildcard_constraints:
@@ -91,25 +114,6 @@ wildcard_constraints:
     samples=NAME,
     tokenizer=NAME,
     auxiliary=NAME,
-
-
-# These reach the network, or take a second: they run where Snakemake runs, not as cluster jobs.
-localrules:
-    all,
-    fetch_package,
-    prepare_source,
-    prepare_corpus,
-    mix_corpora,
-    prepare_samples,
-    mix_samples,
-    prepare_examples,
-    prepare_test_set,
-    count_tests,
-    take_vocabulary,
-    prepare_benchmark,
-    prepare_metric,
-    measure_tokenizer,
-    build_report,
 
 
 include: "workflow/rules/source.smk"

@@ -122,7 +122,7 @@ def grid(cells: int, folder: Path) -> dict[str, Any]:
 
 def finish(folder: Path) -> None:
     """Make all outputs of a study be there and up to date, with Snakemake's records."""
-    for line in snakemake(folder, STUDY, "--summary").output.splitlines():
+    for line in snakemake(folder, STUDY, "--summary", "--cores", "1").output.splitlines():
         file = folder / line.split("\t")[0]
         if "\t" in line and not line.startswith("output_file"):
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -134,13 +134,13 @@ def leave_outputs(folder: Path) -> None:
     """Leave what the jobs of a study's stages leave: all are done."""
     os.chdir(folder)  # where its paths begin
     study = Study(resolve(read_yaml(folder / STUDY), load_registries()))
-    for work in works(study).values():
-        place = Path(work.folder)
+    for job in study.jobs().values():
+        place = Path(job.output)
         place.mkdir(parents=True, exist_ok=True)
-        job = study.described(work.rule, work.wildcards)
-        (place / "job.json").write_text(json.dumps(job, indent=2))
+        described = study.described(job.rule, job.output.wildcards)
+        (place / "job.json").write_text(json.dumps(described, indent=2))
         (place / "usage.jsonl").write_text('{"seconds": 60, "ended": "done", "gpus": 1}\n')
-        Path(work.whole).touch()
+        Path(job.output.card).touch()
 
 
 def measured(what: str, sizes: tuple[int, ...]) -> Iterator[tuple[str, Run]]:

@@ -22,8 +22,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lexigraft.atomic import write_json
 from lexigraft.cells import Cell
+from lexigraft.completion import card_of
+from lexigraft.evaluation.evaluate import run_jobs
 from lexigraft.evaluation.task_kinds import Measurement, record
 from lexigraft.provenance import write_card
+from lexigraft.report.inputs import report_inputs
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
 
@@ -32,7 +35,7 @@ EXAMPLES = 20
 WORDS = ("వెన్నెల", "పుస్తకం", "నది", "ఆకాశం", "తెలుగు", "చెట్టు", "పాట", "రోజు")
 
 
-def study(cells: int, folder: Path) -> Study:
+def study_of(cells: int, folder: Path) -> Study:
     """That of the planning benchmark with baselines, and with what a report shows by itself."""
     config = grid(cells, folder)
     config["report"] = {"fonts": None}
@@ -42,19 +45,19 @@ def study(cells: int, folder: Path) -> Study:
     return Study(resolve(config, load_registries()))
 
 
-def leave_results(made: Study) -> None:
+def leave_results(study: Study) -> None:
     """Write all that a report reads, below the working folder."""
-    for cell in made.cells:
-        _train(made, cell)
-        for task in made.config["run_tasks"]:
-            _evaluate(made, cell, task)
-    inputs = made.report_inputs()
+    for cell in study.cells:
+        _train(study, cell)
+        _evaluate(study, cell)
+    job = study.described("build_report", {})
+    inputs = report_inputs(study.config, job["folders"], job["searched"])
     for folder in inputs["initialization"]:
         facts = {"statistics": {"share_recipe": 1.0}, "examples": []}
         _card(folder, [], **facts)
     for folder in inputs["vocabulary"]:
         _card(folder, [])
-    for file in inputs["corpora"]:
+    for file in inputs["corpora"].values():
         _card(str(Path(file).parent), [], cleaning={}, contamination={})
     for file in inputs["fragmentation"]:
         source, language, vocabulary = Path(file).parts[-5:-2]
@@ -65,9 +68,10 @@ def leave_results(made: Study) -> None:
         _card(str(Path(file).parent), ["record.json"])
 
 
-def _train(made: Study, cell: Cell) -> None:
+def _train(study: Study, cell: Cell) -> None:
     """A log, and the card of a trained cell."""
-    folder, draw = Path(made.training_folder(cell)), random.Random(cell.path)
+    job = study.described("train", cell.wildcards)
+    folder, draw = Path(job["outputs"]["folder"]), random.Random(cell.path)
     lines: list[dict[str, Any]] = [{"event": "heldout", "step": 0, "tokens": 0, "bits_per_byte": 3}]
     for step in range(1, STEPS + 1):
         lines.append({"event": "step", "phase": 0, "step": step, "tokens": 512 * step,
@@ -76,32 +80,40 @@ def _train(made: Study, cell: Cell) -> None:
     lines.append(lines[0] | {"step": STEPS, "bits_per_byte": 1 + draw.random()})
     _write_lines(folder / "log.jsonl", lines)
     facts = {"steps": STEPS, "tokens": 512 * STEPS, "seconds": 30.0, "device": "a CPU"}
-    job = made.described("train", {**vars(cell), "seed": str(cell.seed)})
-    write_card(folder, job, ["log.jsonl"], **facts)
+    write_card(folder, job, ["log.jsonl"], references={}, **facts)
 
 
-def _evaluate(made: Study, cell: Cell, task: str) -> None:
-    """The record of a cell's run of a task, and what it wrote."""
-    draw = random.Random(f"{cell.path} {task}")
-    job = described(
-        made, "evaluate", {**vars(cell), "seed": str(cell.seed), "task": task, "run": "0"}
-    )
+def _evaluate(study: Study, cell: Cell) -> None:
+    """The records of a cell's runs, what it wrote, and the card of all."""
+    job = study.described("evaluate", cell.wildcards)
+    folder, files = Path(job["outputs"]["folder"]), []
+    for run in run_jobs(job):
+        rows = _predictions(run["task"], random.Random(f"{cell.path} {run['task']}"))
+        _write_lines(Path(run["outputs"]["predictions"]), rows)
+        write_json(run["outputs"]["record"], record(run, Measurement(_metrics(run["task"], rows))))
+        paths = (Path(run["outputs"][name]) for name in ("record", "predictions"))
+        files += [str(path.relative_to(folder)) for path in paths]
+    write_card(card_of(job), job, files)
+
+
+def _predictions(task: str, draw: random.Random) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    for at in range(EXAMPLES):
+    for number in range(EXAMPLES):
         if task == "perplexity":
             sizes = {"test": "heldout", "tokens": 300, "bytes": 1200}
-            rows.append({"id": f"heldout-{at}", **sizes, "nats": draw.gauss(900, 30)})
+            rows.append({"id": f"heldout-{number}", **sizes, "nats": draw.gauss(900, 30)})
         else:
             texts = {key: " ".join(draw.choices(WORDS, k=6)) for key in ("output", "reference")}
-            rows.append({"id": str(at), "prompt": "Translate.", **texts, "chrf": draw.gauss(30, 5)})
-    metrics: dict[str, float | int] = {"chrf": sum(row.get("chrf", 0) for row in rows) / EXAMPLES}
-    if task == "perplexity":
-        bits = sum(row["nats"] for row in rows) / (EXAMPLES * 1200 * 0.6931)
-        metrics = {"bits_per_byte": bits, "perplexity": 2 ** (4 * bits), "english_bits_per_byte": 1}
-    folder = Path(job["outputs"]["folder"])
-    _write_lines(folder / "predictions.jsonl", rows)
-    write_json(folder / "record.json", record(job, Measurement(metrics)))
-    write_card(folder, job, ["record.json", "predictions.jsonl"])
+            score = {"chrf": draw.gauss(30, 5)}
+            rows.append({"id": str(number), "prompt": "Translate.", **texts, **score})
+    return rows
+
+
+def _metrics(task: str, rows: list[dict[str, Any]]) -> dict[str, float | int]:
+    if task != "perplexity":
+        return {"chrf": sum(row["chrf"] for row in rows) / EXAMPLES}
+    bits = sum(row["nats"] for row in rows) / (EXAMPLES * 1200 * 0.6931)
+    return {"bits_per_byte": bits, "perplexity": 2 ** (4 * bits), "english_bits_per_byte": 1}
 
 
 def _card(folder: str, files: list[str], **facts: Any) -> None:
@@ -120,12 +132,12 @@ def measured(sizes: tuple[int, ...]) -> Iterator[tuple[int, int, Run]]:
         with tempfile.TemporaryDirectory(prefix="report-") as name:
             folder = place(Path(name))
             os.chdir(folder)  # where the study's paths begin
-            made = study(cells, folder)
-            leave_results(made)
-            files = sum(1 for file in Path(made.results).rglob("*") if file.is_file())
-            write_json("job.json", made.described("build_report", {}))
+            study = study_of(cells, folder)
+            leave_results(study)
+            files = sum(1 for file in Path(study.results).rglob("*") if file.is_file())
+            write_json("job.json", study.described("build_report", {}))
             yield (
-                len(made.cells),
+                len(study.cells),
                 files,
                 run([sys.executable, "scripts/build_report.py", "job.json"], folder),
             )

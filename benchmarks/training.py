@@ -38,7 +38,7 @@ from lexigraft.initialization.recipe import Recipe
 from lexigraft.training.adapted_layers import attach_adapters
 from lexigraft.training.data import SequenceDataset, TextBlocks
 from lexigraft.training.objectives.clm import CausalModeling
-from lexigraft.training.objectives.distill import TokenDistillation
+from lexigraft.training.objectives.distill import LogitDistillation
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
@@ -106,7 +106,7 @@ def work(who: str, name: str, config: str, sequences: int, length: int) -> None:
     vocabulary = settings.get_text_config().vocab_size
     tokens = ADAPTED_TOKENS if name.startswith("vocadt") else vocabulary
     text = np.random.default_rng(0).integers(tokens, size=(STEPS * sequences, length))
-    clock, new_token_ids_of_cell = Clock(), list(range(vocabulary - NEW_TOKENS, vocabulary))
+    clock, new_ids = Clock(), list(range(vocabulary - NEW_TOKENS, vocabulary))
     more = None
     if name == "distill":
         more = AutoModelForCausalLM.from_config(settings, dtype=torch.float32).to(device()).eval()
@@ -115,9 +115,7 @@ def work(who: str, name: str, config: str, sequences: int, length: int) -> None:
     with TemporaryDirectory() as folder:
         train = {"ours": train_ours, "script": train_with_script}[who]
         took = measured(
-            lambda: train(
-                model, name, text, sequences, new_token_ids_of_cell, clock, Path(folder), more
-            )
+            lambda: train(model, name, text, sequences, new_ids, clock, Path(folder), more)
         )
     if torch.cuda.is_available():
         held = sum(p.numel() * p.element_size() for p in model.parameters())
@@ -148,7 +146,7 @@ class Clock(TrainerCallback):
         self.at.append(time.perf_counter())
 
 
-def train_ours(model, name, text, sequences, new_token_ids_of_cell, clock, folder, more):
+def train_ours(model, name, text, sequences, new_ids, clock, folder, more):
     """As a cell does, without scoring; `more` is the teacher, or what adapters start from."""
     phase = {"length": text.shape[1], **STRATEGIES[name]}
     strategy = read_strategy({"phases": [phase], "batch_sequences": sequences})
@@ -164,7 +162,7 @@ def train_ours(model, name, text, sequences, new_token_ids_of_cell, clock, folde
             new_extra_head(model, "copied", 0), as_head=True, trained=True
         )
     elif first.distill is not None:
-        objective = TokenDistillation(
+        objective = LogitDistillation(
             more.requires_grad_(False), first.distill, model.config.vocab_size
         )
     run_phase(
@@ -182,7 +180,7 @@ def train_ours(model, name, text, sequences, new_token_ids_of_cell, clock, folde
     )
 
 
-def train_with_script(model, name, text, sequences, new_token_ids_of_cell, clock, folder, more):
+def train_with_script(model, name, text, sequences, new_ids, clock, folder, more):
     """What the documentation of Trainer and PEFT leads to."""
     from peft import LoraConfig, TrainableTokensConfig, get_peft_model
 
@@ -198,7 +196,7 @@ def train_with_script(model, name, text, sequences, new_token_ids_of_cell, clock
         )
         model = get_peft_model(model, lora)
     elif name == "new-rows":
-        model = get_peft_model(model, TrainableTokensConfig(token_indices=new_token_ids_of_cell))
+        model = get_peft_model(model, TrainableTokensConfig(token_indices=new_ids))
     elif name.startswith("vocadt"):
         model.requires_grad_(False)
         embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()

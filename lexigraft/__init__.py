@@ -5,7 +5,7 @@ The public names are imported on first use: `import lexigraft` loads neither tor
 
 __version__ = "0.1.0"
 
-from lexigraft.doors import doors
+from lexigraft.lazy_imports import lazy_imports
 
 _MODULES = {
     "UserError": "lexigraft.errors",
@@ -16,4 +16,4 @@ _MODULES = {
     "load_cell": "lexigraft.training.store",
     "export": "lexigraft.training.export",
 }
-__all__, __getattr__, __dir__ = doors(__name__, _MODULES, ["__version__"])
+__all__, __getattr__, __dir__ = lazy_imports(__name__, _MODULES, ["__version__"])

@@ -4,7 +4,7 @@ Standard library only: the Snakefile is parsed again in every job.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
 
@@ -28,12 +28,12 @@ class Cell:
     @property
     def path(self) -> str:
         """The folder of the cell below the folder of a stage."""
-        return CELL_PATH.format(**asdict(self))
+        return CELL_PATH.format(**vars(self))
 
     @property
     def wildcards(self) -> dict[str, str]:
         """Axis -> name, as texts."""
-        return {axis: str(name) for axis, name in asdict(self).items()}
+        return {axis: str(name) for axis, name in vars(self).items()}
 
 
 AXES = tuple(field.name for field in fields(Cell))

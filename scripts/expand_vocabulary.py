@@ -7,13 +7,14 @@ from lexigraft.corpus.lines import read_lines
 from lexigraft.extra_files import pack
 from lexigraft.job import Job, run
 from lexigraft.provenance import write_card
-from lexigraft.source.model import load_tokenizer, open_source
-from lexigraft.vocabulary.description import describe_expansion, fertility
-from lexigraft.vocabulary.expand import expand_tokenizer
-from lexigraft.vocabulary.tokenizer_files import ALWAYS, save_tokenizer
 
 
 def stage(job: Job) -> None:
+    from lexigraft.source.model import load_tokenizer, open_source
+    from lexigraft.vocabulary.description import describe_expansion, fertility
+    from lexigraft.vocabulary.expand import expand_tokenizer
+    from lexigraft.vocabulary.tokenizer_files import ALWAYS, save_tokenizer
+
     settings, folder = job["settings"], Path(job["outputs"]["folder"])
     source_folder = open_source(job["inputs"]["source"]).folder
     source = load_tokenizer(source_folder)

@@ -5,20 +5,27 @@ By hand: `python scripts/export.py results/training/…/seed-0 out/`.
 
 import sys
 
-from lexigraft import job as jobs
 from lexigraft.errors import UserError
-from lexigraft.training.export import export
+from lexigraft.job import Job, run
 
 
-def stage(job: jobs.Job) -> None:
+def stage(job: Job) -> None:
+    from lexigraft.training.export import export
+
     export(job["inputs"]["cell"], job["outputs"]["folder"])
+
+
+def main(cell: str, folder: str) -> None:
+    from lexigraft.training.export import export
+
+    print(export(cell, folder))
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 3:
         try:
-            print(export(sys.argv[1], sys.argv[2]))
+            main(*sys.argv[1:])
         except UserError as error:
             raise SystemExit(f"error: {error}") from None
     else:
-        jobs.run(stage, replaces=True)
+        run(stage, replaces=True)

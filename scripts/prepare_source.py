@@ -4,10 +4,11 @@ from pathlib import Path
 
 from lexigraft.job import Job, run
 from lexigraft.provenance import write_card
-from lexigraft.source.preparation import prepare_source
 
 
 def stage(job: Job) -> None:
+    from lexigraft.source.preparation import prepare_source
+
     folder = Path(job["outputs"]["folder"])
     package = job["inputs"].get("package")
     files, facts = prepare_source(job["settings"], folder, package)

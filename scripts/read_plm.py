@@ -1,13 +1,14 @@
 """Takes the input embeddings of another pretrained model as vectors of the tokens it shares."""
 
-from lexigraft.auxiliary.plm import read_plm
-from lexigraft.auxiliary.token_vectors import store_vectors
 from lexigraft.job import Job, run
-from lexigraft.source.hub import resolve_place
-from lexigraft.source.model import open_tokenizer
 
 
 def stage(job: Job) -> None:
+    from lexigraft.auxiliary.plm import read_plm
+    from lexigraft.auxiliary.token_vectors import store_vectors
+    from lexigraft.source.hub import resolve_place
+    from lexigraft.source.model import open_tokenizer
+
     place, commit = resolve_place(job["settings"]["model"], job["settings"]["revision"])
     tokenizer = open_tokenizer(job["inputs"]["tokenizer"])
     store_vectors(job, tokenizer, read_plm(tokenizer, place), commit=commit)

@@ -1,18 +1,19 @@
 """Takes the vectors of the tokens of a tokenizer from a file of word vectors."""
 
-from lexigraft.auxiliary.alignment import align_vectors
-from lexigraft.auxiliary.language_files import read_dictionary
-from lexigraft.auxiliary.token_vectors import store_vectors
-from lexigraft.auxiliary.word_vector_files import open_word_vectors
-from lexigraft.auxiliary.word_vectors import read_word_vectors
 from lexigraft.job import Job, run
 from lexigraft.provenance import describe_file
-from lexigraft.source.model import open_tokenizer
 
 _OPTIONS = ("unlisted_words", "pooling", "notation")
 
 
 def stage(job: Job) -> None:
+    from lexigraft.auxiliary.alignment import align_vectors
+    from lexigraft.auxiliary.language_files import read_dictionary
+    from lexigraft.auxiliary.token_vectors import store_vectors
+    from lexigraft.auxiliary.word_vector_files import open_word_vectors
+    from lexigraft.auxiliary.word_vectors import read_word_vectors
+    from lexigraft.source.model import open_tokenizer
+
     settings, inputs = job["settings"], job["inputs"]
     options = {key: value for key, value in settings.items() if key in _OPTIONS}
     tokenizer = open_tokenizer(inputs["tokenizer"])

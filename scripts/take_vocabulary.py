@@ -5,17 +5,18 @@ from pathlib import Path
 from lexigraft.atomic import write_json
 from lexigraft.corpus.lines import read_lines
 from lexigraft.extra_files import pack
-from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.job import Job, run
 from lexigraft.provenance import write_card
-from lexigraft.source.hub import resolve_tokenizer
-from lexigraft.source.model import load_tokenizer, open_source
-from lexigraft.vocabulary.description import describe_replacement, fertility
-from lexigraft.vocabulary.replace import take_tokenizer
-from lexigraft.vocabulary.tokenizer_files import ALWAYS, save_tokenizer
 
 
 def stage(job: Job) -> None:
+    from lexigraft.initialization.pairing import pair_vocabularies
+    from lexigraft.source.hub import resolve_tokenizer
+    from lexigraft.source.model import load_tokenizer, open_source
+    from lexigraft.vocabulary.description import describe_replacement, fertility
+    from lexigraft.vocabulary.replace import take_tokenizer
+    from lexigraft.vocabulary.tokenizer_files import ALWAYS, save_tokenizer
+
     settings, folder = job["settings"], Path(job["outputs"]["folder"])
     source = load_tokenizer(open_source(job["inputs"]["source"]).folder)
     lines = list(read_lines(Path(job["inputs"]["corpus"]) / "train.txt"))

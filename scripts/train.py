@@ -1,12 +1,13 @@
 """Trains one cell and stores what changed."""
 
-from lexigraft import job as jobs
-from lexigraft.training.train import train_cell
+from lexigraft.job import Job, run
 
 
-def stage(job: jobs.Job) -> None:
+def stage(job: Job) -> None:
+    from lexigraft.training.train import train_cell
+
     train_cell(job)
 
 
 if __name__ == "__main__":
-    jobs.run(stage)
+    run(stage)

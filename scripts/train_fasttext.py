@@ -2,15 +2,16 @@
 
 from pathlib import Path
 
-from lexigraft.auxiliary.fasttext import train_fasttext
-from lexigraft.auxiliary.token_vectors import store_vectors
 from lexigraft.corpus.lines import read_lines
 from lexigraft.job import Job, run
 from lexigraft.randomness import seed_from
-from lexigraft.source.model import open_tokenizer
 
 
 def stage(job: Job) -> None:
+    from lexigraft.auxiliary.fasttext import train_fasttext
+    from lexigraft.auxiliary.token_vectors import store_vectors
+    from lexigraft.source.model import open_tokenizer
+
     options = {key: value for key, value in job["settings"].items() if key != "kind"}
     tokenizer = open_tokenizer(job["inputs"]["tokenizer"])
     sentences = read_lines(Path(job["inputs"]["corpus"]) / "train.txt")

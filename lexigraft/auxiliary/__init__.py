@@ -1,6 +1,6 @@
 """Vectors of tokens that some initializers need: trained on a corpus, or read from files."""
 
-from lexigraft.doors import doors
+from lexigraft.lazy_imports import lazy_imports
 
 _MODULES = {
     "TokenVectors": "lexigraft.auxiliary.token_vectors",
@@ -13,4 +13,4 @@ _MODULES = {
     "save_vectors": "lexigraft.auxiliary.token_vectors",
     "load_vectors": "lexigraft.auxiliary.token_vectors",
 }
-__all__, __getattr__, __dir__ = doors(__name__, _MODULES)
+__all__, __getattr__, __dir__ = lazy_imports(__name__, _MODULES)

@@ -1,6 +1,6 @@
 """Text: read from files and packages, cleaned, and split into training text and tests."""
 
-from lexigraft.doors import doors
+from lexigraft.lazy_imports import lazy_imports
 
 _MODULES = {
     "CleaningCounts": "lexigraft.corpus.cleaning",
@@ -14,4 +14,4 @@ _MODULES = {
     "read_sentences": "lexigraft.corpus.readers",
     "split_corpus": "lexigraft.corpus.split",
 }
-__all__, __getattr__, __dir__ = doors(__name__, _MODULES)
+__all__, __getattr__, __dir__ = lazy_imports(__name__, _MODULES)

@@ -1,6 +1,6 @@
 """Evaluation: what a cell is worth, in numbers that compare across vocabularies."""
 
-from lexigraft.doors import doors
+from lexigraft.lazy_imports import lazy_imports
 
 _MODULES = {
     "chrf": "lexigraft.evaluation.chrf",
@@ -9,4 +9,4 @@ _MODULES = {
     "rouge_l": "lexigraft.evaluation.rouge",
     "task_kind": "lexigraft.evaluation.task_kinds",
 }
-__all__, __getattr__, __dir__ = doors(__name__, _MODULES)
+__all__, __getattr__, __dir__ = lazy_imports(__name__, _MODULES)

@@ -3,15 +3,22 @@
 UnifyVocab, sections 2.2 and B.4.
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.texts import tokenize_plain
+from lexigraft.evaluation.texts import draw, sentences, tokenize_plain
 from lexigraft.inference.generation import decode
+from lexigraft.initialization.dense_rows import DenseRows
+from lexigraft.initialization.recipe_pair import RecipePair
+from lexigraft.initialization.storage import load_initialization
+from lexigraft.provenance import versions
 from lexigraft.source.hub import resolve
+from lexigraft.source.model import load_tokenizer, open_source
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -20,6 +27,48 @@ if TYPE_CHECKING:
 
 
 _ORDER = 4  # BLEU's longest n-gram
+
+
+def alignment_record(job: dict[str, Any]) -> dict[str, Any]:
+    """The record of a fitted initializer, measured on held-out text.
+
+    Parameters
+    ----------
+    job
+        `settings`: the study's `alignment`; `inputs`: folders `source`, `tokenizer`,
+        `initialization` and `corpus`, and `encoder` (see `SentenceEncoder`) or None; `cell`: the
+        names of the initializer; `seed`: a list.
+    """
+    inputs, settings = job["inputs"], job["settings"]
+    fitted = load_initialization(inputs["initialization"])
+    metrics: dict[str, float | int] = {}
+    details: dict[str, Any] = {}
+    if isinstance(fitted, DenseRows):
+        details["not_measured"] = "its rows are drawn: no source token stands for a new one"
+    else:
+        target = load_tokenizer(inputs["tokenizer"])
+        ids = target.get_vocab()
+        fallbacks = json.loads(Path(inputs["initialization"], "fallbacks.json").read_text("utf-8"))
+        texts = draw(sentences(inputs["corpus"], "heldout"), settings["sentences"], job, "heldout")
+        encoder = SentenceEncoder(inputs["encoder"]) if inputs.get("encoder") else None
+        metrics = alignment(
+            load_tokenizer(open_source(inputs["source"]).folder),
+            target,
+            fitted.recipe("input") if isinstance(fitted, RecipePair) else fitted,
+            texts,
+            fallbacks=[ids[token] for token in fallbacks],
+            encoder=encoder,
+        )
+        details = {"sentences": len(texts), "fallbacks": len(fallbacks)}
+        details["encoder"] = encoder and encoder.described()
+    return {
+        **job["cell"],
+        "metrics": metrics,
+        "details": details,
+        "settings": settings,
+        "seed": job["seed"],
+        "versions": versions(),
+    }
 
 
 def alignment(

@@ -13,6 +13,34 @@ from lexigraft.corpus.cleaning import CleaningCounts, repair
 from lexigraft.corpus.contamination import Contamination
 from lexigraft.corpus.lines import read_lines
 from lexigraft.evaluation.task_kinds import task_kind
+from lexigraft.provenance import versions
+
+
+def contamination_record(job: dict[str, Any]) -> dict[str, Any]:
+    """The record of a task's tests in the training text of one language.
+
+    Parameters
+    ----------
+    job
+        `settings`: the task's `kind`; `inputs`: the file `text`, and `tests`, see `count_tests`;
+        `language` and `task`: names.
+    """
+    inputs, kind = job["inputs"], job["settings"]["kind"]
+    not_counted = {}
+    if kind == "multiple_choice":
+        files = {test: Path(place, "card.json") for test, place in inputs["tests"].items()}
+        cards = {test: json.loads(file.read_text("utf-8")) for test, file in files.items()}
+        # Without its data a benchmark is not scored either, and the record of that says why.
+        not_counted = {test: card["why"] for test, card in cards.items() if not card["available"]}
+    tests = {test: place for test, place in inputs["tests"].items() if test not in not_counted}
+    return {
+        "language": job["language"],
+        "task": job["task"],
+        "tests": count_tests(kind, tests, inputs["text"]),
+        "not_counted": not_counted,
+        "settings": job["settings"],
+        "versions": versions(),
+    }
 
 
 def count_tests(

@@ -5,16 +5,90 @@ No model is needed. Over-fragmentation is measured as in Yamaguchi et al. (Figur
 """
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.new_tokens import count_new
-from lexigraft.evaluation.texts import tokenize_plain
+from lexigraft.evaluation.new_tokens import count_new, new_token_ids
+from lexigraft.evaluation.texts import (
+    group_rows,
+    member_sentences,
+    sentences,
+    tokenize_plain,
+    translation_pairs,
+)
+from lexigraft.provenance import versions
+from lexigraft.source.hub import find_tokenizer
+from lexigraft.source.model import load_tokenizer, open_source
 from lexigraft.vocabulary.reachability import unreachable
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
+
+
+def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
+    """The record of an adapted vocabulary, with a measurement for each language of a group.
+
+    Parameters
+    ----------
+    job
+        `inputs`: folders `source`, `tokenizer` and `corpus`; `cell`: the names of the vocabulary.
+    """
+    corpus, adapted = job["inputs"]["corpus"], Path(job["inputs"]["tokenizer"])
+    source = load_tokenizer(open_source(Path(job["inputs"]["source"])).folder)
+    # An unchanged vocabulary is the source's own folder, which may only point to its tokenizer.
+    target = load_tokenizer(adapted) if (adapted / "vocabulary.json").exists() else source
+    new = new_token_ids(adapted)
+    texts = {name: sentences(corpus, name) for name in ("heldout", "english", "train")}
+    pairs = [(pair["source"], pair["target"]) for pair in translation_pairs(corpus)]
+    members = {
+        member: fragmentation(source, target, new=new, heldout=lines)
+        for member, lines in member_sentences(corpus).items()
+    }
+    return {
+        **job["cell"],
+        "metrics": fragmentation(source, target, new=new, **texts, parallel=pairs),
+        "members": members,
+        "details": {name: len(lines) for name, lines in texts.items()}
+        | {"parallel": len(pairs), "source_size": len(source), "size": len(target)},
+        "settings": job["settings"],
+        "versions": versions(),
+    }
+
+
+def tokenizer_record(job: dict[str, Any]) -> dict[str, Any]:
+    """The record of a tokenizer of the registry on the text of one language.
+
+    Parameters
+    ----------
+    job
+        `settings`: the tokenizer's entry; `inputs`: folders `corpus` and, if the tokenizer is in
+        one, `package`; `tokenizer` and `language`: names.
+    """
+    corpus = job["inputs"]["corpus"]
+    tokenizer, commit = find_tokenizer(job["settings"], job["inputs"].get("package"))
+    # The same content in every language, where there is a translation.
+    pairs = translation_pairs(corpus)
+    texts = [pair["target"] for pair in pairs] or sentences(corpus, "heldout")
+    train = sentences(corpus, "train")
+    english = [pair["source"] for pair in pairs]
+    found = measure_tokenizer(tokenizer, texts=texts, english=english, train=train)
+    return {
+        "tokenizer": job["tokenizer"],
+        "language": job["language"],
+        "metrics": found.metrics,
+        "details": {
+            "texts": len(texts),
+            "translated": bool(pairs),
+            "train": len(train),
+            # What a bootstrap resamples; of many texts, sums over groups of them.
+            "tokens": [sum(group) for group in group_rows(found.tokens)],
+        },
+        "commit": commit,
+        "settings": job["settings"],
+        "versions": versions(),
+    }
 
 
 def fragmentation(

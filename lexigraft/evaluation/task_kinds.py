@@ -98,6 +98,7 @@ def kinds_with(property_: str) -> list[str]:
     return [kind for kind in kinds() if getattr(task_kind(kind), property_)]
 
 
+@cache
 def task_file(kind: str) -> str:
     """Path of a kind's module relative to the repository; imports nothing.
 

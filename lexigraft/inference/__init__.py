@@ -1,6 +1,6 @@
 """Inference: generation and likelihoods of texts, which training and evaluation both use."""
 
-from lexigraft.doors import doors
+from lexigraft.lazy_imports import lazy_imports
 
 _MODULES = {
     "Likelihood": "lexigraft.inference.likelihood",
@@ -8,4 +8,4 @@ _MODULES = {
     "score_masked": "lexigraft.inference.masked_likelihood",
     "score_texts": "lexigraft.inference.likelihood",
 }
-__all__, __getattr__, __dir__ = doors(__name__, _MODULES)
+__all__, __getattr__, __dir__ = lazy_imports(__name__, _MODULES)

@@ -1,6 +1,6 @@
 """Embedding rows for a target vocabulary: recipes over source rows, or dense rows."""
 
-from lexigraft.doors import doors
+from lexigraft.lazy_imports import lazy_imports
 
 _MODULES = {
     "initializer": "lexigraft.initialization.registry",
@@ -14,4 +14,4 @@ _MODULES = {
     "load_initialization": "lexigraft.initialization.storage",
     "graft": "lexigraft.initialization.graft",
 }
-__all__, __getattr__, __dir__ = doors(__name__, _MODULES)
+__all__, __getattr__, __dir__ = lazy_imports(__name__, _MODULES)

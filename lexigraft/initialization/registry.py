@@ -114,6 +114,7 @@ def _declared(name: str, attribute: str) -> tuple[str, ...]:
     return ()
 
 
+@cache
 def method_file(name: str) -> str:
     """The file of a method relative to the repository, for its code digest.
 

@@ -1,10 +1,10 @@
 """From the evaluation records of a study to tables, figures and one page."""
 
-from lexigraft.doors import doors
+from lexigraft.lazy_imports import lazy_imports
 
 _MODULES = {
     "build_report": "lexigraft.report.build",
     "read_study": "lexigraft.report.records",
     "summarize": "lexigraft.report.summarize",
 }
-__all__, __getattr__, __dir__ = doors(__name__, _MODULES)
+__all__, __getattr__, __dir__ = lazy_imports(__name__, _MODULES)

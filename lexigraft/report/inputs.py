@@ -55,7 +55,9 @@ def report_inputs(
     axes = [
         dict(zip(("source", "language", "vocabulary"), key, strict=True)) for key in vocabularies
     ]
-    fits = {}  # wildcards of each fitted initializer -> its cell
+    fits: dict[
+        tuple[str, ...], dict[str, Any]
+    ] = {}  # wildcards of each fitted initializer -> its cell
     for cell in cells:
         if cell.initializer != NO_INITIALIZER:
             drawn = config["initializers"][cell.initializer]["draws"]

@@ -1,6 +1,6 @@
 """Source models: download, conversion, checks, loading."""
 
-from lexigraft.doors import doors
+from lexigraft.lazy_imports import lazy_imports
 
 _MODULES = {
     "SourceModel": "lexigraft.source.model",
@@ -15,4 +15,4 @@ _MODULES = {
     "resolve": "lexigraft.source.hub",
     "sentencepiece_to_fast": "lexigraft.source.sentencepiece",
 }
-__all__, __getattr__, __dir__ = doors(__name__, _MODULES)
+__all__, __getattr__, __dir__ = lazy_imports(__name__, _MODULES)

@@ -1,6 +1,6 @@
 """Training: the phases of a strategy, and cells stored as what changed."""
 
-from lexigraft.doors import doors
+from lexigraft.lazy_imports import lazy_imports
 
 _MODULES = {
     "Strategy": "lexigraft.training.settings",
@@ -10,4 +10,4 @@ _MODULES = {
     "save_cell": "lexigraft.training.store",
     "train_cell": "lexigraft.training.train",
 }
-__all__, __getattr__, __dir__ = doors(__name__, _MODULES)
+__all__, __getattr__, __dir__ = lazy_imports(__name__, _MODULES)

@@ -2,6 +2,7 @@
 tuning are lists of phases; none of them is a code path of its own."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -15,6 +16,7 @@ from pydantic import (
 )
 
 from lexigraft.settings import KeyedError, Settings, by_shape, optional, validate
+from lexigraft.training.objective import objective, objectives
 
 Part = Literal["embeddings", "head", "new-rows", "lora", "outside-layers", "all", "adapter"]
 PARTS = get_args(Part)
@@ -191,24 +193,21 @@ class Phase(Settings):
 
     @model_validator(mode="after")
     def _has_what_its_objective_needs(self) -> "Phase":
-        given, objective = self.model_fields_set, self.objective
-        for key in ("extra_head", "extra_logits"):
-            if key in given and objective != "mtp":
-                raise KeyedError(key, f"only objective mtp has an extra head; take out '{key}'")
-        if "masking" in given and objective != "mlm":
-            raise KeyedError("masking", "only objective mlm masks tokens; take out 'masking'")
-        if objective == "mtp" and "new-rows" in self.trainable:
+        given = self.model_fields_set
+        for key, names in _objectives_by_option().items():
+            if key in given and self.objective not in names:
+                only = " or ".join(names)
+                raise KeyedError(key, f"only objective {only} takes this key; take out '{key}'")
+        if self.objective == "mtp" and "new-rows" in self.trainable:
             raise KeyedError(
                 "objective", "new rows have no head of their own to copy; take out 'mtp'"
             )
-        if objective == "mtp" and "adapter" in self.trainable:
+        if self.objective == "mtp" and "adapter" in self.trainable:
             raise KeyedError(
                 "objective", "an adapter has no head of its own to copy; take out 'mtp'"
             )
-        if objective == "distill" and self.distill is None:
+        if objective(self.objective).needs_teacher and self.distill is None:
             raise KeyedError("distill.teacher", "missing; name an entry of sources.yaml")
-        if objective != "distill" and "distill" in given:
-            raise KeyedError("distill", "only objective distill has a teacher; take out 'distill'")
         if "adapter" not in self.trainable and "adapter" in given:
             raise KeyedError("adapter", "this phase trains no adapter; take out 'adapter'")
         return self
@@ -341,6 +340,16 @@ def teacher_of(settings: Mapping[str, Any]) -> str | None:
     """The source model that teaches in the phases of one entry of `config/strategies.yaml`."""
     taught = (phase["distill"] for phase in settings["phases"] if phase.get("distill"))
     return next((distill["teacher"] for distill in taught), None)
+
+
+@cache
+def _objectives_by_option() -> dict[str, list[str]]:
+    """Key of a phase -> the objectives that alone take it."""
+    found: dict[str, list[str]] = {}
+    for name in objectives():
+        for option in objective(name).options:
+            found.setdefault(option, []).append(name)
+    return found
 
 
 def _over(shared: Lora, own: Lora | None) -> Lora:

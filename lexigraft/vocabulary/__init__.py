@@ -1,7 +1,7 @@
 """Tokenizers: expansion, training, reading of merges, saving."""
 
 # `token_bytes` is not here: a package cannot offer a function under the name of its own module.
-from lexigraft.doors import doors
+from lexigraft.lazy_imports import lazy_imports
 
 _MODULES = {
     "expand_tokenizer": "lexigraft.vocabulary.expand",
@@ -15,4 +15,4 @@ _MODULES = {
     "special_ids": "lexigraft.vocabulary.token_bytes",
     "save_tokenizer": "lexigraft.vocabulary.tokenizer_files",
 }
-__all__, __getattr__, __dir__ = doors(__name__, _MODULES)
+__all__, __getattr__, __dir__ = lazy_imports(__name__, _MODULES)

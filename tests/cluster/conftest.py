@@ -1,7 +1,7 @@
 """The real Snakefile with the real profile on a real Slurm: `make test-cluster`.
 
-Each job here is started by Slurm, as a user's would be, by an ordinary Python. What comes before
-the jobs that a test is about is made once, on this machine alone.
+Slurm starts each job here with an ordinary Python, as it would start a user's. The jobs before
+those that a test is about run once, on this machine without Slurm.
 """
 
 import copy
@@ -20,16 +20,16 @@ from tests.workflow.conftest import Checkout, copy_project, miniature, texts  # 
 if not os.environ.get("LEXIGRAFT_CLUSTER"):
     collect_ignore_glob = ["test_*.py"]
 
-# Cells by their seed, one that has not enough memory at first, and one that has not enough time.
+# Cells by their seed, one that asks for too little memory at first, and one for too little time.
 CELL = "tiny/telugu/expand-50/align/short/seed-{}"
-CRAMPED = "tiny/telugu/expand-50/align/cramped/seed-0"
-HASTY = "tiny/telugu/expand-50/align/hasty/seed-0"
+LITTLE_MEMORY = "tiny/telugu/expand-50/align/little-memory/seed-0"
+LITTLE_TIME = "tiny/telugu/expand-50/align/little-time/seed-0"
 
-# While this file is there, training stands still behind each checkpoint.
-HOLD = "hold"
+# While this file exists, training pauses after each checkpoint.
+PAUSE = "pause"
 
-# Snakemake looks into the queue less and less often as long as nothing there ends well.
-IMPATIENCE = """
+# Snakemake checks the queue less and less often while no job in it ends successfully.
+FREQUENT_STATUS_CHECKS = """
 from snakemake_interface_executor_plugins.executors import remote
 
 remote.RemoteExecutor.next_seconds_between_status_checks = property(lambda _: 2, lambda *_: None)
@@ -37,43 +37,58 @@ remote.RemoteExecutor.next_seconds_between_status_checks = property(lambda _: 2,
 
 
 def card(cell: str) -> str:
-    """What training writes last."""
+    """The output of training that Snakemake knows."""
     return f"results/training/{cell}/card.json"
 
 
+def evaluation_card(cell: str) -> str:
+    """The output of a cell's evaluation that Snakemake knows."""
+    return f"results/evaluation/{cell}/card-miniature.json"
+
+
+def speed_card(cell: str) -> str:
+    """The output of a cell's speed measurement that Snakemake knows."""
+    return f"results/evaluation/{cell}/speed/card-miniature.json"
+
+
 def record(cell: str, task: str, run: int = 0) -> str:
-    """What an evaluation writes last but its card."""
+    """The result of one run of a task."""
     return f"results/evaluation/{cell}/{task}/run-{run}/record.json"
 
 
 @dataclass
-class Head:
-    """A Snakemake that submits jobs, and all it said."""
+class Submitter:
+    """A Snakemake that submits jobs, and its output."""
 
     process: subprocess.Popen
     log: Path
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self.log.read_text(encoding="utf-8")
 
     def wait(self, seconds: float = 900) -> int:
         """Its exit status, once it has ended."""
         return self.process.wait(timeout=seconds)
 
+    def kill(self) -> None:
+        """SIGKILL, which leaves its lock and its jobs."""
+        self.process.kill()
+        self.process.wait()
+
 
 @dataclass
-class OnSlurm(Checkout):
-    """A copy of the project whose jobs go to a cluster."""
+class SlurmCheckout(Checkout):
+    """A copy of the project whose jobs are submitted to Slurm."""
 
     cluster: Cluster
-    heads: list[Head] = field(default_factory=list)
+    submitters: list[Submitter] = field(default_factory=list)
 
-    def start(self, *arguments: str) -> Head:
-        """Snakemake with the profile of Slurm, and on with the test while it runs."""
+    def start(self, *arguments: str) -> Submitter:
+        """Start Snakemake with Slurm's profile, without waiting for its end."""
         often = ["--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "20"]
         study = ["--configfile", "study.yaml", "--profile", "profiles/slurm"]
-        log = self.folder / f"head-{len(self.heads)}.log"
+        log = self.folder / f"snakemake-{len(self.submitters)}.log"
         with log.open("w") as file:
             process = subprocess.Popen(
                 [sys.executable, "-m", "snakemake", *study, *often, *arguments],
@@ -82,29 +97,29 @@ class OnSlurm(Checkout):
                 stdout=file,
                 stderr=subprocess.STDOUT,
             )
-        self.heads.append(Head(process, log))
-        return self.heads[-1]
+        self.submitters.append(Submitter(process, log))
+        return self.submitters[-1]
 
-    def run(self, *arguments: str) -> Head:
-        """The same, once it has ended."""
-        head = self.start(*arguments)
-        head.wait()
-        return head
+    def run(self, *arguments: str) -> Submitter:
+        """Start Snakemake with Slurm's profile and wait until it ends."""
+        submitter = self.start(*arguments)
+        submitter.wait()
+        return submitter
 
     def submitted(self) -> list:
         """Jobs of this folder, in the order of submission."""
         return [job for job in self.cluster.jobs() if job.log.is_relative_to(self.folder)]
 
-    def hold(self) -> None:
-        """Have training stand still at its next checkpoint."""
-        (self.folder / HOLD).touch()
+    def pause_training(self) -> None:
+        """Have training pause at its next checkpoint."""
+        (self.folder / PAUSE).touch()
 
-    def release(self) -> None:
-        """Let it go on."""
-        (self.folder / HOLD).unlink()
+    def resume_training(self) -> None:
+        """Let paused training continue."""
+        (self.folder / PAUSE).unlink()
 
-    def stands(self, cell: str) -> bool:
-        """Whether a cell has a whole checkpoint to go on from."""
+    def has_checkpoint(self, cell: str) -> bool:
+        """Whether a cell has a complete checkpoint to resume from."""
         return any((self.folder / card(cell)).parent.glob("checkpoints/*/phase-0/*/complete.json"))
 
 
@@ -112,23 +127,23 @@ class OnSlurm(Checkout):
 def cluster(tmp_path_factory):
     """A Slurm of two nodes with four GPUs each."""
     assert is_installed(), "Slurm's programs are missing; `make test-cluster` installs them"
-    made = Cluster(tmp_path_factory.mktemp("slurm") / "etc")
+    slurm = Cluster(tmp_path_factory.mktemp("slurm") / "etc")
     try:
-        made.start()
-        yield made
+        slurm.start()
+        yield slurm
     finally:
-        made.stop()
+        slurm.stop()
 
 
 @pytest.fixture(scope="session")
 def study(miniature) -> dict:  # noqa: F811
-    """A study of one language, a cell with four seeds, and two with too little of something."""
+    """A study of one language, a cell with four seeds, and two that ask for too little."""
     config = copy.deepcopy(miniature)
     axes = {"languages": ["telugu"], "vocabularies": ["expand-50"], "initializers": ["align"]}
     config["cells"] = [
         config["cells"][0],
         {**axes, "sources": ["tiny"], "strategies": ["short"], "seeds": [*range(4)]},
-        {**axes, "sources": ["tiny"], "strategies": ["cramped", "hasty"]},
+        {**axes, "sources": ["tiny"], "strategies": ["little-memory", "little-time"]},
     ]
     config["sources"]["tiny"]["resources"] = {
         "initialization_mb": 1500,
@@ -138,53 +153,53 @@ def study(miniature) -> dict:  # noqa: F811
         "evaluation_minutes": 7,
     }
     short = config["strategies"]["short"]
-    config["strategies"]["cramped"] = {**short, "resources": {"memory": 0.2}}  # 500 MB
-    config["strategies"]["hasty"] = {**short, "resources": {"time": 0.1}}  # a minute
-    config["run_tasks"] = {"perplexity": {}, "translation-short": {"runs": 2}}
+    config["strategies"]["little-memory"] = {**short, "resources": {"memory": 0.2}}  # 500 MB
+    config["strategies"]["little-time"] = {**short, "resources": {"time": 0.1}}  # a minute
+    config["run_tasks"] = {"perplexity": {}, "translation-short": {"runs": 2}, "speed-short": {}}
     return config
 
 
 @pytest.fixture(scope="session")
 def project(tmp_path_factory, study) -> Checkout:
-    """A copy of the project that is easy to watch; nothing is run."""
-    made = copy_project(tmp_path_factory.mktemp("project") / "project")
-    made.config = study
+    """A copy of the project, nothing run, with a checkpoint and a pause at every training step."""
+    checkout = copy_project(tmp_path_factory.mktemp("project") / "project")
+    checkout.config = study
     checkpoints = "lexigraft/training/checkpointing.py"
-    made.edit(checkpoints, "seconds: float = 60.0", "seconds: float = 0.0")
-    made.edit(checkpoints, "factor: float = 20.0", "factor: float = 0.0")
-    seal = "        write_json(checkpoint / COMPLETE, _sizes(checkpoint))\n"
-    made.edit(
+    checkout.edit(checkpoints, "seconds: float = 60.0", "seconds: float = 0.0")
+    checkout.edit(checkpoints, "factor: float = 20.0", "factor: float = 0.0")
+    last = "        write_json(checkpoint / COMPLETE, _sizes(checkpoint))\n"
+    checkout.edit(
         checkpoints,
-        seal,
-        f'{seal}        while Path("{HOLD}").exists():\n            time.sleep(0.1)\n',
+        last,
+        f'{last}        while Path("{PAUSE}").exists():\n            time.sleep(0.1)\n',
     )
-    made.edit("Snakefile", "forgive_clocks(DAG)\n", f"forgive_clocks(DAG)\n{IMPATIENCE}")
-    return made
+    before = "SCRIPTS = "
+    checkout.edit("Snakefile", before, f"{FREQUENT_STATUS_CHECKS}\n{before}")
+    return checkout
 
 
 @pytest.fixture(scope="session")
 def prepared(project, tmp_path_factory) -> Checkout:
-    """The same, all ready for training."""
-    made = Checkout(tmp_path_factory.mktemp("prepared") / "project")
-    shutil.copytree(project.folder, made.folder)
+    """The same, with everything before training complete."""
+    checkout = Checkout(tmp_path_factory.mktemp("prepared") / "project")
+    shutil.copytree(project.folder, checkout.folder)
     fitted = "results/initialization/tiny/telugu/expand-50/align/all-seeds/card.json"
-    result = made.snakemake("--", fitted)
+    result = checkout.snakemake("--", fitted)
     assert result.returncode == 0, result.stdout + result.stderr
-    return made
+    return checkout
 
 
 @pytest.fixture(scope="module")
 def copied(cluster, tmp_path_factory):
     """Factory of copies of a project, whose Snakemakes end with the module."""
-    made = []
+    copies = []
 
-    def build(original: Checkout) -> OnSlurm:
+    def build(original: Checkout) -> SlurmCheckout:
         folder = tmp_path_factory.mktemp("study") / "project"
         shutil.copytree(original.folder, folder)
-        made.append(OnSlurm(folder, cluster))
-        return made[-1]
+        copies.append(SlurmCheckout(folder, cluster))
+        return copies[-1]
 
     yield build
-    for head in (head for one in made for head in one.heads):
-        head.process.kill()
-        head.process.wait()
+    for submitter in (submitter for copy in copies for submitter in copy.submitters):
+        submitter.kill()

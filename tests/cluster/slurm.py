@@ -1,7 +1,7 @@
-"""A real Slurm on this machine: a controller and nodes with GPUs that are none, in one folder.
+"""A real Slurm on this machine: a controller and two nodes with simulated GPUs, in one folder.
 
-Its daemons are children of this process, its ports are free ones and its munge has a key of its
-own, so it touches neither the machine's settings nor another Slurm.
+Its daemons are children of this process, its ports are free ones and its munge has its own key, so
+it changes neither the machine's settings nor another Slurm.
 """
 
 import getpass
@@ -19,7 +19,8 @@ from pathlib import Path
 import psutil
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "munged")
-GPUS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")  # Slurm wants character devices
+# Slurm accepts only character devices as GPUs.
+GPUS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
 NODES = ("node0", "node1")
 
 CONFIGURATION = """
@@ -63,7 +64,7 @@ NODE = (
 
 @dataclass(frozen=True)
 class SlurmJob:
-    """What Slurm says of one job."""
+    """One job, as Slurm shows it."""
 
     number: int
     state: str
@@ -78,7 +79,7 @@ class SlurmJob:
 
 
 def wait_until(condition: Callable[[], object], seconds: float, what: str) -> None:
-    """Look again until something holds."""
+    """Wait until a condition is true."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"not within {seconds} s: {what}"
@@ -87,14 +88,14 @@ def wait_until(condition: Callable[[], object], seconds: float, what: str) -> No
 
 @dataclass
 class Cluster:
-    """The daemons, and what users and accidents do to them."""
+    """The daemons, and what users and faults do to them."""
 
     folder: Path
     daemons: dict[str, subprocess.Popen] = field(default_factory=dict)
 
     @property
     def variables(self) -> dict[str, str]:
-        """What brings commands, and a Snakemake that submits, to this Slurm."""
+        """Environment variables that make commands, and Snakemake, use this Slurm."""
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
         return {"SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": path}
 
@@ -113,14 +114,14 @@ class Cluster:
         )
         wait_until((self.folder / "munge.socket").is_socket, 30, "munge listens")
         self._spawn("slurmctld", "-D")
-        wait_until(lambda: "UP" in self.ask("scontrol", "ping"), 60, "slurmctld answers")
+        wait_until(lambda: "UP" in self.query("scontrol", "ping"), 60, "slurmctld answers")
         for node in NODES:
             self.start_node(node)
 
     def stop(self) -> None:
         if "slurmctld" in self.daemons:
-            self.ask("scancel", "--user", getpass.getuser())
-            wait_until(lambda: not self.ask("squeue", "--noheader"), 60, "all jobs ended")
+            self.query("scancel", "--user", getpass.getuser())
+            wait_until(lambda: not self.query("squeue", "--noheader"), 60, "all jobs ended")
         for daemon in reversed(self.daemons.values()):
             daemon.terminate()
             daemon.wait(timeout=60)
@@ -131,7 +132,7 @@ class Cluster:
         wait_until(lambda: "idle" in self._state_of(node), 60, f"{node} is idle")
 
     def lose_node(self, node: str) -> None:
-        """The power of a node goes off: its daemon and all that runs on it are gone at once."""
+        """Kill a node's daemon and all that runs on it, as a loss of power does."""
         daemon = self.daemons.pop(node)
         daemon.kill()
         daemon.wait()
@@ -143,37 +144,37 @@ class Cluster:
                 process.kill()
 
     def cancel(self, number: int) -> None:
-        self.ask("scancel", str(number))
+        self.query("scancel", str(number))
 
     def kill_script(self, number: int, script: str) -> None:
-        """SIGKILL for the process that does the work of a job."""
+        """Send SIGKILL to the process that runs a job's script."""
         for process in psutil.process_iter(["pid", "cmdline"]):
             words = process.info["cmdline"] or [""]
             if script in words[1:2] and self._job_of(process) == str(number):
                 return process.send_signal(signal.SIGKILL)
-        raise AssertionError(f"job {number} runs no {script}")
+        raise AssertionError(f"job {number} does not run {script}")
 
     def jobs(self) -> list[SlurmJob]:
         """Every job since the cluster was started, in the order of submission."""
-        lines = self.ask("scontrol", "show", "jobs", "--oneliner").splitlines()
+        lines = self.query("scontrol", "show", "jobs", "--oneliner").splitlines()
         return [_read_job(line) for line in lines if line.startswith("JobId=")]
 
-    def ask(self, *command: str) -> str:
-        """What a command of Slurm says."""
+    def query(self, *command: str) -> str:
+        """The output of a Slurm command."""
         environment = os.environ | self.variables
-        answer = subprocess.run(
+        result = subprocess.run(
             command, env=environment, capture_output=True, text=True, check=False, timeout=60
         )
-        return answer.stdout
+        return result.stdout
 
     def _state_of(self, node: str) -> str:
-        return self.ask("sinfo", "--noheader", "--nodes", node, "--format=%T")
+        return self.query("sinfo", "--noheader", "--nodes", node, "--format=%T")
 
     def _job_of(self, process: psutil.Process) -> str | None:
         """The number of the job of this cluster that a process belongs to."""
         try:
             title = re.match(r"slurmstepd: \[(\d+)\.", " ".join(process.cmdline()))
-            if title:  # it has hidden its environment behind its title
+            if title:  # it overwrites its environment with its title
                 return title[1] if process.cwd() == str(self.folder) else None
             environment = process.environ()
         except psutil.Error:
@@ -188,7 +189,7 @@ class Cluster:
         with (self.folder / f"{name or command[0]}.out").open("w") as log:
             self.daemons[name or command[0]] = subprocess.Popen(
                 [program, *command[1:]],
-                cwd=self.folder,  # by it `_job_of` knows what a node has started
+                cwd=self.folder,  # `_job_of` recognizes its processes by it
                 env=os.environ | self.variables,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -216,7 +217,7 @@ class Cluster:
         (self.folder / "gres.conf").write_text("\n".join(["AutoDetect=off", *devices]) + "\n")
 
     def _write_srun(self) -> None:
-        """An `srun` that finds this Slurm: Snakemake's plugin takes SLURM_CONF away from it."""
+        """An `srun` that finds this Slurm: Snakemake's plugin removes SLURM_CONF for it."""
         program = self.folder / "bin" / "srun"
         program.parent.mkdir()
         settings = f"SLURM_CONF={self.folder / 'slurm.conf'}"
@@ -231,21 +232,21 @@ def is_installed() -> bool:
 
 
 def _read_job(line: str) -> SlurmJob:
-    told = dict(re.findall(r"(\S+?)=(\S*)", line))
-    asked = dict(re.findall(r"([\w/:]+)=([\w.]+)", re.search(r" TRES=(\S*)", line)[1]))
-    days, _, clock = told["TimeLimit"].rpartition("-")
+    shown = dict(re.findall(r"(\S+?)=(\S*)", line))
+    resources = dict(re.findall(r"([\w/:]+)=([\w.]+)", re.search(r" TRES=(\S*)", line)[1]))
+    days, _, clock = shown["TimeLimit"].rpartition("-")
     hours, minutes, _ = map(int, clock.split(":"))
     return SlurmJob(
-        number=int(told["JobId"]),
-        state=told["JobState"],
-        partition=told["Partition"],
-        comment=told.get("Comment", ""),
-        node=told.get("NodeList", ""),
-        gpus=int(told.get("TresPerJob", "gres:gpu:0").rpartition(":")[2]),
-        cpus=int(asked["cpu"]),
-        megabytes=_megabytes(asked["mem"]),
+        number=int(shown["JobId"]),
+        state=shown["JobState"],
+        partition=shown["Partition"],
+        comment=shown.get("Comment", ""),
+        node=shown.get("NodeList", ""),
+        gpus=int(shown.get("TresPerJob", "gres:gpu:0").rpartition(":")[2]),
+        cpus=int(resources["cpu"]),
+        megabytes=_megabytes(resources["mem"]),
         minutes=(int(days or 0) * 24 + hours) * 60 + minutes,
-        log=Path(told["StdOut"]),
+        log=Path(shown["StdOut"]),
     )
 
 

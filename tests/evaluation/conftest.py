@@ -117,13 +117,12 @@ def cell_job(cell, make_job, tmp_path):
     def build(study: str = "test", **tasks):
         one = make_job("translation")
         folder = tmp_path / "evaluation"
-        described = {}
+        described, read = {}, {}
         for name, entry in tasks.items():
             runs = entry.pop("runs", 1)
-            inputs = {key: path for key, path in one["inputs"].items() if key != "cell"}
+            read[name] = {key: path for key, path in one["inputs"].items() if key != "cell"}
             described[name] = {
                 "settings": {"kind": name, **entry},
-                "inputs": inputs,
                 "language": "el",
                 "language_name": "Greek",
                 "runs": runs,
@@ -133,7 +132,7 @@ def cell_job(cell, make_job, tmp_path):
         return {
             "rule": "evaluate",
             "settings": {},
-            "inputs": {"cell": str(cell), "texts": []},
+            "inputs": {"cell": str(cell), "read": read},
             "outputs": {"folder": str(folder), "card": str(folder / f"card-{study}.json")},
             "cell": one["cell"],
             "tasks": described,

@@ -96,7 +96,7 @@ def test_a_change_of_what_a_record_is_made_of_makes_it_again(cell_job, cell, cha
     if changed == "code":
         job["tasks"]["perplexity"]["code"] = "other"
     elif changed == "corpus":
-        corpus = Path(job["tasks"]["perplexity"]["inputs"]["corpus"])
+        corpus = Path(job["inputs"]["read"]["perplexity"]["corpus"])
         (corpus / "heldout.txt").write_text("ένα\n", "utf-8")
     else:
         card = json.loads((cell / "card.json").read_text())
@@ -113,8 +113,8 @@ def test_a_change_of_what_a_record_is_made_of_makes_it_again(cell_job, cell, cha
 def test_a_file_of_prompts_makes_the_records_anew_that_it_is_read_for(cell_job, tmp_path):
     prompts = Path(shutil.copytree(REPOSITORY / "config" / "prompts", tmp_path / "prompts"))
     job = cell_job(perplexity={}, translation=dict(TRANSLATION), summarization={"samples": 1})
-    for task in job["tasks"].values():
-        task["inputs"]["prompts"] = str(prompts)
+    for texts in job["inputs"]["read"].values():
+        texts["prompts"] = str(prompts)
     evaluate_cell(job)
     before = dates(job)
     file = prompts / "translation.yaml"
@@ -272,20 +272,21 @@ def test_without_vllm_only_its_own_task_fails_and_nothing_is_exported(cell_job, 
     assert not (Path(job["outputs"]["folder"]) / "exported").exists()
 
 
-def test_a_job_of_one_task_has_the_folder_of_the_task(cell_job, loads):
-    """As speed is measured: alone, all of its runs in one process."""
-    many = cell_job(
+def test_speed_is_measured_in_a_folder_of_its_own_and_its_records_lie_with_the_others(
+    cell_job, loads
+):
+    job = cell_job(
         speed={"runs": 2, "batch_sizes": [1], "prompts": 1, "new_tokens": 2, "repeats": 1}
     )
-    task = many.pop("tasks")["speed"]
-    folder = f"{many['outputs']['folder']}/speed"
-    inputs = task["inputs"] | {"cell": many["inputs"]["cell"]}
-    job = {**many, **task, "task": "speed", "rule": "measure_speed", "inputs": inputs}
-    job["outputs"] = {"folder": folder, "card": f"{folder}/card-test.json"}
+    records = job["outputs"]["folder"]
+    job["outputs"] = {"folder": f"{records}/alone", "records": records}
     assert evaluate_cell(job) == [
-        f"run-{run}/{name}" for run in (0, 1) for name in ("record.json", "predictions.jsonl")
+        f"../speed/run-{run}/{name}"
+        for run in (0, 1)
+        for name in ("record.json", "predictions.jsonl")
     ]
-    assert record(many, "speed", 1)["seed"] == [0, "evaluation", "el-kolibri", "speed", 1]
+    job["outputs"] = {"folder": records}
+    assert record(job, "speed", 1)["seed"] == [0, "evaluation", "el-kolibri", "speed", 1]
     assert len(loads) == 1
 
 

@@ -173,14 +173,13 @@ def test_an_encoder_is_loaded_once_for_all_runs_which_are_those_that_it_has_alon
     alone = nli(job, epochs=1, train_examples=20, test_examples=15)
     alone["seed"][-1] = 1
     expected = classification.evaluate(model, roberta_tokenizer, alone)
-    task = {key: alone[key] for key in ("settings", "inputs")}
-    task |= {"runs": 2, "seed": alone["seed"][:-1]}
+    task = {"settings": alone["settings"], "runs": 2, "seed": alone["seed"][:-1]}
     loads, inner = [], evaluate.load_cell
     monkeypatch.setattr(evaluate, "load_cell", lambda *given: loads.append(given) or inner(*given))
     evaluate.evaluate_cell(
         {
             "rule": "evaluate",
-            "inputs": {"cell": str(cell)},
+            "inputs": {"cell": str(cell), "read": {"classification": alone["inputs"]}},
             "outputs": {"folder": str(tmp_path / "all")},
             "cell": {},
             "tasks": {"classification": task},

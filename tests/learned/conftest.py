@@ -100,11 +100,9 @@ def make_job(warm_metrics, tmp_path_factory):
                 "metric": str(prepared / "card.json"),
                 "python": python,
             },
-            "outputs": {"folder": str(root / "learned")},
+            "outputs": {"folder": str(root / "learned"), "records": str(root.parent)},
             "metric": "tiny",
-            "evaluation": str(root),
-            "cells": [[]],
-            "tasks": {"translation": 1},
+            "cells": [[root.name, {"translation": 1}]],
         }
 
     return build

@@ -49,7 +49,7 @@ def test_many_runs_are_scored_by_one_loaded_checkpoint(kind, tiny, make_job, sco
         other = shutil.copytree(run, run.with_name(f"run-{number}"))
         lines = (other / "predictions.jsonl").read_text("utf-8").split("\n")[:-1]
         (other / "predictions.jsonl").write_text("\n".join(lines[number:]) + "\n", "utf-8")
-    job = with_predictions({**job, "tasks": {"translation": 3}})
+    job = with_predictions({**job, "cells": [[job["cells"][0][0], {"translation": 3}]]})
     scored(job)
     wanted = expected(tiny, kind)
     for number in range(3):

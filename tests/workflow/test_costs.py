@@ -5,8 +5,10 @@ import subprocess
 
 import pytest
 
+from workflow.config.registries import load_registries, resolve
+from workflow.stages import Job, Study
 from workflow.status.cell_size import changed_parameters
-from workflow.status.cost import Planned, as_text, costs
+from workflow.status.cost import as_text, costs
 from workflow.status.estimates import Finished, similarity_key
 
 CELL = {
@@ -21,28 +23,31 @@ CELL = {
 
 @pytest.fixture
 def study(miniature, tmp_path):
-    from workflow.config.registries import load_registries, resolve
-    from workflow.stages import Study
-
-    config = miniature | {"results": str(tmp_path / "results")}
+    source = miniature["sources"]["tiny"] | {"resources": {"evaluation_minutes": 45}}
+    config = miniature | {"results": str(tmp_path / "results"), "sources": {"tiny": source}}
     return Study(resolve(config, load_registries(), require_files=False))
 
 
-def test_finished_kin_count_with_their_mean_and_others_with_their_limit(study):
+def job(study, rule, **wildcards):
+    return Job(study.output(rule, **wildcards), needs=(), files=(), log="")
+
+
+def test_similar_finished_jobs_count_with_their_mean_and_others_with_their_limit(study):
     known = Finished()
     usage = {"seconds": 1800, "gpus": 2, "device": "Made-Up"}
-    known.add(similarity_key(study.config, "train", CELL), usage, megabytes=500)
+    known.add(similarity_key(study, "train", CELL), usage, megabytes=500)
     planned = [
-        Planned("train", CELL | {"seed": "1"}, 2, 600),
-        Planned("train", CELL | {"seed": "2"}, 2, 600),
-        Planned("evaluate", CELL | {"task": "speed", "run": "0"}, 1, 90),
-        Planned("prepare_corpus", {"language": "telugu"}, 0, None),
+        job(study, "train", **CELL | {"seed": "1"}),
+        job(study, "train", **CELL | {"seed": "2"}),
+        job(study, "evaluate", **CELL),
+        job(study, "prepare_corpus", language="telugu"),
     ]
     found = costs(study, planned, known)
     trained, tested = found["train"], found["evaluate"]
     assert (trained.jobs, trained.measured) == (2, 2)
     assert (trained.job_hours, trained.gpu_hours, trained.gigabytes) == (1.0, 2.0, 1.0)
     assert (trained.most_job_hours, trained.most_gpu_hours) == (0, 0)
+    # Two tasks of the study are run in that job, 45 minutes each at most.
     assert (tested.gpu_hours, tested.most_gpu_hours, tested.most_job_hours) == (0, 1.5, 1.5)
     text = as_text("made-up", found)
     assert re.search(r"^all +4 +2 +≤ 3.5 +≤ 2.5 +1.0$", text, re.MULTILINE)
@@ -51,7 +56,7 @@ def test_finished_kin_count_with_their_mean_and_others_with_their_limit(study):
 
 
 def test_of_a_source_that_is_not_prepared_the_disk_is_not_made_up(study):
-    found = costs(study, [Planned("train", CELL, 1, 60)], Finished())
+    found = costs(study, [job(study, "train", **CELL)], Finished())
     assert found["train"].unsized == 1
     assert re.search(r"^train .* \?$", as_text("made-up", found), re.MULTILINE)
 

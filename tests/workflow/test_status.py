@@ -8,22 +8,27 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from lexigraft.atomic import write_json
-from workflow.config.registries import load_registries, resolve
+from tests.workflow.conftest import copy_project
+from workflow.config.registries import load_registries, read_yaml, resolve
 from workflow.stages import Study
 from workflow.status.activity import at_work, hold
+from workflow.status.cost import costs
+from workflow.status.cost import planned as to_run
+from workflow.status.estimates import Finished
 from workflow.status.page import page
 from workflow.status.states import states
 from workflow.status.summary import as_text, status
 
 TRAINED = "training/tiny/telugu/expand-50/align/short/seed-0"
 FITTED = "initialization/tiny/telugu/expand-50/align/all-seeds"
-TESTED = "evaluation/tiny/telugu/expand-50/align/short/seed-0/perplexity/run-0"
+TESTED = "evaluation/tiny/telugu/expand-50/align/short/seed-0"
 
 
 def opened(config, results, registries=None) -> Study:
@@ -31,18 +36,19 @@ def opened(config, results, registries=None) -> Study:
     return Study(resolve(config, registries or load_registries(), require_files=False))
 
 
-def finish(study, work, at, seconds=60.0, ended="done", gpus=0):
+def finish(study, job, at, seconds=60.0, ended="done", gpus=0):
     """Leave what a job leaves, at a time in seconds."""
-    folder = Path(work.folder)
+    folder = Path(job.output)
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "job.json", study.described(work.rule, work.wildcards))
+    described = study.described(job.rule, job.output.wildcards)
+    write_json(folder / "job.json", described)
     line = {"seconds": seconds, "ended": ended, "gpus": gpus}
     (folder / "usage.jsonl").write_text(json.dumps(line) + "\n")
     for file in (folder / "job.json", folder / "usage.jsonl"):
         os.utime(file, (at, at))
     if ended == "done":
-        Path(work.whole).write_text("{}")
-        os.utime(work.whole, (at, at))
+        write_json(job.output.card, {"job": described})
+        os.utime(job.output.card, (at, at))
 
 
 START = 1_700_000_000
@@ -65,18 +71,19 @@ def config(miniature, tmp_path):
 
 @pytest.fixture
 def finished(config, tmp_path):
-    """A study all of whose works are done, a second after one another."""
+    """A study all of whose jobs are done, a second after one another."""
     study = opened(config, tmp_path / "results")
-    for number, work in enumerate(works(study).values()):
-        finish(study, work, at=START + number)
+    for number, job in enumerate(study.jobs().values()):
+        finish(study, job, at=START + number)
     return study
 
 
 def found(study) -> dict[str, str]:
     """Folder below the results -> state."""
-    by_folder = states(study, works(study))
+    jobs = study.jobs()
     return {
-        folder.removeprefix(f"{study.results}/"): state.name for folder, state in by_folder.items()
+        jobs[card].output.removeprefix(f"{study.results}/"): state.name
+        for card, state in states(study, jobs).items()
     }
 
 
@@ -104,20 +111,24 @@ def run(command, **options):
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
-def work_of(study, folder):
-    return works(study)[f"{study.results}/{folder}"]
+def job_of(study, folder):
+    """The job that writes a folder below the results."""
+    place = f"{study.results}/{folder}"
+    (job,) = [job for job in study.jobs().values() if job.output == place]
+    return job
 
 
 def lost(study, folder):
     """Take away the file that is written last."""
-    Path(work_of(study, folder).whole).unlink()
+    Path(job_of(study, folder).output.card).unlink()
 
 
-def test_works_files_and_logs_are_those_of_snakemakes_rules(checkout, monkeypatch):
+def test_jobs_and_logs_are_those_of_snakemakes_plan(checkout, monkeypatch):
     def change(config):
         config["run_tasks"] = {
             "perplexity": {"checkpoints": True},
             "translation-short": {"runs": 2},
+            "speed-short": {},
         }
         config["run_tasks"]["translation-short"]["learned_metrics"] = ["comet-22"]
         config["strategies"]["short"]["checkpoints"] = 2
@@ -133,19 +144,36 @@ def test_works_files_and_logs_are_those_of_snakemakes_rules(checkout, monkeypatc
     logs = json.loads(plan.stdout)
     monkeypatch.chdir(checkout.folder)
     study = Study(resolve(checkout.config, load_registries()))
-    planned = works(study)
-    assert {work.whole for work in planned.values()} <= logs.keys()
-    assert {work.whole: work.log for work in planned.values()}.items() <= logs.items()
-    # And no job of a stage is left out: each output lies in a folder of a work.
-    folders = tuple(planned)
-    stages = {"source", "corpus", "vocabulary", "auxiliary", "initialization", "training"}
-    for output in logs:
-        if output.split("/")[1] in stages | {"evaluation", "report"}:
-            assert output.startswith(folders), output
-    assert set(planned) == {work.folder for work in planned.values()}
-    order = {folder: number for number, folder in enumerate(planned)}
-    for folder, work in planned.items():
-        assert all(order[need] < order[folder] for need in work.needs)
+    jobs = study.jobs()
+    assert {card: job.log for card, job in jobs.items()} == logs
+    order = {card: number for number, card in enumerate(jobs)}
+    for card, job in jobs.items():
+        assert all(order[need] < order[card] for need in job.needs)
+
+
+# Between them samples, teachers, examples, test sets, benchmarks, learned metrics and groups.
+@pytest.mark.parametrize(
+    "name", ["config", "studies/unifyvocab", "studies/vocadt", "studies/cw2v", "studies/salt"]
+)
+def test_every_job_of_a_study_is_shown(tmp_path, monkeypatch, name):
+    """As many jobs of each rule as Snakemake plans on an empty results folder."""
+    checkout = copy_project(tmp_path / "project")
+    command = [checkout.python, "-m", "snakemake", "--configfile", f"config/{name}.yaml"]
+    options = ["--cores", "2", "--dry-run", "--quiet", "rules", "progress"]
+    plan = run([*command, *options], cwd=checkout.folder, env=checkout.environment())
+    assert plan.returncode == 0, plan.stderr
+    table = re.findall(r"^(\w+) +(\d+)$", plan.stdout + plan.stderr, re.MULTILINE)
+    planned = {rule: int(count) for rule, count in table}
+    monkeypatch.chdir(checkout.folder)
+    config = read_yaml(checkout.folder / f"config/{name}.yaml")
+    study = Study(resolve(config, load_registries(), require_files=False))
+    counts = Counter(job.rule for job in study.jobs().values())
+    assert counts == {rule: n for rule, n in planned.items() if rule not in ("all", "total")}
+    assert counts.total() == planned["total"] - 1
+    shown = status(study)
+    assert sum(count.total() for count in shown.counts.values()) == counts.total()
+    by_rule = costs(study, to_run(study), Finished())
+    assert {rule: cost.jobs for rule, cost in by_rule.items()} == counts
 
 
 def test_a_finished_study_is_done(finished):
@@ -160,7 +188,7 @@ def test_an_empty_results_folder_is_all_queued(miniature, tmp_path):
     assert set(found(study).values()) == {"queued"}
     shown = status(study)
     assert shown.finished_cells == 0
-    assert shown.unknown == len(works(study))
+    assert shown.unknown == len(study.jobs())
     assert not (tmp_path / "results").exists()
 
 
@@ -177,8 +205,8 @@ def test_a_setting_makes_its_cells_stale_and_all_that_reads_them(finished, confi
 
 
 def test_what_was_made_before_what_it_reads_is_stale(finished):
-    work = work_of(finished, FITTED)
-    os.utime(work.whole, (1_800_000_000, 1_800_000_000))
+    job = job_of(finished, FITTED)
+    os.utime(job.output.card, (1_800_000_000, 1_800_000_000))
     stale = {folder for folder, name in found(finished).items() if name == "stale"}
     assert {TRAINED, TESTED} <= stale
     assert FITTED not in stale
@@ -204,14 +232,14 @@ def test_a_job_that_holds_its_folder_is_running(finished):
 
 
 def test_a_job_that_ended_without_its_output_failed_and_says_why(finished):
-    work = work_of(finished, TRAINED)
+    job = job_of(finished, TRAINED)
     lost(finished, TRAINED)
-    finish(finished, work, at=time.time(), ended="failed")
-    Path(work.log).parent.mkdir(parents=True)
-    Path(work.log).write_text("12:00:00 lexigraft: step 3\nerror: the loss is not finite\n")
+    finish(finished, job, at=time.time(), ended="failed")
+    Path(job.log).parent.mkdir(parents=True)
+    Path(job.log).write_text("12:00:00 lexigraft: step 3\nerror: the loss is not finite\n")
     assert found(finished)[TRAINED] == "failed"
     shown = status(finished)
-    assert shown.failed == [(TRAINED, "the loss is not finite", work.log)]
+    assert shown.failed == [(TRAINED, "the loss is not finite", job.log)]
     assert f"{TRAINED}: the loss is not finite" in as_text(shown)
     assert shown.finished_cells == 3
 
@@ -220,47 +248,47 @@ def test_a_job_that_ended_without_its_output_failed_and_says_why(finished):
 def test_a_job_that_was_refused_before_it_began_failed(config, finished, tmp_path, before):
     """Its inputs are damaged, say: it notes nothing but its log."""
     study = finished if before == "a finished run" else opened(config, tmp_path / "others")
-    work = work_of(study, TRAINED)
-    Path(work.whole).unlink(missing_ok=True)
-    Path(work.log).parent.mkdir(parents=True)
-    Path(work.log).write_text("error: card.json: damaged\n")
+    job = job_of(study, TRAINED)
+    Path(job.output.card).unlink(missing_ok=True)
+    Path(job.log).parent.mkdir(parents=True)
+    Path(job.log).write_text("error: card.json: damaged\n")
     assert found(study)[TRAINED] == "failed"
     assert status(study).failed[0][1] == "card.json: damaged"
 
 
 def test_a_job_that_was_killed_failed_without_a_word(finished):
-    work = work_of(finished, TRAINED)
+    job = job_of(finished, TRAINED)
     lost(finished, TRAINED)
-    os.utime(f"{work.folder}/job.json")  # begun again, and nothing noted since
-    Path(work.log).parent.mkdir(parents=True)
-    Path(work.log).write_text("12:00:00 lexigraft: step 3\n")
+    os.utime(f"{job.output}/job.json")  # begun again, and nothing noted since
+    Path(job.log).parent.mkdir(parents=True)
+    Path(job.log).write_text("12:00:00 lexigraft: step 3\n")
     assert found(finished)[TRAINED] == "failed"
     assert "killed, out of memory or out of time" in status(finished).failed[0][1]
 
 
 def test_a_job_that_failed_with_other_settings_is_still_to_be_tried(finished, config, tmp_path):
     lost(finished, TRAINED)
-    finish(finished, work_of(finished, TRAINED), at=time.time(), ended="failed")
+    finish(finished, job_of(finished, TRAINED), at=time.time(), ended="failed")
     strategies = {"short": config["strategies"]["short"] | {"learning_rate": 1e-3}}
     study = opened(config | {"strategies": strategies}, tmp_path / "results")
     assert found(study)[TRAINED] == "queued"
 
 
 def test_hours_used_count_every_attempt_and_hours_to_go_come_from_finished_ones(finished):
-    for folder, work in works(finished).items():
-        if work.stage == "training":
-            seconds, gpus = (7200.0, 2) if folder.endswith(TRAINED) else (3600.0, 1)
-            finish(finished, work, at=START + 500, seconds=seconds, gpus=gpus)
-        elif work.stage in ("evaluation", "report"):
-            finish(finished, work, at=START + 1000)
-    work = work_of(finished, TRAINED)
-    with (Path(work.folder) / "usage.jsonl").open("a") as file:
+    for job in finished.jobs().values():
+        if job.package == "training":
+            seconds, gpus = (7200.0, 2) if job.output.endswith(TRAINED) else (3600.0, 1)
+            finish(finished, job, at=START + 500, seconds=seconds, gpus=gpus)
+        elif job.package in ("evaluation", "report"):
+            finish(finished, job, at=START + 1000)
+    job = job_of(finished, TRAINED)
+    with (Path(job.output) / "usage.jsonl").open("a") as file:
         file.write(json.dumps({"seconds": 3600, "ended": "failed", "gpus": 2}) + "\n")
     lost(finished, TRAINED)
     shown = status(finished)
     # Three cells at an hour on one GPU; one at two hours on two, and an hour lost on two.
     assert shown.gpu_hours == pytest.approx(3 + 4 + 2)
-    others = (len(works(finished)) - 4) * 60 / 3600
+    others = (len(finished.jobs()) - 4) * 60 / 3600
     assert shown.job_hours == pytest.approx(3 + 3 + others)
     # To do: the cell, as the other one of its language; its three tasks, a minute each; and the
     # report, of which there is no other.
@@ -306,11 +334,11 @@ def test_nothing_is_held_where_nothing_can_be_written(miniature, tmp_path):
 
 
 def test_the_page_shows_the_same_numbers_and_escapes_what_jobs_say(finished):
-    work = work_of(finished, TRAINED)
+    job = job_of(finished, TRAINED)
     lost(finished, TRAINED)
-    finish(finished, work, at=time.time(), ended="failed")
-    Path(work.log).parent.mkdir(parents=True)
-    Path(work.log).write_text("error: <b>no</b>\n")
+    finish(finished, job, at=time.time(), ended="failed")
+    Path(job.log).parent.mkdir(parents=True)
+    Path(job.log).write_text("error: <b>no</b>\n")
     shown = status(finished)
     text = page(shown, datetime(2026, 1, 2, 3, 4))
     row = re.search(r'<th class="stub">training</th>(.*?)<td class="bars">', text)[1]

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY
 from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import kinds, kinds_with, prompts_of, task_kind
+from lexigraft.source.kind import MASKED
+from lexigraft.training.objective import objective, objectives
 from lexigraft.training.settings import of_new_vocabulary
 from workflow.config.initializer_data import (
     check_auxiliary_files,
@@ -37,11 +40,7 @@ from workflow.config.training_data import (
     teachers,
 )
 
-# Not registry entries: what "nothing was changed here" is called on each axis.
-SOURCE_VOCABULARY = "source"
-NO_INITIALIZER = "none"
-NO_STRATEGY = "none"
-MASKED = "masked"
+NO_STRATEGY = "none"  # not a registry entry either
 
 
 def check_study(study: dict[str, Any]) -> None:
@@ -249,14 +248,14 @@ def _check_kinds_of_sources(study: dict[str, Any]) -> None:
 
 
 def _check_objectives(config: Mapping[str, Any], source: str, strategy: str) -> None:
-    masked = config["sources"][source]["kind"] == MASKED
+    kind = config["sources"][source]["kind"]
     for number, phase in enumerate(config["strategies"][strategy]["phases"]):
-        if (phase["objective"] == "mlm") != masked:
-            way = "give it objective mlm" if masked else "mlm is for sources of `kind: masked`"
+        if objective(phase["objective"]).model_kind != kind:
+            fitting = [name for name in objectives() if objective(name).model_kind == kind]
             raise UserError(
                 f"strategies.{strategy}.phases[{number}].objective: {phase['objective']} does not "
-                f"fit source '{source}', a {config['sources'][source]['kind']} language model; "
-                f"{way}, or put the source in a block of cells of its own"
+                f"fit source '{source}', a {kind} language model; give it objective "
+                f"{' or '.join(fitting)}, or put the source in a block of cells of its own"
             )
 
 

@@ -109,7 +109,7 @@ class LanguageModel(Settings):
     revision: str | None = Field(None, description="a commit, tag or branch of the hub")
 
 
-class Contamination(Settings):
+class ContaminationConfig(Settings):
     """Texts that the training text is searched for."""
 
     tests: dict[Name, SearchedText] = Field(
@@ -124,7 +124,7 @@ class Contamination(Settings):
     )
 
     @model_validator(mode="after")
-    def _names_are_free(self) -> "Contamination":
+    def _names_are_free(self) -> "ContaminationConfig":
         for name in ("translation", "summarization"):
             if name in self.tests:
                 raise KeyedError(
@@ -133,7 +133,7 @@ class Contamination(Settings):
         return self
 
 
-class Language(Settings):
+class LanguageConfig(Settings):
     """One language and its texts, or a group of languages."""
 
     name: Words = Field(description="the English name, which tables show")
@@ -178,8 +178,8 @@ class Language(Settings):
         "languages; `mojibake`: UTF-8 that was read as another encoding (`schÃ¶n`). The report "
         "counts such lines anyway",
     )
-    contamination: Contamination = Field(
-        default_factory=Contamination,
+    contamination: ContaminationConfig = Field(
+        default_factory=ContaminationConfig,
         description="`tests` are texts that the training text is searched for, `drop` whether "
         "sentences with something of them are left out ([how](../docs/methods.md#texts))",
     )
@@ -199,7 +199,7 @@ class Language(Settings):
     minimum_characters: Amount = Field(10, description="shorter sentences are dropped")
 
     @model_validator(mode="after")
-    def _is_a_language_or_a_group(self) -> "Language":
+    def _is_a_language_or_a_group(self) -> "LanguageConfig":
         if "group" not in self.model_fields_set:
             for key in ("code", "text"):
                 if key not in self.model_fields_set:

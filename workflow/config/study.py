@@ -1,8 +1,8 @@
 """A study: which cells, which tasks on them, which report."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints, Tag, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, Tag, model_validator
 
 from lexigraft.report.items import DEFAULT
 from lexigraft.settings import Settings, by_shape, optional
@@ -53,33 +53,21 @@ class Run(Settings):
     )
 
 
-class Where(Settings):
-    """What an item of the report shows of each axis, in this order."""
-
-    sources: Names = optional("names of sources, each once")
-    languages: Names = optional("names of languages, each once")
-    vocabularies: Names = optional("names of vocabularies, each once")
-    initializers: Names = optional("names of initializers, each once")
-    strategies: Names = optional("names of strategies, each once")
-
-
 class ReportItem(Settings):
-    """A page, table or figure of a part of the study."""
+    """A page, table or figure of a part of the study.
+
+    `lexigraft.report.items` checks what it shows and the options of its kind.
+    """
+
+    model_config = ConfigDict(extra="allow")
 
     item: str = Field(description="the kind")
     name: Name = optional("what its files are called. By default the kind")
     title: str = optional("its heading. By default the kind's own")
-    where: Where = optional("axis -> the names to show, in this order. Other axes show all")
-    tasks: Names = optional("tasks to show, in this order")
-    metrics: Names = optional("metrics to show, in this order")
-    batch_size: int = optional("the batch size at which speed is shown", ge=1)
-    speed_up_of: str = optional("the initializer whose speed-up is the last row")
-    over: Literal["steps", "tokens"] = optional("what curves of training are drawn over")
-    tokenizers: Names = optional("tokenizers to show, in this order")
-    compared_with: Names = optional("tokenizers from which each has a column of changes")
+    where: dict[str, Any] = optional("axis -> the names to show, in this order. Other axes show all")
 
 
-class Fonts(Settings):
+class FontsConfig(Settings):
     """Fonts in a package."""
 
     package: str = Field(description="a name of packages.yaml")
@@ -107,8 +95,10 @@ class Report(Settings):
         description="the strategy by which initializers are compared. `null` is the one that most "
         "cells share",
     )
-    fonts: Fonts | None = Field(
-        default_factory=lambda: Fonts(package="kolibri", folder="kolibri/core/static/assets/fonts"),
+    fonts: FontsConfig | None = Field(
+        default_factory=lambda: FontsConfig(
+            package="kolibri", folder="kolibri/core/static/assets/fonts"
+        ),
         description="where figures find fonts for the scripts shown: `{package, folder}`. `null` "
         "uses the system's",
     )
@@ -153,7 +143,7 @@ Entries = dict[Any, Any]
 _OWN = "entries of this study's own ([names](#a-name-means-one-thing))"
 
 
-class Study(Settings):
+class StudyConfig(Settings):
     """A study."""
 
     study: Name = Field(description="its name: the report lies in `results/report/<study>/`")
@@ -211,7 +201,7 @@ class Study(Settings):
     metrics: Entries = optional(_OWN)
 
     @model_validator(mode="after")
-    def _has_something_to_do(self) -> "Study":
+    def _has_something_to_do(self) -> "StudyConfig":
         given = self.model_fields_set
         for key, other in (("cells", "run_tasks"), ("run_tasks", "cells")):
             if key not in given and (other in given or "fragmentation" not in given):

@@ -7,7 +7,9 @@ Tasks bring tests of their own in three forms: `examples` of kinds that fine-tun
 Plain Python: the Snakefile is parsed again in every job.
 """
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
 from lexigraft.corpus.local_files import check_samples_files
@@ -145,22 +147,30 @@ def example_settings(config: Mapping[str, Any], task: str, part: str) -> dict[st
 
 
 def benchmarks_of(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
-    """What a task tests a cell of a language on: name of the test -> the harness's task.
+    """What a task tests a cell of a language on: name of the test -> name of the benchmark.
 
     Each language of a group that the harness has the task in, by its name; and English, if it has
-    it in English. None for other kinds of task.
+    it in English. None for other kinds of task. A benchmark is named after the harness's task, and
+    after a digest of its data where the task's entry names some: results of one name are of one
+    setting.
     """
     entry = config["tasks"][task]
     if task_kind(entry["kind"]).tests != "benchmark":
         return {}
     known = _codes_of(entry["harness"])
     tests = _tests_of(config, task, language, known)
-    return {test: _named(entry, code)["task"] for test, code in tests.items() if code in known}
+    return {
+        test: _benchmark_name(_benchmark(entry, code))
+        for test, code in tests.items()
+        if code in known
+    }
 
 
 def benchmark_settings(config: Mapping[str, Any], benchmark: str) -> dict[str, Any]:
-    """Settings of the job that prepares a task of the harness: `task`, `folder`, `data`."""
-    return next(settings for _, settings in _benchmarks(config) if settings["task"] == benchmark)
+    """Settings of the job that prepares a benchmark: the harness's `task`, its `folder`, `data`."""
+    return next(
+        settings for _, settings in _benchmarks(config) if _benchmark_name(settings) == benchmark
+    )
 
 
 # ---- checks ------------------------------------------------------------------------------------
@@ -240,7 +250,7 @@ def check_benchmarks(config: Mapping[str, Any]) -> None:
     Raises
     ------
     UserError
-        A task has nothing of a language, or two tasks name one benchmark with other data.
+        A task has nothing of a language, or two tasks name one benchmark in different folders.
     """
     for task, wanted in config["run_tasks"].items():
         entry = config["tasks"][task]
@@ -259,11 +269,11 @@ def check_benchmarks(config: Mapping[str, Any]) -> None:
                 )
     found: dict[str, tuple[str, dict[str, Any]]] = {}
     for task, settings in _benchmarks(config):
-        other, same = found.setdefault(settings["task"], (task, settings))
+        other, same = found.setdefault(_benchmark_name(settings), (task, settings))
         if settings != same:
             raise UserError(
-                f"tasks.{task}: {settings['task']} has another folder or other data than in task "
-                f"'{other}'; give both the same"
+                f"tasks.{task}: {settings['task']} has another folder than in task '{other}'; give "
+                "both the same"
             )
 
 
@@ -343,10 +353,18 @@ def _benchmarks(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]
         entry = config["tasks"][task]
         if task_kind(entry["kind"]).tests == "benchmark":
             for code in _codes_of(entry["harness"]):
-                yield task, {**_named(entry, code), "data": entry.get("data")}
+                yield task, _benchmark(entry, code)
 
 
-def _named(entry: Mapping[str, Any], code: str) -> dict[str, str]:
-    """The harness's task of a language and the folder of its definition."""
+def _benchmark(entry: Mapping[str, Any], code: str) -> dict[str, Any]:
+    """The harness's task of a language, the folder of its definition, and the entry's own data."""
     found, called = _text_of(entry["harness"], code)
-    return {key: found[key].replace("{code}", called) for key in ("task", "folder")}
+    named = {key: found[key].replace("{code}", called) for key in ("task", "folder")}
+    return {**named, "data": entry.get("data")}
+
+
+def _benchmark_name(settings: Mapping[str, Any]) -> str:
+    if settings["data"] is None:
+        return str(settings["task"])
+    given = json.dumps([settings["folder"], settings["data"]])
+    return f"{settings['task']}-{sha256(given.encode()).hexdigest()[:8]}"

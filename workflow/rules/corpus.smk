@@ -11,12 +11,13 @@ rule prepare_corpus:
     wildcard_constraints:
         **STUDY.constraints("prepare_corpus"),
     priority: 100
+    localrule: True
     params:
         job=lambda wildcards: STUDY.job("prepare_corpus", wildcards),
     message:
         "Preparing the texts of {wildcards.language}"
     shell:
-        "python {SCRIPTS}/prepare_corpus.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/prepare_corpus.py {params.job:q} > {log:q} 2>&1"
 
 
 rule mix_corpora:
@@ -29,12 +30,13 @@ rule mix_corpora:
     wildcard_constraints:
         **STUDY.constraints("mix_corpora"),
     priority: 100
+    localrule: True
     params:
         job=lambda wildcards: STUDY.job("mix_corpora", wildcards),
     message:
         "Mixing the texts of {wildcards.language}"
     shell:
-        "python {SCRIPTS}/mix_corpora.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/mix_corpora.py {params.job:q} > {log:q} 2>&1"
 
 
 rule prepare_samples:
@@ -47,12 +49,13 @@ rule prepare_samples:
     wildcard_constraints:
         **STUDY.constraints("prepare_samples"),
     priority: 100
+    localrule: True
     params:
         job=lambda wildcards: STUDY.job("prepare_samples", wildcards),
     message:
         "Preparing the samples {wildcards.samples} of {wildcards.language}"
     shell:
-        "python {SCRIPTS}/prepare_samples.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/prepare_samples.py {params.job:q} > {log:q} 2>&1"
 
 
 rule mix_samples:
@@ -65,12 +68,13 @@ rule mix_samples:
     wildcard_constraints:
         **STUDY.constraints("mix_samples"),
     priority: 100
+    localrule: True
     params:
         job=lambda wildcards: STUDY.job("mix_samples", wildcards),
     message:
         "Mixing the samples {wildcards.samples} of {wildcards.language}"
     shell:
-        "python {SCRIPTS}/mix_samples.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/mix_samples.py {params.job:q} > {log:q} 2>&1"
 
 
 rule answer_samples:
@@ -96,7 +100,7 @@ rule answer_samples:
     message:
         "Answering the samples {wildcards.samples} of {wildcards.language}"
     shell:
-        "python -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/answer_samples.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/answer_samples.py {params.job:q} > {log:q} 2>&1"
 
 
 ruleorder: mix_samples > answer_samples > prepare_samples
@@ -113,12 +117,13 @@ rule prepare_examples:
         **STUDY.constraints("prepare_examples"),
         part="train|[a-z]{2,3}",
     priority: 100
+    localrule: True
     params:
         job=lambda wildcards: STUDY.job("prepare_examples", wildcards),
     message:
         "Preparing the examples of {wildcards.task} ({wildcards.part})"
     shell:
-        "python {SCRIPTS}/prepare_examples.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/prepare_examples.py {params.job:q} > {log:q} 2>&1"
 
 
 rule prepare_test_set:
@@ -132,12 +137,13 @@ rule prepare_test_set:
         **STUDY.constraints("prepare_test_set"),
         part="(test|shots)-[a-z]{2,3}",
     priority: 100
+    localrule: True
     params:
         job=lambda wildcards: STUDY.job("prepare_test_set", wildcards),
     message:
         "Preparing the test set of {wildcards.task} ({wildcards.part})"
     shell:
-        "python {SCRIPTS}/prepare_test_set.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/prepare_test_set.py {params.job:q} > {log:q} 2>&1"
 
 
 # Apart from the rule that makes a corpus: another test set makes no text anew, nor anything made of it.
@@ -148,9 +154,10 @@ rule count_tests:
         STUDY.card("count_tests"),
     log:
         STUDY.log("count_tests"),
+    localrule: True
     params:
         job=lambda wildcards: STUDY.job("count_tests", wildcards),
     message:
         "Searching the training text of {wildcards.language} for the tests of {wildcards.task}"
     shell:
-        "python {SCRIPTS}/count_tests.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/count_tests.py {params.job:q} > {log:q} 2>&1"

@@ -9,12 +9,13 @@ rule prepare_benchmark:
     log:
         STUDY.log("prepare_benchmark"),
     priority: 100
+    localrule: True
     params:
         job=lambda wildcards: STUDY.job("prepare_benchmark", wildcards),
     message:
         "Preparing the benchmark {wildcards.benchmark}"
     shell:
-        "python {SCRIPTS}/prepare_benchmark.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/prepare_benchmark.py {params.job:q} > {log:q} 2>&1"
 
 
 rule evaluate:
@@ -33,7 +34,7 @@ rule evaluate:
     message:
         "Evaluating {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        "python -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/evaluate.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/evaluate.py {params.job:q} > {log:q} 2>&1"
 
 
 rule evaluate_checkpoint:
@@ -56,7 +57,7 @@ rule evaluate_checkpoint:
     message:
         "Evaluating {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}, checkpoint {wildcards.checkpoint}"
     shell:
-        "python -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/evaluate.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/evaluate.py {params.job:q} > {log:q} 2>&1"
 
 
 # With no other job beside it: on this machine it takes all cores.
@@ -81,7 +82,7 @@ rule measure_speed:
     message:
         "Measuring the speed of {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        "python -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/evaluate.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/evaluate.py {params.job:q} > {log:q} 2>&1"
 
 
 rule prepare_metric:
@@ -89,12 +90,13 @@ rule prepare_metric:
         STUDY.card("prepare_metric"),
     log:
         STUDY.log("prepare_metric"),
+    localrule: True
     params:
         job=lambda wildcards: STUDY.job("prepare_metric", wildcards),
     message:
         "Preparing the metric {wildcards.metric}"
     shell:
-        "python {SCRIPTS}/prepare_metric.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/prepare_metric.py {params.job:q} > {log:q} 2>&1"
 
 
 # One job for many cells: loading a metric takes longer than scoring a cell.
@@ -118,7 +120,7 @@ rule score_predictions:
     message:
         "Scoring predictions in {wildcards.language} of {wildcards.source} by {wildcards.metric}"
     shell:
-        "python -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/score_predictions.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} -m lexigraft.gpus {resources.gpu} python {SCRIPTS}/score_predictions.py {params.job:q} > {log:q} 2>&1"
 
 
 rule measure_fragmentation:
@@ -140,7 +142,7 @@ rule measure_fragmentation:
     message:
         "Measuring how {wildcards.vocabulary} of {wildcards.source} cuts {wildcards.language}"
     shell:
-        "python {SCRIPTS}/measure_fragmentation.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/measure_fragmentation.py {params.job:q} > {log:q} 2>&1"
 
 
 rule measure_tokenizer:
@@ -150,12 +152,13 @@ rule measure_tokenizer:
         STUDY.card("measure_tokenizer"),
     log:
         STUDY.log("measure_tokenizer"),
+    localrule: True
     params:
         job=lambda wildcards: STUDY.job("measure_tokenizer", wildcards),
     message:
         "Measuring how the tokenizer {wildcards.tokenizer} cuts {wildcards.language}"
     shell:
-        "python {SCRIPTS}/measure_tokenizer.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/measure_tokenizer.py {params.job:q} > {log:q} 2>&1"
 
 
 rule measure_alignment:
@@ -177,4 +180,4 @@ rule measure_alignment:
     message:
         "Measuring how {wildcards.initializer} aligns {wildcards.language} {wildcards.vocabulary} ({wildcards.fit})"
     shell:
-        "python {SCRIPTS}/measure_alignment.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/measure_alignment.py {params.job:q} > {log:q} 2>&1"

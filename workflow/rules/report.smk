@@ -44,9 +44,10 @@ rule build_report:
         ],
     log:
         STUDY.log("build_report"),
+    localrule: True
     params:
         job=lambda wildcards: STUDY.job("build_report", wildcards),
     message:
         "Building the report of {STUDY.name}"
     shell:
-        "python {SCRIPTS}/build_report.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/build_report.py {params.job:q} > {log:q} 2>&1"

@@ -7,12 +7,13 @@ rule fetch_package:
     log:
         STUDY.log("fetch_package"),
     retries: 2  # the network may fail for a moment
+    localrule: True
     params:
         job=lambda wildcards: STUDY.job("fetch_package", wildcards),
     message:
         "Fetching the package {wildcards.package}"
     shell:
-        "python {SCRIPTS}/fetch_package.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/fetch_package.py {params.job:q} > {log:q} 2>&1"
 
 
 rule prepare_source:
@@ -23,9 +24,10 @@ rule prepare_source:
     log:
         STUDY.log("prepare_source"),
     priority: 100
+    localrule: True
     params:
         job=lambda wildcards: STUDY.job("prepare_source", wildcards),
     message:
         "Preparing the source model {wildcards.source}"
     shell:
-        "python {SCRIPTS}/prepare_source.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/prepare_source.py {params.job:q} > {log:q} 2>&1"

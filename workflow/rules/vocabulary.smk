@@ -24,7 +24,7 @@ rule expand_vocabulary:
     message:
         "Building vocabulary {wildcards.vocabulary} of {wildcards.source} for {wildcards.language}"
     shell:
-        "python {SCRIPTS}/expand_vocabulary.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/expand_vocabulary.py {params.job:q} > {log:q} 2>&1"
 
 
 rule train_vocabulary:
@@ -49,7 +49,7 @@ rule train_vocabulary:
     message:
         "Training vocabulary {wildcards.vocabulary} for {wildcards.language}, to replace that of {wildcards.source}"
     shell:
-        "python {SCRIPTS}/train_vocabulary.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/train_vocabulary.py {params.job:q} > {log:q} 2>&1"
 
 
 rule take_vocabulary:
@@ -62,9 +62,10 @@ rule take_vocabulary:
     wildcard_constraints:
         **STUDY.constraints("take_vocabulary"),
     priority: 90
+    localrule: True
     params:
         job=lambda wildcards: STUDY.job("take_vocabulary", wildcards),
     message:
         "Taking vocabulary {wildcards.vocabulary} for {wildcards.language}, to replace that of {wildcards.source}"
     shell:
-        "python {SCRIPTS}/take_vocabulary.py {params.job:q} > {log:q} 2>&1"
+        "{PYTHON} {SCRIPTS}/take_vocabulary.py {params.job:q} > {log:q} 2>&1"

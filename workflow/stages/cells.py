@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.auxiliary.language_files import BINARY, word_vector_files
-from lexigraft.cells import CELL_PATH, NO_INITIALIZER, SOURCE_VOCABULARY, VOCABULARY_PATH, Cell
+from lexigraft.cells import (
+    CELL_PATH,
+    NO_INITIALIZER,
+    SOURCE_VOCABULARY,
+    VOCABULARY_PATH,
+    Cell,
+    cell_of,
+)
 from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.initialization.registry import method_file, read_roles
 from lexigraft.source.hub import is_folder
@@ -335,7 +342,7 @@ def launcher(study: Study, source_name: str, gpus: int) -> str:
 @stage("training", f"training/{CELL_PATH}", resources=_training)
 def train(study: Study, **axes: str) -> dict[str, Any]:
     """A cell, trained."""
-    cell = Cell(**{**axes, "seed": int(axes["seed"])})
+    cell = cell_of(axes)
     strategy = study.config["strategies"][cell.strategy]
     read = {
         name: samples(study, cell.language, name).file(SAMPLES) for name in samples_of(strategy)
@@ -366,5 +373,5 @@ def _exporting(study: Study, **axes: str) -> Resources:
 @stage("training", f"export/{CELL_PATH}", script="export", resources=_exporting)
 def export_cell(study: Study, **axes: str) -> dict[str, Any]:
     """A cell as a plain folder."""
-    cell = Cell(**{**axes, "seed": int(axes["seed"])})
+    cell = cell_of(axes)
     return {"settings": {}, "inputs": {"cell": training(study, cell)}}

@@ -251,7 +251,7 @@ def score_predictions(study: Study, **wildcards: str) -> dict[str, Any]:
         "settings": {key: value for key, value in entry.items() if key != "resources"},
         "inputs": {
             "metric": metric(study, wildcards["metric"]).file("card.json"),
-            "python": study.config["metrics_python"],
+            "python": study.metrics_python,
         },
         "outputs": {"records": f"{study.results}/evaluation"},
         "metric": wildcards["metric"],
@@ -306,7 +306,9 @@ def measure_tokenizer(study: Study, tokenizer: str, language: str) -> dict[str, 
     """How a tokenizer of the registry cuts a language's text."""
     entry = study.config["tokenizers"][tokenizer]
     folder = study.output("measure_tokenizer", tokenizer=tokenizer, language=language)
-    own = {"package": package(study, entry["package"])} if "package" in entry else {}
+    own: dict[str, Any] = {}
+    if "package" in entry:
+        own["package"] = package(study, entry["package"])
     if entry.get("folder"):
         own["files"] = [f"{Path(entry['folder']).expanduser()}/tokenizer.json"]
     return {

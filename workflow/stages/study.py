@@ -75,6 +75,12 @@ class Study:
         """The folder of prompts: relative where the study is run in the repository itself."""
         return in_repository("config/prompts")
 
+    @cached_property
+    def metrics_python(self) -> str:
+        """The Python of learned metrics: where the study is run, or else in the repository."""
+        python: str = self.config["metrics_python"]
+        return python if Path(python).exists() else in_repository(python)
+
     # ---- where outputs lie ----------------------------------------------------------------------
 
     def output(self, rule: str, **wildcards: Any) -> Output:

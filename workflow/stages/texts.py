@@ -70,7 +70,7 @@ def test_set(study: Study, task: str, part: str) -> Output:
 
 
 def benchmark(study: Study, name: str) -> Output:
-    """The data of a task of lm-evaluation-harness, by the harness's name."""
+    """The data of a task of lm-evaluation-harness, by the name that `benchmarks_of` gives it."""
     return study.output("prepare_benchmark", benchmark=name)
 
 
@@ -262,7 +262,7 @@ def prepare_benchmark(study: Study, benchmark: str) -> dict[str, Any]:
 def prepare_metric(study: Study, metric: str) -> dict[str, Any]:
     """A learned metric's checkpoint, looked for."""
     keys = ("kind", "checkpoint", "revision", "encoder", "encoder_revision")
-    entry, python = study.config["metrics"][metric], study.config["metrics_python"]
+    entry, python = study.config["metrics"][metric], study.metrics_python
     return {
         "settings": {key: entry[key] for key in keys},
         "inputs": {"python": python},

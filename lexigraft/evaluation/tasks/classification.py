@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings(FineTuning):
+class ClassificationSettings(FineTuning):
     """See `FineTuning`."""
 
 
@@ -36,7 +36,7 @@ def evaluate(
     """
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
-    settings = read_settings(Settings, job)
+    settings = read_settings(ClassificationSettings, job)
     parts = read_transfer_data(job, settings.train_examples, settings.test_examples)
     numbers = {label: number for number, label in enumerate(parts.labels)}
 
@@ -87,7 +87,7 @@ def evaluate(
 
 
 TASK = TaskKind(
-    Settings,
+    ClassificationSettings,
     evaluate,
     tests="examples",
     test_texts={"": ("first", "second")},

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings(FineTuning):
+class ExtractiveQASettings(FineTuning):
     """See `FineTuning`.
 
     Attributes
@@ -60,7 +60,7 @@ def evaluate(
 
     from lexigraft.evaluation.spans import answers_of, windows
 
-    settings = read_settings(Settings, job)
+    settings = read_settings(ExtractiveQASettings, job)
     parts = read_transfer_data(job, settings.train_examples, settings.test_examples)
 
     def cut(examples: list[Example]) -> "list[Window]":
@@ -96,7 +96,7 @@ def evaluate(
 
 
 TASK = TaskKind(
-    Settings,
+    ExtractiveQASettings,
     evaluate,
     tests="examples",
     test_texts={"questions": ("question",), "contexts": ("context",)},

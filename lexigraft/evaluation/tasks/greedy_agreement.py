@@ -27,7 +27,7 @@ _EXAMPLES = 5
 
 
 @dataclass(frozen=True)
-class Settings:
+class GreedyAgreementSettings:
     """What is continued, and how far.
 
     Attributes
@@ -78,7 +78,7 @@ def evaluate(
     from lexigraft.initialization.pairing import pair_vocabularies
     from lexigraft.training.store import read_card, reference
 
-    settings = read_settings(Settings, job)
+    settings = read_settings(GreedyAgreementSettings, job)
     cell = Path(job["inputs"]["cell"])
     folder = open_source(reference(cell, read_card(cell), "source")).folder
     source_tokenizer = load_tokenizer(folder)
@@ -126,7 +126,7 @@ def evaluate(
     return Measurement(metrics, details)
 
 
-TASK = TaskKind(Settings, evaluate, tests="none")
+TASK = TaskKind(GreedyAgreementSettings, evaluate, tests="none")
 
 
 @dataclass(frozen=True)

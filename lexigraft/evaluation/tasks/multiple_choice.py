@@ -23,7 +23,7 @@ BY_LENGTH = "acc_norm"
 
 
 @dataclass(frozen=True)
-class Settings:
+class MultipleChoiceSettings:
     """Defaults of the harness; entries of config/tasks.yaml say how many examples a paper shows.
 
     Attributes
@@ -65,7 +65,7 @@ def evaluate(
     from lexigraft.evaluation.harness.benchmarks import HARNESS
     from lexigraft.evaluation.harness.scoring import ResumableModel
 
-    settings = read_settings(Settings, job)
+    settings = read_settings(MultipleChoiceSettings, job)
     folder = Path(job["outputs"]["folder"])
     identity = model_digest(job, model)
     # A copy, since the harness gives its tokenizer a padding token.
@@ -101,11 +101,15 @@ def evaluate(
     return Measurement(metrics_by_language(scores), details)
 
 
-TASK = TaskKind(Settings, evaluate, tests="benchmark", every_language=True)
+TASK = TaskKind(MultipleChoiceSettings, evaluate, tests="benchmark", every_language=True)
 
 
 def _score(
-    model: "ResumableModel", place: Path, settings: Settings, seed: int, job: dict[str, Any]
+    model: "ResumableModel",
+    place: Path,
+    settings: MultipleChoiceSettings,
+    seed: int,
+    job: dict[str, Any],
 ) -> "Scored":
     from lexigraft.evaluation.harness.benchmarks import DATA
     from lexigraft.evaluation.harness.scoring import score
@@ -125,7 +129,9 @@ def _score(
     )
 
 
-def _metrics(scored: "Scored", settings: Settings, job: dict[str, Any]) -> dict[str, float]:
+def _metrics(
+    scored: "Scored", settings: MultipleChoiceSettings, job: dict[str, Any]
+) -> dict[str, float]:
     """The harness's metrics, of which one is the accuracy."""
     from lexigraft.evaluation.harness.benchmarks import HARNESS
 

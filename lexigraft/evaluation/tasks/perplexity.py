@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings:
+class PerplexitySettings:
     """What is scored, and how.
 
     Attributes
@@ -63,7 +63,7 @@ def evaluate(
     UserError
         There is no held-out text, or the likelihood is not a finite number.
     """
-    settings = read_settings(Settings, job)
+    settings = read_settings(PerplexitySettings, job)
     if settings.window is not None and settings.window < 2:
         raise UserError(f"config/tasks.yaml: task '{job['task']}': window must be 2 or more")
     corpus = job["inputs"]["corpus"]
@@ -108,7 +108,7 @@ def evaluate(
     return Measurement(metrics, details)
 
 
-TASK = TaskKind(Settings, evaluate, tests="heldout")
+TASK = TaskKind(PerplexitySettings, evaluate, tests="heldout")
 
 
 def _figures(score: Likelihood, prefix: str = "", suffix: str = "") -> dict[str, float | int]:
@@ -126,7 +126,7 @@ def _score(
     model: "PreTrainedModel",
     tokenizer: "PreTrainedTokenizerFast",
     texts: list[str],
-    settings: Settings,
+    settings: PerplexitySettings,
 ) -> Likelihood:
     if settings.window is None:
         return score_texts(model, tokenizer, texts, batch_tokens=settings.batch_tokens)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings:
+class QuestionAnsweringSettings:
     """How questions are questions.
 
     Attributes
@@ -87,7 +87,7 @@ def evaluate(
     UserError
         There are too few questions, a prompt has no room for a context, or a setting cannot be.
     """
-    settings = read_settings(Settings, job)
+    settings = read_settings(QuestionAnsweringSettings, job)
     if settings.normalization not in ("mlqa", "squad"):
         raise UserError(
             f"config/tasks.yaml: task '{job['task']}': normalization '{settings.normalization}' is "
@@ -129,7 +129,7 @@ def evaluate(
 
 
 TASK = TaskKind(
-    Settings,
+    QuestionAnsweringSettings,
     evaluate,
     tests="test_sets",
     test_texts={"questions": ("question",), "contexts": ("context",)},
@@ -145,7 +145,7 @@ def _questions_of(
     model: "PreTrainedModel",
     tokenizer: "PreTrainedTokenizerFast",
     job: dict[str, Any],
-    settings: Settings,
+    settings: QuestionAnsweringSettings,
     name: str,
     code: str,
 ) -> LanguageQuestions:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings:
+class SpeedSettings:
     """How much is generated, and how often.
 
     Attributes
@@ -120,7 +120,7 @@ def evaluate(
     """
     import torch
 
-    settings = read_settings(Settings, job)
+    settings = read_settings(SpeedSettings, job)
     _check(settings, job["task"])
     corpus = job["inputs"]["corpus"]
     reference = sentences(corpus, "heldout")
@@ -155,7 +155,7 @@ def evaluate(
     return Measurement(metrics, conditions | timings)
 
 
-TASK = TaskKind(Settings, evaluate, tests="none", runs_alone=True, prompts="translation")
+TASK = TaskKind(SpeedSettings, evaluate, tests="none", runs_alone=True, prompts="translation")
 
 
 def _lengths(tokenizer: "PreTrainedTokenizerFast", texts: list[str]) -> list[Text]:
@@ -173,7 +173,7 @@ def _together(texts: list[Text]) -> Text:
 
 
 def _rates(
-    passes: list[Pass], prompts: int, size: int, settings: Settings, text: Text
+    passes: list[Pass], prompts: int, size: int, settings: SpeedSettings, text: Text
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Metrics of one batch size, and what they are made of."""
     every = [one.seconds for one in passes]
@@ -256,7 +256,7 @@ def _prompts(
     tokenizer: "PreTrainedTokenizerFast",
     job: dict[str, Any],
     reference: list[str],
-    settings: Settings,
+    settings: SpeedSettings,
 ) -> list[str]:
     corpus, count = job["inputs"]["corpus"], settings.prompts
     summarize = settings.prompts_from == "summarization"
@@ -283,7 +283,7 @@ def _prompts(
     return sources
 
 
-def _check(settings: Settings, task: str) -> None:
+def _check(settings: SpeedSettings, task: str) -> None:
     if settings.prompts_from not in ("translation", "summarization"):
         raise UserError(
             f"config/tasks.yaml: task '{task}': prompts_from '{settings.prompts_from}' is neither "

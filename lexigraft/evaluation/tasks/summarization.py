@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings:
+class SummarizationSettings:
     """Defaults of Yamaguchi et al. (section 6.4, Appendix C.2, published evaluation scripts).
 
     Attributes
@@ -72,7 +72,7 @@ def evaluate(
     """
     from lexigraft.evaluation.rouge import rouge_l, rouge_tokenizer
 
-    settings = read_settings(Settings, job)
+    settings = read_settings(SummarizationSettings, job)
     _check(settings, job["task"])
     scorer = rouge_tokenizer(settings.rouge_tokenizer)
     corpus = job["inputs"]["corpus"]
@@ -127,7 +127,7 @@ def evaluate(
 
 
 TASK = TaskKind(
-    Settings,
+    SummarizationSettings,
     evaluate,
     tests="corpus",
     test_texts={"": ("reference",)},
@@ -140,14 +140,14 @@ TASK = TaskKind(
 
 
 def _select(
-    pairs: list[dict[str, str]], settings: Settings, job: dict[str, Any]
+    pairs: list[dict[str, str]], settings: SummarizationSettings, job: dict[str, Any]
 ) -> list[dict[str, str]]:
     if settings.select == "random":
         return draw(pairs, settings.samples, job, "articles")
     return sorted(pairs, key=lambda pair: len(pair["source"]))[: settings.samples]
 
 
-def _check(settings: Settings, task: str) -> None:
+def _check(settings: SummarizationSettings, task: str) -> None:
     where = f"config/tasks.yaml: task '{task}'"
     if settings.select not in ("random", "shortest"):
         raise UserError(f"{where}: select '{settings.select}' is neither random nor shortest")

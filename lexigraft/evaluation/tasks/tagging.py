@@ -17,7 +17,7 @@ OUTSIDE = "O"
 
 
 @dataclass(frozen=True)
-class Settings(FineTuning):
+class TaggingSettings(FineTuning):
     """See `FineTuning`."""
 
     epochs: float = 10
@@ -36,7 +36,7 @@ def evaluate(
     """
     from transformers import AutoModelForTokenClassification, DataCollatorForTokenClassification
 
-    settings = read_settings(Settings, job)
+    settings = read_settings(TaggingSettings, job)
     parts = read_transfer_data(job, settings.train_examples, settings.test_examples)
     numbers = {label: number for number, label in enumerate(parts.labels)}
     length = max_length(model, settings)
@@ -81,7 +81,7 @@ def evaluate(
 
 
 TASK = TaskKind(
-    Settings,
+    TaggingSettings,
     evaluate,
     tests="examples",
     test_texts={"": ("words",)},

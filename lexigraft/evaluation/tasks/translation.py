@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings:
+class TranslationSettings:
     """Defaults of Yamaguchi et al. (section 5, published scripts), who use batches of one.
 
     Attributes
@@ -77,7 +77,7 @@ def evaluate(
         There are no parallel sentences, a prompt is too long for the model even without examples,
         or there is no prompt as the settings query for it.
     """
-    settings = read_settings(Settings, job)
+    settings = read_settings(TranslationSettings, job)
     every = read_test_set(job, "tests") or translation_pairs(job["inputs"]["corpus"])
     if not every:
         raise UserError(
@@ -123,7 +123,7 @@ def evaluate(
 
 
 TASK = TaskKind(
-    Settings,
+    TranslationSettings,
     evaluate,
     tests="corpus",
     test_texts={"": ("target",)},
@@ -135,7 +135,7 @@ TASK = TaskKind(
 )
 
 
-def _directed(pair: "Row", settings: Settings) -> "Row":
+def _directed(pair: "Row", settings: TranslationSettings) -> "Row":
     """A pair with what is asked for as its reference."""
     source, target = pair["source"], pair["target"]
     if settings.into_english:
@@ -164,7 +164,7 @@ def _scores(
     return metrics, signatures, plain.sentences
 
 
-def _prompts(settings: Settings, job: dict[str, Any], sentences: list[str]) -> list[str]:
+def _prompts(settings: TranslationSettings, job: dict[str, Any], sentences: list[str]) -> list[str]:
     folder, name = job["inputs"]["prompts"], job["language_name"]
     source, target = (name, ENGLISH) if settings.into_english else (ENGLISH, name)
     if settings.prompt == "alma":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lexigraft.training.settings import DistillSettings, Strategy
 
 
-class TokenDistillation(Objective):
+class LogitDistillation(Objective):
     """The weighted sum of the next tokens' loss and the divergence from the teacher.
 
     `(1 - weight) x nats + weight x temperature² x KL(teacher || model)`. Both count the same
@@ -47,7 +47,7 @@ class TokenDistillation(Objective):
         self.teacher, self.settings, self.shared = teacher, settings, shared
 
     @classmethod
-    def for_phase(cls, context: PhaseContext) -> "TokenDistillation":
+    def for_phase(cls, context: PhaseContext) -> "LogitDistillation":
         """With the teacher of the training job.
 
         Raises

@@ -53,9 +53,17 @@ def test_the_card_of_a_benchmark_has_the_checksums_of_what_was_kept(choice):
 
 def job_of_cell(job: dict) -> dict:
     """The job whose first run is that of `job`."""
-    folder = Path(job["outputs"]["folder"]).parent
-    others = {key: value for key, value in job.items() if key != "run"}
-    return {**others, "runs": 1, "seed": job["seed"][:-1], "outputs": {"folder": str(folder)}}
+    name, own = job["task"], ("rule", "cell", "inputs", "outputs", "task", "run")
+    task = {key: value for key, value in job.items() if key not in own}
+    read = {key: path for key, path in job["inputs"].items() if key != "cell"}
+    return {
+        "rule": "evaluate",
+        "cell": job["cell"],
+        "settings": {},
+        "inputs": {"cell": job["inputs"]["cell"], "read": {name: read}},
+        "outputs": {"folder": str(Path(job["outputs"]["folder"]).parent.parent)},
+        "tasks": {name: {**task, "runs": 1, "seed": job["seed"][:-1]}},
+    }
 
 
 def test_a_cell_is_scored_from_its_source_and_its_changed_tensors(

@@ -32,18 +32,19 @@ def job(tmp_path) -> dict:
         "rule": "score_predictions",
         "settings": {"kind": "bleurt", "metric": "bleurt", "uses_source": False, "batch_size": 2},
         "inputs": {"metric": str(tmp_path / "card.json"), "python": sys.executable},
-        "outputs": {"folder": str(tmp_path / "learned" / "tiny" / "te")},
+        "outputs": {
+            "folder": str(tmp_path / "learned" / "tiny" / "te"),
+            "records": str(tmp_path / "evaluation"),
+        },
         "metric": "tiny",
-        "evaluation": str(tmp_path / "evaluation"),
-        "cells": [["tiny", "te", "seed-0"]],
-        "tasks": {"translation": 1},
+        "cells": [["tiny/te/seed-0", {"translation": 1}]],
     }
     return runs(job, 1)
 
 
 def runs(job: dict, count: int) -> dict:
     """The job on so many runs, with the texts and the record of each."""
-    expanded = with_predictions({**job, "tasks": {"translation": count}})
+    expanded = with_predictions({**job, "cells": [["tiny/te/seed-0", {"translation": count}]]})
     for number, file in enumerate(map(Path, expanded["inputs"]["predictions"])):
         write_rows(file, ROWS)
         record = {"task": "translation", "kind": "translation", "cell": {"seed": 0}, "run": number}

@@ -14,7 +14,7 @@ from lexigraft.errors import UserError
 from lexigraft.inference import chunked_logits as chunked_module
 from lexigraft.inference.chunked_logits import IGNORED, targets_ahead
 from lexigraft.training.objectives.distill import (
-    TokenDistillation,
+    LogitDistillation,
     check_teacher,
     divergence,
     load_teacher,
@@ -87,7 +87,7 @@ def test_losses_and_gradients_are_those_of_whole_logits(
 ):
     model, _ = family
     monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", chunk)
-    objective = TokenDistillation(
+    objective = LogitDistillation(
         teacher, DistillSettings(teacher="t", temperature=temperature, weight=weight), SHARED
     )
     found = objective.losses(model, batch_of(padded))
@@ -105,14 +105,14 @@ def test_losses_and_gradients_are_those_of_whole_logits(
 
 def test_both_parts_count_the_tokens_that_are_learned(teacher, padded):
     batch = batch_of(padded)
-    counts = TokenDistillation(teacher, DistillSettings(teacher="t"), SHARED).count_targets(batch)
+    counts = LogitDistillation(teacher, DistillSettings(teacher="t"), SHARED).count_targets(batch)
     # Rows of 7 tokens have 6 next ones; the first row lacks one label of these, the last one two.
     assert counts.tolist() == [6 - 1 + 6 + 4] * 2
 
 
 def test_a_model_that_expects_what_its_teacher_does_learns_next_tokens_alone(tiny_llama, padded):
     teacher, model = (tiny_llama(50) for _ in range(2))
-    objective = TokenDistillation(
+    objective = LogitDistillation(
         teacher.requires_grad_(False), DistillSettings(teacher="t", temperature=2.0, weight=0.5), 50
     )
     losses = objective.losses(model, batch_of(padded))
@@ -132,7 +132,7 @@ def nats(model, padded):
 
 def test_rows_that_are_not_shared_have_no_part_in_the_divergence(teacher, tiny_llama, padded):
     model = tiny_llama(50, tied=False)
-    objective = TokenDistillation(teacher, DistillSettings(teacher="t"), SHARED)
+    objective = LogitDistillation(teacher, DistillSettings(teacher="t"), SHARED)
     before = objective.losses(model, batch_of(padded))
     with torch.no_grad():
         model.lm_head.weight[SHARED:] += 1
@@ -145,7 +145,7 @@ def test_rows_that_are_not_shared_have_no_part_in_the_divergence(teacher, tiny_l
 def test_the_teacher_stays_as_it_is(teacher, tiny_llama, padded):
     before = {name: p.clone() for name, p in teacher.named_parameters()}
     objective, model = (
-        TokenDistillation(teacher, DistillSettings(teacher="t"), SHARED),
+        LogitDistillation(teacher, DistillSettings(teacher="t"), SHARED),
         tiny_llama(50),
     )
     model.train()
@@ -176,7 +176,7 @@ def test_neither_models_logits_are_there_all_at_once(tiny_llama, monkeypatch):
     monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", 8 * vocabulary)
     ids = torch.arange(4 * tokens).view(4, tokens)
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids}
-    objective = TokenDistillation(
+    objective = LogitDistillation(
         teacher.requires_grad_(False), DistillSettings(teacher="t"), vocabulary
     )
     with Largest() as largest:

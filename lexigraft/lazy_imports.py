@@ -1,12 +1,12 @@
-"""Doors of the rooms: public names whose modules are imported when first asked for."""
+"""Public names of packages, whose modules are imported when a name is first used."""
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
 
-def doors(
-    package: str, modules: dict[str, str], others: Iterable[str] = ()
+def lazy_imports(
+    package: str, modules: dict[str, str], defined: Iterable[str] = ()
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """`__all__`, `__getattr__` and `__dir__` of a package that imports nothing until it is used.
 
@@ -16,14 +16,14 @@ def doors(
         Its `__name__`.
     modules
         Public name -> the module that defines it.
-    others
+    defined
         Public names that the package defines itself.
     """
-    names = [*modules, *others]
+    names = [*modules, *defined]
 
-    def find(name: str) -> Any:
+    def attribute(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
         return getattr(import_module(modules[name]), name)
 
-    return names, find, lambda: sorted(names)
+    return names, attribute, lambda: sorted(names)

@@ -1,0 +1,198 @@
+"""The workflow runs from any folder, and as a module of another Snakefile."""
+
+import copy
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests import warm
+from tests.workflow.conftest import copy_project
+
+CORPUS = "results/corpus/telugu/card.json"
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory) -> Path:
+    """A clone in a folder whose name has a space."""
+    return copy_project(tmp_path_factory.mktemp("anywhere") / "my clones" / "lexigraft").folder
+
+
+@pytest.fixture
+def folder(tmp_path, miniature) -> Path:
+    """A folder of the user's, with a space in its name, a config and the texts that it names."""
+    folder = tmp_path / "my work"
+    config = relative(miniature, folder)
+    write(folder / "my-study.yaml", yaml.safe_dump(config, allow_unicode=True))
+    return folder
+
+
+def relative(config: dict, folder: Path) -> dict:
+    """A config whose texts and source model lie below the folder, named relative to it."""
+    config = copy.deepcopy(config)
+    (folder / "texts").mkdir(parents=True)
+    for entry in config["languages"].values():
+        for place in (*entry["text"]["paths"], entry["parallel"]["path"]):
+            shutil.copy2(place, folder / "texts")
+        entry["text"]["paths"] = [f"texts/{Path(place).name}" for place in entry["text"]["paths"]]
+        entry["parallel"]["path"] = f"texts/{Path(entry['parallel']['path']).name}"
+    shutil.copytree(config["sources"]["tiny"]["folder"], folder / "models" / "tiny")
+    config["sources"]["tiny"]["folder"] = "models/tiny"
+    return config
+
+
+def write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def run(folder: Path, *arguments: str | Path, python: str | None = None, succeeds: bool = True):
+    """Snakemake in a folder, with nothing in the environment that says where lexigraft is."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    result = subprocess.run(
+        [python or warm.python(), "-m", "snakemake", "--cores", "2", *map(str, arguments)],
+        cwd=folder,
+        env={**environment, "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    output = result.stdout + result.stderr
+    assert (result.returncode == 0) is succeeds, output
+    return output
+
+
+def study_of(repository: Path) -> tuple[str | Path, ...]:
+    return "--snakefile", repository / "Snakefile", "--configfile", "my-study.yaml"
+
+
+def as_module(repository: Path, folder: Path, more: str = "", prefix: str = "") -> None:
+    """A Snakefile of the user's own that uses all rules, and then what else it says."""
+    write(
+        folder / "Snakefile",
+        f'configfile: "my-study.yaml"\n\nmodule lexigraft:\n    snakefile:\n'
+        f'        "{repository}/Snakefile"\n    config:\n        config\n\n'
+        f"use rule * from lexigraft as {prefix}*\n\n{more}",
+    )
+
+
+def files(folder: Path) -> dict[str, int]:
+    return {
+        str(file): file.stat().st_mtime_ns
+        for file in folder.rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+
+
+# ---- any folder ---------------------------------------------------------------------------------
+
+
+def test_a_study_runs_whole_in_another_folder_and_leaves_the_repository_alone(repository, folder):
+    before = files(repository)
+    run(folder, *study_of(repository))
+    assert (folder / "results/report/miniature/report.html").is_file()
+    assert sorted(entry.name for entry in folder.iterdir()) == [
+        ".snakemake", "models", "my-study.yaml", "results", "texts"
+    ]  # fmt: skip
+    assert files(repository) == before
+    assert "Nothing to be done" in run(folder, *study_of(repository))
+
+
+def test_the_default_study_and_its_packages_are_planned_where_snakemake_is_started(
+    repository, tmp_path
+):
+    plan = run(tmp_path, "--snakefile", repository / "Snakefile", "--dry-run")
+    assert "output: .cache/packages/" in plan
+    assert "output: results/" in plan
+    assert str(repository / "results") not in plan
+
+
+def test_the_profile_beside_the_snakefile_applies_by_itself(repository, folder):
+    plan = run(folder, *study_of(repository), "--dry-run")
+    assert f"workflow specific profile {repository / 'profiles/default'}" in plan
+
+
+def test_a_relative_path_to_the_snakefile_will_do(repository, folder):
+    place = Path(os.path.relpath(repository, folder), "Snakefile")
+    run(folder, "--snakefile", place, "--configfile", "my-study.yaml", CORPUS)
+    assert (folder / CORPUS).is_file()
+
+
+@pytest.mark.parametrize("content", [None, "raise AssertionError('not lexigraft')\n"])
+def test_a_folder_named_workflow_of_the_users_own_is_not_taken_for_ours(
+    repository, folder, content
+):
+    write(folder / "workflow/config/checks.py", "raise AssertionError('not lexigraft')\n")
+    write(folder / "workflow/stages.py", "raise AssertionError('not lexigraft')\n")
+    write(folder / "config/languages.yaml", "not: lexigraft's\n")
+    if content:
+        write(folder / "workflow/__init__.py", content)
+    run(folder, *study_of(repository), CORPUS, python=sys.executable)
+    assert (folder / CORPUS).is_file()
+
+
+def test_a_clone_below_the_working_folder_is_not_taken_for_the_package(repository, folder):
+    shutil.copytree(repository, folder / "lexigraft")
+    cell = "results/initialization/tiny/telugu/expand-50/align/all-seeds/card.json"
+    run(folder, *study_of(folder / "lexigraft"), cell)
+    assert (folder / cell).is_file()
+
+
+# ---- as a module --------------------------------------------------------------------------------
+
+
+def test_a_module_under_another_name_makes_what_a_users_rule_reads(repository, folder):
+    """Its rules keep a shell, an environment and names of rules of their own."""
+    more = f"""
+rule prepare_corpus:
+    default_target: True
+    input:
+        "{CORPUS}",
+    output:
+        "own.txt",
+    shell:
+        "echo ${{{{OMP_WAIT_POLICY-unset}}}} $- $(set -o | grep pipefail) > {{output}}"
+"""
+    as_module(repository, folder, more, prefix="lexigraft_")
+    output = run(folder, "lexigraft_prepare_source", succeeds=False)
+    assert "wildcards" in output  # the rule is known by that name
+    run(folder)
+    policy, options, *pipefail = (folder / "own.txt").read_text("utf-8").split()
+    assert policy == "unset"
+    assert {"e", "u"} <= set(options)
+    assert pipefail == ["pipefail", "on"]
+
+
+def test_a_module_without_rules_beside_it_makes_the_report(repository, folder):
+    as_module(repository, folder, prefix="lexigraft_")
+    plan = run(folder, "--dry-run")
+    assert "Building the report of miniature" in plan
+    assert run(folder, "--dry-run", "lexigraft_all").count("Training telugu") == 2
+    assert f"{repository}/scripts/prepare_corpus.py".replace(" ", r"\ ") not in plan
+
+
+def test_local_rules_stay_local_in_a_module(repository, folder):
+    more = """
+onstart:
+    local = sorted(rule.name for rule in workflow.rules if workflow.is_local(rule))
+    print("local rules:", *local)
+    lexigraft.onstart()
+"""
+    as_module(repository, folder, more, prefix="lexigraft_")
+    output = run(folder, CORPUS)
+    line = next(line for line in output.splitlines() if line.startswith("local rules:"))
+    assert "lexigraft_prepare_corpus" in line
+    assert "lexigraft_train" not in line.split()
+
+
+def test_a_users_own_packages_go_on_working_beside_a_module(repository, folder):
+    write(folder / "workflow/mine.py", "NAME = 'mine'\n")
+    write(folder / "workflow/later.py", "NAME = 'later'\n")
+    as_module(repository, folder, "from workflow.later import NAME as LATER\nprint(MINE, LATER)\n")
+    text = (folder / "Snakefile").read_text("utf-8")
+    write(folder / "Snakefile", f"from workflow.mine import NAME as MINE\n\n{text}")
+    assert "mine later" in run(folder, "--dry-run")
