@@ -9,7 +9,6 @@
 # workflow/stages says of each rule where its outputs lie, what it reads and what it asks for. Local
 # rules reach the network, or take a second: they run where Snakemake runs, not as cluster jobs.
 import os
-import shlex
 import sys
 from pathlib import Path
 
@@ -21,7 +20,7 @@ min_version("9.27")
 REPOSITORY = str(workflow.current_basedir)
 if not os.path.isdir(REPOSITORY):
     raise WorkflowError(
-        "lexigraft's Snakefile works in a clone of its repository: clone it and name the Snakefile there"
+        "lexigraft's Snakefile works in a clone of its repository; clone it and name that Snakefile"
     )
 # The packages beside this file, whatever else has their names: `lexigraft` of another clone, which
 # the environment has installed and a profile imported, or a folder `workflow` of the user's own.
@@ -46,6 +45,7 @@ from workflow.stages.report import report_items
 from workflow.stages.study import in_repository
 from workflow.status.activity import hold
 from workflow.status.disk import check_writable
+from workflow.status.replacements import notice, planned_outputs
 
 if not workflow.config_settings.configfiles:
 
@@ -70,32 +70,18 @@ onstart:
         check_local_files(STUDY.config)
     except UserError as error:
         raise WorkflowError(str(error)) from None
+    jobs = planned_outputs(STUDY, workflow.dag.needrun_jobs())
+    if warning := notice(STUDY, jobs):
+        logger.warning(warning)
     hold(STUDY)
     interrupt_jobs_with_snakemake(workflow.executor_plugin.name)
 
 
-# Where a study's own places are, its jobs read in their environment (docs/sharing.md).
+# What jobs read in their environment: where the study's own places are (docs/sharing.md), and what
+# scripts/job.sh needs. Shell commands of a module can use no names of its Snakefile.
 os.environ.update(STUDY.environment())
-
-# A job's Python is the one that runs Snakemake, with the package beside this file, whichever come
-# first on the path. Not `shell.prefix`: that would change rules of a Snakefile that uses this one.
-# Threads that wait do not spin: on a shared machine that costs up to ten times. Large arrays are
-# kept for reuse instead of going back to the kernel at each training step, which costs a fifth of
-# the time.
-PYTHON = " ".join(
-    [
-        f"PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH",
-        f"PYTHONPATH={shlex.quote(REPOSITORY)}${{PYTHONPATH:+:$PYTHONPATH}}",
-        *(
-            f"{name}={shlex.quote(value)}"
-            for name, value in STUDY.environment().items()
-        ),
-        "OMP_WAIT_POLICY=PASSIVE MALLOC_MMAP_THRESHOLD_=4000000000",
-        "MALLOC_TRIM_THRESHOLD_=8000000000 MALLOC_TOP_PAD_=268435456",
-        "python",
-    ]
-)
-SCRIPTS = shlex.quote(in_repository("scripts"))
+os.environ["LEXIGRAFT"] = REPOSITORY
+os.environ["LEXIGRAFT_BIN"] = str(Path(sys.executable).parent)
 
 
 wildcard_constraints:

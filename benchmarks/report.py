@@ -87,11 +87,11 @@ def _evaluate(study: Study, cell: Cell) -> None:
     """The records of a cell's runs, what it wrote, and the card of all."""
     job = study.described("evaluate", cell.wildcards)
     folder, files = Path(job["outputs"]["folder"]), []
-    for run in run_jobs(job):
-        rows = _predictions(run["task"], random.Random(f"{cell.path} {run['task']}"))
-        _write_lines(Path(run["outputs"]["predictions"]), rows)
-        write_json(run["outputs"]["record"], record(run, Measurement(_metrics(run["task"], rows))))
-        paths = (Path(run["outputs"][name]) for name in ("record", "predictions"))
+    for one in run_jobs(job):
+        rows = _predictions(one["task"], random.Random(f"{cell.path} {one['task']}"))
+        _write_lines(Path(one["outputs"]["predictions"]), rows)
+        write_json(one["outputs"]["record"], record(one, Measurement(_metrics(one["task"], rows))))
+        paths = (Path(one["outputs"][name]) for name in ("record", "predictions"))
         files += [str(path.relative_to(folder)) for path in paths]
     write_card(card_of(job), job, files)
 

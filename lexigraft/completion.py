@@ -13,8 +13,9 @@ Standard library only: a finished job ends without importing anything heavy.
 import hashlib
 import json
 import os
+import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ from lexigraft.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.integrity import CARD, SMALL, fault_of, listed, read_card
 from lexigraft.provenance import describe_file, sha256_of
+from lexigraft.usage import USAGE
+
+LOCK = ".lock"  # of the process that works in a folder
 
 # What a card says beside the content of its files: who made them, and how long it took.
 _NOT_CONTENT = (
@@ -32,15 +36,30 @@ _PLACES = ("inputs", "outputs", "folders")  # of a job: where things lie, which 
 _LOG = "log.jsonl"  # holds times, which differ between two equal trainings
 
 
-def fingerprint(job: Mapping[str, Any]) -> str:
-    """Digest of a job and of the content of what it reads; where that lies does not matter."""
+def fingerprint(job: Mapping[str, Any], checksum: Callable[[Any], str] | None = None) -> str:
+    """Digest of a job and of the content of what it reads; where that lies does not matter.
+
+    Parameters
+    ----------
+    checksum
+        A cached `input_checksum`, for many jobs that read the same.
+    """
     described = {key: value for key, value in job.items() if key not in _PLACES}
-    return _digest([described, _checksums(job["inputs"])])
+    return _digest([described, _checksums(job["inputs"], checksum or input_checksum)])
 
 
 def input_checksums(inputs: Any) -> dict[str, str]:
     """Path or name -> digest of everything that a job reads, see `fingerprint`."""
-    return {str(path): _checksum(path) for path in _leaves(inputs)}
+    return {str(path): input_checksum(path) for path in _leaves(inputs)}
+
+
+def completed(job: Mapping[str, Any]) -> dict[str, Any] | None:
+    """`fingerprint` and `card` of the job that last completed these outputs; None without one."""
+    try:
+        found = json.loads(_notes_of(job).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and {"fingerprint", "card"} <= found.keys() else None
 
 
 def is_complete(job: Mapping[str, Any]) -> bool:
@@ -93,6 +112,74 @@ def restore(job: Mapping[str, Any]) -> None:
     _date_after_inputs(job)
 
 
+def keep_replaced(job: Mapping[str, Any]) -> Path | None:
+    """Move aside the complete outputs of another job that this one is to replace.
+
+    Jobs with `outputs.replaced`, a folder in that of the results, ask for it; with
+    LEXIGRAFT_KEEP_REPLACED=0 in the environment nothing is kept. In `<replaced>/<time>/` the
+    outputs lie as they did in the results. Links to what they were made from lie beside them, so
+    that their relative references hold; there is none to what was made anew since.
+
+    Returns
+    -------
+    Path or None
+        Where they are now; None where nothing was moved.
+    """
+    place, found = job["outputs"].get("replaced"), completed(job)
+    if not place or found is None or not keeps_replaced():
+        return None
+    if found["fingerprint"] == fingerprint(job):
+        return None  # the same outputs, damaged
+    notes, results, folder = _notes_of(job), Path(place).parent, Path(job["outputs"]["folder"])
+    top = _new_folder(Path(place, time.strftime("%Y-%m-%dT%H-%M-%S")))
+    kept = top / folder.relative_to(results)
+    kept.mkdir(parents=True)
+    completed_at = notes.stat().st_mtime_ns
+    for read in (Path(path) for path in _leaves(job["inputs"]) if isinstance(path, str)):
+        made = _notes_of({"outputs": {"folder": read}})
+        if read.is_relative_to(results) and made.is_file():
+            link = top / read.relative_to(results)
+            if made.stat().st_mtime_ns <= completed_at and not link.exists():
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(os.path.relpath(read, link.parent))
+    for entry in sorted(folder.iterdir()):
+        if entry.name == USAGE:  # counts among what the folder has taken
+            shutil.copy2(entry, kept)
+        elif entry.name != LOCK:
+            shutil.move(entry, kept / entry.name)
+    write_json(kept / card_of(job).name, found["card"])  # Snakemake has deleted it
+    return kept
+
+
+def keeps_replaced() -> bool:
+    """Whether `keep_replaced` keeps anything."""
+    return os.environ.get("LEXIGRAFT_KEEP_REPLACED") != "0"
+
+
+def input_checksum(path: Any) -> str:
+    """Digest of one input: by its card where it has one, else by its content.
+
+    Anything else, such as the name of a model on a hub, stands for itself.
+    """
+    place = Path(path) if isinstance(path, str | Path) else None
+    if place is None or not place.exists():
+        return str(path)
+    if place.is_file():
+        if place.name == CARD:
+            return _content(read_card(place.parent))
+        for folder in list(place.parents)[:3]:
+            if (folder / CARD).is_file():
+                files = read_card(folder).get("files", {})
+                if described := files.get(place.relative_to(folder).as_posix()):
+                    return described["sha256"]
+        return _file_checksum(place)
+    if (place / CARD).is_file():
+        return _content(read_card(place))
+    return _digest(
+        {str(file.relative_to(place)): _file_checksum(file) for file in _files_below(place)}
+    )
+
+
 def card_of(job: Mapping[str, Any]) -> Path:
     """The card that a job writes: the one output that Snakemake knows."""
     outputs = job["outputs"]
@@ -103,6 +190,18 @@ def _notes_of(job: Mapping[str, Any]) -> Path:
     """The hidden file beside a card; a folder with several cards has as many."""
     card = card_of(job)
     return card.with_name(f".completed{card.stem.removeprefix('card')}.json")
+
+
+def _new_folder(wanted: Path) -> Path:
+    """Make a folder of this name, with a number after it if there is one already."""
+    number = 1
+    while True:
+        folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        try:
+            folder.mkdir(parents=True)
+            return folder
+        except FileExistsError:
+            number += 1
 
 
 def _note(job: Mapping[str, Any], begun: str | None, card: dict[str, Any]) -> None:
@@ -132,37 +231,13 @@ def _leaves(inputs: Any) -> Iterator[Any]:
         yield inputs
 
 
-def _checksums(inputs: Any) -> Any:
+def _checksums(inputs: Any, checksum: Callable[[Any], str]) -> Any:
     """The inputs as they are nested, each path replaced by the digest of its content."""
     if isinstance(inputs, Mapping):
-        return {key: _checksums(value) for key, value in inputs.items()}
+        return {key: _checksums(value, checksum) for key, value in inputs.items()}
     if isinstance(inputs, list | tuple):
-        return [_checksums(value) for value in inputs]
-    return None if inputs is None else _checksum(inputs)
-
-
-def _checksum(path: Any) -> str:
-    """Digest of one input: by its card where it has one, else by its content.
-
-    Anything else, such as the name of a model on a hub, stands for itself.
-    """
-    place = Path(path) if isinstance(path, str | Path) else None
-    if place is None or not place.exists():
-        return str(path)
-    if place.is_file():
-        if place.name == CARD:
-            return _content(read_card(place.parent))
-        for folder in list(place.parents)[:3]:
-            if (folder / CARD).is_file():
-                files = read_card(folder).get("files", {})
-                if described := files.get(place.relative_to(folder).as_posix()):
-                    return described["sha256"]
-        return _file_checksum(place)
-    if (place / CARD).is_file():
-        return _content(read_card(place))
-    return _digest(
-        {str(file.relative_to(place)): _file_checksum(file) for file in _files_below(place)}
-    )
+        return [_checksums(value, checksum) for value in inputs]
+    return None if inputs is None else checksum(inputs)
 
 
 def _content(card: Mapping[str, Any]) -> str:

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.atomic import clear_partial, write_json
-from lexigraft.completion import begin, card_of, complete_with_card, is_complete, restore
+from lexigraft.completion import (
+    LOCK,
+    begin,
+    card_of,
+    complete_with_card,
+    is_complete,
+    keep_replaced,
+    restore,
+)
 from lexigraft.disk_faults import disk_fault
 from lexigraft.errors import UserError
 from lexigraft.integrity import check_inputs
@@ -31,6 +39,7 @@ def run(
     stage: Callable[[Job], None],
     replaces: bool = False,
     expand: Callable[[Job], Job] = lambda job: job,
+    checked: Callable[[Job], Any] = lambda job: job["inputs"],
 ) -> None:
     """Run `stage` on the job named by the first command-line argument, and end the process.
 
@@ -60,6 +69,8 @@ def run(
     expand
         Gives the job with all that it reads among its `inputs`, where these are too many for a
         command line.
+    checked
+        Gives the inputs that must be intact before the stage begins; it checks the others itself.
     """
     first = os.environ.get("RANK", "0") == "0"
     _end_when_interrupted()
@@ -84,6 +95,7 @@ def run(
                 restore(expanded)
                 logger.info("complete already: nothing to do")
                 return
+            check_inputs(checked(expanded))
             begun = _begin(expanded, folder, replaces)
             write_json(folder / "job.json", job)
             with recorded(folder):
@@ -172,12 +184,10 @@ def _leave_forks_alone() -> None:
 
 
 def _begin(job: Job, folder: Path, replaces: bool) -> str:
-    """Check what the job reads, and delete what an earlier run left unfinished.
-
-    Returns the fingerprint of the job.
-    """
-    check_inputs(job["inputs"])
+    """Delete what an earlier run left unfinished; returns the fingerprint of the job."""
     clear_partial(folder)
+    if kept := keep_replaced(job):
+        logger.info("the outputs that this job replaces are now in %s", kept)
     if not replaces:
         # A card says that a folder is whole; while it is made anew, it is not.
         card_of(job).unlink(missing_ok=True)
@@ -193,7 +203,7 @@ def _named_outputs(job: Job, folder: Path) -> list[str]:
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
     """Hold the folder's lock, which the kernel releases when the process ends, however it ends."""
-    with (folder / ".lock").open("w") as lock:
+    with (folder / LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

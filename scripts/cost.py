@@ -16,13 +16,17 @@ from workflow.stages import Study
 from workflow.status.cost import as_text, costs, planned
 from workflow.status.disk import sizes
 from workflow.status.estimates import finished_in
+from workflow.status.replacements import notice
 
 
 def main(config: str = "config/config.yaml") -> None:
     study = Study(resolve(read_yaml(Path(config)), load_registries(), require_files=False))
     known = finished_in(study, sizes(study.results))
     title = f"{study.name}: {len(study.cells)} cells"
-    print(as_text(title, costs(study, planned(study), known)))
+    jobs = planned(study)
+    print(as_text(title, costs(study, jobs, known)))
+    if replaced := notice(study, [job.output for job in jobs]):
+        print(f"\n{replaced}")
 
 
 if __name__ == "__main__":

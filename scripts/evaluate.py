@@ -12,4 +12,4 @@ def stage(job: Job) -> None:
 
 
 if __name__ == "__main__":
-    run(stage)
+    run(stage, checked=lambda job: job["inputs"]["cell"])

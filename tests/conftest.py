@@ -18,23 +18,23 @@ import pytest  # noqa: E402 (the environment must be set before anything imports
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
-# Most of what is made here in numbers lives on, such as a tokenizer's tokens and merges: to look
-# through it for garbage again and again takes a fifth of the time.
+# Most small objects of tests are long-lived, such as a tokenizer's tokens and merges: frequent
+# garbage collection takes a fifth of the time.
 gc.set_threshold(100_000, 20, 20)
 
-# What takes longest goes first, so that no worker ends alone with it.
+# The slowest first, so that no worker is left alone with one of them at the end.
 LONGEST = (
     "tests/workflow/test_study.py",
     "tests/learned/",
     "tests/training/test_distributed.py",
     "tests/training/test_adapter_cells.py",
     "tests/report/test_build_report.py",
-    "tests/vocabulary/test_paper_tokenizers.py",
-    "tests/source/test_prepare_source.py",
+    "tests/vocabulary/test_lowres_tokenizers.py",
+    "tests/source/test_preparation.py",
     "tests/workflow/",
     "tests/training/",
 )
-# Of these one worker takes all: they share what takes seconds to make or to import.
+# One worker runs all files of a group: they share what takes seconds to prepare or to import.
 TOGETHER = (
     (
         "tests/report/test_build_report.py",
@@ -47,16 +47,16 @@ TOGETHER = (
 
 
 def pytest_configure(config):
-    """The workers share a Python that has imported what jobs import."""
+    """Let all workers share a Python that has imported what jobs import."""
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
-        from tests import warm
+        from tests import preloaded_python
 
-        warm.share()
+        preloaded_python.share()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """A file goes to one worker, and with it those that go together."""
+    """Send each file, with the rest of its group, to one worker."""
     from xdist.scheduler import LoadFileScheduling
 
     class Together(LoadFileScheduling):
@@ -68,7 +68,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """Longest first; else the order stays."""
+    """Slowest first; otherwise keep the order."""
 
     def rank(item):
         found = (at for at, start in enumerate(LONGEST) if item.nodeid.startswith(start))
@@ -78,11 +78,11 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def lasting():
-    """What is there before a file stays: no collection of garbage goes over it again.
+def freeze_garbage_collector():
+    """Exempt objects that exist before a test file from garbage collection.
 
-    Each time that something is trained, accelerate asks for one: half a second in a process that
-    has imported everything.
+    accelerate collects garbage at each training: half a second in a process that has imported
+    everything.
     """
     gc.collect()
     gc.freeze()

@@ -1,14 +1,19 @@
-"""Rules of the house that hold for every file."""
+"""Rules that hold for every file of the project."""
 
 import ast
+import re
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Set
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-ROOMS = (
+# In the order in which data passes through them.
+PACKAGES = (
     "source",
     "corpus",
     "vocabulary",
@@ -20,34 +25,92 @@ ROOMS = (
     "report",
 )
 MODULES = sorted((REPOSITORY / "lexigraft").rglob("*.py"))
+WORKFLOW = sorted((REPOSITORY / "workflow").rglob("*.py"))
+HEAVY = ("torch", "transformers", "numpy", "pandas", "scipy", "datasets")
 
 
-def imported(file: Path) -> set[str]:
-    """Modules that a file imports anywhere, except for type checkers alone."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    names = set()
-    for node in ast.walk(tree):
+def module_name(file: Path) -> str:
+    parts = file.relative_to(REPOSITORY).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def imported(file: Path, known: Set[str]) -> set[str]:
+    """Which of the known modules a file imports anywhere: in functions and for types alone too."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            names.add("." * node.level + (node.module or ""))
-    return names
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                module = f"{node.module}.{alias.name}"
+                names.add(module if module in known else node.module)
+    return names & known
 
 
-def room(module: str) -> str | None:
-    parts = module.split(".")
-    return parts[1] if len(parts) > 1 and parts[0] == "lexigraft" and parts[1] in ROOMS else None
+@pytest.fixture(scope="module")
+def imports() -> dict[str, set[str]]:
+    """Module of the library or the workflow -> those that it imports."""
+    files = {module_name(file): file for file in (*MODULES, *WORKFLOW)}
+    return {name: imported(file, files.keys()) for name, file in files.items()}
 
 
-@pytest.mark.parametrize("name", ROOMS)
-def test_no_import_runs_to_a_later_stage(name):
-    later = set(ROOMS[ROOMS.index(name) + 1 :])
-    for file in (REPOSITORY / "lexigraft" / name).rglob("*.py"):
-        assert not {room(module) for module in imported(file)} & later, file
+def rank(module: str) -> int | None:
+    """The place of a module's package in the order; None outside of all packages."""
+    package = [*module.split("."), ""][1]
+    of_library = module.startswith("lexigraft.") and package in PACKAGES
+    return PACKAGES.index(package) if of_library else None
+
+
+def test_no_import_runs_to_a_later_package(imports):
+    ranks = {module: rank(module) for module in imports}
+    backwards = [
+        (module, other)
+        for module, others in imports.items()
+        for other in others
+        if (own := ranks[module]) is not None and (found := ranks[other]) is not None
+        if found > own
+    ]
+    assert backwards == []
+
+
+def test_no_modules_import_each_other_in_a_circle(imports):
+    TopologicalSorter(imports).prepare()  # raises CycleError, which names them
+
+
+def test_the_library_never_imports_the_workflow(imports):
+    assert [
+        (module, other)
+        for module, others in imports.items()
+        for other in others
+        if module.startswith("lexigraft") and other.startswith("workflow")
+    ] == []
+
+
+def test_no_two_public_classes_have_one_name():
+    files = defaultdict(list)
+    for file in (*MODULES, *WORKFLOW):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                files[node.name].append(str(file.relative_to(REPOSITORY)))
+    assert {name: places for name, places in files.items() if len(places) > 1} == {}
+
+
+def test_papers_are_called_by_name():
+    numbered = re.compile(r"papers? 00\d|(?<![\d.,])00[0-4],? (?:§|section|Table|Figure)", re.I)
+    folders = ("lexigraft", "workflow", "scripts", "benchmarks", "tests", "docs", "config")
+    files = [file for folder in folders for file in (REPOSITORY / folder).rglob("*")]
+    texts = {".py", ".md", ".yaml", ".smk", ".rst", ".txt"}
+    found = [
+        f"{file.relative_to(REPOSITORY)}: {match[0]}"
+        for file in [*files, *REPOSITORY.glob("*.md"), REPOSITORY / "Snakefile"]
+        if file.suffix in texts or file.name == "Snakefile"
+        for match in numbered.finditer(file.read_text(encoding="utf-8"))
+    ]
+    assert found == []
 
 
 def test_modules_import_from_modules_so_that_the_digest_sees_them():
-    packages = {f"lexigraft.{name}" for name in ROOMS} | {"lexigraft"}
+    packages = {f"lexigraft.{name}" for name in PACKAGES} | {"lexigraft"}
     for file in MODULES:
         tree = ast.parse(file.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
@@ -59,11 +122,10 @@ def test_modules_import_from_modules_so_that_the_digest_sees_them():
                         assert target.with_suffix(".py").is_file(), f"{file}: {alias.name}"
 
 
-def test_importing_the_package_or_the_grid_loads_no_heavy_library():
-    heavy = ("torch", "transformers", "numpy", "pandas", "scipy", "datasets")
+def test_importing_the_package_or_the_stages_loads_no_heavy_library():
     code = (
-        "import sys, lexigraft, workflow.grid, workflow.config.registries;"
-        f"print([name for name in {heavy} if name in sys.modules])"
+        "import sys, lexigraft, workflow.stages, workflow.config.registries;"
+        f"print([name for name in {HEAVY} if name in sys.modules])"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
@@ -98,5 +160,5 @@ def test_every_pin_is_in_the_lock():
 
     lock = pins("main.lock")
     # pip itself decides about setuptools, which a freeze leaves out.
-    asked = {pin for pin in pins("main.txt") | pins("dev.txt") if not pin.startswith("setuptools")}
-    assert asked <= lock
+    pinned = {pin for pin in pins("main.txt") | pins("dev.txt") if not pin.startswith("setuptools")}
+    assert pinned <= lock

@@ -18,6 +18,7 @@ from lexigraft.completion import begin, complete, is_complete
 from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import reason_not_available
 from lexigraft.evaluation.task_kinds import Measurement, prompts_of, record, task_kind
+from lexigraft.integrity import check_inputs
 from lexigraft.training.store import load_cell, read_card, reference
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def evaluate_cell(job: Job) -> list[str]:
 
     The model is loaded when the first run needs it, and again only for tasks that need another
     engine or precision. No task changes its weights: those that fine-tune train a
-    copy (`finetune.fine_tuned_model`). A task that fails (`UserError`) does not stop the others.
+    copy (`finetune.fine_tuned_model`). A task that fails (`UserError`), for instance because a text
+    that it reads is damaged, does not stop the others.
 
     Parameters
     ----------
@@ -63,15 +65,17 @@ def evaluate_cell(job: Job) -> list[str]:
     runs = run_jobs(job)
     unfinished = [run for run in runs if not is_complete(run)]
     logger.info("%d of %d runs are complete", len(runs) - len(unfinished), len(runs))
+    failures = _damaged_tasks(job, {run["task"] for run in unfinished})
     groups: dict[Opening, list[Job]] = {}
     for run in unfinished:
+        if run["task"] in failures:
+            continue
         if reason := reason_not_available(run):
             # No reason to stop a study, and none to load a model.
             Path(run["outputs"]["predictions"]).unlink(missing_ok=True)
             _finish(run, {**record(run, Measurement({})), "not_scored": reason}, begin(run))
         else:
             groups.setdefault(_opening(run["settings"]), []).append(run)
-    failures: dict[str, str] = {}
     for opening, group in groups.items():
         _evaluate_group(job, opening, group, failures)
         _free_memory()
@@ -130,6 +134,18 @@ def run_jobs(job: Job) -> list[Job]:
                 }
             )
     return found
+
+
+def _damaged_tasks(job: Job, tasks: set[str]) -> dict[str, str]:
+    """Those of the tasks whose texts are damaged -> what is damaged."""
+    damaged = {}
+    for task in sorted(tasks):
+        try:
+            check_inputs(job["inputs"]["read"][task])
+        except UserError as error:
+            logger.error("%s cannot be evaluated: %s", task, error)
+            damaged[task] = str(error)
+    return damaged
 
 
 def _prompt_files(task: Job, texts: dict[str, Any]) -> dict[str, dict[str, str]]:

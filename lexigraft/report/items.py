@@ -14,9 +14,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from lexigraft.errors import UserError, unknown
+from lexigraft.errors import UserError, suggestion, unknown
+from lexigraft.settings import explain
 
 GROUPS = ("pages", "tables", "figures")
 # What a study that names no items gets; the others need records of their own, or several sizes.
@@ -42,7 +43,16 @@ class Refers:
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-Names = tuple[Name, ...]
+
+
+def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"'{name}' is listed twice; list each once")
+    return names
+
+
+Names = Annotated[tuple[Name, ...], Field(min_length=1), AfterValidator(_unique)]
 TaskNames = Annotated[Names, Refers("tasks"), Field(description="which, in this order")]
 TokenizerNames = Annotated[Names, Refers("tokenizers")]
 MetricNames = Annotated[
@@ -288,8 +298,7 @@ def _read(entry: Mapping[str, Any], where: str) -> Item:
     kind = entry["item"]
     if kind not in kinds():
         raise unknown(where, kind, [*kinds()])
-    # A config whose defaults were filled in has every key.
-    given = {name: value for name, value in entry.items() if name != "item" and value}
+    given = {name: value for name, value in entry.items() if name != "item"}
     name, title = given.pop("name", kind), given.pop("title", "")
     chosen = _validated(_Where, given.pop("where", {}), f"{where}.where", kind)
     options = _validated(load(kind).KIND.options, given, where, kind)
@@ -303,21 +312,21 @@ def _validated(model: type[BaseModel], given: Mapping[str, Any], where: str, kin
     except ValidationError as error:
         # An option that is not there says more than a wrong value beside it.
         first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+        explained = explain(error, model, where)
     option, value = str(first["loc"][0]), first["input"]
     place = f"{where}.{option}"
     match first["type"]:
         case "extra_forbidden" if model is _Where:
             raise unknown(where, option, _Where.model_fields)
         case "extra_forbidden":
-            raise UserError(f"{where}: '{kind}' takes no {option}")
+            known = ("name", "title", "where", *model.model_fields)
+            raise UserError(f"{where}: '{kind}' takes no {option}{suggestion(option, known)}")
         case "literal_error":
             raise unknown(place, value, _choices(model.model_fields[option].annotation))
-        case "tuple_type":
-            raise UserError(f"{place}: '{value}' is not a list")
         case "string_pattern_mismatch":
             allowed = "letters, digits, '.', '_' and '-'"
             raise UserError(f"{place}: '{value}' is not a name: {allowed}")
-    raise UserError(f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}")
+    raise UserError(explained)
 
 
 def _update(page: Path) -> None:

@@ -8,6 +8,7 @@ checked without it.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -55,6 +56,7 @@ def objectives() -> list[str]:
     )
 
 
+@cache
 def objective_file(name: str) -> str:
     """The file of an objective, relative to the repository: an entry point of its staleness digest.
 

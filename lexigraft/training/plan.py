@@ -187,7 +187,7 @@ def _phase_sequences(
     order = visiting_order(len(text), epochs, share, own)
     if not len(order):
         raise UserError(
-            f"strategy: phase {number} gets no sequence of {len(text)} x {epochs} epochs of "
+            f"strategy: phase {number} gets no sequence of {len(text)} x {epochs:g} epochs of "
             f"'{first}'; raise its share or epochs, or give more text"
         )
     if not others:

@@ -173,8 +173,8 @@ def project(tmp_path_factory, study) -> Checkout:
         last,
         f'{last}        while Path("{PAUSE}").exists():\n            time.sleep(0.1)\n',
     )
-    before = "SCRIPTS = "
-    checkout.edit("Snakefile", before, f"{FREQUENT_STATUS_CHECKS}\n{before}")
+    with (checkout.folder / "Snakefile").open("a", encoding="utf-8") as snakefile:
+        snakefile.write(FREQUENT_STATUS_CHECKS)
     return checkout
 
 
@@ -201,5 +201,5 @@ def copied(cluster, tmp_path_factory):
         return copies[-1]
 
     yield build
-    for submitter in (submitter for copy in copies for submitter in copy.submitters):
+    for submitter in (submitter for checkout in copies for submitter in checkout.submitters):
         submitter.kill()

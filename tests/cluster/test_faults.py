@@ -1,20 +1,20 @@
-"""Five cells in training, and an accident for each: all of them in one run of Snakemake."""
+"""Five cells in training, each hit by a fault, all in one run of Snakemake."""
 
 import json
 from types import SimpleNamespace
 
 import pytest
 
-from tests.cluster.conftest import CELL, CRAMPED, HASTY, card
+from tests.cluster.conftest import CELL, LITTLE_MEMORY, LITTLE_TIME, card
 from tests.cluster.slurm import wait_until
 
 DONE, CANCELLED, KILLED, LOST = (CELL.format(seed) for seed in range(4))
-HIT = (CANCELLED, KILLED, LOST, CRAMPED, HASTY)
+HIT = (CANCELLED, KILLED, LOST, LITTLE_MEMORY, LITTLE_TIME)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(prepared, copied):
-    """Checksums of two of the cells, trained on this machine without an accident."""
+def without_faults(prepared, copied):
+    """Checksums of two of the cells, trained on this machine without a fault."""
     checkout = copied(prepared)
     result = checkout.snakemake("--", card(CANCELLED), card(LOST))
     assert result.returncode == 0, result.stderr
@@ -22,33 +22,39 @@ def undisturbed(prepared, copied):
 
 
 @pytest.fixture(scope="module")
-def survived(prepared, copied, cluster):
-    """What came out, the jobs by cell, and what Snakemake said."""
+def faulty_run(prepared, copied, cluster):
+    """A run with a fault in each cell: exit status, output, and jobs by cell."""
     checkout = copied(prepared)
-    # One cell is finished before.
+    # One cell is complete before the run.
     assert checkout.snakemake("--", card(DONE)).returncode == 0
     before = (checkout.folder / card(DONE)).stat().st_mtime_ns
 
-    checkout.hold()
-    head = checkout.start("--retries", "5", "--", *map(card, HIT), card(DONE))
+    checkout.pause_training()
+    submitter = checkout.start("--retries", "5", "--", *map(card, HIT), card(DONE))
     wait_until(
-        lambda: all(map(checkout.stands, (CANCELLED, KILLED, LOST, HASTY))),
+        lambda: all(map(checkout.has_checkpoint, (CANCELLED, KILLED, LOST, LITTLE_TIME))),
         240,
         "all cells have a checkpoint",
     )
-    # On a slow machine the one without time needs more than one attempt for a checkpoint.
+    # On a slow machine the cell with little time needs several attempts for a checkpoint.
     hit = {cell: jobs[-1] for cell, jobs in by_cell(checkout).items() if jobs}
     cluster.cancel(hit[CANCELLED].number)
     cluster.kill_script(hit[KILLED].number, "scripts/train.py")
-    wait_until(lambda: is_over(checkout, hit[HASTY]), 400, "the time limit passed")
-    wait_until(lambda: is_over(checkout, by_cell(checkout)[CRAMPED][0]), 60, "the memory ran out")
+    wait_until(lambda: is_over(checkout, hit[LITTLE_TIME]), 400, "the time limit passed")
+    wait_until(
+        lambda: is_over(checkout, by_cell(checkout)[LITTLE_MEMORY][0]), 60, "the memory ran out"
+    )
     cluster.lose_node(hit[LOST].node)
-    wait_until(lambda: is_over(checkout, hit[LOST]), 120, "the node is known to be gone")
-    checkout.release()
-    status = head.wait()
+    wait_until(lambda: is_over(checkout, hit[LOST]), 120, "Slurm noticed the lost node")
+    checkout.resume_training()
+    status = submitter.wait()
     cluster.start_node(hit[LOST].node)
     return SimpleNamespace(
-        checkout=checkout, status=status, said=head.said, jobs=by_cell(checkout), before=before
+        checkout=checkout,
+        status=status,
+        output=submitter.output,
+        jobs=by_cell(checkout),
+        before=before,
     )
 
 
@@ -74,59 +80,59 @@ def checksum(checkout, cell):
     return facts(checkout, cell)["files"]["changed.safetensors"]["sha256"]
 
 
-def test_all_cells_come_out(survived):
-    assert survived.status == 0, survived.said
+def test_all_cells_complete(faulty_run):
+    assert faulty_run.status == 0, faulty_run.output
     for cell in HIT:
-        assert (survived.checkout.folder / card(cell)).exists()
+        assert (faulty_run.checkout.folder / card(cell)).exists()
 
 
-def test_what_was_finished_is_left_alone(survived):
-    assert survived.jobs[DONE] == []
-    assert (survived.checkout.folder / card(DONE)).stat().st_mtime_ns == survived.before
+def test_a_complete_cell_is_not_trained_again(faulty_run):
+    assert faulty_run.jobs[DONE] == []
+    assert (faulty_run.checkout.folder / card(DONE)).stat().st_mtime_ns == faulty_run.before
 
 
-def test_nothing_but_what_was_lost_is_sent_again(survived):
-    assert len(survived.checkout.submitted()) == sum(map(len, survived.jobs.values()))
+def test_only_failed_jobs_are_submitted_again(faulty_run):
+    assert len(faulty_run.checkout.submitted()) == sum(map(len, faulty_run.jobs.values()))
     for cell in HIT:
-        assert [job.state for job in survived.jobs[cell]].count("COMPLETED") == 1
-        assert survived.jobs[cell][-1].state == "COMPLETED"
+        assert [job.state for job in faulty_run.jobs[cell]].count("COMPLETED") == 1
+        assert faulty_run.jobs[cell][-1].state == "COMPLETED"
 
 
-@pytest.mark.parametrize("cell", [CANCELLED, KILLED, LOST, HASTY])
-def test_training_goes_on_from_its_last_checkpoint(survived, cell):
-    assert facts(survived.checkout, cell)["resumed_from_step"] >= 1
+@pytest.mark.parametrize("cell", [CANCELLED, KILLED, LOST, LITTLE_TIME])
+def test_training_resumes_from_its_last_checkpoint(faulty_run, cell):
+    assert facts(faulty_run.checkout, cell)["resumed_from_step"] >= 1
 
 
 @pytest.mark.parametrize("cell", [CANCELLED, LOST])
-def test_the_result_is_that_of_a_run_without_an_accident(survived, undisturbed, cell):
-    assert checksum(survived.checkout, cell) == undisturbed[cell]
+def test_the_result_equals_that_of_a_run_without_faults(faulty_run, without_faults, cell):
+    assert checksum(faulty_run.checkout, cell) == without_faults[cell]
 
 
-def test_a_job_without_memory_gets_more(survived):
-    jobs = survived.jobs[CRAMPED]
+def test_a_job_that_ran_out_of_memory_gets_more(faulty_run):
+    jobs = faulty_run.jobs[LITTLE_MEMORY]
     assert [job.megabytes for job in jobs] == [500 * (n + 1) for n in range(len(jobs))]
     assert len(jobs) > 1
 
 
-def test_a_job_without_time_gets_more(survived):
-    jobs = survived.jobs[HASTY]
+def test_a_job_that_ran_out_of_time_gets_more(faulty_run):
+    jobs = faulty_run.jobs[LITTLE_TIME]
     assert [job.minutes for job in jobs] == [n + 1 for n in range(len(jobs))]
     assert jobs[0].state == "TIMEOUT"
 
 
-def test_a_lost_node_is_left(survived):
-    jobs = survived.jobs[LOST]
+def test_the_job_of_a_lost_node_runs_on_another(faulty_run):
+    jobs = faulty_run.jobs[LOST]
     assert jobs[0].state == "NODE_FAIL"
-    assert jobs[-1].node != jobs[0].node  # it is started again only after the run
+    assert jobs[-1].node != jobs[0].node  # the node starts again only after the run
 
 
 @pytest.mark.parametrize("state", ["CANCELLED", "TIMEOUT", "NODE_FAIL", "FAILED"])
-def test_snakemake_says_what_happened(survived, state):
-    assert f"SLURM status is: '{state}'" in survived.said
+def test_snakemake_reports_the_state_of_each_failed_job(faulty_run, state):
+    assert f"SLURM status is: '{state}'" in faulty_run.output
 
 
-def test_nothing_half_written_is_left(survived):
+def test_no_partial_file_remains(faulty_run):
     for cell in HIT:
-        folder = (survived.checkout.folder / card(cell)).parent
+        folder = (faulty_run.checkout.folder / card(cell)).parent
         assert not (folder / "checkpoints").exists()
         assert not list(folder.glob(".partial-*"))

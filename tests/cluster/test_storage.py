@@ -1,4 +1,4 @@
-"""Disks that are full or closed, files that are damaged, and clocks that are wrong."""
+"""Full and read-only disks, damaged files, and wrong clocks."""
 
 import json
 import os
@@ -8,17 +8,17 @@ import time
 
 import pytest
 
-from tests.cluster.conftest import CELL, card, record
+from tests.cluster.conftest import CELL, card, evaluation_card, record
 
 FIRST, SECOND = CELL.format(0), CELL.format(1)
 
 
 @pytest.fixture
 def small_disk(prepared, copied):
-    """A checkout whose results lie on a file system of their own, with little room on it."""
+    """A checkout whose results are on a small file system of their own."""
     checkout = copied(prepared)
     results = checkout.folder / "results"
-    shutil.move(results, checkout.folder / "made")
+    shutil.move(results, checkout.folder / "prepared-results")
 
     def mount(*options: str) -> None:
         subprocess.run(
@@ -29,25 +29,27 @@ def small_disk(prepared, copied):
     try:
         mount("size=64m")
     except (OSError, subprocess.CalledProcessError):
-        pytest.skip("this machine lets nobody mount a file system")
+        pytest.skip("file systems cannot be mounted on this machine")
     try:
-        shutil.copytree(checkout.folder / "made", results, dirs_exist_ok=True)
+        shutil.copytree(checkout.folder / "prepared-results", results, dirs_exist_ok=True)
         checkout.mount = mount
         yield checkout
     finally:
         subprocess.run(["umount", results], check=True)
 
 
-def failure_of(head) -> str:
-    """The one line by which the script of a run's only job ended."""
-    assert head.process.returncode != 0, head.said
-    assert "Traceback" not in head.said
-    lines = {line.strip() for line in head.said.splitlines() if line.strip().startswith("error: ")}
-    assert len(lines) == 1, head.said
+def failure_of(submitter) -> str:
+    """The one line with which the script of a run's only job failed."""
+    assert submitter.process.returncode != 0, submitter.output
+    assert "Traceback" not in submitter.output
+    lines = {
+        line.strip() for line in submitter.output.splitlines() if line.strip().startswith("error: ")
+    }
+    assert len(lines) == 1, submitter.output
     return lines.pop()
 
 
-def test_a_full_disk_and_a_closed_one(small_disk):
+def test_full_and_read_only_disks_lose_no_complete_cell(small_disk):
     used = shutil.disk_usage(small_disk.folder / "results").used
     small_disk.mount("remount", f"size={used + 300_000}")
     full = small_disk.run("--retries", "0", "--", card(FIRST))
@@ -59,51 +61,55 @@ def test_a_full_disk_and_a_closed_one(small_disk):
     before = (small_disk.folder / card(FIRST)).stat().st_mtime_ns
 
     small_disk.mount("remount", "ro")
-    closed = small_disk.run("--retries", "0", "--", card(FIRST), card(SECOND))
-    assert closed.process.returncode != 0
-    assert "results cannot be written there (Read-only file system)" in closed.said
-    assert "Traceback" not in closed.said
+    read_only = small_disk.run("--retries", "0", "--", card(FIRST), card(SECOND))
+    assert read_only.process.returncode != 0
+    assert "results cannot be written there (Read-only file system)" in read_only.output
+    assert "Traceback" not in read_only.output
 
     small_disk.mount("remount", "rw")
     again = small_disk.run("--", card(FIRST), card(SECOND))
-    assert again.process.returncode == 0, again.said
+    assert again.process.returncode == 0, again.output
     assert (small_disk.folder / card(FIRST)).stat().st_mtime_ns == before
     assert (small_disk.folder / card(SECOND)).exists()
 
 
-def test_a_file_that_is_cut_off_stops_what_reads_it_and_is_made_anew(prepared, copied):
+def test_a_truncated_file_stops_the_jobs_that_read_it_and_is_trained_again(prepared, copied):
     checkout = copied(prepared)
     assert checkout.snakemake("--", card(FIRST), card(SECOND)).returncode == 0
     before = (checkout.folder / card(SECOND)).stat().st_mtime_ns
     folder = (checkout.folder / card(FIRST)).parent
     weights = folder / "changed.safetensors"
     os.truncate(weights, weights.stat().st_size // 2)
-    wanted = [record(FIRST, "perplexity"), record(SECOND, "perplexity")]
+    wanted = [evaluation_card(FIRST), evaluation_card(SECOND)]
 
     stopped = checkout.run("--retries", "0", "--", *wanted)
     assert "changed.safetensors" in failure_of(stopped)
     assert not (checkout.folder / wanted[0]).exists()
+    assert not (checkout.folder / record(FIRST, "perplexity")).exists()
     assert (checkout.folder / wanted[1]).exists()
 
-    shutil.rmtree(folder)  # as the message says
+    shutil.rmtree(folder)  # as the message advises
     assert checkout.run("--", *wanted).process.returncode == 0
     assert (checkout.folder / wanted[0]).exists()
     assert (checkout.folder / card(SECOND)).stat().st_mtime_ns == before
-    sent = [job.comment for job in checkout.submitted() if job.state == "COMPLETED"]
-    assert len(sent) == 3 and sum("train" in comment for comment in sent) == 1
+    completed = [job.comment for job in checkout.submitted() if job.state == "COMPLETED"]
+    assert sorted(comment.split("_")[1] for comment in completed) == [
+        "evaluate",
+        "evaluate",
+        "train",
+    ]
 
 
-def test_inputs_from_tomorrow_cost_no_training(prepared, copied):
-    """A clock was wrong when they were made, or has been set back since."""
+def test_inputs_dated_tomorrow_cost_no_training(prepared, copied):
+    """A clock was wrong when they were written, or has been set back since."""
     checkout = copied(prepared)
     assert checkout.snakemake("--", card(FIRST)).returncode == 0
     tomorrow = time.time() + 86_400
     for folder in ("corpus", "vocabulary", "initialization"):
         for path in (checkout.folder / "results" / folder).rglob("*"):
             os.utime(path, (tomorrow, tomorrow))
-    head = checkout.run("--retries", "0", "--", card(FIRST), card(SECOND))
-    assert head.process.returncode == 0, head.said
-    assert "is newer than the clock" in head.said
-    assert len(checkout.submitted()) == 1  # the finished cell is left alone
+    submitter = checkout.run("--retries", "0", "--", card(FIRST), card(SECOND))
+    assert submitter.process.returncode == 0, submitter.output
+    assert len(checkout.submitted()) == 1  # the complete cell is not trained again
     assert json.loads((checkout.folder / card(SECOND)).read_text())["steps"] > 0
     assert checkout.planned("--", card(FIRST), card(SECOND)) == set()

@@ -10,7 +10,7 @@ import pytest
 from lexigraft.corpus.test_sets import prepare_test_set
 from lexigraft.errors import UserError
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "prepare_asked.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "prepare_test_set.py"
 COLUMNS = {"question": "question", "context": "context", "answers": "answers.text"}
 
 

@@ -9,7 +9,7 @@ from runpy import run_path
 
 import pytest
 
-from tests import warm
+from tests import preloaded_python
 from tests.conftest import REPOSITORY
 
 # Fifteen seconds of a processor go by before a process has imported these.
@@ -39,8 +39,8 @@ def metrics_python() -> str:
 
 @pytest.fixture(scope="session")
 def warm_metrics(metrics_python) -> str:
-    """The same Python, whose packages are imported already: see tests/warm.py."""
-    return warm.python(metrics_python, PRELOADED)
+    """The same Python, whose packages are imported already: see tests/preloaded_python.py."""
+    return preloaded_python.python(metrics_python, PRELOADED)
 
 
 @pytest.fixture(scope="session")

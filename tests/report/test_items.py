@@ -10,6 +10,7 @@ import pytest
 from lexigraft.errors import UserError
 from lexigraft.report.items import (
     DEFAULT,
+    GROUPS,
     Item,
     check_items,
     documentation,
@@ -21,6 +22,7 @@ from lexigraft.report.items import (
 from lexigraft.report.models import Model, models
 from lexigraft.report.records import read_study
 from workflow.stages import Study
+from workflow.stages.report import report_items
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BLOCK = {"sources": ["m"], "languages": ["te", "el"], "vocabularies": ["source", "big"],
@@ -99,7 +101,13 @@ def test_where_becomes_names_by_axis():
         ([{"item": "loss_curves", "over": "token"}],
          "report.items[0].over: 'token' is not known; did you mean 'tokens'?"),
         ([{"item": "results", "batch_size": "4"}],
-         "report.items[0].batch_size: input should be a valid integer"),
+         "report.items[0].batch_size: '4' is not a whole number"),
+        ([{"item": "results", "batch_size": 0}], "report.items[0].batch_size: 0 is not at least 1"),
+        ([{"item": "results", "tasks": []}], "report.items[0].tasks: [] is too short"),
+        ([{"item": "results", "tasks": ["mt", "mt"]}],
+         "report.items[0].tasks: 'mt' is listed twice; list each once"),
+        ([{"item": "results", "metric": ["chrf"]}],
+         "report.items[0]: 'results' takes no metric; did you mean 'metrics'?"),
         ([{"item": "results", "where": {"source": ["m"]}}],
          "report.items[0].where: 'source' is not known; did you mean 'sources'?"),
         ([{"item": "results", "tasks": "mt"}], "report.items[0].tasks: 'mt' is not a list"),
@@ -133,12 +141,15 @@ def test_items_say_which_records_are_made_for_them_alone():
     assert records_read(read_items(["results", "alignment_loss"])) == {"alignment"}
 
 
-def test_the_grid_knows_the_files_of_every_item():
+def test_the_workflow_knows_the_files_of_every_item():
     items = ["recommendation", "results", {"item": "results", "name": "table-5"}, "fertility"]
     study = Study({"study": "s", "results": "r", "cells": [], "report": {"items": items}})
-    assert [item.name for item in study.report_items("pages")] == ["recommendation"]
-    assert [item.name for item in study.report_items("tables")] == ["results", "table-5"]
-    assert [item.name for item in study.report_items("figures")] == ["fertility"]
+    names = {group: [item.name for item in report_items(study, group)] for group in GROUPS}
+    assert names == {
+        "pages": ["recommendation"],
+        "tables": ["results", "table-5"],
+        "figures": ["fertility"],
+    }
 
 
 @pytest.fixture

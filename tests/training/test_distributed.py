@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from lexigraft.training.training_log import TrainingLog
-from tests import warm
+from tests import preloaded_python
 from tests.training.process_group import train
 
 # Embeddings and a second head, then also adapters; no dropout, which processes draw for themselves.
@@ -118,7 +118,7 @@ def test_a_run_that_is_killed_again_and_again_ends_like_one_that_was_not(job, wh
 
 def test_torchrun_trains_by_the_script_and_its_first_process_speaks_for_all(job):
     script = Path(__file__).resolve().parents[2] / "scripts" / "train.py"
-    launcher = [warm.python(), "-m", "torch.distributed.run", "--standalone"]
+    launcher = [preloaded_python.python(), "-m", "torch.distributed.run", "--standalone"]
     command = [*launcher, "--nproc-per-node", "2", str(script)]
     environment = {**os.environ, "LEXIGRAFT_SHARDED": "1"}
     job["settings"]["learning_rate"] = 1e30

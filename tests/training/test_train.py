@@ -294,5 +294,5 @@ def test_the_script_repeats_a_cell_from_the_job_file_that_lies_in_it(
     with pytest.raises(SystemExit):
         run(json.dumps(job))
     assert capsys.readouterr().err.splitlines()[-1] == (
-        "error: strategy: epochs is -1; it must be a number above 0"
+        "error: strategy.epochs: -1 is not above 0 (passes over the text)"
     )

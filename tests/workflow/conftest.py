@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests import warm
+from tests import preloaded_python
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PARTS = ("Snakefile", "workflow", "config", "lexigraft", "scripts", "profiles")
@@ -40,8 +40,8 @@ class Checkout:
 
     @property
     def python(self) -> str:
-        """What runs Snakemake and its jobs: see tests/warm.py."""
-        return warm.python()
+        """What runs Snakemake and its jobs: see tests/preloaded_python.py."""
+        return preloaded_python.python()
 
     @property
     def config(self) -> dict:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests import warm
-from tests.workflow.conftest import copy_project
+from tests import preloaded_python
+from tests.workflow.conftest import REPOSITORY, copy_project, open_study
 
 CORPUS = "results/corpus/telugu/card.json"
 
@@ -54,7 +54,14 @@ def run(folder: Path, *arguments: str | Path, python: str | None = None, succeed
     """Snakemake in a folder, with nothing in the environment that says where lexigraft is."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     result = subprocess.run(
-        [python or warm.python(), "-m", "snakemake", "--cores", "2", *map(str, arguments)],
+        [
+            python or preloaded_python.python(),
+            "-m",
+            "snakemake",
+            "--cores",
+            "2",
+            *map(str, arguments),
+        ],
         cwd=folder,
         env={**environment, "HF_HUB_OFFLINE": "1"},
         capture_output=True,
@@ -106,8 +113,8 @@ def test_the_default_study_and_its_packages_are_planned_where_snakemake_is_start
     repository, tmp_path
 ):
     plan = run(tmp_path, "--snakefile", repository / "Snakefile", "--dry-run")
-    assert "output: .cache/packages/" in plan
-    assert "output: results/" in plan
+    assert "Missing output files: .cache/packages/" in plan
+    assert "Missing output files: results/" in plan
     assert str(repository / "results") not in plan
 
 
@@ -118,7 +125,7 @@ def test_the_profile_beside_the_snakefile_applies_by_itself(repository, folder):
 
 def test_a_relative_path_to_the_snakefile_will_do(repository, folder):
     place = Path(os.path.relpath(repository, folder), "Snakefile")
-    run(folder, "--snakefile", place, "--configfile", "my-study.yaml", CORPUS)
+    run(folder, "--snakefile", place, "--configfile", "my-study.yaml", "--", CORPUS)
     assert (folder / CORPUS).is_file()
 
 
@@ -131,14 +138,14 @@ def test_a_folder_named_workflow_of_the_users_own_is_not_taken_for_ours(
     write(folder / "config/languages.yaml", "not: lexigraft's\n")
     if content:
         write(folder / "workflow/__init__.py", content)
-    run(folder, *study_of(repository), CORPUS, python=sys.executable)
+    run(folder, CORPUS, *study_of(repository), python=sys.executable)
     assert (folder / CORPUS).is_file()
 
 
 def test_a_clone_below_the_working_folder_is_not_taken_for_the_package(repository, folder):
     shutil.copytree(repository, folder / "lexigraft")
     cell = "results/initialization/tiny/telugu/expand-50/align/all-seeds/card.json"
-    run(folder, *study_of(folder / "lexigraft"), cell)
+    run(folder, cell, *study_of(folder / "lexigraft"))
     assert (folder / cell).is_file()
 
 
@@ -146,7 +153,7 @@ def test_a_clone_below_the_working_folder_is_not_taken_for_the_package(repositor
 
 
 def test_a_module_under_another_name_makes_what_a_users_rule_reads(repository, folder):
-    """Its rules keep a shell, an environment and names of rules of their own."""
+    """A user's rule keeps its name, its shell and its environment."""
     more = f"""
 rule prepare_corpus:
     default_target: True
@@ -155,14 +162,14 @@ rule prepare_corpus:
     output:
         "own.txt",
     shell:
-        "echo ${{{{OMP_WAIT_POLICY-unset}}}} $- $(set -o | grep pipefail) > {{output}}"
+        "echo ${{{{PYTHONPATH-unset}}}} $- $(set -o | grep pipefail) > {{output}}"
 """
     as_module(repository, folder, more, prefix="lexigraft_")
     output = run(folder, "lexigraft_prepare_source", succeeds=False)
     assert "wildcards" in output  # the rule is known by that name
     run(folder)
-    policy, options, *pipefail = (folder / "own.txt").read_text("utf-8").split()
-    assert policy == "unset"
+    path, options, *pipefail = (folder / "own.txt").read_text("utf-8").split()
+    assert path == "unset"
     assert {"e", "u"} <= set(options)
     assert pipefail == ["pipefail", "on"]
 
@@ -171,22 +178,26 @@ def test_a_module_without_rules_beside_it_makes_the_report(repository, folder):
     as_module(repository, folder, prefix="lexigraft_")
     plan = run(folder, "--dry-run")
     assert "Building the report of miniature" in plan
-    assert run(folder, "--dry-run", "lexigraft_all").count("Training telugu") == 2
-    assert f"{repository}/scripts/prepare_corpus.py".replace(" ", r"\ ") not in plan
+    assert run(folder, "--dry-run", "lexigraft_all").count("Training telugu") == 3
 
 
 def test_local_rules_stay_local_in_a_module(repository, folder):
     more = """
-onstart:
-    local = sorted(rule.name for rule in workflow.rules if workflow.is_local(rule))
-    print("local rules:", *local)
-    lexigraft.onstart()
+print("local rules:", *workflow._localrules)
 """
     as_module(repository, folder, more, prefix="lexigraft_")
-    output = run(folder, CORPUS)
+    output = run(folder, "--dry-run")
     line = next(line for line in output.splitlines() if line.startswith("local rules:"))
-    assert "lexigraft_prepare_corpus" in line
+    assert {"lexigraft_prepare_corpus", "lexigraft_build_report"} <= set(line.split())
     assert "lexigraft_train" not in line.split()
+
+
+def test_what_is_checked_before_a_run_can_be_called_for_a_module(repository, folder):
+    as_module(repository, folder, "onstart:\n    lexigraft.onstart()\n")
+    (folder / "texts/greek.tsv").unlink()
+    output = run(folder, CORPUS, succeeds=False)
+    assert "texts/greek.tsv" in output
+    assert not (folder / CORPUS).exists()
 
 
 def test_a_users_own_packages_go_on_working_beside_a_module(repository, folder):
@@ -196,3 +207,23 @@ def test_a_users_own_packages_go_on_working_beside_a_module(repository, folder):
     text = (folder / "Snakefile").read_text("utf-8")
     write(folder / "Snakefile", f"from workflow.mine import NAME as MINE\n\n{text}")
     assert "mine later" in run(folder, "--dry-run")
+
+
+# ---- paths of the repository --------------------------------------------------------------------
+
+
+def test_the_metrics_environment_is_that_of_the_repository_unless_the_folder_has_one(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    python = Path(".venv-metrics/bin/python")
+    assert open_study("salt").metrics_python == str(REPOSITORY / python)
+    write(tmp_path / python, "")
+    assert open_study("salt").metrics_python == str(python)
+
+
+def test_paths_of_the_repository_are_relative_in_it_and_absolute_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    assert open_study("salt").prompts == "config/prompts"
+    monkeypatch.chdir(tmp_path)
+    assert open_study("salt").prompts == str(REPOSITORY / "config/prompts")

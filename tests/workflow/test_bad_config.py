@@ -127,6 +127,23 @@ def test_phases_whose_shares_do_not_add_up_are_refused(config, registries):
     assert refused(config, registries).startswith("strategies.short.phases: their shares add up")
 
 
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ({"name": "table-5"}, "config.report.items[0]: 'item' is missing"),
+        ({"item": "results", "name": "a/b"}, "config.report.items[0].name: 'a/b' does not match"),
+        ({"item": "results", "title": 3}, "config.report.items[0].title: 3 is not text"),
+        ({"item": "results", "where": ["tiny"]}, "config.report.items[0].where: ['tiny'] is not a"),
+        ({"item": "results", "taks": ["speed"]}, "takes no taks; did you mean 'tasks'?"),
+        ({"item": "results", "batch_size": "4"}, "batch_size: '4' is not a whole number"),
+        ({"item": "results", "tasks": ["sped"]}, "'sped' is not run by this study"),
+    ],
+)
+def test_a_wrong_item_of_the_report_is_named(config, registries, item, message):
+    config["report"]["items"] = [item]
+    assert message in refused(config, registries)
+
+
 def test_a_language_without_any_english_is_refused(config, registries):
     config["run_tasks"] = {"perplexity": {}}
     config["languages"]["greek"]["parallel"] = None

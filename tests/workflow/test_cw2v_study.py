@@ -1,4 +1,4 @@
-"""The study of paper 004 holds the paper's initialization grid, and its miniature every axis."""
+"""The study of CW2V holds the paper's initialization grid, and its miniature every axis."""
 
 import pytest
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests import warm
+from tests import preloaded_python
 from tests.workflow.conftest import REPOSITORY
 
 SNAKEFILE = """
@@ -59,7 +59,7 @@ def study(tmp_path):
 
     def run(*arguments: str, value: int = 1, then: str = "none") -> SimpleNamespace:
         accident.write_text(then)
-        command = [warm.python(), "-m", "snakemake", "--cores", "1", "--rerun-incomplete"]
+        command = [preloaded_python.python(), "-m", "snakemake", "--cores", "1", "--rerun-incomplete"]
         done = subprocess.run(
             [*command, "--config", f"value={value}", *arguments],
             cwd=tmp_path,

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.atomic import write_json
+from lexigraft.completion import begin, complete_with_card
 from tests.workflow.conftest import copy_project
 from workflow.config.registries import load_registries, read_yaml, resolve
 from workflow.stages import Study
@@ -48,6 +49,7 @@ def finish(study, job, at, seconds=60.0, ended="done", gpus=0):
         os.utime(file, (at, at))
     if ended == "done":
         write_json(job.output.card, {"job": described})
+        complete_with_card(described, begin(described))
         os.utime(job.output.card, (at, at))
 
 
@@ -87,7 +89,7 @@ def found(study) -> dict[str, str]:
     }
 
 
-# Prints output -> log of each job of Snakemake's own plan.
+# Prints card -> log of each job of Snakemake's own plan; a report has pages beside its card.
 PLAN = """
 import json
 from pathlib import Path
@@ -102,8 +104,9 @@ with SnakemakeApi(OutputSettings(quiet={Quietness.ALL}, dryrun=True)) as api:
     flow.dag()
     flow._workflow._prepare_dag(forceall=True, ignore_incomplete=True, lock_warn_only=True)
     flow._workflow._build_dag()
-    jobs = [job for job in flow._workflow.dag.jobs if job.log]
-    print(json.dumps({output: job.log[0] for job in jobs for output in job.output}))
+    jobs = [job for job in flow._workflow.dag.jobs if job.rule.name != "all"]
+    cards = {job: [file for file in job.output if Path(file).stem.startswith("card")] for job in jobs}
+    print(json.dumps({card: job.log[0] for job, (card,) in cards.items()}))
 """
 
 
@@ -159,7 +162,7 @@ def test_every_job_of_a_study_is_shown(tmp_path, monkeypatch, name):
     """As many jobs of each rule as Snakemake plans on an empty results folder."""
     checkout = copy_project(tmp_path / "project")
     command = [checkout.python, "-m", "snakemake", "--configfile", f"config/{name}.yaml"]
-    options = ["--cores", "2", "--dry-run", "--quiet", "rules", "progress"]
+    options = ["--cores", "2", "--dry-run", "--quiet", "rules"]
     plan = run([*command, *options], cwd=checkout.folder, env=checkout.environment())
     assert plan.returncode == 0, plan.stderr
     table = re.findall(r"^(\w+) +(\d+)$", plan.stdout + plan.stderr, re.MULTILINE)
@@ -214,10 +217,18 @@ def test_what_was_made_before_what_it_reads_is_stale(finished):
 
 
 def test_a_text_that_changed_makes_its_language_stale(finished):
-    os.utime(finished.config["languages"]["greek"]["text"]["paths"][0])
+    (text,) = finished.config["languages"]["greek"]["text"]["paths"]
+    with Path(text).open("a") as file:
+        file.write("Μια πρόταση ακόμη.\n")
     names = found(finished)
     assert names["corpus/greek"] == "stale"
     assert names["corpus/telugu"] == "done"
+
+
+def test_a_text_that_was_copied_anew_makes_nothing_stale(finished):
+    (text,) = finished.config["languages"]["greek"]["text"]["paths"]
+    os.utime(text)
+    assert set(found(finished).values()) == {"done"}
 
 
 def test_a_job_that_holds_its_folder_is_running(finished):

@@ -29,8 +29,8 @@ def killed(tmp_path_factory, miniature) -> tuple[Checkout, dict[Path, int]]:
     """A run whose whole process group got SIGKILL once a cell was trained, and what was there.
 
     What comes before training is there already. From there it is an ordinary Python, as users
-    start it, since the jobs of the warm one are in no group of Snakemake's; all else here takes
-    the warm one.
+    start it, since the jobs of the preloaded one are in no group of Snakemake's; all else here
+    takes the preloaded one.
     """
     checkout = copy_project(tmp_path_factory.mktemp("study") / "project")
     checkout.config = miniature

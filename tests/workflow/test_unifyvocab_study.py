@@ -1,4 +1,4 @@
-"""The study of paper 003 holds the paper's initialization grid, and its miniature every axis."""
+"""The study of UnifyVocab holds the paper's initialization grid, and its miniature every axis."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""The study of paper 001 holds the paper's cells, and its miniature every axis of them."""
+"""The study of VocADT holds the paper's cells, and its miniature every axis of them."""
 
 import re
 import subprocess

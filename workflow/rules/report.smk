@@ -48,6 +48,6 @@ rule build_report:
     params:
         job=lambda wildcards: STUDY.job("build_report", wildcards),
     message:
-        "Building the report of {STUDY.name}"
+        f"Building the report of {STUDY.name}"
     shell:
-        "{PYTHON} {SCRIPTS}/build_report.py {params.job:q} > {log:q} 2>&1"
+        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/build_report.py {params.job:q} > {log:q} 2>&1'

@@ -360,6 +360,8 @@ def train(study: Study, **axes: str) -> dict[str, Any]:
             **({"samples": read} if read else {}),
             **({"teacher": source(study, teacher)} if teacher else {}),
         },
+        # A cell of other settings or code is moved there before this one is trained.
+        "outputs": {"replaced": f"{study.results}/replaced"},
         "cell": vars(cell),
         "seed": [study.config["seed"], "training", cell.path],
         "code": sorted(objectives),

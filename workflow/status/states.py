@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lexigraft.completion import completed, fingerprint
 from lexigraft.usage import DONE as ENDED_WELL
 from lexigraft.usage import USAGE, read_usage
 from workflow.stages import Job, Study
@@ -88,8 +89,8 @@ def _state(study: Study, job: Job, found: Mapping[str, State]) -> State:
     fresh = (
         all(state.name == DONE for state in read)
         and _newest(state.since for state in read) <= written
-        and _newest(map(_changed, job.files)) <= written
         and _same(study, job, card)
+        and (_newest(map(_changed, job.files)) <= written or _read_the_same(study, job))
     )
     return State(DONE if fresh else STALE, written, usage)
 
@@ -107,6 +108,13 @@ def _same(study: Study, job: Job, file: str) -> bool:
         stored = {"job": stored}
     described = study.described(job.rule, job.output.wildcards)
     return "job" not in stored or stored["job"] == json.loads(json.dumps(described))
+
+
+def _read_the_same(study: Study, job: Job) -> bool:
+    """Whether files that are newer than a job's card, as after `git clone`, have the same content."""
+    described = study.described(job.rule, job.output.wildcards)
+    found = completed(described)
+    return found is not None and found["fingerprint"] == fingerprint(described)
 
 
 def _changed(file: str) -> float | None:

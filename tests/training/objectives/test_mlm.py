@@ -74,7 +74,7 @@ def test_a_pass_without_a_masked_token_has_no_loss_and_no_gradient(model):
 def test_only_phases_of_mlm_are_masked(roberta_tokenizer):
     plain = SequenceDataset(TextBlocks(np.arange(40, 72, dtype=np.int32), 8), np.arange(4))
     for name in ("clm", "mlm"):
-        phase = Phase(("all",), (), 8, objective=name)
+        phase = Phase(trainable=["all"], length=8, objective=name)
         data = objective(name).prepare_data(plain, phase, roberta_tokenizer, ["cell"])
         assert (data is plain) == (name == "clm")
         assert isinstance(data, MaskedDataset) == (name == "mlm")

@@ -1,12 +1,12 @@
 """A Python that has imported the heavy libraries already: each command runs in a fork of it.
 
-Five seconds of a processor go by before a job that opens a model has imported transformers, and a
-study of a few sentences is thirty such jobs. The server imports those libraries once and then does
-nothing but fork. It never imports lexigraft: a command takes that of its own folder.
+A job that loads a model spends five seconds on importing transformers, and a study of a few
+sentences has thirty such jobs. The server imports these libraries once and then only forks. It
+never imports lexigraft: a command imports the one of its own folder.
 
-    python warm.py serve <socket> module …               the server, until its standard input ends
-    python warm.py <executable> <socket> script.py …     a command, as `python script.py …` has it
-    python warm.py <executable> <socket> -m module …
+    python preloaded_python.py serve <socket> module …            serve until standard input ends
+    python preloaded_python.py <executable> <socket> script.py …  run `python script.py …`
+    python preloaded_python.py <executable> <socket> -m module …
 """
 
 import json
@@ -16,8 +16,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
-# In the environment: the folder that the processes of one run of tests share.
-SHARED = "LEXIGRAFT_WARM"
+# Environment variable: the folder that the processes of one test run share.
+SHARED = "LEXIGRAFT_PRELOADED"
 
 PRELOADED = (
     "snakemake.cli",
@@ -31,13 +31,13 @@ PRELOADED = (
 
 
 def share() -> None:
-    """From here on this process and all that it starts use the same servers.
+    """Let this process and all that it starts use the same servers from now on.
 
-    They end with this process: it alone holds the other end of their standard input.
+    The servers end with this process, which alone holds the other end of their standard input.
     """
     import tempfile
 
-    folder = Path(tempfile.mkdtemp(prefix="warm-"))
+    folder = Path(tempfile.mkdtemp(prefix="preloaded-"))
     os.mkfifo(folder / "life")
     os.open(folder / "life", os.O_RDWR)
     os.environ[SHARED] = str(folder)
@@ -45,12 +45,12 @@ def share() -> None:
 
 @cache
 def python(interpreter: str = sys.executable, preloaded: tuple[str, ...] = PRELOADED) -> str:
-    """Path of the executable; the server starts with its first use.
+    """Path of the executable; the first call starts the server.
 
     Parameters
     ----------
     interpreter
-        The Python that the server runs, perhaps of another environment.
+        The Python that the server runs; it may belong to another environment.
     preloaded
         The modules that it imports.
     """
@@ -82,7 +82,7 @@ def python(interpreter: str = sys.executable, preloaded: tuple[str, ...] = PRELO
 
 
 def serve(address: str, *preloaded: str) -> None:
-    """Fork for every command that comes."""
+    """Fork for every command that is received."""
     import gc
     import select
     import shutil
@@ -92,7 +92,7 @@ def serve(address: str, *preloaded: str) -> None:
     sys.path.pop(0)  # the folder of this file
     for name in preloaded:
         import_module(name)
-    # Else each fork's collector goes over all of that, and copies it: a second each time.
+    # Otherwise garbage collection in each fork touches, and so copies, all of it: a second a fork.
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
     listener = socket.socket(socket.AF_UNIX)
@@ -114,7 +114,7 @@ def serve(address: str, *preloaded: str) -> None:
 
 
 def _answer(connection: socket.socket) -> None:
-    """Run one command in a child of its own, and say how it ended."""
+    """Run one command in a child process and send its exit status."""
     message, descriptors, *_ = socket.recv_fds(connection, 1 << 20, 3)
     size, _, text = message.partition(b"\n")
     while len(text) < int(size):
@@ -131,7 +131,7 @@ def _answer(connection: socket.socket) -> None:
 
 
 def _run(executable: str, command: list[str], folder: str, environment: dict[str, str]) -> None:
-    """Be the process that Python would be."""
+    """Run a command as Python itself would."""
     import runpy
 
     os.chdir(folder)
@@ -161,7 +161,7 @@ def _run(executable: str, command: list[str], folder: str, environment: dict[str
 
 
 def _end(code: object) -> None:
-    """End as Python does, but for taking apart, and so copying, all that was imported: a second."""
+    """Exit as Python does, without deallocating what was imported, which takes a second."""
     import atexit
     import threading
 
@@ -175,18 +175,18 @@ def _end(code: object) -> None:
     os._exit(code or 0)
 
 
-def ask(executable: str, address: str, *command: str) -> int:
-    """Have the server run a command with the files, the folder and the environment of this process.
+def request(executable: str, address: str, *command: str) -> int:
+    """Let the server run a command with the open files, folder and environment of this process.
 
     Returns its exit status.
     """
-    request = {
+    message = {
         "executable": executable,
         "command": command,
         "folder": str(Path.cwd()),
         "environment": dict(os.environ),
     }
-    text = json.dumps(request).encode()
+    text = json.dumps(message).encode()
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(address)
         socket.send_fds(connection, [b"%d\n" % len(text)], [0, 1, 2])
@@ -199,4 +199,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "serve":
         serve(*sys.argv[2:])
     else:
-        sys.exit(ask(*sys.argv[1:]))
+        sys.exit(request(*sys.argv[1:]))

@@ -1,16 +1,19 @@
-"""Tasks with tests and examples of their own: what a cell is asked, and what is refused."""
+"""Test sets and examples of a task's own: which a cell is evaluated on, and what is refused."""
 
 import json
+from collections import Counter
 
 import pytest
 
+from lexigraft.cells import cell_of
 from lexigraft.errors import UserError
 from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
 from workflow.stages import Study
+from workflow.stages.measuring import tasks_of
 
-CELL = {
+AXES = {
     "source": "tiny", "vocabulary": "source", "initializer": "none", "strategy": "none",
-    "seed": "0", "run": "0",
+    "seed": "0",
 }  # fmt: skip
 
 
@@ -30,7 +33,7 @@ def files(tmp_path):
         {"question": f"Which {word}?", "context": f"The {word}.", "answers": {"text": [word]}}
         for word in ("sun", "moon", "sea")
     ]
-    (tmp_path / "asks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return tmp_path
 
 
@@ -45,7 +48,7 @@ def config(miniature, files):
     return {
         **miniature,
         "cells": [miniature["cells"][0]],
-        "run_tasks": {"mine": {}, "asks": {}},
+        "run_tasks": {"mine": {}, "questions": {}},
         "languages": {
             **miniature["languages"],
             "both": {"name": "Both", "group": {"members": ["telugu", "greek"]}},
@@ -61,7 +64,7 @@ def config(miniature, files):
                     "shots": [pairs("more")],
                 },
             },
-            "asks": {
+            "questions": {
                 "kind": "question_answering",
                 "shots": 1,
                 "max_new_tokens": 4,
@@ -69,7 +72,7 @@ def config(miniature, files):
                     "test": [
                         {
                             "loader": "jsonl",
-                            "path": f"{files}/asks.jsonl",
+                            "path": f"{files}/questions.jsonl",
                             "languages": ["te", "el", "en"],
                         }
                     ]
@@ -79,9 +82,21 @@ def config(miniature, files):
     }
 
 
-def asked(config, registries, task, language="telugu"):
-    study = Study(resolve(config, registries))
-    return study.described("evaluate", {**CELL, "language": language, "task": task})
+def study_of(config, registries):
+    return Study(resolve(config, registries))
+
+
+def evaluated(config, registries, task, language="telugu"):
+    """How a cell's job describes a task, and what the task reads."""
+    job = study_of(config, registries).described("evaluate", {**AXES, "language": language})
+    return job["tasks"][task], job["inputs"]["read"][task]
+
+
+def parts_read(study, task, cell):
+    """Names of the parts of its examples that a task reads for a cell."""
+    folders = [place for place in study.inputs("evaluate", cell.wildcards)
+               if place.startswith(f"results/examples/{task}/")]  # fmt: skip
+    return [folder.split("/")[-2] for folder in folders]
 
 
 def refused(config, registries):
@@ -91,10 +106,10 @@ def refused(config, registries):
     return str(error.value)
 
 
-def test_a_cell_is_asked_its_language_s_part_of_each_text(config, registries):
-    given = asked(config, registries, "mine")
+def test_a_cell_is_evaluated_on_its_language_s_part_of_each_text(config, registries):
+    given, read = evaluated(config, registries, "mine")
     folder = "results/examples/mine"
-    assert given["inputs"]["test_sets"] == {
+    assert read["test_sets"] == {
         "tests": {"telugu": f"{folder}/test-te"},
         "shots": {"telugu": f"{folder}/shots-te"},
     }
@@ -102,40 +117,40 @@ def test_a_cell_is_asked_its_language_s_part_of_each_text(config, registries):
     assert given["settings"] == {
         "kind": "translation", "prompt": "names", "shots": 1, "max_new_tokens": 4,
     }  # fmt: skip
-    study = Study(resolve(config, registries))
-    wanted = study.examples_cards({**CELL, "language": "telugu", "task": "mine"})
-    assert wanted == [f"{folder}/test-te/card.json", f"{folder}/shots-te/card.json"]
+    wanted = study_of(config, registries).inputs("evaluate", {**AXES, "language": "telugu"})
+    assert {f"{folder}/test-te/card.json", f"{folder}/shots-te/card.json"} <= {*wanted}
 
 
 def test_questions_are_asked_in_english_too_and_in_every_language_of_a_group(config, registries):
-    given = asked(config, registries, "asks")
+    given, read = evaluated(config, registries, "questions")
     assert given["tested"] == {"telugu": "te", "english": "en"}
-    assert "shots" not in given["inputs"]["test_sets"]
+    assert "shots" not in read["test_sets"]
     del config["run_tasks"]["mine"]
     config["cells"] = [{**config["cells"][0], "languages": ["both"]}]
-    given = asked(config, registries, "asks", "both")
+    given, read = evaluated(config, registries, "questions", "both")
     assert given["tested"] == {"telugu": "te", "greek": "el", "english": "en"}
-    assert list(given["inputs"]["test_sets"]["tests"]) == ["telugu", "greek", "english"]
+    assert list(read["test_sets"]["tests"]) == ["telugu", "greek", "english"]
 
 
-def test_a_member_of_a_group_can_be_asked_alone(config, registries):
+def test_a_task_may_test_one_member_of_a_group(config, registries):
     config["cells"] = [{**config["cells"][0], "languages": ["both"]}]
     assert "languages.both: a group, but task 'mine' tests one" in refused(config, registries)
     config["tasks"]["mine"]["language"] = "greek"
-    given = asked(config, registries, "mine", "both")
-    assert given["inputs"]["test_sets"]["tests"] == {"greek": "results/examples/mine/test-el"}
+    _, read = evaluated(config, registries, "mine", "both")
+    assert read["test_sets"]["tests"] == {"greek": "results/examples/mine/test-el"}
 
 
 def test_a_part_is_read_from_its_text_and_what_that_calls_the_language(config, registries, files):
     config["tasks"]["mine"]["examples"]["test"][0]["languages"]["te"] = "el"
-    study = Study(resolve(config, registries))
-    given = study.described("prepare_asked", {"task": "mine", "part": "test-te"})
+    study = study_of(config, registries)
+    given = study.described("prepare_test_set", {"task": "mine", "part": "test-te"})
     assert given["settings"] == {
         "kind": "translation", "text": {"loader": "tsv", "path": f"{files}/pairs-el.tsv"},
     }  # fmt: skip
     assert given["outputs"]["folder"] == "results/examples/mine/test-te"
-    assert study.asked_inputs({"task": "mine", "part": "test-te"}) == [f"{files}/pairs-el.tsv"]
-    given = study.described("prepare_asked", {"task": "asks", "part": "test-te"})
+    part = {"task": "mine", "part": "test-te"}
+    assert study.inputs("prepare_test_set", part) == [f"{files}/pairs-el.tsv"]
+    given = study.described("prepare_test_set", {"task": "questions", "part": "test-te"})
     assert given["settings"]["columns"]["answers"] == "answers.text"
 
 
@@ -154,8 +169,8 @@ def test_a_test_set_of_its_own_needs_no_parallel_text(config, registries):
     [
         (lambda t: t["mine"]["examples"]["shots"][0]["languages"].pop("te"),
          "tasks.mine.examples.shots: none of 'te', the language of 'telugu'"),
-        (lambda t: t["asks"]["examples"]["test"][0].update(languages=["hi"]),
-         "tasks.asks.examples.test: none of 'te', the language of 'telugu'"),
+        (lambda t: t["questions"]["examples"]["test"][0].update(languages=["hi"]),
+         "tasks.questions.examples.test: none of 'te', the language of 'telugu'"),
         (lambda t: t["mine"].pop("shots"), "tasks.mine.shots: missing, but there are"),
         (lambda t: t["mine"].update(engine="vllm", beams=5), "tasks.mine.beams: vLLM is greedy"),
         (lambda t: t["mine"]["examples"]["test"][0].update(path="no/such.tsv"),
@@ -165,19 +180,19 @@ def test_a_test_set_of_its_own_needs_no_parallel_text(config, registries):
          "tasks.mine.examples.test[0]: 'languages' is missing"),
         (lambda t: t["mine"]["examples"]["test"][0].update(loader="squad"),
          "tasks.mine.examples.test[0]: needs a loader: tsv, files, jsonl, parquet or datasets"),
-        (lambda t: t["asks"].pop("examples"), "tasks.asks: 'examples' is missing"),
-        (lambda t: t["asks"]["examples"]["test"][0].update(loader="tsv"),
-         "tasks.asks.examples.test[0]: needs a loader: squad, jsonl, parquet or datasets"),
-        (lambda t: t["asks"]["examples"]["test"][0].update(languages=["Telugu"]), "ISO 639 codes"),
+        (lambda t: t["questions"].pop("examples"), "tasks.questions: 'examples' is missing"),
+        (lambda t: t["questions"]["examples"]["test"][0].update(loader="tsv"),
+         "tasks.questions.examples.test[0]: needs a loader: squad, jsonl, parquet or datasets"),
+        (lambda t: t["questions"]["examples"]["test"][0].update(languages=["Telugu"]), "ISO 639 codes"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_told(config, registries, change, message):
+def test_what_does_not_fit_is_refused(config, registries, change, message):
     change(config["tasks"])
     assert message in refused(config, registries)
 
 
 def test_every_entry_of_the_registry_reads_its_text_of_each_language(registries):
-    """What stands for `{code}` is filled in, and the tests of the papers' languages are there."""
+    """`{code}` is replaced by the language, and the tests of the papers' languages are there."""
     from workflow.config.task_data import own_test_settings
 
     tasks = registries["tasks"]
@@ -192,11 +207,11 @@ def test_every_entry_of_the_registry_reads_its_text_of_each_language(registries)
     assert len(parts) > 500
     for name, part in parts:
         assert "{" not in json.dumps(own_test_settings(registries, name, part)["text"]).strip("{}")
-    for code in ("ar", "my", "de", "el", "hi", "ja", "si", "sw", "te", "th"):  # paper 000
+    for code in ("ar", "my", "de", "el", "hi", "ja", "si", "sw", "te", "th"):  # lowres
         assert {(name, f"test-{code}") for name in ("translation-ntrex", "translation-4-shot")} <= (
             parts
         )
-    for code in ("de", "ar", "vi", "en"):  # paper 002
+    for code in ("de", "ar", "vi", "en"):  # SALT
         assert {("mlqa", f"test-{code}"), ("mlqa", f"shots-{code}"), ("xquad", f"test-{code}")} <= (
             parts
         )
@@ -216,7 +231,7 @@ def studies(registries):
     }
 
 
-def test_paper_001_s_models_translate_after_five_examples_before_alma(studies):
+def test_the_models_of_vocadt_translate_after_five_examples_before_alma(studies):
     study = studies["vocadt"]
     for code in ("sw", "id", "et", "ht", "ko", "el", "ru", "bg", "uk", "kk"):
         for task in (f"en-{code}-5-shot", f"{code}-en-5-shot"):
@@ -225,45 +240,52 @@ def test_paper_001_s_models_translate_after_five_examples_before_alma(studies):
             assert not any("alma" in name for name in wanted["strategies"])
             zero_shot = study.config["run_tasks"][task.removesuffix("-5-shot")]
             assert wanted["languages"] == zero_shot["languages"]
-            [language] = {cell.language for cell in study.cells} & {f"madlad-{code}"}
-            cards = study.examples_cards({**CELL, "task": task, "language": language})
-            assert cards == [f"results/examples/{task}/shots-{code}/card.json"]
+            cell = next(cell for cell in study.cells if cell.language == f"madlad-{code}"
+                        and task in tasks_of(study, cell))  # fmt: skip
+            assert parts_read(study, task, cell) == [f"shots-{code}"]
 
 
-def test_paper_002_s_gemma_is_asked_in_both_languages_and_across_them(studies):
+def test_gemma_of_salt_answers_questions_in_both_languages_and_across_them(studies):
     study = studies["salt"]
     for task in ("mlqa", "xquad", "mlqa-english-text", "mlqa-english-question"):
         assert study.config["tasks"][task]["shots"] == 3
         assert study.config["run_tasks"][task]["sources"] == ["gemma-2b"]
-        cards = study.examples_cards({**CELL, "task": task, "language": "vi-wiki"})
-        tested = {card.split("/")[-2] for card in cards if "/test-" in card}
+        cell = next(cell for cell in study.cells if cell.language == "vi-wiki"
+                    and task in tasks_of(study, cell))  # fmt: skip
+        tested = {part for part in parts_read(study, task, cell) if part.startswith("test-")}
         assert tested == ({"test-vi"} if "english" in task else {"test-vi", "test-en"})
 
 
-def test_paper_004_s_models_are_asked_in_every_language_at_every_checkpoint(studies):
+def test_the_models_of_cw2v_are_tested_in_every_language_at_every_checkpoint(studies):
     study = studies["cw2v"]
-    asks = [name for name, entry in study.config["tasks"].items()
+    own = [name for name, entry in study.config["tasks"].items()
             if name in study.config["run_tasks"] and "examples" in entry]  # fmt: skip
-    assert len(asks) == 1 + 4 + 4 + 4
-    records = study.checkpoint_records()
-    assert {study.config["tasks"][task]["shots"] for task in asks} == {4}
-    for task in asks:
-        assert sum(f"/cpt/seed-0/{task}/" in record for record in records) == 6 * 4
-    cards = study.examples_cards({**CELL, "task": "questions-4-shot", "language": "cw2v-mix"})
-    assert {card.split("/")[-2] for card in cards} == {
+    assert len(own) == 1 + 4 + 4 + 4
+    assert {study.config["tasks"][task]["shots"] for task in own} == {4}
+    checkpoints = [job.output.wildcards for job in study.jobs().values()
+                   if job.rule == "evaluate_checkpoint"]  # fmt: skip
+    tested = Counter(
+        task
+        for wildcards in checkpoints
+        if wildcards["strategy"] == "cpt"
+        for task in study.described("evaluate_checkpoint", wildcards)["tasks"]
+    )
+    assert {tested[task] for task in own} == {6 * 4}
+    cell = cell_of(checkpoints[0])
+    assert cell.language == "cw2v-mix"
+    assert set(parts_read(study, "questions-4-shot", cell)) == {
         f"test-{code}" for code in ("en", "hi", "ta", "ru", "de")
     }
 
 
-def test_the_real_workflow_asks_what_the_user_brought(checkout, config):
+def test_the_real_workflow_evaluates_on_what_the_user_brought(checkout, config):
     checkout.config = config
-    records = {
-        task: f"results/evaluation/tiny/telugu/source/none/none/seed-0/{task}/run-0"
-        for task in ("mine", "asks")
-    }
-    counted = {task: f"results/corpus/telugu/contamination/{task}" for task in ("mine", "asks")}
-    wanted = [f"{folder}/record.json" for folder in (*records.values(), *counted.values())]
-    result = checkout.snakemake(*wanted)
+    cell = "results/evaluation/tiny/telugu/source/none/none/seed-0"
+    tasks = ("mine", "questions")
+    records = {task: f"{cell}/{task}/run-0" for task in tasks}
+    counted = {task: f"results/corpus/telugu/contamination/{task}" for task in tasks}
+    wanted = [f"{cell}/card-miniature.json", *(f"{one}/card.json" for one in counted.values())]
+    result = checkout.snakemake("--", *wanted)
     assert result.returncode == 0, result.stderr
     rows, details = {}, {}
     for task, folder in records.items():
@@ -276,13 +298,13 @@ def test_the_real_workflow_asks_what_the_user_brought(checkout, config):
     assert details["mine"]["examples"] == [
         {"id": "0001", "text": "English: a star\nTelugu: te star\n\n"}
     ]
-    assert [row["test"] for row in rows["asks"]] == ["telugu"] * 2 + ["english"] * 2
+    assert [row["test"] for row in rows["questions"]] == ["telugu"] * 2 + ["english"] * 2
     assert all(row["shots"] == 1 for task in rows.values() for row in task)
     tests = {}
     for task, folder in counted.items():
         record = json.loads((checkout.folder / folder / "record.json").read_text("utf-8"))
         tests[task] = [(row["test"], row["part"], row["texts"]) for row in record["tests"]]
     assert tests["mine"] == [("telugu", "", 4)]
-    assert tests["asks"] == [(test, part, 3) for test in ("telugu", "english")
+    assert tests["questions"] == [(test, part, 3) for test in ("telugu", "english")
                              for part in ("questions", "contexts")]  # fmt: skip
-    assert not checkout.planned(*wanted)
+    assert not checkout.planned("--", *wanted)
