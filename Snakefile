@@ -37,7 +37,13 @@ from lexigraft.errors import UserError
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
 from workflow.interruption import interrupt_jobs_with_snakemake
-from workflow.slurm import leftover_jobs, missing_slurm
+from workflow.slurm import (
+    begin_submitting,
+    date_back_unrecorded,
+    end_submitting,
+    leftover_jobs,
+    missing_slurm,
+)
 from workflow.snakemake_patches import stop_rescheduling
 from workflow.stages import Study
 from workflow.stages.cells import launcher
@@ -58,6 +64,11 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
+# Before the plan, which goes by dates.
+if workflow.is_main_process:
+    date_back_unrecorded(Path.cwd(), STUDY.name, STUDY.results)
+
+
 # A plan (-n) may come before its data; a run may not.
 onstart:
     stop_rescheduling(workflow.scheduler)
@@ -74,14 +85,25 @@ onstart:
     if warning := notice(STUDY, jobs):
         logger.warning(warning)
     hold(STUDY)
+    begin_submitting(workflow.executor_plugin.name, Path.cwd(), STUDY.name)
     interrupt_jobs_with_snakemake(workflow.executor_plugin.name)
+
+
+onsuccess:
+    end_submitting()
+
+
+onerror:
+    end_submitting()
 
 
 # What jobs read in their environment: where the study's own places are (docs/sharing.md), and what
 # scripts/job.sh needs. Shell commands of a module can use no names of its Snakefile.
-os.environ.update(STUDY.environment())
-os.environ["LEXIGRAFT"] = REPOSITORY
-os.environ["LEXIGRAFT_BIN"] = str(Path(sys.executable).parent)
+os.environ.update(
+    STUDY.environment(),
+    LEXIGRAFT=REPOSITORY,
+    LEXIGRAFT_BIN=str(Path(sys.executable).parent),
+)
 
 
 wildcard_constraints:

@@ -113,18 +113,18 @@ def watch(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
 
 def same_text(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
     """A text forced on the model, against its steps times the time of a free step."""
-    asked = tokenizer(list(texts(1).values()), return_tensors="pt").to(model.device)
+    prompt = tokenizer(list(texts(1).values()), return_tensors="pt").to(model.device)
     text = torch.randint(1, 256, (160,)).tolist()
 
     def write(steps: int, processor: LogitsProcessor | None = None) -> float:
         forced = LogitsProcessorList([processor] if processor else [])
         options = {"do_sample": False, "max_new_tokens": steps, "pad_token_id": 0}
-        return seconds(lambda: model.generate(**asked, **options, logits_processor=forced))
+        return seconds(lambda: model.generate(**prompt, **options, logits_processor=forced))
 
     write(2)
     first = write(1)
     free = write(33) - first
-    written = write(len(text), Forced(text, asked["input_ids"].shape[1])) - first
+    written = write(len(text), Forced(text, prompt["input_ids"].shape[1])) - first
     return {"before": written, "after": free / 32 * (len(text) - 1)}
 
 

@@ -1,13 +1,21 @@
-"""How long Snakemake takes to plan, how much memory, and for how many jobs.
+"""How long Snakemake takes to plan a study, how much memory, and for how many jobs.
 
 python benchmarks/planning.py papers             the papers' grids, on an empty results folder
-python benchmarks/planning.py grids [CELLS …]    made-up grids: 100, 1,000 and 10,000 cells
-python benchmarks/planning.py finished [CELLS …] the same, all outputs there: nothing to be done
+python benchmarks/planning.py grids [CELLS …]    synthetic grids: 100, 1,000 and 10,000 cells
+python benchmarks/planning.py finished [CELLS …] the same, all outputs present: nothing to do
 python benchmarks/planning.py status [CELLS …]   `make status` of the same
 
-Each is a process of its own, as a user starts it; Linux only. Outputs that are there are empty
-files with Snakemake's records of them (`--touch`), made before the clock starts; for the status,
-with what jobs leave.
+Each is a process of its own, as a user starts it; Linux only. Outputs that are present are empty
+files with Snakemake's records of them (`--touch`), written before the clock starts; for the status,
+what jobs write.
+
+On two cores of a busy machine, in CPU seconds, before (a job for each run of each task, functions
+of Snakemake replaced) and after (a job for all tasks of a cell, Snakemake as it is):
+
+    plan of 1,000 cells        3,193 jobs   8.1 s    273 MiB    2,193 jobs   8.2 s  248 MiB
+    plan of 10,000 cells      31,343 jobs  57.1 s  1,029 MiB   21,343 jobs  55.8 s  698 MiB
+    1,000 cells, all finished                                                9.2 s  250 MiB
+    status of 10,000 cells                                                   5.7 s  133 MiB
 """
 
 import json
@@ -88,17 +96,17 @@ def place(folder: Path) -> Path:
 
 
 def grid(cells: int, folder: Path) -> dict[str, Any]:
-    """The config of a made-up study of so many cells, with two tasks on each."""
+    """The config of a synthetic study of so many cells, with two tasks on each."""
     languages, vocabularies, seeds = AXES[cells]
     (folder / "text.tsv").write_text("A sentence.\tA sentence.\n")
     text = {"loader": "text", "paths": [str(folder / "text.tsv")]}
     pairs = {"loader": "tsv", "path": str(folder / "text.tsv")}
     language = {"code": "te", "script": "Telu", "text": text, "parallel": pairs}
     return {
-        "study": f"made-up-{cells}",
+        "study": f"synthetic-{cells}",
         "report": {"fonts": None, "items": ["results"]},
         "run_tasks": {"perplexity": {}, "translation": {}},
-        "sources": {"made-up": {"hub": "made/up"}},
+        "sources": {"synthetic": {"hub": "synthetic/model"}},
         "languages": {
             f"language-{number}": {"name": f"Language {number}", **language}
             for number in range(languages)
@@ -109,7 +117,7 @@ def grid(cells: int, folder: Path) -> dict[str, Any]:
         },
         "cells": [
             {
-                "sources": ["made-up"],
+                "sources": ["synthetic"],
                 "languages": [f"language-{number}" for number in range(languages)],
                 "vocabularies": [f"expand-{number}" for number in range(vocabularies)],
                 "initializers": list(INITIALIZERS),

@@ -1,4 +1,4 @@
-"""How long a report takes and how much memory: of made-up studies of 100, 1,000 and 10,000 cells.
+"""How long a report takes and how much memory: of synthetic studies of 100, 1,000 and 10,000 cells.
 
 python benchmarks/report.py [CELLS …]
 
@@ -39,7 +39,7 @@ def study_of(cells: int, folder: Path) -> Study:
     """That of the planning benchmark with baselines, and with what a report shows by itself."""
     config = grid(cells, folder)
     config["report"] = {"fonts": None}
-    own = {"sources": ["made-up"], "languages": list(config["languages"]), "seeds": [0]}
+    own = {"sources": ["synthetic"], "languages": list(config["languages"]), "seeds": [0]}
     baseline = {"vocabularies": ["source"], "initializers": ["none"]}
     config["cells"].insert(0, {**own, **baseline, "strategies": ["none", "lora-clm-2048"]})
     return Study(resolve(config, load_registries()))
@@ -118,7 +118,7 @@ def _metrics(task: str, rows: list[dict[str, Any]]) -> dict[str, float | int]:
 
 def _card(folder: str, files: list[str], **facts: Any) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
-    write_card(folder, {"rule": "made-up"}, files, **facts)
+    write_card(folder, {"rule": "synthetic"}, files, **facts)
 
 
 def _write_lines(file: Path, rows: list[dict[str, Any]]) -> None:

@@ -12,16 +12,18 @@ Standard library only: a finished job ends without importing anything heavy.
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from lexigraft.atomic import write_json
 from lexigraft.errors import UserError
-from lexigraft.integrity import CARD, SMALL, fault_of, listed, read_card
+from lexigraft.integrity import CARD, COMPLETED, SMALL, fault_of, listed, read_card
 from lexigraft.provenance import describe_file, sha256_of
 from lexigraft.usage import USAGE
 
@@ -33,7 +35,9 @@ _NOT_CONTENT = (
     "peak_memory_bytes", "resumed_from_step", "device", "threads",
 )  # fmt: skip
 _PLACES = ("inputs", "outputs", "folders")  # of a job: where things lie, which does not matter
-_LOG = "log.jsonl"  # holds times, which differ between two equal trainings
+# Times differ between two equal trainings; where a source model lies is no matter of its content.
+_NOT_COMPARED = ("log.jsonl", "source.json")
+logger = logging.getLogger(__name__)
 
 
 def fingerprint(job: Mapping[str, Any], checksum: Callable[[Any], str] | None = None) -> str:
@@ -78,6 +82,20 @@ def is_complete(job: Mapping[str, Any]) -> bool:
         return False
 
 
+def date_inputs(job: Mapping[str, Any]) -> None:
+    """Date what a job reads no later than now.
+
+    Snakemake discards an output that is older than an input, which happens where the clock of one
+    machine is ahead of that of another, or was set back.
+    """
+    now = time.time_ns()
+    for file in {file for path in _leaves(job["inputs"]) for file in _dated(path)}:
+        if file.stat().st_mtime_ns > now:
+            logger.warning("%s is newer than the clock of this machine; it is dated now", file)
+            with suppress(PermissionError):
+                os.utime(file, ns=(now, now))
+
+
 def begin(job: Mapping[str, Any]) -> str:
     """Declare the outputs of a job unfinished; returns the fingerprint that it begins with."""
     _notes_of(job).unlink(missing_ok=True)
@@ -100,16 +118,13 @@ def complete(job: Mapping[str, Any], files: list[str], begun: str | None = None)
 
 
 def complete_with_card(job: Mapping[str, Any], begun: str) -> None:
-    """Note that a job is complete whose card is written, and date that card after its inputs."""
+    """Note that a job is complete whose card is written."""
     _note(job, begun, json.loads(card_of(job).read_text("utf-8")))
-    _date_after_inputs(job)
 
 
 def restore(job: Mapping[str, Any]) -> None:
-    """Put the card of a complete job back as it was, dated after what the job reads."""
-    notes = json.loads(_notes_of(job).read_text("utf-8"))
-    write_json(card_of(job), notes["card"])
-    _date_after_inputs(job)
+    """Put the card of a complete job back as it was."""
+    write_json(card_of(job), json.loads(_notes_of(job).read_text("utf-8"))["card"])
 
 
 def keep_replaced(job: Mapping[str, Any]) -> Path | None:
@@ -189,7 +204,7 @@ def card_of(job: Mapping[str, Any]) -> Path:
 def _notes_of(job: Mapping[str, Any]) -> Path:
     """The hidden file beside a card; a folder with several cards has as many."""
     card = card_of(job)
-    return card.with_name(f".completed{card.stem.removeprefix('card')}.json")
+    return card.with_name(COMPLETED.format(card.stem.removeprefix("card")))
 
 
 def _new_folder(wanted: Path) -> Path:
@@ -206,18 +221,6 @@ def _new_folder(wanted: Path) -> Path:
 
 def _note(job: Mapping[str, Any], begun: str | None, card: dict[str, Any]) -> None:
     write_json(_notes_of(job), {"fingerprint": begun or fingerprint(job), "card": card})
-
-
-def _date_after_inputs(job: Mapping[str, Any]) -> None:
-    """Give a card a date that is not before that of anything that its job reads.
-
-    Snakemake discards an output that is older than an input, which happens where clocks differ.
-    """
-    card = card_of(job)
-    read = (file for path in _leaves(job["inputs"]) for file in _dated(path))
-    newest = max((file.stat().st_mtime_ns for file in read), default=0)
-    if card.stat().st_mtime_ns < newest:
-        os.utime(card, ns=(time.time_ns(), newest))
 
 
 def _leaves(inputs: Any) -> Iterator[Any]:
@@ -246,7 +249,7 @@ def _content(card: Mapping[str, Any]) -> str:
     hashes = {
         name: described["sha256"] if isinstance(described, dict) else described
         for name, described in files.items()
-        if name != _LOG
+        if name not in _NOT_COMPARED
     }
     facts = {key: value for key, value in card.items() if key not in _NOT_CONTENT}
     return _digest([hashes, facts])

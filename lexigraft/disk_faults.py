@@ -1,13 +1,13 @@
-"""What it means when a write fails: the disk is full, a quota used up, a folder not writable.
+"""Messages for failed writes: the disk is full, a quota is exceeded, a folder is not writable.
 
-Libraries written in Rust or C++ do not raise `OSError` for these; what they raise says it in words.
+Libraries written in Rust or C++ do not raise `OSError` for these: the cause is in their message.
 """
 
 import errno
 import os
 import re
 
-_WORDS = {
+_MESSAGES = {
     errno.ENOSPC: "no space is left on the disk; make room and run again",
     errno.EDQUOT: "the disk quota is used up; make room and run again",
     errno.EFBIG: "the file would be larger than the limit (ulimit -f); raise it and run again",
@@ -21,19 +21,19 @@ _TORCH = re.compile(r"PytorchStreamWriter failed|file write failed|iostream erro
 
 
 def disk_fault(error: BaseException, folder: str) -> str | None:
-    """One line for the user if an error, or one that led to it, came from the disk; else None.
+    """One line for the user if an error, or its cause, came from the disk; otherwise None.
 
     Parameters
     ----------
     folder
-        Where the process wrote, named where the error names no file.
+        Where the process wrote: named if the error names no file.
     """
     chain: BaseException | None = error
     while chain is not None:
         number = chain.errno if isinstance(chain, OSError) else _number_in(str(chain))
-        if number in _WORDS:
+        if number in _MESSAGES:
             file = chain.filename if isinstance(chain, OSError) and chain.filename else folder
-            return f"{os.fsdecode(file)}: {_WORDS[number]}; what was finished stays"
+            return f"{os.fsdecode(file)}: {_MESSAGES[number]}; what was finished stays"
         chain = chain.__cause__ or chain.__context__
     return None
 
@@ -41,5 +41,5 @@ def disk_fault(error: BaseException, folder: str) -> str | None:
 def _number_in(text: str) -> int | None:
     if found := _RUST.search(text):
         return int(found[1])
-    # Torch drops the number; of all that ends a write in the middle a full disk is the usual one.
+    # Torch drops the number; the most common cause is a full disk.
     return errno.ENOSPC if _TORCH.search(text) else None

@@ -22,9 +22,9 @@ def precision() -> "torch.dtype":
     """
     import torch
 
-    asked = os.environ.get("LEXIGRAFT_PRECISION")
-    if asked in ("float32", "bfloat16"):
-        return getattr(torch, asked)
+    requested = os.environ.get("LEXIGRAFT_PRECISION")
+    if requested in ("float32", "bfloat16"):
+        return getattr(torch, requested)
     if torch.cuda.is_available():
         fast = torch.cuda.is_bf16_supported()
     else:

@@ -6,17 +6,16 @@ were written after their card. Other large files are hashed where they are read 
 """
 
 import json
-import os
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from lexigraft.errors import UserError
-from lexigraft.extra_files import unpack
 from lexigraft.provenance import is_intact, sha256_of
 
 CARD = "card.json"
+COMPLETED = ".completed{}.json"  # notes on the completion of a job, beside its card
 SMALL = 64 << 20  # bytes; a tenth of a second to hash
 
 
@@ -57,13 +56,12 @@ def check_folder(folder: str | Path) -> None:
     """
     folder = Path(folder)
     if (folder / CARD).is_file():
-        unpack(folder)
         for file, described in listed(folder, read_card(folder)):
             _refuse_if_damaged(folder, file, described)
 
 
-def read_card(folder: Path) -> dict[str, Any]:
-    """A folder's card.
+def read_card(folder: Path, name: str = CARD) -> dict[str, Any]:
+    """A card of a folder.
 
     Raises
     ------
@@ -71,12 +69,33 @@ def read_card(folder: Path) -> dict[str, Any]:
         It is damaged.
     """
     try:
-        card = json.loads((folder / CARD).read_text("utf-8"))
+        card = json.loads((folder / name).read_text("utf-8"))
         if isinstance(card, dict) and is_intact(card):
             return card
     except (OSError, ValueError):
         pass
-    raise UserError(f"{folder / CARD}: damaged{_remedy(folder)}")
+    raise UserError(f"{folder / name}: damaged{_remedy(folder)}")
+
+
+def cards_of(folder: Path) -> Iterator[dict[str, Any]]:
+    """What says of a folder's files what they are: its card, and the notes on records in it.
+
+    A record has no card, but the notes on its completion (`lexigraft.completion`) hold the same.
+
+    Raises
+    ------
+    UserError
+        The card is damaged. Damaged notes say nothing: their record is made anew.
+    """
+    if (folder / CARD).is_file():
+        yield read_card(folder)
+    for notes in sorted(folder.glob(COMPLETED.format("*"))):
+        try:
+            card = json.loads(notes.read_text("utf-8"))["card"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if isinstance(card, dict) and card.keys() == {"files"}:
+            yield card
 
 
 def listed(folder: Path, card: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -119,17 +138,15 @@ def fault_of(file: Path, described: Mapping[str, Any], since: int = 0) -> str | 
 
 
 def _check_file(path: Path) -> None:
-    """Check one file by the card beside it, or by that in the folder of its name."""
-    for folder in (path.parent, path.with_suffix("")):
-        if (folder / CARD).is_file():
-            card = read_card(folder)
-            described = dict(_described(card, "files")).get(os.path.relpath(path, folder))
-            if described:
-                _refuse_if_damaged(folder, path, described)
+    """Check one file by what is noted beside it."""
+    for card in cards_of(path.parent):
+        if described := dict(_described(card, "files")).get(path.name):
+            _refuse_if_damaged(path.parent, path, described)
 
 
 def _refuse_if_damaged(folder: Path, file: Path, described: Mapping[str, Any]) -> None:
-    if fault := fault_of(file, described, (folder / CARD).stat().st_mtime_ns):
+    card = folder / CARD
+    if fault := fault_of(file, described, card.stat().st_mtime_ns if card.is_file() else 0):
         raise UserError(f"{file}: {fault}{_remedy(folder)}")
 
 

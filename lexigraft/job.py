@@ -18,6 +18,7 @@ from lexigraft.completion import (
     begin,
     card_of,
     complete_with_card,
+    date_inputs,
     is_complete,
     keep_replaced,
     restore,
@@ -27,6 +28,7 @@ from lexigraft.errors import UserError
 from lexigraft.integrity import check_inputs
 from lexigraft.prefix import with_prefix
 from lexigraft.provenance import write_card
+from lexigraft.shared_cache import fetch, store
 from lexigraft.usage import recorded
 
 Job = dict[str, Any]
@@ -40,6 +42,7 @@ def run(
     replaces: bool = False,
     expand: Callable[[Job], Job] = lambda job: job,
     checked: Callable[[Job], Any] = lambda job: job["inputs"],
+    shared: bool = False,
 ) -> None:
     """Run `stage` on the job named by the first command-line argument, and end the process.
 
@@ -71,6 +74,8 @@ def run(
         command line.
     checked
         Gives the inputs that must be intact before the stage begins; it checks the others itself.
+    shared
+        Whether the output is taken from the shared cache, and put there (`lexigraft.shared_cache`).
     """
     first = os.environ.get("RANK", "0") == "0"
     _end_when_interrupted()
@@ -91,6 +96,7 @@ def run(
             return
         with _alone_in(folder):
             expanded = expand(job)
+            date_inputs(expanded)
             if is_complete(expanded):
                 restore(expanded)
                 logger.info("complete already: nothing to do")
@@ -98,11 +104,16 @@ def run(
             check_inputs(checked(expanded))
             begun = _begin(expanded, folder, replaces)
             write_json(folder / "job.json", job)
+            if shared and fetch(job, begun):
+                complete_with_card(expanded, begun)
+                return
             with recorded(folder):
                 stage(job)
                 if not card_of(job).exists():
                     write_card(card_of(job), job, _named_outputs(job, folder))
                 complete_with_card(expanded, begun)
+            if shared:
+                store(expanded, begun)
     except Exception as error:
         message = str(error) if isinstance(error, UserError) else disk_fault(error, str(folder))
         if message is None:

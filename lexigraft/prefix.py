@@ -1,8 +1,6 @@
 """Jobs say the same wherever a study's results lie: paths below its prefix are written without it.
 
-What Snakemake compares, and what its cache between workflows goes by, is the text of a job. Two
-users whose results lie in two places then share what one of them has made, and results that move
-stay what they are.
+What Snakemake compares is the text of a job. So results that move stay what they are.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What made an output: settings, seeds, versions, checksums, in the `card.json` beside it."""
+"""Provenance of an output: settings, seeds, versions and checksums, in its `card.json`."""
 
 import hashlib
 import json
@@ -19,9 +19,9 @@ SEAL = "card_sha256"
 
 
 def write_card(place: str | Path, job: dict[str, Any], files: list[str], **facts: Any) -> None:
-    """Write a card last: its presence says that the output is whole.
+    """Write a card, after all other files: its presence means that the output is complete.
 
-    Its own content is sealed by a checksum too (`card_sha256`), for later stages read facts of it.
+    It also holds a checksum of its own content (`card_sha256`), since later stages read it.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def write_card(place: str | Path, job: dict[str, Any], files: list[str], **facts
     files
         Names of the files in the folder that make up the output, recorded with size and SHA-256.
     facts
-        What the stage found out, by name: counts, fallbacks, statistics.
+        Results of the stage, by name: counts, fallbacks, statistics.
     """
     file = Path(place) if Path(place).suffix == ".json" else Path(place, "card.json")
     card = {
@@ -50,7 +50,7 @@ def sealed(card: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_intact(card: dict[str, Any]) -> bool:
-    """Whether a card says what was written; one without a seal is believed."""
+    """Whether a card is as it was written; one without a checksum is accepted."""
     return SEAL not in card or card[SEAL] == _digest({k: card[k] for k in card if k != SEAL})
 
 
@@ -60,13 +60,13 @@ def describe_file(path: str | Path) -> dict[str, Any]:
 
 
 def sha256_of(path: str | Path) -> str:
-    """SHA-256 of a file, read in pieces."""
+    """SHA-256 of a file, read in blocks."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, lexigraft and the packages that decide its numbers, where installed."""
+    """Versions of Python, lexigraft and the packages that affect its results, where installed."""
     return dict(_installed())
 
 

@@ -1,6 +1,6 @@
-"""A digest of the code that a job runs: editing the code re-runs the job, a comment does not.
+"""A digest of the code that a job runs: editing code re-runs the job, editing comments does not.
 
-Only the standard library: the Snakefile computes these digests each time it is parsed.
+Standard library only: the Snakefile computes these digests each time it is parsed.
 """
 
 import ast
@@ -36,11 +36,11 @@ def code_digest(*entry_points: str) -> str:
 
 @cache
 def _read(file: Path) -> tuple[str, tuple[Path, ...]]:
-    """What a file says, and the modules of the package that it imports anywhere.
+    """The content of a file, and the modules of the package that it imports anywhere.
 
-    What it says is its syntax tree as text, without docstrings; comments and layout are not in it
-    anyway. Of the imports, functions' own included, the `__init__` files are left out: they hold
-    no logic, and no module imports through them.
+    The content is its syntax tree as text, without docstrings, comments and layout. Imports within
+    functions are included. `__init__` files are not: they hold no logic, and no module imports
+    through them.
     """
     tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
     modules: set[str] = set()

@@ -1,7 +1,7 @@
-"""What a job took: time, memory and GPUs, a line for each attempt in the `usage.jsonl` it leaves.
+"""Time, memory and GPUs of a job: one line per attempt in the `usage.jsonl` of its folder.
 
-Status and cost read these lines. They lie with the results, so they outlive Snakemake's records and
-move with the folder; a job that was killed leaves none.
+Status and cost read these lines. They are stored with the results, so they outlive Snakemake's
+records and move with the folder; a job that was killed writes none.
 """
 
 import json
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def recorded(folder: str | Path) -> Iterator[None]:
-    """Append a line to `usage.jsonl` in `folder` when the work is over, however it ended.
+    """Append a line to `usage.jsonl` in `folder` when the work ends, successfully or not.
 
     It holds `started` (UTC), `ended` (`done` or `failed`), `seconds` since the process began,
     `peak_memory_mb`, `gpus` and, of jobs that used one, `device` and `gpu_memory_mb`. A line that
@@ -38,9 +38,9 @@ def recorded(folder: str | Path) -> Iterator[None]:
     finally:
         try:
             with (Path(folder) / USAGE).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(_taken(ended)) + "\n")
+                file.write(json.dumps(_usage(ended)) + "\n")
         except OSError as error:
-            logger.warning("what the job took is not noted: %s", error)
+            logger.warning("the resource usage of this job is not recorded: %s", error)
 
 
 def read_usage(folder: str | Path) -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ def read_usage(folder: str | Path) -> list[dict[str, Any]]:
     return [line for line in lines if isinstance(line, dict) and "seconds" in line]
 
 
-def _taken(ended: str) -> dict[str, Any]:
+def _usage(ended: str) -> dict[str, Any]:
     seconds = _age()
     started = datetime.fromtimestamp(time.time() - seconds, UTC)
     # Kilobytes on Linux, bytes on macOS.
@@ -73,7 +73,7 @@ def _taken(ended: str) -> dict[str, Any]:
 
 
 def _gpus() -> dict[str, Any]:
-    """The GPUs that this process and those started with it used; asks nothing of an idle one."""
+    """The GPUs that this process and those started with it used; does not initialize one."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return {"gpus": 0}
@@ -85,7 +85,7 @@ def _gpus() -> dict[str, Any]:
 
 
 def _age() -> float:
-    """Seconds since this process began: a clock that jumps does not matter, imports count."""
+    """Seconds since this process began, imports included, independent of the system clock."""
     try:
         # After the name, which may hold spaces, the start is field 20: clock ticks since boot.
         stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()

@@ -1,6 +1,7 @@
 """A results folder checked as a whole: every file that a card tells of is read and hashed."""
 
 import fcntl
+import fnmatch
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lexigraft.errors import UserError
-from lexigraft.integrity import CARD, fault_of, listed, read_card
+from lexigraft.integrity import CARD, COMPLETED, cards_of, fault_of, listed, read_card
+
+_ENDED = ("card*.json", COMPLETED.format("*"))  # what is left by a job that came to its end
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Verified:
     Attributes
     ----------
     folders, files, bytes
-        How many cards there are, and what they tell of.
+        How many folders have a card or a record, and what is noted of their files.
     faults
         Files that are missing or damaged.
     unfinished
@@ -61,16 +64,23 @@ def verify(
         There is no such folder.
     """
     begun = [folder for top in results for folder in _folders(Path(top))]
-    whole = [folder for folder in begun if (folder / CARD).is_file()]
-    unfinished = [f for f in begun if not (f / CARD).is_file() and not _is_held(f)]
+    unfinished = [folder for folder in begun if not _is_whole(folder) and not _is_held(folder)]
+    whole = [folder for folder in begun if _is_whole(folder)]
     faults, files = [], []
     for folder in whole:
         try:
-            files += [(folder, *entry) for entry in listed(folder, read_card(folder))]
+            cards = list(cards_of(folder))
+            files += [(folder, *entry) for card in cards for entry in listed(folder, card)]
         except UserError:
             faults.append(Fault(folder, folder / CARD, "damaged"))
         except (OSError, ValueError, KeyError, TypeError) as error:
             faults.append(Fault(folder, folder / "source.json", f"cannot be read ({error})"))
+        # What a study's card lists are records, of which another study may have made some anew.
+        for file in sorted(folder.glob("card-*.json")):
+            try:
+                read_card(folder, file.name)
+            except UserError:
+                faults.append(Fault(folder, file, "damaged"))
 
     def look(entry: tuple[Path, Path, dict]) -> Fault | None:
         folder, file, described = entry
@@ -85,13 +95,18 @@ def verify(
 
 
 def _folders(top: Path) -> Iterator[Path]:
-    """Folders in which a job was begun or ended, in the order of their names."""
+    """Folders in which a job was begun or ended, or a record made, in the order of their names."""
     if not top.is_dir():
         raise UserError(f"{top}: there is no such folder; name a folder of results")
     for place, folders, files in os.walk(top):
         folders.sort()
-        if CARD in files or "job.json" in files:
+        if CARD in files or "job.json" in files or fnmatch.filter(files, _ENDED[1]):
             yield Path(place)
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether a job ended here: it left a card, or notes on the completion of a record."""
+    return any(True for pattern in _ENDED for _ in folder.glob(pattern))
 
 
 def _is_held(folder: Path) -> bool:

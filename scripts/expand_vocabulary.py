@@ -4,7 +4,6 @@ from pathlib import Path
 
 from lexigraft.atomic import write_json
 from lexigraft.corpus.lines import read_lines
-from lexigraft.extra_files import pack
 from lexigraft.job import Job, run
 from lexigraft.provenance import write_card
 
@@ -13,7 +12,7 @@ def stage(job: Job) -> None:
     from lexigraft.source.model import load_tokenizer, open_source
     from lexigraft.vocabulary.description import describe_expansion, fertility
     from lexigraft.vocabulary.expand import expand_tokenizer
-    from lexigraft.vocabulary.tokenizer_files import ALWAYS, save_tokenizer
+    from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 
     settings, folder = job["settings"], Path(job["outputs"]["folder"])
     source_folder = open_source(job["inputs"]["source"]).folder
@@ -29,7 +28,7 @@ def stage(job: Job) -> None:
     write_card(
         folder,
         job,
-        [*files, "vocabulary.json", pack(folder, set(files) - ALWAYS)],
+        [*files, "vocabulary.json"],
         new_tokens=added,
         new_merges=description["new_merges"],
         reachable_share=1 - description["unreachable"] / added,
@@ -39,4 +38,4 @@ def stage(job: Job) -> None:
 
 
 if __name__ == "__main__":
-    run(stage)
+    run(stage, shared=True)

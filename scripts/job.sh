@@ -2,7 +2,7 @@
 # Runs a job's command in the environment that it needs; the Snakefile sets LEXIGRAFT, this
 # repository, and LEXIGRAFT_BIN, the folder of the Python that runs Snakemake:
 #
-#   job.sh python "$LEXIGRAFT"/scripts/train.py …
+#   job.sh python "$LEXIGRAFT/scripts/train.py" …
 #
 # Not `shell.prefix` of Snakemake, which would change rules of a Snakefile that uses this workflow.
 

@@ -13,8 +13,8 @@ def stage(job: Job) -> None:
     folder, python = Path(job["outputs"]["folder"]), job["inputs"]["python"]
     facts = prepare_metric(job["metric"], job["settings"], python)
     found, _ = observed(job["settings"], python)
-    kept = {"state": job["state"], "found": found, "available": facts["available"]}
-    write_json(folder / STATE, kept)
+    checkpoint = {"state": job["state"], "found": found, "available": facts["available"]}
+    write_json(folder / STATE, checkpoint)
     write_card(folder, job, [], **facts)
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from lexigraft.atomic import write_json
 from lexigraft.corpus.lines import read_lines
-from lexigraft.extra_files import pack
 from lexigraft.job import Job, run
 from lexigraft.provenance import write_card
 
@@ -15,7 +14,7 @@ def stage(job: Job) -> None:
     from lexigraft.source.model import load_tokenizer, open_source
     from lexigraft.vocabulary.description import describe_replacement, fertility
     from lexigraft.vocabulary.replace import take_tokenizer
-    from lexigraft.vocabulary.tokenizer_files import ALWAYS, save_tokenizer
+    from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 
     settings, folder = job["settings"], Path(job["outputs"]["folder"])
     source = load_tokenizer(open_source(job["inputs"]["source"]).folder)
@@ -29,7 +28,7 @@ def stage(job: Job) -> None:
     write_card(
         folder,
         job,
-        [*files, "vocabulary.json", pack(folder, set(files) - ALWAYS)],
+        [*files, "vocabulary.json"],
         commit=commit,
         new_tokens=len(new_ids),
         shared_tokens=description["shared"],

@@ -20,4 +20,4 @@ def stage(job: Job) -> None:
 
 
 if __name__ == "__main__":
-    run(stage)
+    run(stage, shared=True)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from lexigraft.atomic import write_json
 from lexigraft.corpus.lines import read_lines
-from lexigraft.extra_files import pack
 from lexigraft.job import Job, run
 from lexigraft.provenance import write_card
 
@@ -13,7 +12,7 @@ def stage(job: Job) -> None:
     from lexigraft.initialization.pairing import pair_vocabularies
     from lexigraft.source.model import load_tokenizer, open_source
     from lexigraft.vocabulary.description import describe_replacement, fertility
-    from lexigraft.vocabulary.tokenizer_files import ALWAYS, save_tokenizer
+    from lexigraft.vocabulary.tokenizer_files import save_tokenizer
     from lexigraft.vocabulary.train import train_family
 
     settings, folder = job["settings"], Path(job["outputs"]["folder"])
@@ -27,7 +26,7 @@ def stage(job: Job) -> None:
     write_card(
         folder,
         job,
-        [*files, "vocabulary.json", pack(folder, set(files) - ALWAYS)],
+        [*files, "vocabulary.json"],
         new_tokens=len(new_ids),
         shared_tokens=description["shared"],
         train_fertility_before=fertility(source, lines),
@@ -36,4 +35,4 @@ def stage(job: Job) -> None:
 
 
 if __name__ == "__main__":
-    run(stage)
+    run(stage, shared=True)

@@ -1,4 +1,4 @@
-"""What vLLM does on a GPU, done on the CPU: as much of its module as generation asks for."""
+"""A vLLM that runs on the CPU: as much of its module as generation uses."""
 
 import sys
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from lexigraft.source.model import load_tokenizer
 
 @dataclass
 class SamplingParams:
-    """As vLLM's: what is not given samples at random, and 16 tokens."""
+    """As vLLM's: by default 16 tokens are sampled at random."""
 
     temperature: float = 1.0
     max_tokens: int = 16
@@ -23,19 +23,19 @@ class SamplingParams:
 class LLM:
     """Token ids in, token ids out; those that stop a text are among them, and maybe one more."""
 
-    made: list = []  # noqa: RUF012 (what tests look at)
+    instances: list = []  # noqa: RUF012 (tests read it)
 
     def __init__(self, model: str, **options):
-        self.options, self.asked = options, []
+        self.options, self.batch_sizes = options, []
         self.model = AutoModelForCausalLM.from_pretrained(
             model, dtype=getattr(torch, options["dtype"])
         )
         self.tokenizer = load_tokenizer(model)
-        LLM.made.append(self)
+        LLM.instances.append(self)
 
     def generate(self, prompts, sampling_params, use_tqdm=True):
         assert sampling_params.temperature == 0
-        self.asked.append(len(prompts))
+        self.batch_sizes.append(len(prompts))
         return [
             SimpleNamespace(
                 outputs=[SimpleNamespace(token_ids=self._write(prompt, sampling_params))]
@@ -43,24 +43,24 @@ class LLM:
             for prompt in prompts
         ]
 
-    def _write(self, prompt, asked) -> tuple[int, ...]:
+    def _write(self, prompt, params) -> tuple[int, ...]:
         read, written, more = list(prompt["prompt_token_ids"]), [], 2
-        assert len(read) + asked.max_tokens <= self.options["max_model_len"]
-        while len(written) < asked.max_tokens and more:
+        assert len(read) + params.max_tokens <= self.options["max_model_len"]
+        while len(written) < params.max_tokens and more:
             with torch.no_grad():
                 logits = self.model(torch.tensor([read + written])).logits
             written.append(int(logits[0, -1].argmax()))
             text = self.tokenizer.decode(written)
-            if written[-1] in asked.stop_token_ids:
+            if written[-1] in params.stop_token_ids:
                 break
-            more -= any(one in text for one in asked.stop)
+            more -= any(one in text for one in params.stop)
         return tuple(written)
 
 
 def install(monkeypatch) -> ModuleType:
-    """Let `import vllm` find this; `LLM.made` then holds the engines that are made."""
+    """Make `import vllm` find this module; `LLM.instances` then holds all engines."""
     module = ModuleType("vllm")
     module.LLM, module.SamplingParams, module.__version__ = LLM, SamplingParams, "0.30.0"
     monkeypatch.setitem(sys.modules, "vllm", module)
-    LLM.made.clear()
+    LLM.instances.clear()
     return module

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft import UserError, integrity
+from lexigraft.completion import complete
 from lexigraft.integrity import check_folder, check_inputs
 from lexigraft.provenance import describe_file, write_card
 
@@ -93,14 +94,22 @@ def test_of_a_file_its_neighbours_are_not_looked_at(folder):
     assert "train.txt: damaged" in refused(str(folder / "train.txt"))
 
 
-def test_a_file_may_have_its_card_in_the_folder_of_its_name(tmp_path):
+def test_a_record_without_a_card_is_checked_by_the_notes_on_its_completion(tmp_path):
     record = tmp_path / "comet.v2.json"
     record.write_text("{}")
-    (tmp_path / "comet.v2").mkdir()
-    write_card(tmp_path / "comet.v2", JOB, ["../comet.v2.json"])
+    outputs = {"folder": str(tmp_path), "card": str(tmp_path / "card-comet.v2.json")}
+    complete({**JOB, "outputs": outputs}, ["comet.v2.json"])
     check_inputs(str(record))
     record.write_text("[]")
     assert f"{record}: damaged" in refused(str(record))
+
+
+def test_notes_that_were_cut_off_tell_of_no_file(tmp_path):
+    (tmp_path / "record.json").write_text("{}")
+    complete({**JOB, "outputs": {"folder": str(tmp_path)}}, ["record.json"])
+    cut(tmp_path / ".completed.json")
+    cut(tmp_path / ".completed.json")
+    check_inputs(str(tmp_path / "record.json"))
 
 
 def test_a_card_that_was_cut_off_is_named(folder):

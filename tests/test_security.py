@@ -1,4 +1,4 @@
-"""What comes from outside is data: nothing of it is run, and nothing secret leaves."""
+"""Input from outside is data: none of it is executed, and no secret is written or sent."""
 
 import ast
 import http.server
@@ -18,8 +18,8 @@ from lexigraft import UserError
 REPOSITORY = Path(__file__).resolve().parent.parent
 CODE = sorted(
     file
-    for room in ("lexigraft", "scripts", "workflow")
-    for file in (REPOSITORY / room).rglob("*.py")
+    for folder in ("lexigraft", "scripts", "workflow")
+    for file in (REPOSITORY / folder).rglob("*.py")
 )
 UNPICKLING = {"pickle", "cPickle", "_pickle", "dill", "joblib", "cloudpickle", "shelve", "marshal"}
 AUTO = {"from_pretrained", "from_config"}
@@ -175,12 +175,12 @@ def test_a_pickle_in_a_recipe_is_not_read(name, tmp_path):
 
 @pytest.fixture
 def hub():
-    """A hub that refuses everybody, its address, and what it was asked with."""
-    asked: list[str] = []
+    """A hub that refuses all requests: its address, and the authorization that it received."""
+    received: list[str] = []
 
     class Refusing(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            asked.append(self.headers.get("Authorization", ""))
+            received.append(self.headers.get("Authorization", ""))
             self.send_response(403)
             self.send_header("X-Error-Message", "not for you")
             self.end_headers()
@@ -192,13 +192,13 @@ def hub():
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", asked
+    yield f"http://127.0.0.1:{server.server_port}", received
     server.shutdown()
     server.server_close()
 
 
 def test_the_token_of_the_hub_is_in_no_log_and_no_file(hub, tmp_path):
-    address, asked = hub
+    address, received = hub
     out = tmp_path / "results/source/private"
     job = {
         "rule": "prepare_source",
@@ -223,11 +223,11 @@ def test_the_token_of_the_hub_is_in_no_log_and_no_file(hub, tmp_path):
         text=True,
         check=False,
     )
-    assert f"Bearer {TOKEN}" in asked  # it was at hand
+    assert f"Bearer {TOKEN}" in received  # it was available
     assert result.returncode == 1
-    said = result.stdout + result.stderr
-    assert "error: source hub org/private: " in said
-    assert TOKEN not in said
+    output = result.stdout + result.stderr
+    assert "error: source hub org/private: " in output
+    assert TOKEN not in output
     written = [file for file in tmp_path.rglob("*") if file.is_file()]
     assert out / "job.json" in written
     assert all(TOKEN.encode() not in file.read_bytes() for file in written)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft import UserError
+from lexigraft.completion import complete
 from lexigraft.provenance import write_card
 from lexigraft.verification import verify
 from tests.test_integrity import JOB, cut, flip
@@ -55,6 +56,39 @@ def test_each_damaged_file_is_named_and_no_other(results):
     faults = verify(results).faults
     assert {fault.file for fault in faults} == damaged.keys()
     assert all(fault.file.parent == fault.folder for fault in faults)
+
+
+@pytest.fixture
+def evaluated(results) -> Path:
+    """A cell with one record and the card of a study."""
+    folder = results / "evaluation/tiny/te/seed-0"
+    run = folder / "perplexity/run-0"
+    run.mkdir(parents=True)
+    (run / "record.json").write_text("{}")
+    complete({**JOB, "outputs": {"folder": str(run)}}, ["record.json"])
+    (folder / "job.json").write_text("{}")
+    write_card(folder / "card-mine.json", JOB, ["perplexity/run-0/record.json"])
+    return folder
+
+
+def test_records_count_which_have_notes_instead_of_cards(results, evaluated):
+    found = verify(results)
+    assert (found.folders, found.files, found.faults, found.unfinished) == (5, 7, [], [])
+    flip(evaluated / "perplexity/run-0/record.json")
+    assert [fault.file.name for fault in verify(results).faults] == ["record.json"]
+
+
+def test_a_record_that_another_study_made_anew_is_not_damaged(results, evaluated):
+    run = evaluated / "perplexity/run-0"
+    (run / "record.json").write_text("[]")
+    complete({**JOB, "outputs": {"folder": str(run)}}, ["record.json"])
+    assert verify(results).faults == []
+
+
+def test_a_damaged_card_of_a_study_is_named(results, evaluated):
+    cut(evaluated / "card-mine.json")
+    cut(evaluated / "card-mine.json")
+    assert [fault.file for fault in verify(results).faults] == [evaluated / "card-mine.json"]
 
 
 def test_progress_reaches_the_bytes_that_there_are(results):

@@ -1,14 +1,29 @@
-"""Slurm before a run: whether its commands are there, and jobs that an earlier run left in it."""
+"""Slurm before a run: whether its commands exist, and what an earlier, killed run left behind.
 
+Jobs of a cluster outlive a Snakemake that is killed. How such a job made its output is recorded
+nowhere: for Snakemake 9.27 the output is up to date from then on, whatever the settings. Therefore
+a Snakemake that submits jobs leaves a file in its working folder until it ends. The next one that
+finds this file gives the cards that were written since an old date, and so starts their jobs again;
+those that are complete end at once (lexigraft/completion.py).
+"""
+
+import fcntl
+import os
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 PREFIX = "lexigraft_"  # slurm-jobname-prefix of profiles/slurm, as Slurm's job names begin
+_MARKER = ".snakemake/submitting-{}"  # in the working folder, by study
+_CLOCKS_DIFFER = 3600  # seconds, at most
+_OLD = 10**9  # nanoseconds of Unix time; Snakemake ignores an output dated 0
+_held: list[IO[str]] = []  # open, and locked, until the process ends
 
 
 def missing_slurm(executor: str) -> str | None:
-    """What to say if Snakemake's executor is Slurm and this machine cannot submit jobs to it."""
+    """An error message if Snakemake's executor is Slurm and this machine cannot submit jobs."""
     if executor != "slurm" or shutil.which("sbatch"):
         return None
     return (
@@ -20,7 +35,7 @@ def missing_slurm(executor: str) -> str | None:
 def leftover_jobs(folder: Path) -> str | None:
     """A warning about jobs that an earlier Snakemake submitted from `folder`; None without any.
 
-    Call it while this Snakemake holds the folder and has submitted nothing.
+    Call it while this Snakemake has the folder's lock and before it submits jobs.
     """
     try:
         listed = subprocess.run(
@@ -31,7 +46,7 @@ def leftover_jobs(folder: Path) -> str | None:
             check=True,
         ).stdout
     except (OSError, subprocess.SubprocessError):
-        return None  # no Slurm, or it does not answer: a submission reports that
+        return None  # no Slurm, or no answer: the first submission will report it
     rows = (line.split("|", 2) for line in listed.splitlines() if line.count("|") >= 2)
     jobs = [job for job, name, place in rows if name.startswith(PREFIX) and place == str(folder)]
     if not jobs:
@@ -40,3 +55,37 @@ def leftover_jobs(folder: Path) -> str | None:
         f"Slurm still has {len(jobs)} job(s) of an earlier run in this folder. New jobs on the "
         f"same outputs wait for them; to cancel them instead: scancel {' '.join(jobs)}"
     )
+
+
+def begin_submitting(executor: str, folder: Path, study: str) -> None:
+    """Leave a file in the working folder until `end_submitting`, if jobs are submitted."""
+    if executor == "local":
+        return
+    with suppress(OSError):
+        file = (folder / _MARKER.format(study)).open("w", encoding="utf-8")
+        _held.append(file)
+        file.write(f"{os.getpid()}\n")  # which dates it
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+def end_submitting() -> None:
+    """Delete that file: Snakemake has recorded all that its jobs wrote."""
+    while _held:
+        file = _held.pop()
+        Path(file.name).unlink(missing_ok=True)
+        file.close()
+
+
+def date_back_unrecorded(folder: Path, study: str, results: str) -> None:
+    """Date cards back that jobs of a killed Snakemake may have written; its file stays."""
+    try:
+        with (folder / _MARKER.format(study)).open("r+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            since = os.fstat(file.fileno()).st_mtime - _CLOCKS_DIFFER
+    except OSError:
+        return  # none was killed, or one is at work
+    for card in Path(results).rglob("card*.json"):
+        with suppress(OSError):
+            if card.stat().st_mtime > since:
+                os.utime(card, ns=(_OLD, _OLD))

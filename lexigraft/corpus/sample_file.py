@@ -12,6 +12,8 @@ from lexigraft.corpus.lines import read_lines
 from lexigraft.errors import UserError
 
 SAMPLES = "samples.jsonl"
+# Here, so that tasks that read one do not depend on the code that prepares it.
+TEST_SET = "test_set.jsonl"
 
 
 def read_samples(file: str | Path) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Evaluation: what a cell is worth, in numbers that compare across vocabularies."""
+"""Evaluation: tasks on cells, with metrics that are comparable across vocabularies."""
 
 from lexigraft.lazy_imports import lazy_imports
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.corpus.contamination import letters
 from lexigraft.corpus.lines import read_lines
-from lexigraft.corpus.test_sets import TEST_SET
+from lexigraft.corpus.sample_file import TEST_SET
 from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import draw
 from lexigraft.source.positions import positions_of

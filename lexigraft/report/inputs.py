@@ -40,11 +40,11 @@ def report_inputs(
     """
     cells = cells_of(config["cells"])
     runs = [
-        (cell, task, asked, run)
-        for task, asked in config["run_tasks"].items()
+        (cell, task, selection, run)
+        for task, selection in config["run_tasks"].items()
         for cell in cells
-        if is_selected(cell, asked)
-        for run in range(asked["runs"])
+        if is_selected(cell, selection)
+        for run in range(selection["runs"])
     ]
 
     def record(cell: Cell, task: str, run: int, below: str = "") -> str:
@@ -71,13 +71,13 @@ def report_inputs(
         "records": [record(cell, task, run) for cell, task, _, run in runs],
         "learned": [
             f"{record(cell, task, run).removesuffix('/record.json')}/learned/{metric}.json"
-            for cell, task, asked, run in runs
-            for metric in asked["learned_metrics"]
+            for cell, task, selection, run in runs
+            for metric in selection["learned_metrics"]
         ],
         "checkpoints": [
             record(cell, task, run, f"/checkpoint-{number}")
-            for cell, task, asked, run in runs
-            if asked["checkpoints"]
+            for cell, task, selection, run in runs
+            if selection["checkpoints"]
             for number in range(1, config["strategies"][cell.strategy]["checkpoints"])
         ],
         "fragmentation": [

@@ -231,10 +231,10 @@ def _read_records(paths: list[Path]) -> _Read:
             # Of multiple choice alone, whose score is an accuracy.
             why = (record["task"], "accuracy", record["not_scored"])
             read.without_data.append(NotScored(*run, *why))
-        kept = path.parent / "predictions.jsonl"
-        if kept.is_file():
+        file = path.parent / "predictions.jsonl"
+        if file.is_file():
             facts = (record["metrics"], record.get("details") or {})
-            read.predictions.append(Predictions(*run, kept, *facts))
+            read.predictions.append(Predictions(*run, file, *facts))
         _add_versions(read.versions, record)
     return read
 
@@ -280,8 +280,8 @@ def _with_learned(
             score = record.get("settings", {}).get("metric") or name
             not_scored.append(NotScored(*run, name, score, record["not_scored"]))
     predictions = [
-        replace(kept, learned=tuple(scored.get(_key(kept.cell, kept.task, kept.run), ())))
-        for kept in read.predictions
+        replace(one, learned=tuple(scored.get(_key(one.cell, one.task, one.run), ())))
+        for one in read.predictions
     ]
     return pandas.DataFrame(rows, columns=_COLUMNS), predictions, not_scored
 

@@ -48,7 +48,7 @@ def sample_outputs(study: StudyResults, summary: "pandas.DataFrame") -> list[Sam
     Even spacing over the ranks shows the range and does not pick the flattering ones.
     """
     found = []
-    tasks = dict.fromkeys(kept.task for kept in study.predictions)
+    tasks = dict.fromkeys(one.task for one in study.predictions)
     written = {task for task in tasks if study.kind(task) not in _TEXTLESS}
     columns = [column for column in quality_columns(study, summary) if column[1] in written]
     count = _COUNT if len(columns) <= _MANY else _FEW
@@ -95,10 +95,10 @@ def _predictions(
     """The outputs of the first seed and run of a cell, by the id of the example."""
     axes = ("source", "language", "vocabulary", "initializer", "strategy")
     wanted = {axis: wanted[axis] for axis in axes if axis in wanted}
-    fitting = [kept for kept in study.predictions if kept.task == task and _is(kept.cell, wanted)]
+    fitting = [one for one in study.predictions if one.task == task and _is(one.cell, wanted)]
     if not fitting:
         return {}
-    first = min(fitting, key=lambda kept: (kept.cell["seed"], kept.run))
+    first = min(fitting, key=lambda one: (one.cell["seed"], one.run))
     return {row["id"]: row for row in first.rows() if row.get("test") != "english"}
 
 

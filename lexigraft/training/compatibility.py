@@ -8,7 +8,7 @@ from lexigraft.errors import UserError
 from lexigraft.source.kind import CAUSAL, MASKED, is_masked
 from lexigraft.source.positions import positions_of
 from lexigraft.training.data import SequenceDataset
-from lexigraft.training.objective import objective, objectives
+from lexigraft.training.registry import objective, objectives
 from lexigraft.training.settings import Strategy
 
 if TYPE_CHECKING:

@@ -1,19 +1,9 @@
-"""Training objectives: what one declares and computes, and how it is found by its name.
-
-The files of the folder `objectives/` are the list: each defines one subclass of `Objective`, and
-its file name, with hyphens, is the name in `config/strategies.yaml`. A new objective is a file
-there. Neither this module nor those files import torch when they are loaded, so that a study can be
-checked without it.
-"""
+"""The interface of training objectives: what one declares and computes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import cache
-from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lexigraft.errors import unknown
 from lexigraft.source.kind import CAUSAL
 from lexigraft.training.phase_context import PhaseContext
 
@@ -23,51 +13,6 @@ if TYPE_CHECKING:
 
     from lexigraft.training.data import SequenceDataset
     from lexigraft.training.settings import Phase, Strategy
-
-_FOLDER = Path(__file__).parent / "objectives"
-
-
-def objective(name: str) -> type["Objective"]:
-    """The class of an objective.
-
-    Raises
-    ------
-    UserError
-        There is no objective of this name.
-
-    Examples
-    --------
-    >>> objective("distill").needs_teacher
-    True
-    """
-    module = objective_file(name).removesuffix(".py").replace("/", ".")
-    defined = vars(import_module(module)).values()
-    return next(
-        value
-        for value in defined
-        if isinstance(value, type) and issubclass(value, Objective) and value.__module__ == module
-    )
-
-
-def objectives() -> list[str]:
-    """Names of all objectives, in alphabetical order."""
-    return sorted(
-        file.stem.replace("_", "-") for file in _FOLDER.glob("*.py") if file.stem != "__init__"
-    )
-
-
-@cache
-def objective_file(name: str) -> str:
-    """The file of an objective, relative to the repository: an entry point of its staleness digest.
-
-    Raises
-    ------
-    UserError
-        There is no objective of this name.
-    """
-    if name not in objectives():
-        raise unknown("objective", name, objectives())
-    return f"lexigraft/training/objectives/{name.replace('-', '_')}.py"
 
 
 class Objective(ABC):

@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from lexigraft.settings import KeyedError, Settings, by_shape, optional, validate
-from lexigraft.training.objective import objective, objectives
+from lexigraft.training.registry import objective, objectives
 
 Part = Literal["embeddings", "head", "new-rows", "lora", "outside-layers", "all", "adapter"]
 PARTS = get_args(Part)

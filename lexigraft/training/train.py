@@ -47,10 +47,10 @@ from lexigraft.training.distributed import (
 )
 from lexigraft.training.micro_batches import optimizer_steps
 from lexigraft.training.new_rows import new_row_parameter_count, new_tokens
-from lexigraft.training.objective import objective
 from lexigraft.training.phase import run_phase
 from lexigraft.training.phase_context import PhaseContext, Progress
 from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts
+from lexigraft.training.registry import objective
 from lexigraft.training.retained_checkpoints import RetainedCheckpoints
 from lexigraft.training.schedule import schedules
 from lexigraft.training.settings import AdapterSettings, Strategy, read_strategy

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ALWAYS = {"tokenizer.json", "tokenizer_config.json"}  # the files of every tokenizer
 _MODEL = "tokenizer.model"
 
 

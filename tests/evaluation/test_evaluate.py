@@ -241,7 +241,7 @@ def test_vllm_generates_what_transformers_generates_and_the_record_says_which(
     evaluate_cell(job)
     expected = rows(job, "translation")
     install(monkeypatch)
-    made = len(LLM.made)
+    made = len(LLM.instances)
     job["tasks"]["translation"]["settings"]["engine"] = "vllm"
     assert record(job, "translation")["details"]["engine"] == "transformers"
     evaluate_cell(job)
@@ -249,7 +249,7 @@ def test_vllm_generates_what_transformers_generates_and_the_record_says_which(
     same = rows(job, "translation")
     assert [row["output"] for row in same] == [row["output"] for row in expected]
     assert any(row["output"] for row in same)
-    assert len(LLM.made) - made == 1
+    assert len(LLM.instances) - made == 1
     assert not (Path(job["outputs"]["folder"]) / "exported").exists()
 
 

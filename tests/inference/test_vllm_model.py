@@ -57,8 +57,8 @@ def test_vllm_gets_many_prompts_at_once_and_memory_for_the_longest(
     vllm, folder, byte_tokenizer, tmp_path
 ):
     written(VllmModel(folder, torch.float32), byte_tokenizer(), tmp_path / "partial.jsonl")
-    (engine,) = LLM.made
-    assert engine.asked == [4]
+    (engine,) = LLM.instances
+    assert engine.batch_sizes == [4]
     longest = max(len(prompt.encode()) for prompt in PROMPTS.values())
     assert engine.options == {"dtype": "float32", "max_model_len": longest + 20, "seed": 0}
 
@@ -69,10 +69,10 @@ def test_what_is_finished_is_not_generated_again(
     monkeypatch.setattr("lexigraft.inference.generation.PROMPTS_PER_CALL", 3)
     partial, model = tmp_path / "partial.jsonl", VllmModel(folder, torch.float32)
     whole = written(model, byte_tokenizer(), partial)
-    assert LLM.made[0].asked == [3, 1]
+    assert LLM.instances[0].batch_sizes == [3, 1]
     partial.write_bytes(partial.read_bytes()[:-7])
     assert written(model, byte_tokenizer(), partial) == whole
-    assert LLM.made[0].asked == [3, 1, 1]
+    assert LLM.instances[0].batch_sizes == [3, 1, 1]
 
 
 def test_a_prompt_beyond_the_context_is_refused_before_vllm_starts(
@@ -88,7 +88,7 @@ def test_a_prompt_beyond_the_context_is_refused_before_vllm_starts(
             partial=tmp_path / "partial.jsonl",
             identity="",
         )
-    assert LLM.made == []
+    assert LLM.instances == []
 
 
 def test_a_missing_vllm_is_refused(folder, monkeypatch):

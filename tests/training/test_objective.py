@@ -8,7 +8,7 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.source.kind import MASKED
-from lexigraft.training.objective import objective, objective_file, objectives
+from lexigraft.training.registry import objective, objective_file, objectives
 
 
 def test_every_file_of_the_folder_is_an_objective():
@@ -34,7 +34,7 @@ def test_an_unknown_objective_is_refused():
 
 def test_declarations_load_no_heavy_library():
     code = (
-        "import sys; from lexigraft.training.objective import objective, objectives;"
+        "import sys; from lexigraft.training.registry import objective, objectives;"
         "[objective(name) for name in objectives()];"
         "print([name for name in ('torch', 'transformers', 'numpy') if name in sys.modules])"
     )

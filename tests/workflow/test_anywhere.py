@@ -149,6 +149,15 @@ def test_a_clone_below_the_working_folder_is_not_taken_for_the_package(repositor
     assert (folder / cell).is_file()
 
 
+def test_a_second_clone_runs_its_own_code_with_the_environment_of_the_first(repository, folder):
+    """The default profile imports the package that the environment has installed, before that."""
+    clone = folder / "second clone"
+    shutil.copytree(repository, clone)
+    write(clone / "lexigraft/cells.py", "raise AssertionError('the second clone')\n")
+    plan = run(folder, *study_of(clone), "--dry-run", succeeds=False)
+    assert "the second clone" in plan
+
+
 # ---- as a module --------------------------------------------------------------------------------
 
 
@@ -193,7 +202,10 @@ print("local rules:", *workflow._localrules)
 
 
 def test_what_is_checked_before_a_run_can_be_called_for_a_module(repository, folder):
-    as_module(repository, folder, "onstart:\n    lexigraft.onstart()\n")
+    handlers = ("onstart", "onsuccess", "onerror")
+    more = "".join(f"{name}:\n    lexigraft.{name}()\n\n" for name in handlers)
+    as_module(repository, folder, more, prefix="lexigraft_")
+    run(folder, "results/corpus/greek/card.json")
     (folder / "texts/greek.tsv").unlink()
     output = run(folder, CORPUS, succeeds=False)
     assert "texts/greek.tsv" in output

@@ -13,11 +13,13 @@ from tests.workflow.conftest import REPOSITORY, copy_project, open_study
 from workflow.config.registries import load_registries, resolve
 from workflow.config.task_data import benchmark_settings, benchmarks_of
 from workflow.stages import Study
+from workflow.stages.measuring import tasks_of
+from workflow.stages.texts import members as members_of
 
 XNLI = {"languages": ["el", "en"], "folder": "xnli", "task": "xnli_{code}"}
-CELL = {
+AXES = {
     "source": "tiny", "language": "telugu", "vocabulary": "source", "initializer": "none",
-    "strategy": "none", "seed": "0", "run": "0",
+    "strategy": "none", "seed": "0",
 }  # fmt: skip
 
 
@@ -28,7 +30,7 @@ def registries():
 
 @pytest.fixture
 def config(miniature):
-    """One cell of Telugu, asked in it by a task of ours; and a group with Greek."""
+    """One cell of Telugu, tested in it by a task of the test's own; and a group with Greek."""
     config = deepcopy(miniature)
     config["cells"] = [
         {"sources": ["tiny"], "languages": ["telugu"], "vocabularies": ["source"],
@@ -47,9 +49,8 @@ def config(miniature):
     return config
 
 
-def described(config, registries, rule, **wildcards):
-    study = Study(resolve(config, registries, require_files=False))
-    return json.loads(study.job(rule, wildcards))
+def study_of(config, registries):
+    return Study(resolve(config, registries, require_files=False))
 
 
 def refused(config, registries):
@@ -59,38 +60,42 @@ def refused(config, registries):
     return str(error.value)
 
 
-def test_a_cell_is_asked_in_its_language_and_in_english(config, registries):
-    given = config.described(registries, "evaluate", **CELL, task="choose")
-    assert given["inputs"]["benchmarks"] == {
+def test_a_cell_is_tested_in_its_language_and_in_english(config, registries):
+    config["run_tasks"]["perplexity"] = {}
+    study = study_of(config, registries)
+    given = study.described("evaluate", AXES)
+    assert given["inputs"]["read"]["choose"]["benchmarks"] == {
         "telugu": "results/benchmarks/belebele_tel_Telu", "english": "results/benchmarks/xnli_en",
     }  # fmt: skip
     # Where its data comes from is no matter of the task itself.
-    assert given["settings"] == {"kind": "multiple_choice", "shots": 3}
-    study = Study(resolve(config, registries, require_files=False))
-    assert study.benchmark_cards({**CELL, "task": "choose"}) == [
+    assert given["tasks"]["choose"]["settings"] == {"kind": "multiple_choice", "shots": 3}
+    assert {
         "results/benchmarks/belebele_tel_Telu/card.json", "results/benchmarks/xnli_en/card.json",
-    ]  # fmt: skip
-    assert study.benchmark_cards({**CELL, "task": "translation"}) == []
+    } <= {*study.inputs("evaluate", AXES)}  # fmt: skip
+    assert "benchmarks" not in given["inputs"]["read"]["perplexity"]
 
 
-def test_a_group_is_asked_in_the_languages_that_the_harness_has(config, registries):
+def test_a_group_is_tested_in_the_languages_that_the_harness_has(config, registries):
     config["cells"][0]["languages"] = ["both"]
     config["tasks"]["choose"]["harness"].pop(0)
     found = benchmarks_of(resolve(config, registries, require_files=False), "choose", "both")
     assert found == {"greek": "xnli_el", "english": "xnli_en"}
 
 
-def test_what_prepares_a_benchmark_is_told_where_it_is_defined_and_where_data_is(
+def test_the_job_of_a_benchmark_says_where_it_is_defined_and_where_its_data_is(
     config, registries, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    config["tasks"]["choose"]["data"] = "data/hub"
-    given = config.described(registries, "prepare_benchmark", benchmark="belebele_tel_Telu")
-    assert given["settings"] == {
-        "task": "belebele_tel_Telu", "folder": "belebele", "data": "data/hub",
-    }  # fmt: skip
-    assert given["outputs"]["folder"] == "results/benchmarks/belebele_tel_Telu"
-    assert given["state"]
+    for data, name in ((None, "belebele_tel_Telu"), ("data/hub", "belebele_tel_Telu-6bf65bb8")):
+        config["tasks"]["choose"] |= {"data": data} if data else {}
+        study = study_of(config, registries)
+        assert benchmarks_of(study.config, "choose", "telugu")["telugu"] == name
+        given = study.described("prepare_benchmark", {"benchmark": name})
+        assert given["settings"] == {
+            "task": "belebele_tel_Telu", "folder": "belebele", "data": data,
+        }  # fmt: skip
+        assert given["outputs"]["folder"] == f"results/benchmarks/{name}"
+        assert given["state"]
 
 
 @pytest.mark.parametrize(
@@ -111,12 +116,36 @@ def test_what_cannot_be_is_refused(config, registries, change, message):
     assert message in refused(config, registries)
 
 
-def test_one_benchmark_has_one_place_for_its_data(config, registries):
-    config["tasks"]["again"] = {**config["tasks"]["choose"], "shots": 0}
+def test_a_benchmark_of_other_data_has_a_folder_of_its_own(config, registries):
+    """Tasks, of one study or of several, share the data of a benchmark only where it is equal."""
+
+    def folders(**own):
+        config["tasks"]["again"] = {**config["tasks"]["choose"], "shots": 0, **own}
+        study = study_of(config, registries)
+        read = study.described("evaluate", AXES)["inputs"]["read"]
+        outputs = (job.output for job in study.jobs().values() if job.rule == "prepare_benchmark")
+        prepared = {str(output) for output in outputs}
+        assert prepared == {
+            folder for task in ("choose", "again") for folder in read[task]["benchmarks"].values()
+        }
+        return read["choose"]["benchmarks"]["telugu"], read["again"]["benchmarks"]["telugu"]
+
     config["run_tasks"]["again"] = {}
+    first, same = folders()
+    assert first == same == "results/benchmarks/belebele_tel_Telu"
+    (first, one), (_, other) = folders(data="data/one"), folders(data="data/other")
+    assert first == "results/benchmarks/belebele_tel_Telu"
+    assert len({first, one, other}) == 3
+    assert folders(data="data/one")[1] == one
+
+
+def test_one_benchmark_is_defined_in_one_folder(config, registries):
+    config["run_tasks"]["again"] = {}
+    config["tasks"]["again"] = deepcopy(config["tasks"]["choose"])
+    config["tasks"]["again"]["harness"][0]["folder"] = "other"
+    assert "has another folder than in task 'choose'" in refused(config, registries)
+    config["tasks"]["again"]["data"] = "data/one"
     resolve(config, registries, require_files=False)
-    config["tasks"]["again"]["data"] = "data/other"
-    assert "has another folder or other data than in task 'choose'" in refused(config, registries)
 
 
 def test_a_task_without_data_is_scored_once_the_data_is_there(miniature, tmp_path):
@@ -129,20 +158,21 @@ def test_a_task_without_data_is_scored_once_the_data_is_there(miniature, tmp_pat
     }  # fmt: skip
     copy = copy_project(tmp_path / "project")
     copy.config = config
-    folder = copy.folder / "results/benchmarks/xnli_te"
-    folder.mkdir(parents=True)
     with chdir(copy.folder):
         study = Study(resolve(deepcopy(config), load_registries()))
-        given = json.loads(study.job("prepare_benchmark", {"benchmark": "xnli_te"}))
+        benchmark = benchmarks_of(study.config, "choose", "telugu")["telugu"]
+        given = study.described("prepare_benchmark", {"benchmark": benchmark})
+        folder = copy.folder / given["outputs"]["folder"]
+        folder.mkdir(parents=True)
         # As the script leaves it that found nothing.
         (folder / STATE).write_text(json.dumps(new_state(given["state"], "data/hub", None)))
     copy.pretend_finished()
     assert copy.planned() == set()
     (copy.folder / "data/hub/facebook/xnli").mkdir(parents=True)
     assert copy.planned() == {
-        "Preparing the benchmark xnli_te",
-        "Evaluating choose of telugu source none none seed 0",
-        "Looking for the tests of choose in the training text of telugu",
+        f"Preparing the benchmark {benchmark}",
+        "Evaluating telugu source none none seed 0",
+        "Searching the training text of telugu for the tests of choose",
         "report",
     }
 
@@ -158,7 +188,7 @@ def test_the_harness_has_every_task_that_the_registry_names(registries):
                       "languages": {code: {"code": code}}}  # fmt: skip
             for benchmark in benchmarks_of(config, name, code).values():
                 settings = benchmark_settings(config, benchmark)
-                wanted.setdefault(settings["folder"], set()).add(benchmark)
+                wanted.setdefault(settings["folder"], set()).add(settings["task"])
     assert len(wanted) > 20
     for folder, tasks in wanted.items():
         manager = TaskManager(include_path=root / folder, include_defaults=False)
@@ -168,9 +198,9 @@ def test_the_harness_has_every_task_that_the_registry_names(registries):
 # ---- the studies of the papers ------------------------------------------------------------------
 
 
-def asked(study, task):
+def languages_of(study, task):
     """The languages of cells that a study runs a task on."""
-    return {path.split("/")[3] for path in study.records() if f"/{task}/" in path}
+    return {cell.language for cell in study.cells if task in tasks_of(study, cell)}
 
 
 def shots_and_metric(study, task):
@@ -178,10 +208,10 @@ def shots_and_metric(study, task):
     return entry["shots"], entry["metric"]
 
 
-def test_paper_001_has_its_four_tasks_on_the_languages_of_its_table_1():
+def test_vocadt_has_its_four_tasks_on_the_languages_of_its_table_1():
     study = open_study("vocadt")
     members = {
-        name: [member.removeprefix("madlad-") for member in study.members(name)] or [name[7:]]
+        name: [member.removeprefix("madlad-") for member in members_of(study, name)] or [name[7:]]
         for name in study.config["languages"]
         if name.startswith("madlad-")
     }
@@ -193,7 +223,7 @@ def test_paper_001_has_its_four_tasks_on_the_languages_of_its_table_1():
     used = {cell.language for cell in study.cells}
     for task, codes in has.items():
         expected = {name for name in used if codes & set(members[name])}
-        assert asked(study, task) == expected
+        assert languages_of(study, task) == expected
         for name in expected:
             tests = benchmarks_of(study.config, task, name)
             assert {test.removeprefix("madlad-") for test in tests} - {"english"} == codes & set(
@@ -202,17 +232,17 @@ def test_paper_001_has_its_four_tasks_on_the_languages_of_its_table_1():
         assert shots_and_metric(study, task) == (int(task.split("-")[-2]), "acc")
 
 
-def test_paper_002_has_knowledge_without_examples_and_belebele_after_three():
+def test_salt_has_knowledge_without_examples_and_belebele_after_three():
     study = open_study("salt")
     for task, metric in (("arc", "acc_norm"), ("hellaswag", "acc"), ("truthfulqa", "acc")):
         assert shots_and_metric(study, f"{task}-0-shot") == (0, metric)
-        assert asked(study, f"{task}-0-shot") == {"de-wiki", "ar-wiki", "vi-wiki"}
+        assert languages_of(study, f"{task}-0-shot") == {"de-wiki", "ar-wiki", "vi-wiki"}
     assert shots_and_metric(study, "belebele-3-shot") == (3, "acc")
     tests = benchmarks_of(study.config, "arc-0-shot", "vi-wiki")
     assert tests == {"vi-wiki": "arc_vi", "english": "arc_challenge"}
 
 
-def test_paper_003_has_six_english_tasks_and_four_of_other_languages_with_0_and_5_examples():
+def test_unifyvocab_has_six_english_tasks_and_four_of_other_languages_with_0_and_5_examples():
     study = open_study("unifyvocab")
     english = ("arc-easy", "boolq", "hellaswag", "openbookqa", "piqa", "winogrande")
     others = {"xnli": "ar de en th ur vi zh", "xcopa": "en ta th vi",
@@ -221,34 +251,39 @@ def test_paper_003_has_six_english_tasks_and_four_of_other_languages_with_0_and_
         for name in english:
             task = f"{name}-{shots}-shot"
             assert shots_and_metric(study, task) == (shots, "acc")
-            assert asked(study, task) == {"unifyvocab-mix", "slimpajama"}
+            assert languages_of(study, task) == {"unifyvocab-mix", "slimpajama"}
             assert list(benchmarks_of(study.config, task, "unifyvocab-mix")) == ["english"]
         for name, codes in others.items():
             task = f"{name}-{shots}-shot"
             assert shots_and_metric(study, task) == (shots, "acc")
-            assert asked(study, task) == {f"culturax-{code}" for code in codes.split()}
+            assert languages_of(study, task) == {f"culturax-{code}" for code in codes.split()}
 
 
-def test_paper_004_asks_xnli_after_four_examples_at_every_checkpoint():
+def test_cw2v_has_xnli_after_four_examples_at_every_checkpoint():
     study = open_study("cw2v")
     assert shots_and_metric(study, "xnli-4-shot") == (4, "acc")
     tests = benchmarks_of(study.config, "xnli-4-shot", "cw2v-mix")
     assert set(tests) == {"cw2v-hi", "cw2v-ru", "cw2v-de", "english"}
-    inside = [path for path in study.checkpoint_records() if "/xnli-4-shot/" in path]
-    assert len(inside) == 10 * 4  # ten trained cells, four checkpoints before the last
+    evaluated = [
+        job.output.wildcards
+        for job in study.jobs().values()
+        if job.rule == "evaluate_checkpoint"
+        and "xnli-4-shot" in study.described(job.rule, job.output.wildcards)["tasks"]
+    ]
+    assert len(evaluated) == 10 * 4  # ten trained cells, four checkpoints before the last
 
 
 @pytest.mark.parametrize("name", ["vocadt-mini", "salt-mini", "unifyvocab-mini", "cw2v-mini"])
-def test_the_miniatures_bring_the_rows_that_they_ask(name):
+def test_the_miniatures_bring_the_rows_of_their_benchmarks(name):
     study = open_study(name)
-    pairs = {(path.split("/")[3], path.split("/")[8]) for path in study.records()}
-    asked = {
-        (benchmark, study.config["tasks"][task]["data"])
+    pairs = {(cell.language, task) for cell in study.cells for task in tasks_of(study, cell)}
+    benchmarks = {
+        benchmark
         for language, task in pairs
         for benchmark in benchmarks_of(study.config, task, language).values()
     }
-    assert len(asked) > 1
-    for benchmark, data in asked:
-        code = benchmark.removeprefix("hellaswag").removeprefix("_")
+    assert len(benchmarks) > 1
+    for settings in (benchmark_settings(study.config, benchmark) for benchmark in benchmarks):
+        data, code = settings["data"], settings["task"].removeprefix("hellaswag").removeprefix("_")
         rows = f"alexandrainst/m_hellaswag/{code}" if code else "Rowan/hellaswag/validation"
         assert (REPOSITORY / data / f"{rows}.jsonl").is_file()

@@ -9,11 +9,13 @@ from copy import deepcopy
 import pytest
 
 from lexigraft import UserError
+from lexigraft.report.inputs import report_inputs
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
 
 CHECKPOINT = "models/tiny-bleurt"
+SCORED = {"metric": "bleurt", "source": "tiny", "language": "telugu"}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,7 @@ def finished(tmp_path_factory, config) -> Checkout:
 def test_a_metric_that_cannot_be_scored_is_scored_once_its_checkpoint_is_there(finished):
     card = json.loads((finished.folder / "results/metrics/bleurt/card.json").read_text())
     assert f"metrics.bleurt.checkpoint: {CHECKPOINT} has no config.json" in card["why"]
-    # Until then it is left alone.
+    # Until then it is not tried again.
     assert finished.planned() == set()
     folder = finished.folder / CHECKPOINT
     folder.mkdir(parents=True)
@@ -53,19 +55,33 @@ def test_a_metric_that_cannot_be_scored_is_scored_once_its_checkpoint_is_there(f
         (folder / name).touch()
     assert finished.planned() == {
         "Preparing the metric bleurt",
-        "Scoring translation of telugu source none none seed 0 by bleurt",
+        "Scoring predictions in telugu of tiny by bleurt",
         "report",
     }
 
 
 def test_records_of_learned_metrics_lie_beside_the_run_that_they_score(config):
     study = Study(resolve(deepcopy(config), load_registries()))
-    (record,) = study.learned_records()
+    job = study.described("build_report", {})
+    (record,) = report_inputs(study.config, job["folders"], job["searched"])["learned"]
     assert record == (
         "results/evaluation/tiny/telugu/source/none/none/seed-0/translation/run-0/"
         "learned/bleurt.json"
     )
-    assert record in study.report_dependencies()
+    scored = study.described("score_predictions", SCORED)
+    assert scored["outputs"]["records"] == "results/evaluation"
+    assert scored["cells"] == [["tiny/telugu/source/none/none/seed-0", {"translation": 1}]]
+
+
+def test_one_job_scores_the_cells_of_a_source_and_language_before_the_report(config):
+    changed = deepcopy(config)
+    changed["cells"][0]["seeds"] = [0, 1]
+    study = Study(resolve(changed, load_registries()))
+    (scoring,) = (job for job in study.jobs().values() if job.rule == "score_predictions")
+    assert scoring.output.wildcards == SCORED
+    cells = [f"results/evaluation/tiny/telugu/source/none/none/seed-{seed}" for seed in (0, 1)]
+    assert {f"{cell}/card-miniature.json" for cell in cells} <= {*scoring.needs}
+    assert scoring.output.card in study.inputs("build_report", {})
 
 
 def refused(config: dict) -> str:

@@ -110,7 +110,7 @@ def test_the_jobs_of_samples_run_as_the_rules_describe_them(changed, tmp_path, m
 
 def test_samples_are_no_part_of_the_corpus(changed):
     def corpus(study):
-        return job(Study(study), "prepare_corpus", {"language": "telugu"})
+        return Study(study).job("prepare_corpus", {"language": "telugu"})
 
     other = changed(lambda c: c["languages"]["telugu"]["samples"]["parallel"].update(pairs=5))
     assert corpus(changed()) == corpus(other)
@@ -167,7 +167,7 @@ def test_a_member_without_samples_gives_a_group_none(changed):
     assert list(mixed["inputs"]["corpora"]) == ["telugu", "greek"]
 
 
-def test_files_are_asked_for_only_where_something_trains_on_them(config, changed):
+def test_files_are_required_only_where_something_trains_on_them(config, changed):
     def lost(c):
         c["languages"]["telugu"]["samples"]["parallel"]["text"]["path"] = "no/such.tsv"
 
@@ -179,7 +179,7 @@ def test_files_are_asked_for_only_where_something_trains_on_them(config, changed
     check_local_files(resolve(own, load_registries()))
 
 
-def test_the_registry_s_languages_of_paper_001_have_its_15000_best_pairs():
+def test_the_registry_s_languages_of_vocadt_have_its_15000_best_pairs():
     languages = yaml.safe_load((REPOSITORY / "config/languages.yaml").read_text())["languages"]
     groups = ("latin-group", "mixed-group", "cyrillic-group")
     members = {name for group in groups for name in languages[group]["group"]["members"]}

@@ -12,10 +12,11 @@ from lexigraft import UserError
 from lexigraft.cells import NAME
 from tests.workflow.conftest import REPOSITORY, Checkout
 from workflow.config.registries import REGISTRIES, load_registries, resolve
+from workflow.stages.stage import STAGES
 
 RULES = sorted((REPOSITORY / "workflow/rules").glob("*.smk"))
-# Made of numbers alone, by workflow/processes.py.
-UNQUOTED = {"params.launcher"}
+# A number, and a command made of numbers alone (workflow/stages/cells.py).
+UNQUOTED = {"resources.gpu", "params.launcher"}
 HOSTILE = "\n".join(
     [
         "'; touch pwned; '",
@@ -101,14 +102,15 @@ def test_each_job_gets_the_values_of_a_config_as_one_word(checkout, texts, smoll
     use_hostile_texts(checkout, texts, smollm2_folder_tiny)
     plan = checkout.snakemake("--dry-run", "--printshellcmds")
     assert plan.returncode == 0, plan.stderr
-    commands = re.findall(r"^.*\bscripts/\w+\.py .*$", plan.stdout + plan.stderr, re.MULTILINE)
+    commands = re.findall(r"^.*\bscripts/\w+\.py\W.*$", plan.stdout + plan.stderr, re.MULTILINE)
     rules = set()
     for command in commands:
         words = shlex.split(command.partition("Shell command: ")[2] or command)
-        assert words[0] == "python" and words[3] == ">" and len(words) == 6, command
-        job = json.loads(words[2])
+        assert words[:2] == ["$LEXIGRAFT/scripts/job.sh", "python"], command
+        assert words[-3] == ">" and len(words) == (11 if "lexigraft.gpus" in words else 7), command
+        job = json.loads(words[-4])
         rules.add(job["rule"])
-        assert words[1] == f"scripts/{job['rule']}.py"
+        assert words[-5] == f"$LEXIGRAFT/{STAGES[job['rule']].script}"
     assert {"prepare_source", "prepare_corpus", "expand_vocabulary", "initialize", "train",
             "evaluate", "measure_fragmentation", "build_report"} <= rules  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Results elsewhere, a cache between studies, and a hub cache that is only read."""
+"""Results elsewhere, a cache that checkouts share, and a hub cache that is only read."""
 
 import json
 import shutil
@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from lexigraft.shared_cache import VARIABLE
 from lexigraft.source.model import load_model, load_tokenizer
 from lexigraft.source.preparation import prepare_source
+from lexigraft.verification import verify
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
@@ -36,7 +38,7 @@ def test_results_and_packages_lie_below_the_prefix_unless_they_are_absolute(mini
 
 def test_every_job_says_the_same_below_any_prefix(miniature):
     def jobs(study):
-        return [study.job(work.rule, work.wildcards) for work in works(study).values()]
+        return [study.job(job.rule, job.output.wildcards) for job in study.jobs().values()]
 
     one, two = (opened(miniature, prefix=prefix) for prefix in ("/a", "/b/c"))
     assert jobs(one) == jobs(two)
@@ -45,8 +47,8 @@ def test_every_job_says_the_same_below_any_prefix(miniature):
 
 def test_without_a_prefix_jobs_are_what_they_were(miniature):
     study = opened(miniature)
-    for work in works(study).values():
-        text = study.job(work.rule, work.wildcards)
+    for job in study.jobs().values():
+        text = study.job(job.rule, job.output.wildcards)
         assert "prefix" not in text.lower()
         assert json.loads(text)["outputs"]["folder"].startswith("results/")
 
@@ -70,9 +72,9 @@ def shared(tmp_path_factory, miniature) -> tuple[list[Checkout], list[Path], Pat
         checkout.config = miniature | own
         target = place / "scratch/results" / FITTED / "card.json"
         done = subprocess.run(
-            checkout.command("--cache", "--", str(target)),
+            checkout.command("--", str(target)),
             cwd=checkout.folder,
-            env=checkout.environment() | {"SNAKEMAKE_OUTPUT_CACHE": str(cache)},
+            env=checkout.environment() | {VARIABLE: str(cache)},
             capture_output=True,
             text=True,
             check=False,
@@ -85,14 +87,12 @@ def shared(tmp_path_factory, miniature) -> tuple[list[Checkout], list[Path], Pat
 
 def test_what_one_study_made_another_takes_from_the_cache(shared):
     _, (first, second), cache = shared
+    assert len(list(cache.iterdir())) == len(SHARED)
     for folder in SHARED:
-        names = [path.name for path in (second / folder).iterdir() if path.is_symlink()]
-        assert "card.json" in names
-        for name in names:
-            assert (second / folder / name).resolve().parent == cache
+        for name in json.loads((first / folder / "card.json").read_text())["files"]:
             assert (second / folder / name).samefile(first / folder / name)
         assert (first / folder / "usage.jsonl").exists()
-        assert not (second / folder / "usage.jsonl").exists()  # no job ran there
+        assert not (second / folder / "usage.jsonl").exists()  # no job did its work there
 
 
 def test_what_the_cache_gave_is_complete(shared):
@@ -100,9 +100,16 @@ def test_what_the_cache_gave_is_complete(shared):
     _, (_, second), _ = shared
     for folder in SHARED:
         card = json.loads((second / folder / "card.json").read_text())
+        assert card["job"] == json.loads((second / folder / "job.json").read_text())
         for name, described in card["files"].items():
             assert (second / folder / name).stat().st_size == described["bytes"], name
-    assert (second / TOKENIZER / "extra_files.zip").stat().st_size > 22  # more than an empty one
+    assert (second / TOKENIZER / "chat_template.jinja").stat().st_size > 0
+    assert verify(second).faults == []
+
+
+def test_what_the_cache_gave_is_up_to_date_for_snakemake(shared):
+    (_, checkout), (_, second), _ = shared
+    assert checkout.planned("--", str(second / FITTED / "card.json")) == set()
 
 
 def test_what_is_made_of_it_is_the_same(shared):
@@ -118,9 +125,9 @@ def test_another_text_is_not_taken_for_the_same(shared, miniature):
     language = miniature["languages"]["telugu"] | {"heldout_sentences": 11}
     checkout.change(lambda config: config["languages"].update(telugu=language))
     done = subprocess.run(
-        checkout.command("--cache", "--", str(first / "corpus/telugu/card.json")),
+        checkout.command("--", str(first / "corpus/telugu/card.json")),
         cwd=checkout.folder,
-        env=checkout.environment() | {"SNAKEMAKE_OUTPUT_CACHE": str(cache)},
+        env=checkout.environment() | {VARIABLE: str(cache)},
         capture_output=True,
         text=True,
         check=False,

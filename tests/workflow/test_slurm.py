@@ -1,25 +1,35 @@
-"""Slurm: a machine without it says so, and jobs of a Snakemake that died are found in its queue."""
+"""Slurm: a clear message without it, and what a killed Snakemake leaves behind."""
 
-from pathlib import Path
+import os
+import subprocess
+import sys
 
 import pytest
 import yaml
 
-from workflow.slurm import PREFIX, leftover_jobs, missing_slurm
+from tests.conftest import REPOSITORY
+from workflow.slurm import (
+    PREFIX,
+    begin_submitting,
+    date_back_unrecorded,
+    end_submitting,
+    leftover_jobs,
+    missing_slurm,
+)
 
 
 @pytest.fixture
 def queue(tmp_path, monkeypatch):
-    """A `squeue` that prints what it is given."""
+    """A `squeue` that prints the given lines; no other command of Slurm is on PATH."""
 
     def fill(*lines: str, status: int = 0) -> None:
         program = tmp_path / "squeue"
         program.write_text(
-            "#!/bin/sh\ncat <<'END'\n" + "\n".join(lines) + f"\nEND\nexit {status}\n"
+            "#!/bin/sh\n/bin/cat <<'END'\n" + "\n".join(lines) + f"\nEND\nexit {status}\n"
         )
         program.chmod(0o755)
 
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", str(tmp_path))
     return fill
 
 
@@ -27,7 +37,7 @@ def test_jobs_of_this_folder_are_named(queue, tmp_path):
     queue(
         f"12|lexigraft_0f3a|{tmp_path}",
         "13|lexigraft_0f3a|/elsewhere",
-        f"14|of-somebody|{tmp_path}",
+        f"14|other|{tmp_path}",
         f"15|lexigraft_77aa|{tmp_path}",
     )
     warning = leftover_jobs(tmp_path)
@@ -36,27 +46,34 @@ def test_jobs_of_this_folder_are_named(queue, tmp_path):
     assert warning.endswith("scancel 12 15")
 
 
-def test_an_empty_queue_is_no_news(queue, tmp_path):
+def test_an_empty_queue_gives_no_warning(queue, tmp_path):
     queue()
     assert leftover_jobs(tmp_path) is None
 
 
-def test_a_queue_that_does_not_answer_is_no_error(queue, tmp_path):
+def test_an_unreachable_controller_is_no_error(queue, tmp_path):
     queue("slurm_load_jobs error: Unable to contact slurm controller", status=1)
     assert leftover_jobs(tmp_path) is None
 
 
-def test_without_slurm_there_is_nothing_to_ask(tmp_path, monkeypatch):
+def test_without_squeue_there_is_no_warning(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert leftover_jobs(tmp_path) is None
 
 
-def test_they_are_known_by_the_prefix_of_the_profile():
-    profile = Path(__file__).resolve().parents[2] / "profiles/slurm/config.yaml"
+def test_jobs_are_recognized_by_the_prefix_of_the_profile():
+    profile = REPOSITORY / "profiles/slurm/config.yaml"
     assert yaml.safe_load(profile.read_text())["slurm-jobname-prefix"] + "_" == PREFIX
 
 
-def test_a_machine_that_cannot_submit_says_so_before_the_first_job(checkout, monkeypatch):
+def test_a_machine_that_cannot_submit_is_reported_before_the_first_job(
+    checkout, tmp_path, monkeypatch
+):
+    commands = tmp_path / "commands"
+    commands.mkdir()
+    for command in ("sh", "bash", "which"):
+        (commands / command).symlink_to(f"/usr/bin/{command}")
+    monkeypatch.setenv("PATH", str(commands))
     result = checkout.snakemake("--profile", "profiles/slurm")
     output = result.stdout + result.stderr
     assert result.returncode == 1
@@ -64,9 +81,70 @@ def test_a_machine_that_cannot_submit_says_so_before_the_first_job(checkout, mon
     assert "Job submission failed" not in output and "Traceback" not in output
 
 
-def test_only_jobs_of_slurm_need_it(queue, tmp_path):
+def test_only_slurms_executor_needs_sbatch(queue, tmp_path):
     queue()
     assert missing_slurm("slurm") is not None
     assert missing_slurm("local") is None
     (tmp_path / "squeue").rename(tmp_path / "sbatch")
     assert missing_slurm("slurm") is None
+
+
+STUDY = "mine"
+KILLED = f"""
+import os, signal, sys
+from workflow.slurm import begin_submitting
+begin_submitting("slurm", Path.cwd(), {STUDY!r})
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def cards(tmp_path):
+    """Two cards, one written during the last run and one long before it."""
+    (tmp_path / ".snakemake").mkdir()
+    files = [tmp_path / f"results/training/{name}/card.json" for name in ("new", "old")]
+    for file in files:
+        file.parent.mkdir(parents=True)
+        file.write_text("{}")
+    yesterday = files[1].stat().st_mtime - 24 * 3600
+    os.utime(files[1], (yesterday, yesterday))
+    return files
+
+
+def dated_back(tmp_path, cards):
+    before = [card.stat().st_mtime for card in cards]
+    date_back_unrecorded(tmp_path, STUDY, str(tmp_path / "results"))
+    return [card.stat().st_mtime < date for card, date in zip(cards, before, strict=True)]
+
+
+def kill_a_submitter(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, env=environment, check=False)
+
+
+def test_cards_written_since_a_killed_snakemake_began_are_dated_back(tmp_path, cards):
+    kill_a_submitter(tmp_path)
+    assert dated_back(tmp_path, cards) == [True, False]
+
+
+def test_cards_written_after_the_first_look_are_dated_back_too(tmp_path, cards):
+    kill_a_submitter(tmp_path)
+    dated_back(tmp_path, cards)
+    later = tmp_path / "results/training/later/card.json"
+    later.parent.mkdir()
+    later.write_text("{}")
+    assert dated_back(tmp_path, [later]) == [True]
+
+
+def test_dates_stay_while_a_snakemake_submits_jobs_and_after_it_ended(tmp_path, cards):
+    begin_submitting("slurm", tmp_path, STUDY)
+    assert dated_back(tmp_path, cards) == [False, False]
+    end_submitting()
+    assert dated_back(tmp_path, cards) == [False, False]
+
+
+def test_a_local_run_does_not_forget_a_killed_one(tmp_path, cards):
+    kill_a_submitter(tmp_path)
+    begin_submitting("local", tmp_path, STUDY)
+    end_submitting()
+    assert dated_back(tmp_path, cards) == [True, False]

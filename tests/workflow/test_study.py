@@ -88,20 +88,21 @@ def test_every_record_holds_finite_numbers_and_where_they_come_from(finished):
 
 def test_every_file_that_a_stage_leaves_has_its_checksum_in_a_card(finished):
     results = finished[0].folder / "results"
+    cards = [*results.rglob("card.json"), *results.rglob("card-miniature.json")]
     listed = {
         (path.parent / name).resolve()
-        for path in results.rglob("card.json")
+        for path in cards
         for name in json.loads(path.read_text())["files"]
     }
     # What jobs leave beside their outputs, and what is made from the results as they are.
-    own = {"card.json", "job.json", "usage.jsonl", ".lock"}
+    own = re.compile(r"card(-miniature)?\.json|job\.json|usage\.jsonl|\.lock|\.completed.*\.json")
     stages = [folder for folder in results.iterdir() if folder.name not in ("logs", "status")]
     left = {path for stage in stages for path in stage.rglob("*") if path.is_file()}
-    assert {path.resolve() for path in left if path.name not in own} == listed
+    assert {path.resolve() for path in left if not own.fullmatch(path.name)} == listed
     assert {path.relative_to(results).parts[0] for path in listed} == {
         "source", "corpus", "vocabulary", "initialization", "training", "evaluation", "report",
     }  # fmt: skip
-    for path in results.rglob("card.json"):
+    for path in cards:
         assert json.loads(path.read_text())["versions"]["torch"]
 
 
@@ -125,15 +126,17 @@ def test_a_damaged_file_is_found_stops_who_reads_it_and_costs_what_was_lost(fini
     assert re.findall(r"^(.*): damaged, ", found.stdout, re.MULTILINE) == [
         f"results/training/{cell}/changed.safetensors"
     ]
-    record.unlink()  # so that somebody reads the cell
-    target = str(record.relative_to(checkout.folder))
+    # So that a job reads the cell.
+    record.unlink()
+    target = f"results/evaluation/{cell}/card-miniature.json"
+    (checkout.folder / target).unlink()
     stopped = checkout.snakemake("--", target)
     assert stopped.returncode != 0
     lines = set(re.findall(r"^\s*error: (.+)$", stopped.stdout + stopped.stderr, re.MULTILINE))
     assert len(lines) == 1
     assert lines.pop().startswith(f"results/training/{cell}/changed.safetensors: damaged, ")
     file.write_bytes(whole)
-    assert checkout.planned("--", target) == {f"Evaluating perplexity of {named(cell)}"}
+    assert checkout.planned("--", target) == {f"Evaluating {named(cell)}"}
     assert checkout.snakemake("--", target).returncode == 0
     assert record.read_bytes() == measured
 
@@ -186,7 +189,7 @@ def test_a_step_is_repeated_by_hand_from_its_job_file(finished):
 def test_a_cell_is_exported_as_a_plain_folder_by_its_rule(finished):
     checkout = finished[0]
     cell = "tiny/telugu/expand-50/align/short/seed-0"
-    result = checkout.snakemake("--", f"results/export/{cell}/config.json")
+    result = checkout.snakemake("--", f"results/export/{cell}/card.json")
     assert result.returncode == 0, result.stderr
 
     import torch

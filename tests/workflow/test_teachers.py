@@ -8,7 +8,6 @@ import pytest
 from lexigraft import UserError
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
-from workflow.teachers import teacher_memory
 
 DISTILL = {"trainable": ["all"], "length": 64, "objective": "distill", "data": "tasks"}
 
@@ -76,7 +75,7 @@ def test_a_plan_prepares_the_teacher_and_its_answers(checkout, config):
     }
 
 
-def test_only_a_cell_that_has_a_teacher_is_told_of_one(study):
+def test_only_the_job_of_a_cell_with_a_teacher_names_one(study):
     teachers = {
         strategy: json.loads(study.job("train", wildcards(strategy)))["inputs"].get("teacher")
         for strategy in ("distilled", "distilled-sentences", "short")
@@ -88,11 +87,14 @@ def test_only_a_cell_that_has_a_teacher_is_told_of_one(study):
     }
 
 
-def test_a_job_with_a_teacher_asks_for_its_memory_too(study):
-    assert [teacher_memory(study, name, 2) for name in ("distilled", "short")] == [1400, 0]
+def test_a_job_with_a_teacher_requests_memory_for_it_too(study):
+    with_teacher, without = (
+        study.memory("train", wildcards(name), 2) for name in ("distilled", "short")
+    )
+    assert with_teacher - without == 2 * 700
 
 
-def test_the_job_of_answered_samples_says_what_is_asked_and_who(study):
+def test_the_job_of_answered_samples_names_the_prompts_and_the_teacher(study):
     described = json.loads(
         study.job("answer_samples", {"language": "telugu", "samples": "answered"})
     )
@@ -127,14 +129,14 @@ def test_a_teacher_must_be_a_source(config):
         ("prompts", "answered", "languages.telugu.samples.answered.prompts: "),
     ],
 )
-def test_what_is_answered_and_who_answers_must_be_there(config, key, value, expected):
+def test_the_prompts_and_the_teacher_must_be_there(config, key, value, expected):
     def change(config):
         config["languages"]["telugu"]["samples"]["answered"][key] = value
 
     assert refused(config, change).startswith(expected)
 
 
-def test_one_name_is_not_answers_here_and_other_samples_there(config):
+def test_one_name_is_of_answers_in_all_languages_or_in_none(config):
     def change(config):
         samples = config["languages"]["telugu"]["samples"]
         config["languages"]["greek"]["samples"] = {"answered": samples["tasks"]}
@@ -160,7 +162,7 @@ def test_the_folder_of_a_teacher_must_be_there(config, tmp_path):
 @pytest.mark.parametrize(
     ("phase", "expected"),
     [
-        ({"distill": {"teacher": "large"}}, "only objective distill has a teacher"),
+        ({"distill": {"teacher": "large"}}, "only objective distill takes this key"),
         ({"objective": "distill"}, "distill.teacher: missing; name an entry of sources.yaml"),
     ],
 )
@@ -180,7 +182,7 @@ def test_a_cell_has_one_teacher(config):
     assert "phases: the teachers large and tiny; a cell has one" in refused(config, change)
 
 
-def test_the_papers_baselines_differ_from_distillation_in_their_last_phase_alone():
+def test_the_baselines_of_unifyvocab_differ_from_distillation_in_their_last_phase_alone():
     entries = load_registries()["strategies"]
     last = {name: entries[name]["phases"][-1] for name in ("direct-tuning", "sentence-distill")}
     first = {name: entries[name]["phases"][:-1] for name in (*last, "distill")}

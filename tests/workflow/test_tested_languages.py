@@ -1,17 +1,17 @@
 """Which texts a task tests, on which cells and checkpoints of them: from the config alone."""
 
-import json
 from copy import deepcopy
 
 import pytest
 
 from lexigraft.errors import UserError
+from lexigraft.report.inputs import report_inputs
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
 
-CELL = {
+AXES = {
     "source": "tiny", "language": "greek", "vocabulary": "expand-50", "initializer": "align",
-    "strategy": "short", "seed": "0", "run": "0",
+    "strategy": "short", "seed": "0",
 }  # fmt: skip
 
 
@@ -35,53 +35,60 @@ def config(miniature):
     return config
 
 
+@pytest.fixture
 def study(config, registries):
     return Study(resolve(config, registries, require_files=False))
 
 
-def described(config, registries, rule, **wildcards):
-    return json.loads(job(study(config, registries), rule, {**CELL, **wildcards}))
+def read_by_report(study, kind):
+    """Records of a kind that the report reads."""
+    job = study.described("build_report", {})
+    return report_inputs(study.config, job["folders"], job["searched"])[kind]
 
 
-def test_a_task_that_names_a_language_reads_its_texts_whatever_the_cells_language(
-    config, registries
-):
-    found = config.described(registries, "evaluate", task="translation-te")
-    assert found["inputs"]["corpus"] == "results/corpus/telugu"
-    assert found["language"] == "te"
-    assert found["inputs"]["cell"].startswith("results/training/tiny/greek/")
+def test_a_task_that_names_a_language_reads_its_texts_whatever_the_cells_language(study):
+    job = study.described("evaluate", AXES)
+    assert job["inputs"]["cell"].startswith("results/training/tiny/greek/")
+    task, read = job["tasks"]["translation-te"], job["inputs"]["read"]
+    assert read["translation-te"]["corpus"] == "results/corpus/telugu"
+    assert task["language"] == "te"
     # The same examples as of Telugu's own cells; and no setting that the task does not know.
-    assert found["seed"][2] == "telugu" and "language" not in found["settings"]
-    texts = study(config, registries).tested_texts({**CELL, "task": "translation-te"})
-    assert "results/corpus/telugu/tasks/translation.jsonl" in texts
-    own = config.described(registries, "evaluate", task="perplexity")
-    assert own["inputs"]["corpus"] == "results/corpus/greek"
+    assert task["seed"][2] == "telugu" and "language" not in task["settings"]
+    assert read["perplexity"]["corpus"] == "results/corpus/greek"
+    corpora = {f"results/corpus/{language}/card.json" for language in ("telugu", "greek")}
+    assert corpora <= {*study.inputs("evaluate", AXES)}
 
 
-def test_a_task_is_run_on_cells_of_its_languages_alone(config, registries):
-    records = [r for r in study(config, registries).records() if "translation-te" in r]
+def test_a_task_is_run_on_cells_of_its_languages_alone(study):
+    for job in study.jobs().values():
+        if job.rule == "evaluate":
+            tasks = study.described("evaluate", job.output.wildcards)["tasks"]
+            assert ("translation-te" in tasks) == (job.output.wildcards["language"] == "greek")
+    records = [record for record in read_by_report(study, "records") if "translation-te" in record]
     assert records == [
         f"results/evaluation/tiny/greek/expand-50/align/short/seed-0/translation-te/run-{run}"
         "/record.json" for run in (0, 1)
     ]  # fmt: skip
 
 
-def test_checkpoints_are_scored_by_tasks_that_ask_for_them(config, registries):
-    records = study(config, registries).checkpoint_records()
+def test_checkpoints_are_evaluated_by_tasks_that_want_them(study):
+    outputs = [job.output for job in study.jobs().values() if job.rule == "evaluate_checkpoint"]
     # Three trained cells, and of each the two checkpoints before the last.
-    assert len(records) == 3 * 2
-    assert all("/perplexity/run-0/checkpoint-" in record for record in records)
-    dependencies = study(config, registries).report_dependencies()
-    assert set(records) <= set(dependencies)
-    assert study(config, registries).report_inputs()["checkpoints"] == records
+    assert len(outputs) == 3 * 2
+    for output in outputs:
+        assert list(study.described(output.rule, output.wildcards)["tasks"]) == ["perplexity"]
+    assert {output.card for output in outputs} <= {*study.inputs("build_report", {})}
+    records = [f"{output}/perplexity/run-0/record.json" for output in outputs]
+    assert sorted(read_by_report(study, "checkpoints")) == sorted(records)
 
 
-def test_a_checkpoint_is_scored_as_its_cell_is(config, registries):
-    cell = config.described(registries, "evaluate", task="perplexity")
-    found = config.described(registries, "evaluate_checkpoint", task="perplexity", checkpoint="2")
-    assert found["inputs"].pop("cell") == cell["inputs"].pop("cell") + "/checkpoint-2"
-    assert found["inputs"] == cell["inputs"] and found["seed"] == cell["seed"]
-    assert found["outputs"]["record"].endswith("/run-0/checkpoint-2/record.json")
+def test_a_checkpoint_is_evaluated_as_its_cell_is(study):
+    cell = study.described("evaluate", AXES)
+    found = study.described("evaluate_checkpoint", {**AXES, "checkpoint": "2"})
+    assert found["inputs"]["cell"] == cell["inputs"]["cell"] + "/checkpoint-2"
+    assert found["tasks"] == {"perplexity": cell["tasks"]["perplexity"]}
+    assert found["inputs"]["read"] == {"perplexity": cell["inputs"]["read"]["perplexity"]}
+    assert found["outputs"]["folder"] == cell["outputs"]["folder"] + "/checkpoint-2"
     assert found["checkpoint"] == 2
 
 

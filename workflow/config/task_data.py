@@ -193,8 +193,8 @@ def check_tested(config: Mapping[str, Any]) -> None:
         for name in wanted["languages"] or ():
             if name not in languages:
                 raise unknown(f"config.run_tasks.{task}.languages", name, languages, "of a cell")
-        kept = any(checkpoints_of(config, task, name) for name in strategies)
-        if wanted["checkpoints"] and not kept:
+        has_checkpoints = any(checkpoints_of(config, task, name) for name in strategies)
+        if wanted["checkpoints"] and not has_checkpoints:
             raise UserError(
                 f"config.run_tasks.{task}.checkpoints: no strategy of this study keeps any; give "
                 "one `checkpoints: 5`, for example"

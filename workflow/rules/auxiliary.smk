@@ -24,7 +24,7 @@ rule train_fasttext:
     message:
         "Training {wildcards.auxiliary} on {wildcards.language} {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/train_fasttext.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/train_fasttext.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule train_glove:
@@ -50,7 +50,7 @@ rule train_glove:
     message:
         "Training {wildcards.auxiliary} on {wildcards.language} {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/train_glove.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/train_glove.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule read_word_vectors:
@@ -75,7 +75,7 @@ rule read_word_vectors:
     message:
         "Reading {wildcards.auxiliary} of {wildcards.language} for {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/read_word_vectors.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/read_word_vectors.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule read_plm:
@@ -96,4 +96,4 @@ rule read_plm:
     message:
         "Reading {wildcards.auxiliary} of {wildcards.language} for {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/read_plm.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/read_plm.py" {params.job:q} > {log:q} 2>&1'

@@ -17,7 +17,7 @@ rule prepare_corpus:
     message:
         "Preparing the texts of {wildcards.language}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/prepare_corpus.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/prepare_corpus.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule mix_corpora:
@@ -36,7 +36,7 @@ rule mix_corpora:
     message:
         "Mixing the texts of {wildcards.language}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/mix_corpora.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/mix_corpora.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule prepare_samples:
@@ -55,7 +55,7 @@ rule prepare_samples:
     message:
         "Preparing the samples {wildcards.samples} of {wildcards.language}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/prepare_samples.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/prepare_samples.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule mix_samples:
@@ -74,7 +74,7 @@ rule mix_samples:
     message:
         "Mixing the samples {wildcards.samples} of {wildcards.language}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/mix_samples.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/mix_samples.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule answer_samples:
@@ -100,7 +100,7 @@ rule answer_samples:
     message:
         "Answering the samples {wildcards.samples} of {wildcards.language}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT"/scripts/answer_samples.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT/scripts/answer_samples.py" {params.job:q} > {log:q} 2>&1'
 
 
 ruleorder: mix_samples > answer_samples > prepare_samples
@@ -123,7 +123,7 @@ rule prepare_examples:
     message:
         "Preparing the examples of {wildcards.task} ({wildcards.part})"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/prepare_examples.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/prepare_examples.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule prepare_test_set:
@@ -143,7 +143,7 @@ rule prepare_test_set:
     message:
         "Preparing the test set of {wildcards.task} ({wildcards.part})"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/prepare_test_set.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/prepare_test_set.py" {params.job:q} > {log:q} 2>&1'
 
 
 # Apart from the rule that makes a corpus: another test set makes no text anew, nor anything made of it.
@@ -160,4 +160,4 @@ rule count_tests:
     message:
         "Searching the training text of {wildcards.language} for the tests of {wildcards.task}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/count_tests.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/count_tests.py" {params.job:q} > {log:q} 2>&1'

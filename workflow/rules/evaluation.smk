@@ -15,7 +15,7 @@ rule prepare_benchmark:
     message:
         "Preparing the benchmark {wildcards.benchmark}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/prepare_benchmark.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/prepare_benchmark.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule evaluate:
@@ -34,7 +34,7 @@ rule evaluate:
     message:
         "Evaluating {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT"/scripts/evaluate.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT/scripts/evaluate.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule evaluate_checkpoint:
@@ -57,7 +57,7 @@ rule evaluate_checkpoint:
     message:
         "Evaluating {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}, checkpoint {wildcards.checkpoint}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT"/scripts/evaluate.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT/scripts/evaluate.py" {params.job:q} > {log:q} 2>&1'
 
 
 # With no other job beside it: on this machine it takes all cores.
@@ -82,7 +82,7 @@ rule measure_speed:
     message:
         "Measuring the speed of {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT"/scripts/evaluate.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT/scripts/evaluate.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule prepare_metric:
@@ -96,7 +96,7 @@ rule prepare_metric:
     message:
         "Preparing the metric {wildcards.metric}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/prepare_metric.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/prepare_metric.py" {params.job:q} > {log:q} 2>&1'
 
 
 # One job for many cells: loading a metric takes longer than scoring a cell.
@@ -120,7 +120,7 @@ rule score_predictions:
     message:
         "Scoring predictions in {wildcards.language} of {wildcards.source} by {wildcards.metric}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT"/scripts/score_predictions.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT/scripts/score_predictions.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule measure_fragmentation:
@@ -142,7 +142,7 @@ rule measure_fragmentation:
     message:
         "Measuring how {wildcards.vocabulary} of {wildcards.source} cuts {wildcards.language}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/measure_fragmentation.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/measure_fragmentation.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule measure_tokenizer:
@@ -158,7 +158,7 @@ rule measure_tokenizer:
     message:
         "Measuring how the tokenizer {wildcards.tokenizer} cuts {wildcards.language}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/measure_tokenizer.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/measure_tokenizer.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule measure_alignment:
@@ -180,4 +180,4 @@ rule measure_alignment:
     message:
         "Measuring how {wildcards.initializer} aligns {wildcards.language} {wildcards.vocabulary} ({wildcards.fit})"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/measure_alignment.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/measure_alignment.py" {params.job:q} > {log:q} 2>&1'

@@ -21,7 +21,7 @@ rule initialize:
     message:
         "Initializing {wildcards.language} {wildcards.vocabulary} by {wildcards.initializer} ({wildcards.fit})"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/initialize.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/initialize.py" {params.job:q} > {log:q} 2>&1'
 
 
 # Those that learn from the source model or its matrices run on the machine that trains it.
@@ -48,4 +48,4 @@ rule learn_initialization:
     message:
         "Learning to initialize {wildcards.language} {wildcards.vocabulary} by {wildcards.initializer} ({wildcards.fit})"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT"/scripts/initialize.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT/scripts/initialize.py" {params.job:q} > {log:q} 2>&1'

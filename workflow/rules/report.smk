@@ -50,4 +50,4 @@ rule build_report:
     message:
         f"Building the report of {STUDY.name}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/build_report.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/build_report.py" {params.job:q} > {log:q} 2>&1'

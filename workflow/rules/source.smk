@@ -13,7 +13,7 @@ rule fetch_package:
     message:
         "Fetching the package {wildcards.package}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/fetch_package.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/fetch_package.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule prepare_source:
@@ -30,4 +30,4 @@ rule prepare_source:
     message:
         "Preparing the source model {wildcards.source}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/prepare_source.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/prepare_source.py" {params.job:q} > {log:q} 2>&1'

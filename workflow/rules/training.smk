@@ -21,7 +21,7 @@ rule train:
     message:
         "Training {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python -m lexigraft.gpus {resources.gpu} {params.launcher} "$LEXIGRAFT"/scripts/train.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} {params.launcher} "$LEXIGRAFT/scripts/train.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule export_cell:
@@ -43,4 +43,4 @@ rule export_cell:
     message:
         "Exporting {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/export.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/export.py" {params.job:q} > {log:q} 2>&1'

@@ -24,7 +24,7 @@ rule expand_vocabulary:
     message:
         "Building vocabulary {wildcards.vocabulary} of {wildcards.source} for {wildcards.language}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/expand_vocabulary.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/expand_vocabulary.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule train_vocabulary:
@@ -49,7 +49,7 @@ rule train_vocabulary:
     message:
         "Training vocabulary {wildcards.vocabulary} for {wildcards.language}, to replace that of {wildcards.source}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/train_vocabulary.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/train_vocabulary.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule take_vocabulary:
@@ -68,4 +68,4 @@ rule take_vocabulary:
     message:
         "Taking vocabulary {wildcards.vocabulary} for {wildcards.language}, to replace that of {wildcards.source}"
     shell:
-        '"$LEXIGRAFT"/scripts/job.sh python "$LEXIGRAFT"/scripts/take_vocabulary.py {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/take_vocabulary.py" {params.job:q} > {log:q} 2>&1'

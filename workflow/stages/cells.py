@@ -19,7 +19,7 @@ from lexigraft.cells import (
 from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.initialization.registry import method_file, read_roles
 from lexigraft.source.hub import is_folder
-from lexigraft.training.objective import objective_file
+from lexigraft.training.registry import objective_file
 from lexigraft.training.settings import samples_of, teacher_of
 from workflow.stages.stage import Output, Resources, stage
 from workflow.stages.study import Study

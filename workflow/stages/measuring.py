@@ -67,11 +67,11 @@ def fragmentation(study: Study, cell: Cell) -> Output:
 
 def tokenizers(study: Study) -> list[Output]:
     """How tokenizers of the registry cut texts, by language."""
-    asked = study.config["fragmentation"]
+    compared = study.config["fragmentation"]
     return [
         study.output("measure_tokenizer", tokenizer=tokenizer, language=language)
-        for language in asked["languages"]
-        for tokenizer in asked["tokenizers"]
+        for language in compared["languages"]
+        for tokenizer in compared["tokenizers"]
     ]
 
 
@@ -82,7 +82,7 @@ def alignment(study: Study, fitted: Output) -> Output:
 
 def tasks_of(study: Study, cell: Cell) -> list[str]:
     """The tasks that are run on a cell, in the order of the study."""
-    return [task for task, asked in study.config["run_tasks"].items() if is_selected(cell, asked)]
+    return [task for task, run in study.config["run_tasks"].items() if is_selected(cell, run)]
 
 
 def runs_alone(study: Study, task: str) -> bool:
@@ -98,12 +98,12 @@ def _evaluating(tasks_of: Callable[[Study, Cell, Mapping[str, str]], list[str]])
 
     def resources(study: Study, **axes: str) -> Resources:
         cell = cell_of(axes)
-        asked = study.config["sources"][cell.source]["resources"]
+        own = study.config["sources"][cell.source]["resources"]
         tasks = tasks_of(study, cell, axes)
         runs = sum(study.config["run_tasks"][task]["runs"] for task in tasks)
-        most = max(MOST_MINUTES, asked["evaluation_minutes"])
-        minutes = min(most, asked["evaluation_minutes"] * runs)
-        return Resources(asked["evaluation_mb"], minutes, gpus=1)
+        most = max(MOST_MINUTES, own["evaluation_minutes"])
+        minutes = min(most, own["evaluation_minutes"] * runs)
+        return Resources(own["evaluation_mb"], minutes, gpus=1)
 
     return resources
 
@@ -264,11 +264,11 @@ def _scored(study: Study, **wildcards: str) -> Iterator[tuple[Cell, dict[str, in
     """Cells with the tasks, and the numbers of runs, that a metric scores."""
     for cell in study.cells:
         if (cell.source, cell.language) == (wildcards["source"], wildcards["language"]):
-            asked = study.config["run_tasks"]
+            run_tasks = study.config["run_tasks"]
             runs = {
-                task: asked[task]["runs"]
+                task: run_tasks[task]["runs"]
                 for task in tasks_of(study, cell)
-                if wildcards["metric"] in asked[task]["learned_metrics"]
+                if wildcards["metric"] in run_tasks[task]["learned_metrics"]
             }
             if runs:
                 yield cell, runs

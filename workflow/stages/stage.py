@@ -4,12 +4,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from lexigraft.cells import NAME
-
-if TYPE_CHECKING:
-    from workflow.stages.study import Study
 
 # The packages of the library, in the order in which data passes through them.
 PACKAGES = (
@@ -23,6 +20,8 @@ PACKAGES = (
     "report",
 )
 CARD = "card.json"
+# `names(study)`: a `Study` -> wildcard -> its names.
+Names = Callable[[Any], Mapping[str, Iterable[str]]]
 _PATTERNS = {"seed": r"\d+", "checkpoint": r"\d+", "fit": r"all-seeds|seed-\d+"}
 
 
@@ -94,7 +93,7 @@ class Stage:
     card: str
     log: str
     resources: Callable[..., Resources] | None
-    names: Callable[["Study"], Mapping[str, Iterable[str]]] | None
+    names: Names | None
     requires: Callable[..., Iterable[Output]] | None
 
     @property
@@ -129,7 +128,7 @@ def stage(
     card: str = CARD,
     log: str | None = None,
     resources: Callable[..., Resources] | None = None,
-    names: Callable[["Study"], Mapping[str, Iterable[str]]] | None = None,
+    names: Names | None = None,
     requires: Callable[..., Iterable[Output]] | None = None,
 ) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., dict[str, Any]]]:
     """Declare the stage whose `describe` is the decorated function, under that function's name."""

@@ -162,7 +162,9 @@ class Study:
                 continue
             needs, files = self._reads(output.rule, output.wildcards)
             log = self.log(output.rule).format(**output.wildcards)
-            found[output.card] = Job(output, tuple(needs), tuple(files), log)
+            # Others may read only one file of it.
+            folder = self.output(output.rule, **output.wildcards)
+            found[output.card] = Job(folder, tuple(needs), tuple(files), log)
             waiting.extend(needs.values())
         return {card: found[card] for card in _in_order(found)}
 
@@ -188,9 +190,9 @@ class Study:
         return found, list(files)
 
     def _resources(self, rule: str, wildcards: Mapping[str, str]) -> Any:
-        asked = STAGES[rule].resources
-        assert asked is not None, f"{rule} is a local rule"
-        return asked(self, **dict(wildcards.items()))
+        resources = STAGES[rule].resources
+        assert resources is not None, f"{rule} is a local rule"
+        return resources(self, **dict(wildcards.items()))
 
     def _below(self, rule: str) -> str:
         packages = self.config["packages_folder"].rstrip("/")

@@ -8,7 +8,7 @@ from typing import Any
 
 from lexigraft.cells import is_selected
 from lexigraft.corpus.local_files import local_files, local_samples_files
-from lexigraft.corpus.sample_file import SAMPLES
+from lexigraft.corpus.sample_file import SAMPLES, TEST_SET
 from lexigraft.evaluation.harness.benchmark_state import benchmark_state
 from lexigraft.evaluation.learned.checkpoint import state
 from lexigraft.evaluation.task_kinds import task_kind
@@ -26,8 +26,7 @@ from workflow.config.training_data import answered_samples
 from workflow.stages.stage import Output, Resources, stage
 from workflow.stages.study import Study
 
-# What the scripts of examples and of test sets write.
-EXAMPLES, TEST_SET = "examples.jsonl", "test_set.jsonl"
+EXAMPLES = "examples.jsonl"  # what `lexigraft.corpus.examples` writes
 
 # ---- the outputs of these stages, by what they hold ---------------------------------------------
 

@@ -27,9 +27,9 @@ def cell_megabytes(study: Study, wildcards: Mapping[str, str]) -> float | None:
     except (OSError, ValueError):
         return None
     strategy = study.config["strategies"][wildcards["strategy"]]
-    kept = strategy["checkpoints"] if strategy["phases"] else 1
+    checkpoints = strategy["checkpoints"] if strategy["phases"] else 1
     changed = changed_parameters(card, strategy, rows=_rows(study, wildcards, card))
-    return changed * _bytes_per_parameter(card) * kept / 1e6
+    return changed * _bytes_per_parameter(card) * checkpoints / 1e6
 
 
 def changed_parameters(

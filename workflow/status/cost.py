@@ -100,8 +100,8 @@ def _cost(study: Study, job: Job, known: Finished) -> Cost:
             devices=taken.devices,
         )
     size = cell_megabytes(study, wildcards) if job.rule == "train" else 0.0
-    asked = STAGES[job.rule].resources
-    resources = asked(study, **wildcards) if asked else Resources()
+    of_rule = STAGES[job.rule].resources
+    resources = of_rule(study, **wildcards) if of_rule else Resources()
     hours = (resources.minutes or 0) / 60
     return Cost(
         jobs=1,

@@ -111,7 +111,7 @@ def _same(study: Study, job: Job, file: str) -> bool:
 
 
 def _read_the_same(study: Study, job: Job) -> bool:
-    """Whether files that are newer than a job's card, as after `git clone`, have the same content."""
+    """Whether files that are newer than a job's card, as after `git clone`, say the same."""
     described = study.described(job.rule, job.output.wildcards)
     found = completed(described)
     return found is not None and found["fingerprint"] == fingerprint(described)

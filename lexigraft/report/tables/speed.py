@@ -148,11 +148,11 @@ def speeds(summary: "pandas.DataFrame") -> "pandas.DataFrame":
     found["batch"] = [pair[1] for pair in parsed.dropna()]
     found["speed_up"] = found["mean"] / found["source_mean"]
     same_text = set(found.loc[found["unit"] == SAME_TEXT, "batch"])
-    kept = [
+    is_shown = [
         unit == "tokens" or unit == (SAME_TEXT if batch in same_text else "characters")
         for unit, batch in zip(found["unit"], found["batch"], strict=True)
     ]
-    return found[pandas.Series(kept, index=found.index, dtype=bool)]
+    return found[pandas.Series(is_shown, index=found.index, dtype=bool)]
 
 
 def speed_ups(

@@ -58,7 +58,8 @@ class TokenizerComparison:
     languages, tokenizers
         In the order of the item, else of the study.
     values
-        `(language, tokenizer, metric)` -> value, see `lexigraft.evaluation.fragmentation.measure_tokenizer`.
+        `(language, tokenizer, metric)` -> value, see
+        `lexigraft.evaluation.fragmentation.measure_tokenizer`.
     """
 
     languages: list[str]

@@ -1,1 +1,1 @@
-"""Training objectives: one file for each, found by `training.objective.objective`."""
+"""Training objectives: one file for each, found by `training.registry.objective`."""

@@ -7,8 +7,8 @@ from transformers import AutoConfig, AutoModelForMaskedLM
 
 from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.training.data import MaskedDataset, SequenceDataset, TextBlocks
-from lexigraft.training.objective import objective
 from lexigraft.training.objectives.mlm import MaskedModeling
+from lexigraft.training.registry import objective
 from lexigraft.training.settings import Phase
 
 SIZES = {

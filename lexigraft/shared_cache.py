@@ -1,0 +1,113 @@
+"""Outputs that checkouts, results folders and users share: one folder, named by `LEXIGRAFT_CACHE`.
+
+An entry is called after a rule and the fingerprint of a job (`lexigraft.completion`) and holds the
+job's files with their card. Entries never change: they appear whole, and what is taken from them or
+put there is a hard link where the file system has them. One that is damaged counts as missing, and
+a cache that cannot be read or written is no reason for a job to fail.
+"""
+
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lexigraft.atomic import replacing, replacing_folder, write_json
+from lexigraft.completion import card_of, fingerprint
+from lexigraft.errors import UserError
+from lexigraft.integrity import CARD, fault_of, listed, read_card
+from lexigraft.provenance import sealed
+
+VARIABLE = "LEXIGRAFT_CACHE"
+logger = logging.getLogger(__name__)
+
+
+def fetch(job: Mapping[str, Any], begun: str) -> bool:
+    """Put what an equal job made into the folder of this one, the card last.
+
+    Parameters
+    ----------
+    begun
+        The fingerprint of the job.
+
+    Returns
+    -------
+    bool
+        Whether the cache has it.
+
+    Raises
+    ------
+    UserError
+        The cache is not named by an absolute path.
+    """
+    entry = _entry(job, begun)
+    try:
+        if not (entry and (card := _intact_card(entry))):
+            return False
+        for file, _ in listed(entry, card):
+            _link(file, Path(job["outputs"]["folder"], file.relative_to(entry)))
+    except OSError as error:
+        logger.warning("%s cannot be used: %s", entry, error)
+        return False
+    # Only places differ between equal jobs; status compares those that the card names.
+    write_json(card_of(job), sealed({**card, "job": job}))
+    logger.info("taken from %s", entry)
+    return True
+
+
+def store(job: Mapping[str, Any], begun: str) -> None:
+    """Put what a job made into the cache, unless it is there or the job's inputs have changed."""
+    entry = _entry(job, begun)
+    if entry is None or fingerprint(job) != begun:
+        return
+    try:
+        if _intact_card(entry):
+            return
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        folder, access = Path(job["outputs"]["folder"]), entry.parent.stat().st_mode & 0o7777
+        with replacing_folder(entry) as temporary:
+            for file in (*(file for file, _ in listed(folder, read_card(folder))), folder / CARD):
+                _link(file, temporary / file.relative_to(folder))
+        # Whoever may write to the cache may replace what is in it.
+        for place in (entry, *(path for path in entry.rglob("*") if path.is_dir())):
+            place.chmod(access)
+    except OSError as error:
+        logger.warning("%s is not stored: %s", entry, error)
+
+
+def _entry(job: Mapping[str, Any], begun: str) -> Path | None:
+    """The folder of a job's output in the cache; None where there is no cache."""
+    if not (place := os.environ.get(VARIABLE)):
+        return None
+    if not Path(place).is_absolute():
+        raise UserError(f"{VARIABLE}: {place} must be an absolute path")
+    return Path(place, f"{job['rule']}-{begun}")
+
+
+def _intact_card(entry: Path) -> dict[str, Any] | None:
+    """The card of an entry whose files are all as it says; None otherwise."""
+    if not (entry / CARD).is_file():
+        return None
+    try:
+        card = read_card(entry)
+        for file, described in listed(entry, card):
+            if ".." in file.parts or not file.is_relative_to(entry):
+                raise UserError(f"{file}: outside its folder")
+            if fault := fault_of(file, described):
+                raise UserError(f"{file}: {fault}")
+    except (UserError, ValueError, KeyError, TypeError) as error:
+        logger.warning("%s is ignored: %s", entry, error)
+        return None
+    return card
+
+
+def _link(file: Path, target: Path) -> None:
+    """Give a file a second name, or copy it where that is not possible."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    try:
+        target.hardlink_to(file)
+    except OSError:
+        with replacing(target) as temporary:
+            shutil.copyfile(file, temporary)

@@ -1,0 +1,133 @@
+"""What jobs ask of a cluster, by their source model, strategy and tasks; the training launcher."""
+
+import pytest
+
+from tests.workflow.conftest import open_study
+from workflow.stages import STAGES, Resources, Study
+from workflow.stages.cells import launcher
+from workflow.stages.measuring import MOST_MINUTES
+
+CELL = {
+    "source": "big",
+    "language": "te",
+    "vocabulary": "expand",
+    "initializer": "mean",
+    "strategy": "s",
+    "seed": "0",
+}
+SIZES = {
+    "training_gpus": 2,
+    "training_mb": 6000,
+    "training_minutes": 60,
+    "training_sharded": False,
+    "initialization_mb": 5000,
+    "evaluation_mb": 3000,
+    "evaluation_minutes": 20,
+}
+TRAINED = [{"trainable": ["embeddings"], "length": 64, "objective": "causal"}]
+EVERYWHERE = dict.fromkeys(("sources", "languages", "initializers", "strategies", "seeds"))
+
+
+def study(strategy=None, times=None, tasks=None, **resources):
+    """A study of one source model and a strategy, which trains and asks for no more than usual."""
+    factors = {"time": 1, "memory": 1} | (times or {})
+    own = {"phases": TRAINED, "checkpoints": 1, **(strategy or {}), "resources": factors}
+    runs = {name: {"runs": number, **EVERYWHERE} for name, number in (tasks or {}).items()}
+    return Study(
+        {
+            "study": "made-up",
+            "results": "results",
+            "cells": [],
+            "sources": {
+                "big": {"resources": SIZES | resources},
+                "teacher": {"resources": SIZES | {"evaluation_mb": 1100}},
+            },
+            "strategies": {"s": own},
+            "run_tasks": runs,
+            "tasks": {name: {"kind": name} for name in runs},
+        }
+    )
+
+
+def asked(study, rule="train", **wildcards) -> Resources:
+    return STAGES[rule].resources(study, **CELL | wildcards)
+
+
+@pytest.mark.parametrize(
+    ("resources", "granted", "expected"),
+    [
+        ({"training_gpus": 1, "training_sharded": False}, 1, "python"),
+        ({"training_gpus": 1, "training_sharded": True}, 1, "python"),
+        (
+            {"training_gpus": 4, "training_sharded": False},
+            4,
+            "torchrun --standalone --nproc-per-node 4",
+        ),
+        (
+            {"training_gpus": 4, "training_sharded": True},
+            2,  # all that `--resources gpu=2` leaves it
+            "env LEXIGRAFT_SHARDED=1 torchrun --standalone --nproc-per-node 2",
+        ),
+    ],
+)
+def test_one_process_starts_on_each_gpu_that_a_job_got(resources, granted, expected):
+    assert launcher(study(**resources), "big", granted) == expected
+    assert asked(study(**resources)).gpus == resources["training_gpus"]
+
+
+def test_a_strategy_takes_a_multiple_of_what_its_source_takes():
+    assert asked(study()) == Resources(2 * 6000, 60, gpus=2)
+    assert asked(study(times={"time": 2.5})) == Resources(2 * 6000, 150, gpus=2)
+    assert asked(study(times={"memory": 0.5})) == Resources(2 * 3000, 60, gpus=2)
+    assert asked(study(times={"time": 0.001})) == Resources(2 * 6000, 1, gpus=2)
+
+
+def test_a_teacher_takes_what_its_evaluation_takes_on_each_gpu():
+    phase = TRAINED[0] | {"objective": "distill", "distill": {"teacher": "teacher"}}
+    taught = study({"phases": [phase]}, times={"memory": 0.5})
+    assert asked(taught) == Resources(2 * (3000 + 1100), 60, gpus=2)
+
+
+def test_each_attempt_asks_for_as_much_again():
+    twice = study(times={"time": 2})
+    assert twice.memory("train", CELL, 3) == 3 * 2 * 6000
+    assert twice.minutes("train", CELL, 3) == 3 * 120
+    assert twice.gpus("train", CELL) == 2
+
+
+def test_what_trains_nothing_asks_for_what_an_evaluation_asks_for():
+    untrained = study({"phases": []}, times={"time": 5, "memory": 5})
+    assert asked(untrained) == Resources(3000, 20, gpus=1)
+    assert untrained.memory("train", CELL, 2) == 6000
+    assert untrained.minutes("train", CELL, 2) == 40
+
+
+@pytest.mark.parametrize(("runs", "minutes"), [(1, 20), (3, 60), (500, MOST_MINUTES)])
+def test_minutes_of_an_evaluation_grow_with_its_runs_up_to_a_day(runs, minutes):
+    assert asked(study(tasks={"perplexity": runs}), "evaluate") == Resources(3000, minutes, gpus=1)
+
+
+def test_an_evaluation_that_takes_more_than_a_day_for_one_run_gets_it():
+    slow = study(tasks={"perplexity": 2}, evaluation_minutes=MOST_MINUTES + 60)
+    assert asked(slow, "evaluate").minutes == MOST_MINUTES + 60
+
+
+def test_speed_is_measured_by_a_job_of_its_own_and_counts_there_only():
+    both = study(tasks={"perplexity": 1, "translation": 2, "speed": 4})
+    assert asked(both, "evaluate").minutes == 3 * 20
+    assert asked(both, "measure_speed").minutes == 4 * 20
+
+
+def test_jobs_of_a_real_study_ask_for_gpus_where_they_compute_on_a_model():
+    real = open_study("vocadt")
+    gpus = {
+        job.rule: real.gpus(job.rule, job.output.wildcards)
+        for job in real.jobs().values()
+        if not STAGES[job.rule].is_local
+    }
+    computing = {"train", "evaluate", "score_predictions"}
+    assert {rule for rule, number in gpus.items() if number} == computing
+    for job in real.jobs().values():
+        if not STAGES[job.rule].is_local:
+            assert real.memory(job.rule, job.output.wildcards, 1) >= 1000
+            assert real.minutes(job.rule, job.output.wildcards, 1) >= 1
