@@ -17,7 +17,7 @@ from lexigraft.atomic import replacing, replacing_folder, write_json
 from lexigraft.completion import card_of, fingerprint
 from lexigraft.errors import UserError
 from lexigraft.integrity import CARD, fault_of, listed, read_card
-from lexigraft.provenance import sealed
+from lexigraft.provenance import SEAL, sealed
 
 VARIABLE = "LEXIGRAFT_CACHE"
 logger = logging.getLogger(__name__)
@@ -51,7 +51,9 @@ def fetch(job: Mapping[str, Any], begun: str) -> bool:
         logger.warning("%s cannot be used: %s", entry, error)
         return False
     # Only places differ between equal jobs; status compares those that the card names.
-    write_json(card_of(job), sealed({**card, "job": job}))
+    own = {**card, "job": job}
+    own.pop(SEAL, None)
+    write_json(card_of(job), sealed(own))
     logger.info("taken from %s", entry)
     return True
 

@@ -1,4 +1,4 @@
-"""Jobs on this machine end when Snakemake is interrupted."""
+"""End the jobs on this machine when Snakemake is interrupted."""
 
 import signal
 from contextlib import suppress
@@ -8,16 +8,16 @@ import psutil
 
 
 def interrupt_jobs_with_snakemake(executor: str) -> None:
-    """Have a Snakemake that gets SIGINT or SIGTERM send SIGINT to the processes of its jobs.
+    """Have a Snakemake that receives SIGINT or SIGTERM send SIGINT to the processes of its jobs.
 
-    By itself it waits until they end. A terminal sends SIGINT to all of them; `kill` and service
-    managers send a signal to Snakemake alone. Call it in the main thread once Snakemake has set its
-    own handlers, which run afterwards.
+    Snakemake itself only waits until they end. A terminal sends SIGINT to all processes; `kill` and
+    service managers send a signal to Snakemake alone. Call it in the main thread after Snakemake
+    has set its own handlers, which run afterwards.
 
     Parameters
     ----------
     executor
-        Name of Snakemake's executor; jobs of another than the local one are the cluster's.
+        Name of Snakemake's executor; jobs of any but the local one run on a cluster.
     """
     if executor != "local":
         return

@@ -3,8 +3,8 @@
 Jobs of a cluster outlive a Snakemake that is killed. How such a job made its output is recorded
 nowhere: for Snakemake 9.27 the output is up to date from then on, whatever the settings. Therefore
 a Snakemake that submits jobs leaves a file in its working folder until it ends. The next one that
-finds this file gives the cards that were written since an old date, and so starts their jobs again;
-those that are complete end at once (lexigraft/completion.py).
+finds this file dates back the cards that were written since: Snakemake then starts those of their
+jobs again that it has no record of, and these end at once if complete (lexigraft/completion.py).
 """
 
 import fcntl
@@ -18,7 +18,7 @@ from typing import IO
 PREFIX = "lexigraft_"  # slurm-jobname-prefix of profiles/slurm, as Slurm's job names begin
 _MARKER = ".snakemake/submitting-{}"  # in the working folder, by study
 _CLOCKS_DIFFER = 3600  # seconds, at most
-_OLD = 10**9  # nanoseconds of Unix time; Snakemake ignores an output dated 0
+_OLD = 10**9  # seconds of Unix time, in 2001
 _held: list[IO[str]] = []  # open, and locked, until the process ends
 
 
@@ -78,7 +78,11 @@ def end_submitting() -> None:
 
 
 def date_back_unrecorded(folder: Path, study: str, results: str) -> None:
-    """Date cards back that jobs of a killed Snakemake may have written; its file stays."""
+    """Date back the cards that jobs of a killed Snakemake may have written; its file stays.
+
+    The later a card was written, the older its date: each is older than all that its job read.
+    Where Snakemake has a record, it compares the checksums of what is newer, and starts nothing.
+    """
     try:
         with (folder / _MARKER.format(study)).open("r+", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -87,5 +91,5 @@ def date_back_unrecorded(folder: Path, study: str, results: str) -> None:
         return  # none was killed, or one is at work
     for card in Path(results).rglob("card*.json"):
         with suppress(OSError):
-            if card.stat().st_mtime > since:
-                os.utime(card, ns=(_OLD, _OLD))
+            if (after := card.stat().st_mtime - since) > 0:
+                os.utime(card, (_OLD - after, _OLD - after))

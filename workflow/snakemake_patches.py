@@ -1,26 +1,26 @@
-"""The one thing about Snakemake that no option changes.
+"""The one part of Snakemake that is replaced, because no option changes it.
 
-Whenever a job ends, Snakemake 9.27 sets a timer that makes it look for jobs once more when the span
-of its rate limit is over (by default one second), as long as any job is ready; that look sets a
-timer again. After a thousand finished jobs it looks a thousand times a second and takes most of a
-core for itself (benchmarks/planning.py). Upstream: snakemake/snakemake#3744.
+Whenever a job ends while others are ready, Snakemake 9.27 sets a timer that runs its scheduler
+again when the span of its rate limit is over (by default one second); that run sets a timer again.
+After a thousand finished jobs, the scheduler runs a thousand times a second and takes most of a
+core (benchmarks/planning.py). Upstream: snakemake/snakemake#3744.
 """
 
 from typing import Any
 
 from snakemake.common import __version__
 
-# What `--max-jobs-per-timespan` is unless somebody says otherwise.
+# Snakemake's default of `--max-jobs-per-timespan`.
 DEFAULT_LIMIT = (100, 1)
 
 
 def stop_rescheduling(scheduler: Any) -> None:
-    """Switch the default rate limit off, and its timers with it; a limit of the user's stays.
+    """Remove the default rate limit, and its timers with it; a limit that the user sets stays.
 
     Raises
     ------
     AttributeError
-        This version of Snakemake has no such limiter: the repair is to be looked at again.
+        This version of Snakemake has no such limiter: check whether the patch is still needed.
     """
     for name in ("max_jobs", "timespan"):
         limiter = scheduler.job_rate_limiter

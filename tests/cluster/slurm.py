@@ -150,7 +150,8 @@ class Cluster:
         """Send SIGKILL to the process that runs a job's script."""
         for process in psutil.process_iter(["pid", "cmdline"]):
             words = process.info["cmdline"] or [""]
-            if script in words[1:2] and self._job_of(process) == str(number):
+            runs_script = any(word.endswith(script) for word in words[1:2])
+            if runs_script and self._job_of(process) == str(number):
                 return process.send_signal(signal.SIGKILL)
         raise AssertionError(f"job {number} does not run {script}")
 

@@ -86,7 +86,7 @@ def test_the_job_of_a_benchmark_says_where_it_is_defined_and_where_its_data_is(
     config, registries, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    for data, name in ((None, "belebele_tel_Telu"), ("data/hub", "belebele_tel_Telu-6bf65bb8")):
+    for data, name in ((None, "belebele_tel_Telu"), ("data/hub", "belebele_tel_Telu-fc62349c")):
         config["tasks"]["choose"] |= {"data": data} if data else {}
         study = study_of(config, registries)
         assert benchmarks_of(study.config, "choose", "telugu")["telugu"] == name

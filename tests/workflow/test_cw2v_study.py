@@ -27,6 +27,11 @@ def mini():
     return open_study("cw2v-mini")
 
 
+def fitted(study, rule):
+    """Wildcards of a rule's jobs."""
+    return [job.output.wildcards for job in study.jobs().values() if job.rule == rule]
+
+
 def test_it_has_every_row_of_table_2_before_and_after_training(study):
     wanted = {
         Cell("llama-2-7b", "cw2v-mix", "expand-26k", initializer, strategy, seed=0)
@@ -53,30 +58,43 @@ def test_the_settings_are_the_papers(study):
 
 
 def test_checkpoints_are_scored_beside_the_ends(study):
-    wanted = [f"/{name}/cpt/seed-0/perplexity/run-0/checkpoint-{number}/" for name in PAPER
-              for number in (1, 2, 3, 4)]  # fmt: skip
-    records = study.checkpoint_records()
-    assert all(any(part in record for record in records) for part in wanted)
+    tasks = {
+        (wildcards["initializer"], wildcards["strategy"], int(wildcards["checkpoint"])): [
+            *study.described("evaluate_checkpoint", wildcards)["tasks"]
+        ]
+        for wildcards in (
+            job.output.wildcards
+            for job in study.jobs().values()
+            if job.rule == "evaluate_checkpoint"
+        )
+    }
+    for name in PAPER:
+        assert all("perplexity" in tasks[name, "cpt", number] for number in (1, 2, 3, 4))
 
 
 def test_every_language_but_english_brings_its_dictionary(study, mini):
     for each, language in ((study, "cw2v-mix"), (mini, "cw2v-mix-mini")):
         suffix = "-mini" if each is mini else ""
-        wildcards = {"initializer": f"cw2v-dictionary{suffix}", "language": language}
-        assert len(each.dictionaries(wildcards)) == 4
-        assert each.dictionaries({**wildcards, "initializer": f"cw2v{suffix}"}) == []
+        read = {
+            wildcards["initializer"]: each.described("learn_initialization", wildcards)["inputs"]
+            for wildcards in fitted(each, "learn_initialization")
+            if wildcards["language"] == language
+        }
+        assert len(read[f"cw2v-dictionary{suffix}"]["dictionaries"]) == 4
+        assert "dictionaries" not in read[f"cw2v{suffix}"]
 
 
 def test_what_learns_from_the_model_runs_where_the_model_is_trained(study, mini):
     learned = {"cw2v", "cw2v-dictionary", "cw2v-from-mean", "distill"}
     of_mini = {f"{name}-mini" for name in learned}
     for each, used in ((study, learned), (mini, of_mini)):
-        assert {*each.learned_initializers().replace("\\", "").split("|")} == used
+        rule = "learn_initialization"
+        assert {wildcards["initializer"] for wildcards in fitted(each, rule)} == used
 
 
 # The miniature's text is interface messages: nothing to ask questions about, translate or sum up.
-ASKED = {f"{place}-{asked}" for place in ("table-2", "figure-3")
-         for asked in ("questions", "translation", "titles")}  # fmt: skip
+GENERATED = {f"{place}-{task}" for place in ("table-2", "figure-3")
+             for task in ("questions", "translation", "titles")}  # fmt: skip
 
 
 def test_the_miniature_has_every_initializer_and_item_and_its_files(study, mini):
@@ -85,6 +103,6 @@ def test_the_miniature_has_every_initializer_and_item_and_its_files(study, mini)
         [(item.kind, item.name) for item in read_items(each.config["report"]["items"])]
         for each in (study, mini)
     ]
-    assert {name for _, name in items[0]} > ASKED
-    assert [item for item in items[0] if item[1] not in ASKED] == items[1]
+    assert {name for _, name in items[0]} > GENERATED
+    assert [item for item in items[0] if item[1] not in GENERATED] == items[1]
     check_local_files(mini.config)

@@ -76,13 +76,13 @@ def config(texts, roberta_folder, tmp_path):
 
 
 def described(config, registries, rule, **wildcards):
-    return json.loads(job(Study(resolve(config, registries)), rule, wildcards))
+    return Study(resolve(config, registries)).described(rule, wildcards)
 
 
 def cell(language="telugu"):
     return {
         "source": "tiny", "language": language, "vocabulary": "source", "initializer": "none",
-        "strategy": "mask", "seed": "0", "task": "nli", "run": "0",
+        "strategy": "mask", "seed": "0",
     }  # fmt: skip
 
 
@@ -94,31 +94,29 @@ def refused(config, registries):
 
 
 def test_a_cell_learns_from_one_part_and_is_tested_on_its_language_and_english(config, registries):
-    given = config.described(registries, "evaluate", **cell())
+    given = described(config, registries, "evaluate", **cell())
     folder = "results/examples/nli"
-    assert given["inputs"]["examples"] == {
+    assert given["inputs"]["read"]["nli"]["examples"] == {
         "train": f"{folder}/train",
         "tests": {"telugu": f"{folder}/te", "english": f"{folder}/en"},
     }
-    assert given["settings"] == {"kind": "classification", "epochs": 1}
-    study = Study(resolve(config, registries))
-    assert study.examples_cards(cell()) == [
-        f"{folder}/{part}/card.json" for part in ("train", "te", "en")
-    ]
+    assert given["tasks"]["nli"]["settings"] == {"kind": "classification", "epochs": 1}
+    wanted = Study(resolve(config, registries)).inputs("evaluate", cell())
+    assert {f"{folder}/{part}/card.json" for part in ("train", "te", "en")} <= {*wanted}
 
 
 def test_a_group_is_tested_on_each_of_its_languages(config, registries):
     config["cells"][0]["languages"] = ["both"]
-    given = config.described(registries, "evaluate", **cell("both"))
-    assert list(given["inputs"]["examples"]["tests"]) == ["telugu", "greek", "english"]
+    given = described(config, registries, "evaluate", **cell("both"))
+    assert list(given["inputs"]["read"]["nli"]["examples"]["tests"]) == ["telugu", "greek", "english"]
 
 
 def test_a_part_is_read_from_its_own_table(config, registries):
-    given = config.described(registries, "prepare_examples", task="nli", part="te")
+    given = described(config, registries, "prepare_examples", task="nli", part="te")
     assert given["settings"]["columns"] == {"first": "a", "second": "b", "label": "y"}
     assert given["settings"]["text"]["loader"] == "jsonl"
     assert given["outputs"]["folder"] == "results/examples/nli/te"
-    given = config.described(registries, "prepare_examples", task="nli", part="hi")
+    given = described(config, registries, "prepare_examples", task="nli", part="hi")
     assert given["settings"] == {
         "kind": "classification",
         "labels": ["no", "yes"],
@@ -130,7 +128,7 @@ def test_a_part_is_read_from_its_own_table(config, registries):
     }  # fmt: skip
 
 
-def test_a_language_without_examples_is_told(config, registries):
+def test_a_language_without_examples_is_refused(config, registries):
     config["tasks"]["nli"]["examples"]["test"].pop(0)
     message = refused(config, registries)
     assert "tasks.nli.examples.test: none of 'te', the language of 'telugu'" in message
@@ -149,7 +147,7 @@ def test_a_causal_model_restores_no_masked_tokens(config, registries):
     assert "mlm does not fit source 'tiny', a causal" in refused(config, registries)
 
 
-def test_an_encoder_is_asked_no_questions_and_a_causal_model_is_not_fine_tuned(config, registries):
+def test_an_encoder_generates_nothing_and_a_causal_model_is_not_fine_tuned(config, registries):
     config["run_tasks"]["perplexity"] = {}
     message = refused(config, registries)
     assert "config.run_tasks.perplexity: kind 'perplexity' does not fit source 'tiny'" in message
@@ -162,10 +160,12 @@ def test_an_encoder_is_asked_no_questions_and_a_causal_model_is_not_fine_tuned(c
     assert "kind 'classification' does not fit source 'stories15m'" in refused(config, registries)
     config["run_tasks"] = {"nli": {"sources": ["tiny"]}}
     study = Study(resolve(config, registries))
-    assert {record.split("/")[2] for record in study.records()} == {"tiny"}
+    evaluated = {job.output.wildcards["source"] for job in study.jobs().values()
+                 if job.rule == "evaluate"}  # fmt: skip
+    assert evaluated == {"tiny"}
 
 
-def test_a_file_of_examples_that_is_missing_is_told(config, registries):
+def test_a_file_of_examples_that_is_missing_is_named(config, registries):
     config["tasks"]["nli"]["examples"]["train"]["path"] = "no/such.jsonl"
     config["tasks"]["nli"]["examples"]["test"][0]["path"] = "no/such.jsonl"
     assert "tasks.nli.examples (train).text.path: no/such.jsonl" in refused(config, registries)
@@ -180,12 +180,12 @@ def test_a_file_of_examples_that_is_missing_is_told(config, registries):
         (lambda task: task["examples"]["test"][0].pop("languages"), "'languages' is missing"),
     ],
 )
-def test_what_a_task_lacks_is_told(config, registries, change, message):
+def test_what_a_task_lacks_is_named(config, registries, change, message):
     change(config["tasks"]["nli"])
     assert message in refused(config, registries)
 
 
-def test_the_tasks_of_paper_004_have_its_languages(registries):
+def test_the_tasks_of_cw2v_have_its_languages(registries):
     from workflow.config.task_data import example_settings
 
     for task in ("xnli", "wikiann", "squad"):
@@ -200,15 +200,21 @@ def paper(registries):
     return Study(resolve(config, registries, require_files=False))
 
 
-def test_paper_004_s_grid_for_roberta_has_every_row_and_checkpoint(paper):
+def test_the_grid_of_cw2v_for_roberta_has_every_row_and_checkpoint(paper):
     assert len(paper.cells) == 1 + 6 * 2
-    assert len(paper.records()) == 3 * 13
-    assert len(paper.checkpoint_records()) == 3 * 6 * 14  # the fifteenth is the cell itself
+    jobs = [job.output for job in paper.jobs().values()]
+    tasks = {
+        rule: [len(paper.described(rule, job.wildcards)["tasks"]) for job in jobs
+               if job.rule == rule]
+        for rule in ("evaluate", "evaluate_checkpoint")
+    }  # fmt: skip
+    assert tasks["evaluate"] == [3] * 13
+    assert tasks["evaluate_checkpoint"] == [3] * 6 * 14  # the fifteenth is the cell itself
     strategy = paper.config["strategies"]["mlm-512"]
     assert (strategy["batch_sequences"], strategy["learning_rate"]) == (32, 5e-5)  # Appendix G
     assert strategy["phases"][0]["trainable"] == ["all"]
-    wildcards = {"task": "xnli", "language": "cw2v-mix"}
-    parts = [card.split("/")[-2] for card in paper.examples_cards(wildcards)]
+    wanted = paper.inputs("evaluate", paper.cells[0].wildcards)
+    parts = [card.split("/")[-2] for card in wanted if "/examples/xnli/" in card]
     assert set(parts) == {"train", "en", "hi", "ta", "ru", "de"}
 
 

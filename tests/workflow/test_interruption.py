@@ -1,4 +1,4 @@
-"""A local run that is interrupted while it trains: all ends within seconds, and it can go on."""
+"""A local run that is interrupted while it trains ends within seconds and can be resumed."""
 
 import os
 import signal
@@ -17,24 +17,24 @@ LOG = f"results/logs/training/{CELL}/short/seed-0.log"
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory, miniature):
-    """A checkout whose next job is a training of hours."""
+    """A checkout whose next job is a training that takes hours."""
     checkout = copy_project(tmp_path_factory.mktemp("interrupted") / "project")
     checkout.config = miniature
     checkout.change(lambda config: config["strategies"]["short"].update(epochs=10_000))
-    begun = checkout.snakemake("--", f"results/initialization/{CELL}/all-seeds/card.json")
-    assert begun.returncode == 0, begun.stdout + begun.stderr
+    result = checkout.snakemake("--", f"results/initialization/{CELL}/all-seeds/card.json")
+    assert result.returncode == 0, result.stdout + result.stderr
     return checkout
 
 
 @pytest.mark.parametrize(
     ("send", "number"),
     [(os.killpg, signal.SIGINT), (os.kill, signal.SIGINT), (os.kill, signal.SIGTERM)],
-    ids=["as a terminal does", "SIGINT to Snakemake alone", "SIGTERM to Snakemake alone"],
+    ids=["SIGINT to all", "SIGINT to Snakemake alone", "SIGTERM to Snakemake alone"],
 )
 def test_snakemake_and_its_training_end_within_seconds(prepared, send, number):
-    """Each goes on where the one before it ended: the folder is not locked.
+    """Each run starts where the one before it ended, so the folder is not left locked.
 
-    An ordinary Python runs it: jobs of the shared one are no children of Snakemake.
+    An ordinary Python runs Snakemake: jobs of the preloaded one are not its child processes.
     """
     log = prepared.folder / LOG
     log.unlink(missing_ok=True)
@@ -52,7 +52,7 @@ def test_snakemake_and_its_training_end_within_seconds(prepared, send, number):
         time.sleep(0.2)
     sent = time.monotonic()
     send(process.pid, number)
-    output, _ = process.communicate(timeout=60)  # also until the training has closed its end
+    output, _ = process.communicate(timeout=60)  # which also waits for the training
     assert time.monotonic() - sent < 20
     assert process.returncode == 1
     assert "interrupted (SIGINT); run again to go on" in log.read_text()

@@ -17,6 +17,7 @@ from tests.workflow.conftest import Checkout, copy_project
 
 ALIGN = "tiny/telugu/expand-50/align/short/seed-0"
 BASELINE = "tiny/telugu/source/none/none/seed-0"
+# Snakemake knows its pages and figures too, and deletes them whenever its job begins.
 REPORT = "report/miniature"
 
 
@@ -94,13 +95,13 @@ def test_a_text_that_is_dated_anew_and_prepared_again_computes_nothing(study):
     os.utime(study.folder / "texts/telugu.txt")
     assert study.planned() == set()
     assert "Preparing the texts of telugu" in study.planned("--forcerun", "prepare_corpus")
-    assert run_again(study, "--forcerun", "prepare_corpus") == set()
+    assert run_again(study, "--forcerun", "prepare_corpus") <= {REPORT}
 
 
 def test_a_text_that_is_made_anew_with_the_same_content_trains_and_evaluates_nothing(study):
     other_code_with_the_same_text(study)
     assert f"Training {' '.join(ALIGN.split('/')[1:5])} seed 0" in study.planned()
-    assert run_again(study) == {"corpus/telugu"}
+    assert run_again(study) - {REPORT} == {"corpus/telugu"}
     assert study.planned() == set()
 
 

@@ -14,6 +14,7 @@ from lexigraft.verification import verify
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
+from workflow.stages.texts import package
 
 TOKENIZER = "vocabulary/tiny/telugu/expand-50"
 VECTORS = f"auxiliary/{TOKENIZER.removeprefix('vocabulary/')}/tiny"
@@ -29,10 +30,10 @@ def opened(config, **changed):
 def test_results_and_packages_lie_below_the_prefix_unless_they_are_absolute(miniature):
     study = opened(miniature, prefix="/scratch/me")
     assert study.results == "/scratch/me/results"
-    assert study.package_folder("kolibri").startswith("/scratch/me/.cache/packages/kolibri-")
+    assert package(study, "kolibri").startswith("/scratch/me/.cache/packages/kolibri-")
     elsewhere = opened(miniature, prefix="/scratch/me", results="/other", packages_folder="there")
     assert elsewhere.results == "/other"
-    assert elsewhere.package_folder("kolibri").startswith("/scratch/me/there/")
+    assert package(elsewhere, "kolibri").startswith("/scratch/me/there/")
     assert opened(miniature).results == "results"
 
 

@@ -91,7 +91,8 @@ def test_only_slurms_executor_needs_sbatch(queue, tmp_path):
 
 STUDY = "mine"
 KILLED = f"""
-import os, signal, sys
+import os, signal
+from pathlib import Path
 from workflow.slurm import begin_submitting
 begin_submitting("slurm", Path.cwd(), {STUDY!r})
 os.kill(os.getpid(), signal.SIGKILL)
@@ -125,6 +126,14 @@ def kill_a_submitter(tmp_path):
 def test_cards_written_since_a_killed_snakemake_began_are_dated_back(tmp_path, cards):
     kill_a_submitter(tmp_path)
     assert dated_back(tmp_path, cards) == [True, False]
+
+
+def test_a_card_dated_back_is_older_than_what_its_job_read(tmp_path, cards):
+    kill_a_submitter(tmp_path)
+    now = cards[0].stat().st_mtime
+    os.utime(cards[1], (now - 1, now - 1))  # read by the job of the first
+    assert dated_back(tmp_path, cards) == [True, True]
+    assert cards[0].stat().st_mtime < cards[1].stat().st_mtime
 
 
 def test_cards_written_after_the_first_look_are_dated_back_too(tmp_path, cards):

@@ -12,6 +12,7 @@ from lexigraft.training.settings import read_strategy
 from tests.workflow.conftest import copy_project, open_study, shown
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT
+from workflow.stages.texts import members
 
 GROUPS = ["madlad-latin", "madlad-mixed", "madlad-cyrillic"]
 TEN = [f"madlad-{code}" for code in ("sw", "id", "et", "ht", "ko", "el", "ru", "bg", "uk", "kk")]
@@ -93,11 +94,11 @@ def test_every_language_is_translated_by_the_models_that_have_it(study):
     for language in TEN:
         code = language.removeprefix("madlad-")
         both = (f"en-{code}", f"{code}-en")
-        (asked,) = {tuple(study.config["run_tasks"][task]["languages"]) for task in both}
+        (tested,) = {tuple(study.config["run_tasks"][task]["languages"]) for task in both}
         groups = study.config["languages"]
         having = {name for name in [*GROUPS, "madlad-all"]
                   if language in groups[name]["group"]["members"]}  # fmt: skip
-        assert set(asked) == having | {language}
+        assert set(tested) == having | {language}
         tasks = [study.config["tasks"][task] for task in both]
         assert [task["language"] for task in tasks] == [language] * 2
         assert [task.get("into_english", False) for task in tasks] == [False, True]
@@ -107,14 +108,14 @@ def test_every_language_is_translated_by_the_models_that_have_it(study):
 def test_snakemake_plans_it_before_any_data_is_there(tmp_path):
     checkout = copy_project(tmp_path / "project")
     plan = subprocess.run(
-        [checkout.python, "-m", "snakemake", "--dry-run", "--quiet", "rules",
+        [checkout.python, "-m", "snakemake", "--dry-run", "--quiet", "rules", "progress",
          "--configfile", "config/studies/vocadt.yaml"],
         cwd=checkout.folder, env=checkout.environment(), capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     output = plan.stdout + plan.stderr
     assert plan.returncode == 0, output[-2000:]
-    # Snakemake also tries rules that are not meant for a file, and tells of each that fails.
+    # Snakemake also tries rules that are not meant for a file, and reports each that fails.
     assert "Exception" not in output
     counts = {
         rule: int(count)
@@ -131,7 +132,7 @@ def test_snakemake_plans_it_before_any_data_is_there(tmp_path):
     # ALMA reads pairs of every language alone and of every group.
     assert counts["prepare_samples"] == 10 and counts["mix_samples"] == 3
     # Examples of each language, for either direction.
-    assert counts["prepare_asked"] == 20
+    assert counts["prepare_test_set"] == 20
 
 
 def test_the_miniature_has_every_initializer_but_zett_and_every_strategy_and_item(study, mini):
@@ -149,7 +150,7 @@ def test_the_miniature_has_every_initializer_but_zett_and_every_strategy_and_ite
 
 def test_the_miniature_has_two_models_and_four_groups(mini):
     assert {cell.source for cell in mini.cells} == {"stories15m", "smollm2-135m"}
-    groups = {cell.language for cell in mini.cells if mini.members(cell.language)}
+    groups = {cell.language for cell in mini.cells if members(mini, cell.language)}
     assert groups == {"latin-mini", "mixed-mini", "cyrillic-mini", "all-mini"}
 
 

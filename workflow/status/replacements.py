@@ -37,11 +37,7 @@ def replacements(study: Study, planned: Iterable[Output]) -> list[Replaced]:
     the report and learned metrics, which score what is new.
     """
     forecast = _Forecast(study, {output.card: output for output in planned})
-    return [
-        _taken(output, job, found["card"])
-        for output, job, found in forecast.finished()
-        if forecast.replaces(output)
-    ]
+    return [_taken(output, card) for output, card in forecast.replaced()]
 
 
 def notice(study: Study, planned: Iterable[Output]) -> str:
@@ -86,17 +82,17 @@ class _Forecast:
     def __init__(self, study: Study, planned: Mapping[str, Output]):
         self._study, self._planned = study, planned
         self._known: dict[str, bool] = {}
+        self._cards: dict[str, dict[str, Any]] = {}  # of jobs that are complete
         # Many jobs read the same.
         self._checksum, self._exists = cache(input_checksum), cache(os.path.exists)
 
-    def finished(self) -> Iterator[tuple[Output, dict[str, Any], dict[str, Any]]]:
-        """Each planned job that is complete, described, and what it noted when it ended."""
+    def replaced(self) -> Iterator[tuple[Output, dict[str, Any]]]:
+        """The outputs that are complete and will be replaced, each with its card."""
         for output in self._planned.values():
             stage = STAGES[output.rule]
-            if stage.is_local or stage.requires:
-                continue
-            if found := completed(_named(output)):
-                yield output, found["card"].get("job", {}), found
+            if not stage.is_local and not stage.requires and self.replaces(output):
+                if card := self._cards.pop(output.card, None):
+                    yield output, card
 
     def replaces(self, output: Output) -> bool:
         """Whether a planned job will make its outputs anew, those that it has."""
@@ -110,6 +106,7 @@ class _Forecast:
         found = completed(_named(output))
         if found is None:
             return True  # made for the first time
+        self._cards[output.card] = found["card"]
         job = self._study.described(output.rule, output.wildcards)
         old = found["card"].get("job", {})
         if "tasks" in job and job["tasks"] != old.get("tasks"):
@@ -131,12 +128,13 @@ class _Forecast:
         return any(self.replaces(need) for need in needs)
 
 
-def _taken(output: Output, job: Mapping[str, Any], card: Mapping[str, Any]) -> Replaced:
+def _taken(output: Output, card: Mapping[str, Any]) -> Replaced:
     """What the outputs took: the attempt that ended well, and failed ones before it.
 
     Attempts of an evaluation complete each other.
     """
     lines: list[dict[str, Any]] = []
+    job = card.get("job", {})
     for line in read_usage(output):
         if lines and lines[-1].get("ended") == DONE and "tasks" not in job:
             lines = []
