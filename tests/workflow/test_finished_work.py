@@ -1,4 +1,4 @@
-"""Finished work stays, whatever becomes of Snakemake, of the clock or of what Snakemake believes."""
+"""Finished work stays when Snakemake is killed, misjudges a job, or the clock is wrong."""
 
 import json
 import os
@@ -51,7 +51,7 @@ RECORD = "out/record.json"
 
 @pytest.fixture
 def study(tmp_path):
-    """Runs one small job by Snakemake; afterwards that job has the accident it is told."""
+    """Runs one small job with Snakemake; `then` is what happens after its work is done."""
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
     (tmp_path / "work.py").write_text(WORK)
     (tmp_path / "words.txt").write_text("a b\n")
@@ -59,7 +59,8 @@ def study(tmp_path):
 
     def run(*arguments: str, value: int = 1, then: str = "none") -> SimpleNamespace:
         accident.write_text(then)
-        command = [preloaded_python.python(), "-m", "snakemake", "--cores", "1", "--rerun-incomplete"]
+        snakemake = [preloaded_python.python(), "-m", "snakemake"]
+        command = [*snakemake, "--cores", "1", "--rerun-incomplete"]
         done = subprocess.run(
             [*command, "--config", f"value={value}", *arguments],
             cwd=tmp_path,
