@@ -108,7 +108,7 @@ def test_every_language_is_translated_by_the_models_that_have_it(study):
 def test_snakemake_plans_it_before_any_data_is_there(tmp_path):
     checkout = copy_project(tmp_path / "project")
     plan = subprocess.run(
-        [checkout.python, "-m", "snakemake", "--dry-run", "--quiet", "rules", "progress",
+        [checkout.python, "-m", "snakemake", "--dry-run", "--quiet", "rules",
          "--configfile", "config/studies/vocadt.yaml"],
         cwd=checkout.folder, env=checkout.environment(), capture_output=True, text=True,
         check=False,

@@ -6,6 +6,7 @@ another reason ends at once and replaces nothing. What a job reads may be made a
 content, which nobody knows before: the numbers are upper bounds.
 """
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -90,9 +91,10 @@ class _Forecast:
         """The outputs that are complete and will be replaced, each with its card."""
         for output in self._planned.values():
             stage = STAGES[output.rule]
-            if not stage.is_local and not stage.requires and self.replaces(output):
-                if card := self._cards.pop(output.card, None):
-                    yield output, card
+            if stage.is_local or stage.requires or not self.replaces(output):
+                continue
+            if card := self._cards.get(output.card):
+                yield output, card
 
     def replaces(self, output: Output) -> bool:
         """Whether a planned job will make its outputs anew, those that it has."""
@@ -109,8 +111,10 @@ class _Forecast:
         self._cards[output.card] = found["card"]
         job = self._study.described(output.rule, output.wildcards)
         old = found["card"].get("job", {})
-        if "tasks" in job and job["tasks"] != old.get("tasks"):
-            return self._replaces_runs(job, old)
+        if "tasks" in job:
+            job["tasks"] = json.loads(json.dumps(job["tasks"]))  # lists and tuples are the same
+            if job["tasks"] != old.get("tasks"):
+                return self._replaces_runs(job, old)
         needs = {need.card: need for need in _outputs(job["inputs"])}
         if any(self.replaces(need) for need in needs.values()):
             return True
