@@ -75,7 +75,9 @@ def test_a_task_s_own_tests_are_searched_for_in_the_text_of_each_language(config
         "telugu": "results/examples/questions/test-te/test_set.jsonl",
         "english": "results/examples/questions/test-en/test_set.jsonl",
     }
-    assert found["greek", "questions"]["greek"] == "results/examples/questions/test-el/test_set.jsonl"
+    assert (
+        found["greek", "questions"]["greek"] == "results/examples/questions/test-el/test_set.jsonl"
+    )
     assert found["telugu", "perplexity"] == {
         "heldout": "results/corpus/telugu/heldout.txt",
         "english": "results/corpus/telugu/english.txt",

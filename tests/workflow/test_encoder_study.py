@@ -108,7 +108,11 @@ def test_a_cell_learns_from_one_part_and_is_tested_on_its_language_and_english(c
 def test_a_group_is_tested_on_each_of_its_languages(config, registries):
     config["cells"][0]["languages"] = ["both"]
     given = described(config, registries, "evaluate", **cell("both"))
-    assert list(given["inputs"]["read"]["nli"]["examples"]["tests"]) == ["telugu", "greek", "english"]
+    assert list(given["inputs"]["read"]["nli"]["examples"]["tests"]) == [
+        "telugu",
+        "greek",
+        "english",
+    ]
 
 
 def test_a_part_is_read_from_its_own_table(config, registries):

@@ -146,9 +146,7 @@ def test_a_job_of_a_cell_runs_all_tasks_of_the_paper(lowres):
 def test_snakemake_plans_them_for_a_cluster_before_any_data_is_there(lowres, tmp_path):
     checkout = copy_project(tmp_path / "project")
     checkout.config = read_yaml(ROOT / "config" / "studies" / "lowres.yaml")
-    plan = checkout.snakemake(
-        "--profile", "profiles/slurm", "--dry-run", "--quiet", "rules"
-    )
+    plan = checkout.snakemake("--profile", "profiles/slurm", "--dry-run", "--quiet", "rules")
     output = plan.stdout + plan.stderr
     assert plan.returncode == 0, output[-2000:]
     counts = {

@@ -64,7 +64,9 @@ class ReportItem(Settings):
     item: str = Field(description="the kind")
     name: Name = optional("what its files are called. By default the kind")
     title: str = optional("its heading. By default the kind's own")
-    where: dict[str, Any] = optional("axis -> the names to show, in this order. Other axes show all")
+    where: dict[str, Any] = optional(
+        "axis -> the names to show, in this order. Other axes show all"
+    )
 
 
 class FontsConfig(Settings):
