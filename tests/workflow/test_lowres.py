@@ -1,4 +1,4 @@
-"""The study of Yamaguchi et al. holds exactly the paper's cells, and its miniature every axis of it."""
+"""The study of Yamaguchi et al. holds exactly the cells of the paper; its miniature each axis."""
 
 import re
 from collections import Counter

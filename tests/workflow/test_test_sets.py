@@ -183,7 +183,10 @@ def test_a_test_set_of_its_own_needs_no_parallel_text(config, registries):
         (lambda t: t["questions"].pop("examples"), "tasks.questions: 'examples' is missing"),
         (lambda t: t["questions"]["examples"]["test"][0].update(loader="tsv"),
          "tasks.questions.examples.test[0]: needs a loader: squad, jsonl, parquet or datasets"),
-        (lambda t: t["questions"]["examples"]["test"][0].update(languages=["Telugu"]), "ISO 639 codes"),
+        (
+            lambda t: t["questions"]["examples"]["test"][0].update(languages=["Telugu"]),
+            "ISO 639 codes",
+        ),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(config, registries, change, message):
