@@ -1,9 +1,13 @@
+"""Texts that cells are evaluated on: which ones a study's tasks read, and which a run draws."""
+
 import json
 from pathlib import Path
 
 import pytest
 
+from lexigraft.atomic import write_json
 from lexigraft.errors import UserError
+from lexigraft.evaluation.evaluate import run_jobs
 from lexigraft.evaluation.texts import draw, group_rows, summarization_pairs, translation_pairs
 from workflow.config.registries import ROOT, load_registries, resolve
 from workflow.stages import Study
@@ -35,16 +39,32 @@ def study_of(tasks, **texts):
     return Study(resolve(config, load_registries(), require_files=False))
 
 
+@pytest.fixture
+def runs_of(tmp_path):
+    """`runs_of(study)`: the jobs of all runs of all tasks on its cell, which has only a card."""
+
+    def jobs(study):
+        cell = tmp_path / "cell"
+        cell.mkdir(exist_ok=True)
+        write_json(cell / "card.json", {"references": {}, "files": {}})
+        found = []
+        for rule in ("evaluate", "measure_speed"):
+            job = json.loads(study.job(rule, CELL))
+            found += run_jobs({**job, "inputs": {**job["inputs"], "cell": str(cell)}})
+        return found
+
+    return jobs
+
+
 @pytest.mark.parametrize("task", ["translation", "summarization"])
-def test_the_five_runs_of_a_study_draw_five_samples(task):
+def test_the_five_runs_of_a_study_draw_five_samples(task, runs_of):
     study, rows = study_of(["translation", "summarization"]), list(range(1012))
-    samples = []
-    for run in range(5):
-        described = json.loads(study.job("evaluate", {**CELL, "task": task, "run": str(run)}))
-        assert described == json.loads(
-            study.job("evaluate", {**CELL, "task": task, "run": str(run)})
-        )
-        samples.append(draw(rows, 500, described, "what"))
+    jobs = [job for job in runs_of(study) if job["task"] == task]
+    assert [job["run"] for job in jobs] == [0, 1, 2, 3, 4]
+    samples = [draw(rows, 500, job, "what") for job in jobs]
+    assert samples == [
+        draw(rows, 500, job, "what") for job in runs_of(study) if job["task"] == task
+    ]
     assert len({tuple(sample) for sample in samples}) == 5
     for at, one in enumerate(samples):
         assert one == sorted(set(one))
@@ -84,23 +104,22 @@ def test_tasks_without_a_file_have_no_rows(tmp_path):
         ("poems", {}, r"tasks\.poems\.prompts_from: 'poems' is not one of"),
     ],
 )
-def test_a_task_whose_texts_are_missing_is_told_before_any_job(task, texts, message):
+def test_a_task_whose_texts_are_missing_is_refused_before_any_job(task, texts, message):
     with pytest.raises(UserError, match=message):
         study_of([task], **texts)
 
 
-def test_a_task_depends_on_its_own_prompts_alone():
-    tasks = ["translation", "summarization", "speed", "speed-summarization", "perplexity"]
-    study = study_of(tasks)
-    files = {task: [Path(file).stem for file in study.prompts(task)] for task in tasks}
-    assert files == {
-        "translation": ["translation", "names"],
-        "summarization": ["summarization", "names"],
-        "speed": ["translation", "names"],
-        "speed-summarization": ["summarization", "names"],
+def test_a_task_depends_on_its_own_prompts_alone(runs_of, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    names = {"translation": "translation", "summarization": "summarization",
+             "speed": "translation", "speed-summarization": "summarization"}  # fmt: skip
+    study = study_of([*names, "perplexity"])
+    read = {job["task"]: job["inputs"]["prompts"] for job in runs_of(study)}
+    assert {task: [*files] for task, files in read.items()} == {
+        **{task: [name, "names"] for task, name in names.items()},
         "perplexity": [],
     }
-    assert all((ROOT / file).is_file() for task in tasks for file in study.prompts(task))
+    assert all(Path(file).is_file() for files in read.values() for file in files.values())
 
 
 @pytest.mark.parametrize(
@@ -127,7 +146,7 @@ def test_two_configurations_of_a_dataset_may_be_the_parallel_text():
     }  # fmt: skip
     assert study_of(["translation"], parallel=parallel)
     del parallel["id_column"]
-    with pytest.raises(UserError, match=r"parallel: needs a loader: .*with its keys"):
+    with pytest.raises(UserError, match=r"te-mine\.parallel: 'id_column' is missing"):
         study_of(["translation"], parallel=parallel)
 
 
