@@ -134,7 +134,7 @@ def test_a_task_depends_on_its_own_prompts_alone(runs_of, monkeypatch):
         },
     ],
 )  # fmt: skip
-def test_every_summarization_loader_may_be_asked_for(summarization):
+def test_every_summarization_loader_may_be_named(summarization):
     assert study_of(["summarization"], summarization=summarization)
 
 

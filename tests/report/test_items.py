@@ -1,4 +1,4 @@
-"""Items of a report: what a config may ask for, and what is made of it."""
+"""Items of a report: what a config may name, and which part of a study an item shows."""
 
 import re
 import subprocess
@@ -136,7 +136,7 @@ def test_a_name_that_the_study_does_not_have_is_the_users_error(item, message):
         check_items(items, [BLOCK], {"translation": {}}, FRAGMENTATION)
 
 
-def test_items_say_which_records_are_made_for_them_alone():
+def test_items_declare_the_records_that_they_alone_read():
     assert records_read(read_items([])) == set()
     assert records_read(read_items(["results", "alignment_loss"])) == {"alignment"}
 
@@ -173,19 +173,19 @@ def test_a_part_keeps_the_baselines_and_drops_the_rest(two):
     ]
 
 
-def test_a_part_has_the_order_that_was_asked_for(two):
+def test_a_part_has_the_order_of_the_item(two):
     where = {"vocabulary": ("big",), "initializer": ("align", "mean"), "source": ("first",)}
     names = [model.initializer for model in models(two.part(Item("results", "t", where=where)))]
     assert names == ["none", "none", "align", "mean"]
 
 
-def test_a_model_that_was_asked_for_is_a_row_without_any_record(two):
+def test_a_model_that_an_item_names_is_a_row_without_any_record(two):
     where = {"source": ("first",), "vocabulary": ("small",), "initializer": ("mean",)}
     part = two.part(Item("results", "t", where=where))
     assert Model("first", "small", "mean", "full") in models(part)
 
 
-def test_a_strategy_that_was_asked_for_is_the_one_of_the_part(two):
+def test_a_strategy_that_an_item_names_is_the_one_of_the_part(two):
     part = two.part(Item("results", "t", where={"strategy": ("other",)}))
     assert part.reference_strategy == "other"
     assert two.part(Item("results", "t")).reference_strategy == "full"

@@ -1,4 +1,4 @@
-"""Records of alignment: made where the report shows them."""
+"""Alignment is measured where the report shows it."""
 
 import re
 

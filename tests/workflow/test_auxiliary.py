@@ -1,4 +1,4 @@
-"""Auxiliaries in the real Snakefile: refused before the first job, made once, stale alone."""
+"""Auxiliaries in the real Snakefile: refused before the first job, computed once, stale alone."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -144,14 +144,14 @@ def test_other_settings_rerun_the_vectors_they_concern_and_what_reads_them(study
     assert study.planned() == after("focus-own") | {fasttext}
 
 
-def test_other_word_vectors_are_read_and_aligned_anew(study):
+def test_other_word_vectors_are_read_and_aligned_again(study):
     (study.folder / "other.vec").write_text("1 1\ny 1\n")
     study.change(lambda config: config["languages"]["telugu"].update(word_vectors="other.vec"))
     read = {reading("word-vectors"), reading("aligned-word-vectors")}
     assert study.planned() == after("focus-word") | after("wechsel") | read
 
 
-def test_another_dictionary_makes_the_targets_vectors_anew_and_no_texts(study):
+def test_another_dictionary_changes_the_vectors_of_the_target_and_no_texts(study):
     (study.folder / "other.txt").write_text("and\tర\n", encoding="utf-8")
     study.change(lambda config: config["languages"]["telugu"].update(dictionary="other.txt"))
     assert study.planned() == after("wechsel") | {reading("aligned-word-vectors")}

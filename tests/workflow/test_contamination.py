@@ -82,7 +82,7 @@ def test_a_task_s_own_tests_are_searched_for_in_the_text_of_each_language(config
         "heldout": "results/corpus/telugu/heldout.txt",
         "english": "results/corpus/telugu/english.txt",
     }
-    # The corpus counts its own translations when it is made, and speed has no tests.
+    # The corpus counts its own translations itself, and speed has no tests.
     assert {task for _, task in found} == {"questions", "perplexity"}
 
 

@@ -92,7 +92,7 @@ def test_what_learns_from_the_model_runs_where_the_model_is_trained(study, mini)
         assert {wildcards["initializer"] for wildcards in fitted(each, rule)} == used
 
 
-# The miniature's text is interface messages: nothing to ask questions about, translate or sum up.
+# The miniature's text is interface messages: no data for questions, translation or summaries.
 GENERATED = {f"{place}-{task}" for place in ("table-2", "figure-3")
              for task in ("questions", "translation", "titles")}  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The cluster's profile plans the default study, and the workflow keeps Snakemake's house rules."""
+"""The cluster's profile plans the default study, and the workflow passes Snakemake's linter."""
 
 import re
 import subprocess
@@ -52,13 +52,13 @@ def test_the_slurm_profile_plans_the_default_study(checkout):
 
 
 def rules() -> dict[str, str]:
-    """Name -> text of every rule; one that is made of another begins with the other's text."""
+    """Name -> text of every rule; one that inherits begins with the other's text."""
     found: dict[str, str] = {}
     for file in sorted((REPOSITORY / "workflow/rules").glob("*.smk")):
         for text in re.split(r"^(?=rule |use rule )", file.read_text(encoding="utf-8"), flags=re.M):
-            if made := re.match(r"use rule (\w+) as (\w+) with:", text):
-                inherited = "" if "resources:" in text else found[made[1]]
-                found[made[2]] = inherited + text
+            if inherits := re.match(r"use rule (\w+) as (\w+) with:", text):
+                inherited = "" if "resources:" in text else found[inherits[1]]
+                found[inherits[2]] = inherited + text
             elif begun := re.match(r"rule (\w+):", text):
                 found[begun[1]] = text
     return found
@@ -93,8 +93,8 @@ def test_the_default_profile_limits_jobs_of_this_machine_alone(monkeypatch, argu
     assert profile["keep-going"] is True
 
 
-def test_jobs_run_one_after_the_other_on_one_gpu_and_each_is_told_which(checkout, monkeypatch):
-    """A rule that asks for more GPUs than there are gets all of them; without any, none."""
+def test_jobs_run_one_after_the_other_on_one_gpu_which_each_one_sees(checkout, monkeypatch):
+    """A rule that requests more GPUs than there are gets all of them; without any, none."""
     (checkout.folder / "Snakefile").write_text(GPU_JOBS, encoding="utf-8")
     for visible, granted in (("0", 1), ("", 0)):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
@@ -107,6 +107,6 @@ def test_jobs_run_one_after_the_other_on_one_gpu_and_each_is_told_which(checkout
 
 
 def test_lint_finds_nothing_but_the_one_pinned_environment(checkout):
-    """One environment for all is made by make, so a conda environment per rule means nothing."""
+    """`make` builds one environment for all rules, so rules name no conda environment."""
     lints = set(re.findall(r"^\s+\* (.*)$", snakemake(checkout, "--lint"), flags=re.MULTILINE))
     assert lints == {"Specify a conda environment or container for each rule.:"}

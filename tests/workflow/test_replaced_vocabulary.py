@@ -98,7 +98,7 @@ def test_the_report_names_the_group(finished):
     assert "Telugu and Greek" in page.read_text(encoding="utf-8")
 
 
-def test_a_finished_study_plans_nothing_and_another_share_mixes_anew(finished):
+def test_a_finished_study_plans_nothing_and_another_share_mixes_again(finished):
     assert finished.planned() == set()
     config = finished.config
     finished.change(lambda study: study["languages"]["both"]["group"]["shares"].update(telugu=0.5))
@@ -135,7 +135,7 @@ def test_a_group_that_cannot_be_is_refused(changes, message, config):
     assert f"languages.both.{message}" in found
 
 
-def test_a_text_of_a_group_is_its_members_affair(config):
+def test_a_group_has_no_texts_of_its_own(config):
     entry = {**config["languages"]["both"], "heldout_sentences": 5}
     found = refused(config, languages={**config["languages"], "both": entry})
     assert "languages.both.heldout_sentences: a group has name, group, train_sentences" in found
@@ -157,7 +157,7 @@ def test_a_task_of_one_language_is_refused_for_a_group(config):
         ({"mode": "replace", "tokenizer": "./nowhere"}, "tokenizer: ./nowhere holds no tokenizer"),
     ],
 )
-def test_a_vocabulary_that_cannot_be_made_is_refused(entry, message, config):
+def test_a_vocabulary_that_cannot_be_built_is_refused(entry, message, config):
     with pytest.raises(UserError) as error:
         study = deepcopy(config)
         registries = load_registries()

@@ -1,4 +1,4 @@
-"""Samples in a study: checked before the first job, made by rules of their own, trained on."""
+"""Samples in a study: checked before the first job, prepared by their own rules, trained on."""
 
 import json
 from copy import deepcopy
@@ -61,7 +61,7 @@ def refused(changed, change) -> str:
     return str(error.value)
 
 
-def test_samples_are_made_for_the_languages_that_train_on_them(checkout, config):
+def test_samples_are_prepared_for_the_languages_that_train_on_them(checkout, config):
     checkout.config = config
     planned = checkout.planned()
     assert {job for job in planned if "samples" in job} == {

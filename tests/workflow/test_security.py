@@ -15,7 +15,7 @@ from workflow.config.registries import REGISTRIES, load_registries, resolve
 from workflow.stages.stage import STAGES
 
 RULES = sorted((REPOSITORY / "workflow/rules").glob("*.smk"))
-# A number, and a command made of numbers alone (workflow/stages/cells.py).
+# A number, and a command that contains numbers alone (workflow/stages/cells.py).
 UNQUOTED = {"resources.gpu", "params.launcher"}
 HOSTILE = "\n".join(
     [
@@ -66,7 +66,7 @@ def test_an_entry_of_a_registry_must_have_a_name(kind, name, miniature):
     "axis", ["sources", "languages", "vocabularies", "initializers", "strategies"]
 )
 @pytest.mark.parametrize("name", NO_NAMES)
-def test_a_cell_is_made_of_names(axis, name, miniature, registries):
+def test_a_cell_consists_of_names(axis, name, miniature, registries):
     config = deepcopy(miniature)
     config["cells"][1][axis] = [name]
     with pytest.raises(UserError, match=rf"config\.cells\[1\]\.{axis}"):
@@ -75,7 +75,7 @@ def test_a_cell_is_made_of_names(axis, name, miniature, registries):
 
 @pytest.mark.parametrize("key", ["study", "results", "packages_folder", "prefix"])
 @pytest.mark.parametrize("value", ["a b", "a;b", "$(a)", "`a`", "a'b", "a\n", "{a}"])
-def test_a_place_is_made_of_plain_letters(key, value, miniature, registries):
+def test_a_path_consists_of_plain_characters(key, value, miniature, registries):
     with pytest.raises(UserError, match=f"config.{key}: "):
         resolve(deepcopy(miniature) | {key: value}, registries)
 

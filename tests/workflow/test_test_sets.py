@@ -121,7 +121,7 @@ def test_a_cell_is_evaluated_on_its_language_s_part_of_each_text(config, registr
     assert {f"{folder}/test-te/card.json", f"{folder}/shots-te/card.json"} <= {*wanted}
 
 
-def test_questions_are_asked_in_english_too_and_in_every_language_of_a_group(config, registries):
+def test_questions_are_in_english_too_and_in_every_language_of_a_group(config, registries):
     given, read = evaluated(config, registries, "questions")
     assert given["tested"] == {"telugu": "te", "english": "en"}
     assert "shots" not in read["test_sets"]

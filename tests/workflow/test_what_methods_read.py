@@ -103,7 +103,7 @@ def test_a_model_of_the_language_brings_its_tokenizer_and_its_rows(card):
     assert card(FITTED["omp"])["statistics"]["share_recipe"] > 0.5
 
 
-def test_auxiliaries_of_the_source_are_made_of_its_own_tokenizer(card):
+def test_auxiliaries_of_the_source_use_its_own_tokenizer(card):
     found, sizes = card(FITTED["unifyvocab"]), {}
     for role, vocabulary in (("target", "expand-50"), ("source", "source")):
         folder = f"results/auxiliary/tiny/telugu/{vocabulary}/small"
