@@ -54,7 +54,7 @@ def fingerprint(job: Mapping[str, Any], checksum: Callable[[Any], str] | None = 
 
 def input_checksums(inputs: Any) -> dict[str, str]:
     """Path or name -> digest of everything that a job reads, see `fingerprint`."""
-    return {str(path): input_checksum(path) for path in _leaves(inputs)}
+    return {str(path): input_checksum(path) for path in leaves(inputs)}
 
 
 def completed(job: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -68,10 +68,9 @@ def completed(job: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def is_complete(job: Mapping[str, Any]) -> bool:
     """Whether the outputs of a job are whole and were made by an equal job from equal inputs."""
-    notes = _notes_of(job)
+    notes, found = _notes_of(job), completed(job)
     try:
-        found = json.loads(notes.read_text("utf-8"))
-        if found["fingerprint"] != fingerprint(job):
+        if found is None or found["fingerprint"] != fingerprint(job):
             return False
         since = notes.stat().st_mtime_ns
         return not any(
@@ -89,7 +88,7 @@ def date_inputs(job: Mapping[str, Any]) -> None:
     machine is ahead of that of another, or was set back.
     """
     now = time.time_ns()
-    for file in {file for path in _leaves(job["inputs"]) for file in _dated(path)}:
+    for file in {file for path in leaves(job["inputs"]) for file in _dated(path)}:
         if file.stat().st_mtime_ns > now:
             logger.warning("%s is newer than the clock of this machine; it is dated now", file)
             with suppress(PermissionError):
@@ -150,7 +149,7 @@ def keep_replaced(job: Mapping[str, Any]) -> Path | None:
     kept = top / folder.relative_to(results)
     kept.mkdir(parents=True)
     completed_at = notes.stat().st_mtime_ns
-    for read in (Path(path) for path in _leaves(job["inputs"]) if isinstance(path, str)):
+    for read in (Path(path) for path in leaves(job["inputs"]) if isinstance(path, str)):
         made = _notes_of({"outputs": {"folder": read}})
         if read.is_relative_to(results) and made.is_file():
             link = top / read.relative_to(results)
@@ -223,13 +222,13 @@ def _note(job: Mapping[str, Any], begun: str | None, card: dict[str, Any]) -> No
     write_json(_notes_of(job), {"fingerprint": begun or fingerprint(job), "card": card})
 
 
-def _leaves(inputs: Any) -> Iterator[Any]:
+def leaves(inputs: Any) -> Iterator[Any]:
     """Paths and names in the nested lists and mappings of a job's inputs."""
     if isinstance(inputs, Mapping):
         inputs = list(inputs.values())
     if isinstance(inputs, list | tuple):
         for one in inputs:
-            yield from _leaves(one)
+            yield from leaves(one)
     elif inputs is not None:
         yield inputs
 

@@ -91,29 +91,28 @@ def run(
         folder = Path(job["outputs"]["folder"])
         folder.mkdir(parents=True, exist_ok=True)
         if not first:
-            if not is_complete(expand(job)):
+            if not is_complete(job):
                 stage(job)
             return
         with _alone_in(folder):
-            expanded = expand(job)
-            date_inputs(expanded)
-            if is_complete(expanded):
-                restore(expanded)
+            date_inputs(job)
+            if is_complete(job):
+                restore(job)
                 logger.info("complete already: nothing to do")
                 return
-            check_inputs(checked(expanded))
-            begun = _begin(expanded, folder, replaces)
+            check_inputs(checked(job))
+            begun = _begin(job, folder, replaces)
             write_json(folder / "job.json", job)
             if shared and fetch(job, begun):
-                complete_with_card(expanded, begun)
+                complete_with_card(job, begun)
                 return
             with recorded(folder):
                 stage(job)
                 if not card_of(job).exists():
                     write_card(card_of(job), job, _named_outputs(job, folder))
-                complete_with_card(expanded, begun)
+                complete_with_card(job, begun)
             if shared:
-                store(expanded, begun)
+                store(job, begun)
     except Exception as error:
         message = str(error) if isinstance(error, UserError) else disk_fault(error, str(folder))
         if message is None:

@@ -7,17 +7,17 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import Cell, cells_of
 from lexigraft.prefix import VARIABLE, without_prefix
 from lexigraft.staleness import code_digest
-from workflow.stages.stage import PACKAGES, STAGES, Output, any_of
+from workflow.stages.stage import CARD, PACKAGES, STAGES, Output, any_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-# Attempts at most: each asks for more memory and time (profiles/slurm).
-_digest = cache(code_digest)
+digest = cache(code_digest)  # of a set of files, computed once
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Study:
     Parameters
     ----------
     config
-        What `workflow.configuration.resolve` returned.
+        What `workflow.config.registries.resolve` returned.
     """
 
     def __init__(self, config: dict[str, Any]):
@@ -114,7 +114,7 @@ class Study:
         stage, named = STAGES[rule], dict(wildcards.items())
         output = self.output(rule, **named)
         job = dict(stage.describe(self, **named))
-        own = {"card": output.card} if stage.card != "card.json" else {}
+        own = {"card": output.card} if stage.card != CARD else {}
         code = job.pop("code", ())
         return {
             "rule": rule,
@@ -177,16 +177,12 @@ class Study:
         stage, named = STAGES[rule], dict(wildcards.items())
         found: dict[str, Output] = {}
         files: dict[str, None] = {}
-        for one in _leaves(stage.describe(self, **named)["inputs"]):
+        required = stage.requires(self, **named) if stage.requires else ()
+        for one in chain(_leaves(stage.describe(self, **named)["inputs"]), required):
             if isinstance(one, Output):
                 found.setdefault(one.card, one)
             else:
                 files.update(dict.fromkeys(_present(one)))
-        for required in stage.requires(self, **named) if stage.requires else ():
-            if isinstance(required, Output):
-                found.setdefault(required.card, required)
-            else:
-                files.update(dict.fromkeys(_present(required)))
         return found, list(files)
 
     def _resources(self, rule: str, wildcards: Mapping[str, str]) -> Any:
@@ -197,11 +193,6 @@ class Study:
     def _below(self, rule: str) -> str:
         packages = self.config["packages_folder"].rstrip("/")
         return packages if rule == "fetch_package" else self.results
-
-
-def digest(*files: str) -> str:
-    """Digest of the code of a job, computed once for each set of files."""
-    return _digest(*files)
 
 
 def in_repository(place: str) -> str:

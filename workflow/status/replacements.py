@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from lexigraft.completion import completed, fingerprint, input_checksum, keeps_replaced
+from lexigraft.completion import completed, fingerprint, input_checksum, keeps_replaced, leaves
 from lexigraft.usage import DONE, read_usage
 from workflow.stages import STAGES, Output, Study
 
@@ -163,10 +163,4 @@ def _settings(task: Mapping[str, Any]) -> dict[str, Any]:
 
 def _outputs(inputs: Any) -> Iterator[Output]:
     """The outputs of other jobs among the inputs of one."""
-    if isinstance(inputs, Mapping):
-        inputs = list(inputs.values())
-    if isinstance(inputs, list | tuple):
-        for one in inputs:
-            yield from _outputs(one)
-    elif isinstance(inputs, Output):
-        yield inputs
+    return (one for one in leaves(inputs) if isinstance(one, Output))
