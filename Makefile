@@ -7,6 +7,8 @@
 # make status  how far a study is, while it runs or afterwards: make status CONFIG=config/studies/salt.yaml
 # make cost    what it will take, before it runs: make cost CONFIG=...
 # make config-tables  writes the tables of keys in config/README.md anew, from workflow/config
+# make record  copies the numbers of a study that has run here into docs/results, and makes the pages: make record CONFIG=...
+# make pages   makes README.md and the pages in docs/ that show numbers, from docs/templates and docs/results
 # make profiles  lets `snakemake --profile slurm` find this repository's profile
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES ?= $(shell nproc)
@@ -20,7 +22,7 @@ PIP = $(@D)/bin/python -m pip --disable-pip-version-check --quiet install
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES) --resources mem_mb=$(MEMORY_MB) $(GPU)
 REPORT := results/report/default
 
-.PHONY: demo test test-cluster slurm check config-tables metrics profiles verify status cost clean
+.PHONY: demo test test-cluster slurm check config-tables record pages metrics profiles verify status cost clean
 
 demo: .venv/main
 	@mkdir -p results
@@ -67,6 +69,12 @@ status cost: .venv/main
 
 config-tables: .venv/main
 	@$(BIN)/python -m workflow.config.documentation
+
+record: .venv/main
+	@$(BIN)/python -m workflow.pages $(CONFIG)
+
+pages: .venv/main
+	@$(BIN)/python -m workflow.pages
 
 profiles:
 	@mkdir -p $(HOME)/.config/snakemake

@@ -142,15 +142,15 @@ def test_every_public_name_is_there():
         _ = lexigraft.no_such_name
 
 
-def test_the_version_is_the_same_everywhere():
-    import tomllib
-
+def test_the_version_is_that_of_the_changelog():
+    """Between releases it is a development version of the next one; the last one is cited."""
     import lexigraft
 
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-    citation = (REPOSITORY / "CITATION.cff").read_text()
-    assert project["project"]["version"] == lexigraft.__version__
-    assert f"version: {lexigraft.__version__}\n" in citation
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text()
+    released = re.findall(r"^## (\d+\.\d+\.\d+)", changelog, re.M)[0]
+    coming = re.search(r"^## Unreleased \((.+)\)$", changelog, re.M)
+    assert lexigraft.__version__ == (f"{coming[1]}.dev0" if coming else released)
+    assert f"version: {released}\n" in (REPOSITORY / "CITATION.cff").read_text()
 
 
 def test_every_pin_is_in_the_lock():

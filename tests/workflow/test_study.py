@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.workflow.conftest import Checkout, copy_project
+from workflow.config.registries import load_registries, resolve
+from workflow.pages import Record, _as_text, record
+from workflow.stages import Study
 
 FITTED = [
     f"results/initialization/tiny/{name}/card.json"
@@ -174,6 +177,28 @@ def test_the_report_shows_tables_figures_and_a_page(finished):
     for figure in ("bits_per_byte", "loss_curves", "fertility", "new_tokens"):
         for suffix in ("pdf", "png"):
             assert (report / "figures" / f"{figure}.{suffix}").stat().st_size > 0
+
+
+def test_its_numbers_are_recorded_for_the_documentation(finished, monkeypatch):
+    checkout, _ = finished
+    monkeypatch.chdir(checkout.folder)
+    study = Study(resolve(checkout.config, load_registries()))
+    content = record(study)
+    path = checkout.folder / "record.json"
+    path.write_text(_as_text(content))
+    numbers = Record(path)
+    cell = {"language": "telugu", "vocabulary": "expand-50", "initializer": "align"}
+    measured = list(checkout.folder.glob(
+        "results/evaluation/tiny/telugu/expand-50/align/short/seed-0/perplexity*/run-0/record.json"
+    ))  # fmt: skip
+    metrics = json.loads(measured[0].read_text())["metrics"]
+    recorded = numbers.score("bits_per_byte", strategy="short", **cell)
+    assert recorded == pytest.approx(metrics["bits_per_byte"], rel=1e-5)
+    trained = numbers.rows("trainings", strategy="short", **cell)[0]
+    curve = trained["bits_per_byte_curve"]
+    assert trained["steps"] > 0 and curve[-1] < curve[0]
+    assert numbers.run["jobs"] == len(study.jobs())
+    assert numbers.run["elapsed"] > 0
 
 
 def test_a_step_is_repeated_by_hand_from_its_job_file(finished):

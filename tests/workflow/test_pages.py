@@ -1,0 +1,78 @@
+"""Pages with numbers are rendered from the records of studies in docs/results."""
+
+import json
+
+import pytest
+
+from lexigraft.errors import UserError
+from workflow import pages
+from workflow.pages import Record, render
+
+SCORES = [
+    ["language", "initializer", "metric", "mean"],
+    ["te", "mean", "bits_per_byte", 1.5],
+    ["te", "random", "bits_per_byte", 2.25],
+    ["te", "mean", "chrf", 0.125],
+]
+
+
+@pytest.fixture
+def docs(tmp_path, monkeypatch):
+    """A documentation of one record, and a function that renders a text with it."""
+    monkeypatch.setattr(pages, "DOCS", tmp_path)
+    monkeypatch.setattr(pages, "TEMPLATES", tmp_path / "templates")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "templates").mkdir()
+    content = {"study": "one", "run": {"version": "0.2.0"}, "tables": {"scores": SCORES}}
+    (tmp_path / "results/one.json").write_text(pages._as_text(content))
+
+    def rendered(text: str) -> str:
+        (tmp_path / "templates/page.md").write_text(text)
+        return render("page.md")
+
+    rendered.record = Record(tmp_path / "results/one.json")
+    return rendered
+
+
+@pytest.mark.parametrize("template", pages.pages())
+def test_every_page_is_what_its_template_and_the_records_give(template):
+    page = pages.pages()[template].read_text(encoding="utf-8")
+    assert render(template) == page, "run `make pages`"
+
+
+def test_a_page_shows_a_number_of_its_record(docs):
+    text = '{{ record("one").score("bits_per_byte", initializer="mean") | digits(2) }}'
+    assert docs(f"{text} {{{{ -0.5 | digits(1) }}}} {{{{ 0.25 | percent }}}}") == "1.50 −0.5 25 %"
+
+
+def test_rows_are_chosen_by_a_value_or_several(docs):
+    record = docs.record
+    assert [row["mean"] for row in record.rows("scores", metric="chrf")] == [0.125]
+    assert len(record.rows("scores", initializer=["mean", "random"])) == 3
+
+
+def test_a_number_that_several_rows_could_be_is_refused(docs):
+    with pytest.raises(UserError, match=r"one.json: 2 rows of scores have .*'mean'.*, not one"):
+        docs.record.value("scores", "mean", initializer="mean")
+    with pytest.raises(UserError, match="there is no table speed"):
+        docs.record.rows("speed")
+
+
+def test_a_sentence_that_the_numbers_no_longer_bear_out_names_its_line(docs):
+    text = '{% set one = record("one") %}\n{{ require(one.score("chrf") > 1) }}\nBetter.\n'
+    with pytest.raises(UserError, match=r"docs/templates/page.md, line 2: the numbers no longer"):
+        docs(text)
+    assert docs(text.replace("> 1", "< 1")) == "\nBetter.\n"
+
+
+def test_each_row_of_a_record_has_a_line_of_its_own():
+    content = {"study": "one", "run": {}, "tables": {"scores": SCORES, "speed": SCORES[:2]}}
+    text = pages._as_text(content)
+    assert json.loads(text) == content
+    assert '["te", "mean", "bits_per_byte", 1.5],\n' in text
+
+
+def test_a_study_that_has_not_run_cannot_be_recorded(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="there is no report; run study default first"):
+        pages.main(str(pages.REPOSITORY / "config/config.yaml"))

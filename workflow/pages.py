@@ -1,0 +1,248 @@
+"""Pages of the documentation whose numbers come from studies that ran.
+
+`python -m workflow.pages STUDY.yaml …` copies the numbers of finished studies into
+`docs/results/<study>.json`. Then, and also without a study, it renders `docs/templates/` anew:
+README.md and pages of `docs/`, each from the template of the same path.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import traceback
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lexigraft.atomic import replacing
+from lexigraft.cells import AXES
+from lexigraft.errors import UserError
+from lexigraft.integrity import read_card
+from lexigraft.usage import DONE, read_usage
+from workflow.config.registries import load_registries, read_yaml, resolve
+from workflow.stages import Study
+from workflow.stages.study import REPOSITORY
+
+if TYPE_CHECKING:
+    import pandas
+
+DOCS = REPOSITORY / "docs"
+TEMPLATES = DOCS / "templates"
+_HELDOUT = ("step", "tokens", "bits_per_byte", "english_bits_per_byte", "perplexity",
+            "english_perplexity")  # fmt: skip
+_SPEED_UP = [*AXES[:-1], "task", "metric", "speed_up", "speed_up_low", "speed_up_high"]
+
+
+class Record:
+    """The numbers of one study that ran: `docs/results/<study>.json`.
+
+    Attributes
+    ----------
+    run
+        When and with what it ran: `date`, `version`, `revision`, `jobs`, their `seconds` one after
+        the other, `elapsed` seconds from the first one's start to the last one's end, `devices`.
+    """
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._content = json.loads(path.read_text(encoding="utf-8"))
+        self.run: dict[str, Any] = self._content["run"]
+
+    def rows(self, table: str, **wanted: Any) -> list[dict[str, Any]]:
+        """The rows of a table in which these columns have these values, or one of a list of them.
+
+        The tables are frames of `lexigraft.report.study.StudyResults`, of which `scores` are means
+        over seeds, `heldout` the scores in the course of training, and `speed_up` from the report.
+        """
+        if table not in self._content["tables"]:
+            raise UserError(f"{self._path}: there is no table {table}")
+        columns, *rows = self._content["tables"][table]
+        read = (dict(zip(columns, row, strict=True)) for row in rows)
+        return [
+            row
+            for row in read
+            if all(
+                row[name] in value if isinstance(value, list) else row[name] == value
+                for name, value in wanted.items()
+            )
+        ]
+
+    def value(self, table: str, column: str, **wanted: Any) -> Any:
+        """The one value that these columns choose; a UserError names the page's mistake."""
+        found = self.rows(table, **wanted)
+        if len(found) != 1:
+            raise UserError(f"{self._path}: {len(found)} rows of {table} have {wanted}, not one")
+        return found[0][column]
+
+    def by(self, key: str, table: str, column: str, **wanted: Any) -> dict[Any, Any]:
+        """What each value of the column `key` has in `column`; of several rows the last counts."""
+        return {row[key]: row[column] for row in self.rows(table, **wanted)}
+
+    def score(self, metric: str, **wanted: Any) -> float:
+        """The one score of a metric, a mean over seeds, in the cells and tasks chosen."""
+        return float(self.value("scores", "mean", metric=metric, **wanted))
+
+
+def record(study: Study) -> dict[str, Any]:
+    """The numbers of a finished study as its report reads them, and how it ran.
+
+    Raises
+    ------
+    UserError
+        The study has not been finished.
+    """
+    from lexigraft.report.inputs import report_inputs, report_settings
+    from lexigraft.report.records import read_study
+    from lexigraft.report.summarize import CELL, summarize
+
+    report = Path(study.output("build_report"))
+    if not (report / "card.json").exists():
+        raise UserError(f"{report}: there is no report; run study {study.name} first")
+    job = study.described("build_report", {})
+    inputs = report_inputs(study.config, job["folders"], job["searched"])
+    read = read_study(
+        report_settings(study.config),
+        inputs | {"languages": study.config["languages"], "fonts": None},
+    )
+    heldout = read.curves[read.curves.get("event") == "heldout"]
+    frames = {
+        "scores": summarize(read.scores)[[*CELL, "task", "metric", "mean", "std", "n_seeds"]],
+        "checkpoints": read.checkpoints,
+        "training": read.training.drop(columns="card_sha256", errors="ignore"),
+        "heldout": heldout[[name for name in (*CELL, "seed", *_HELDOUT) if name in heldout]],
+        "initialization": read.initialization,
+        "alignment": read.alignment,
+        "fragmentation": read.fragmentation,
+        "tokenizers": read.tokenizers,
+        "speed_up": _speed_up(report / "tables"),
+    }
+    tables = {name: _rows(frame) for name, frame in frames.items() if len(frame)}
+    return {"study": study.name, "run": _run(study), "tables": tables}
+
+
+def render(template: str) -> str:
+    """The page of a template, by its path below `docs/templates`."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["require"] = _require
+    environment.globals["record"] = lambda name: Record(DOCS / "results" / f"{name}.json")
+    environment.filters["digits"] = lambda number, count: f"{number:,.{count}f}".replace("-", "−")
+    environment.filters["percent"] = lambda share, count=0: f"{100 * share:.{count}f} %"
+    try:
+        return environment.get_template(template).render()
+    except UserError as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        line = [frame.lineno for frame in frames if frame.filename.endswith(template)][-1]
+        raise UserError(f"docs/templates/{template}, line {line}: {error}") from None
+
+
+def pages() -> dict[str, Path]:
+    """Template -> the page that it makes."""
+    templates = [str(path.relative_to(TEMPLATES)) for path in sorted(TEMPLATES.rglob("*.md"))]
+    return {one: (REPOSITORY if one == "README.md" else DOCS) / one for one in templates}
+
+
+def main(*configs: str) -> None:
+    """Record studies, then write all pages."""
+    for config in configs:
+        registries = load_registries()
+        study = Study(resolve(read_yaml(Path(config)), registries, require_files=False))
+        path = DOCS / "results" / f"{study.name}.json"
+        with replacing(path) as temporary:
+            temporary.write_text(_as_text(record(study)), encoding="utf-8")
+        for name in _figures(study.name):
+            source = Path(study.output("build_report")) / "figures" / name
+            path.with_suffix("").mkdir(exist_ok=True)
+            shutil.copyfile(source, path.with_suffix("") / name)
+        print(f"{path.relative_to(REPOSITORY)}: recorded")
+    for template, page in pages().items():
+        page.write_text(render(template), encoding="utf-8")
+
+
+def _require(claim: bool) -> str:
+    """Nothing, if the numbers bear a sentence of a page out; else the page is not made."""
+    if not claim:
+        raise UserError("the numbers no longer bear this sentence out; write it anew")
+    return ""
+
+
+def _figures(study: str) -> set[str]:
+    """The figures of a study's report that pages show."""
+    shown = re.compile(rf"results/{re.escape(study)}/([\w.-]+\.png)")
+    return {
+        name for path in TEMPLATES.rglob("*.md") for name in shown.findall(path.read_text("utf-8"))
+    }
+
+
+def _as_text(content: dict[str, Any]) -> str:
+    """JSON with a line for each row of a table, so that differences can be read."""
+    tables = {
+        name: ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+        for name, rows in content["tables"].items()
+    }
+    listed = ",\n".join(f'"{name}": [\n{rows}\n]' for name, rows in tables.items())
+    head = json.dumps(content | {"tables": None}, ensure_ascii=False)
+    return head.replace('"tables": null}', f'"tables": {{\n{listed}\n}}}}\n')
+
+
+def _speed_up(tables: Path) -> "pandas.DataFrame":
+    """How many times as fast as its source model a cell writes, of the report's tables."""
+    import pandas
+
+    read = [
+        pandas.read_csv(path) for path in sorted(tables.glob("*.csv")) if path.stat().st_size > 1
+    ]
+    found = [frame for frame in read if "speed_up" in frame]
+    return pandas.concat(found).drop_duplicates()[_SPEED_UP] if found else pandas.DataFrame()
+
+
+def _rows(frame: "pandas.DataFrame") -> list[list[Any]]:
+    """The columns' names, then the rows; columns without a value are left out."""
+    filled = frame.dropna(axis="columns", how="all")
+    rows = filled.astype(object).where(filled.notna(), None).to_numpy().tolist()
+    return [list(filled.columns), *([_shortened(value) for value in row] for row in rows)]
+
+
+def _shortened(value: Any) -> Any:
+    """A number in six significant digits, which no page exceeds."""
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def _run(study: Study) -> dict[str, Any]:
+    lines = [
+        line
+        for job in study.jobs().values()
+        for line in read_usage(job.output)
+        if line["ended"] == DONE
+    ]
+    starts = [datetime.fromisoformat(line["started"]).timestamp() for line in lines]
+    ends = [start + line["seconds"] for start, line in zip(starts, lines, strict=True)]
+    versions = read_card(Path(study.output("build_report")))["versions"]
+    revision = subprocess.run(
+        ["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty", "--abbrev=12"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    return {
+        "date": max(line["started"] for line in lines)[:10],
+        "version": versions["lexigraft"],
+        "revision": revision.stdout.strip() or None,
+        "jobs": len(lines),
+        "seconds": round(sum(line["seconds"] for line in lines)),
+        "elapsed": round(max(ends) - min(starts)),
+        "devices": sorted({line["device"] for line in lines if "device" in line}) or ["CPU"],
+    }
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except UserError as error:
+        sys.exit(f"error: {error}")
