@@ -213,7 +213,10 @@ def _rows(frame: "pandas.DataFrame") -> list[list[Any]]:
 
 def _shortened(value: Any) -> Any:
     """A number in six significant digits, which no page exceeds."""
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+    if not isinstance(value, float):
+        return value
+    number = float(f"{value:.6g}")
+    return int(number) if number.is_integer() else number
 
 
 def _run(study: Study) -> dict[str, Any]:
