@@ -14,6 +14,7 @@ from lexigraft.source.positions import positions_of
 
 if TYPE_CHECKING:
     import torch
+    from numpy.typing import ArrayLike
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 Window = TypeVar("Window")
@@ -140,7 +141,7 @@ def batch_by_length(
 
 
 def pad_batch(
-    inputs: Sequence[Sequence[int]], labels: Sequence[Sequence[int]]
+    inputs: Sequence["ArrayLike"], labels: Sequence["ArrayLike"]
 ) -> dict[str, "torch.Tensor"]:
     """Pad rows on the right: `input_ids`, `attention_mask`, `labels`, all [rows, longest] int64.
 

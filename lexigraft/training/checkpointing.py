@@ -81,7 +81,7 @@ def save_progress(folder: Path, model: PreTrainedModel, progress: Progress) -> N
     if progress.extra_head is not None:
         own |= {_EXTRA_HEAD + name: p for name, p in progress.extra_head.named_parameters()}
     tensors = {name: parameter.detach().cpu().contiguous() for name, parameter in own.items()}
-    facts = {name: sorted(getattr(progress, name)) for name in _NAMES}
+    facts: dict[str, Any] = {name: sorted(getattr(progress, name)) for name in _NAMES}
     facts |= {"adapter_size": progress.adapter_size}
     with replacing(_state_file(folder, number)) as file:
         save_file(tensors, file, metadata={"progress": json.dumps(facts)})

@@ -7,14 +7,12 @@ only the gradient of these rows is computed.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.storage import load_initialization
 
 NEW_ROWS = ("new_rows", "new_bias")  # names that no parameter of a model has
 
@@ -52,13 +50,6 @@ def attach_new_rows(model: PreTrainedModel, ids: Sequence[int]) -> None:
     _attach(head, _NewHeadRows, places, rows)
     if head.bias is not None:
         head.new_bias = torch.nn.Parameter(head.bias.detach()[places])
-
-
-def new_tokens(inputs: dict[str, Any]) -> Sequence[int]:
-    """Ids of the tokens that the source does not have, from the inputs of a training job."""
-    if not inputs.get("initialization"):
-        return ()
-    return load_initialization(Path(inputs["initialization"])).new_ids.tolist()
 
 
 def merge_new_rows(model: PreTrainedModel) -> None:

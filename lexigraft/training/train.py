@@ -44,7 +44,6 @@ from lexigraft.training.distributed import (
     on_rank_zero,
     rank,
 )
-from lexigraft.training.new_rows import new_tokens
 from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.phase import load_trained, run_phase
@@ -121,6 +120,7 @@ class _Run:
         self.checkpoints = on_rank_zero(checkpoint_folder, self.folder, job_digest(job))
         begun = finished_phases(self.checkpoints, len(strategy.phases)) > 0
         adapter = strategy.phases[0].adapter if strategy.phases and not begun else None
+        self.new_ids: list[int] = []  # of the tokens that the source does not have
         # `changed` are the names of the matrices with new rows.
         self.model, self.changed = self._load_untrained(adapter)
         check_objectives(self.model, strategy)
@@ -166,7 +166,7 @@ class _Run:
         folder = self.checkpoints / here
         seed = seed_from(*self.job["seed"], here)
         set_seed(seed)  # adapters start at random
-        names, adapter = prepare_phase(model, phase, new_tokens(self.inputs))
+        names, adapter = prepare_phase(model, phase, self.new_ids)
         progress.trained |= set(names)
         progress.adapter_size += attached_parameter_count(model)
         tokens = cumulative_tokens(self.plan, number, strategy.batch_sequences)
@@ -251,7 +251,7 @@ class _Run:
             adapter: PeftModel | None = None
             if finished == phase:
                 settings = self.strategy.phases[phase]
-                names, adapter = prepare_phase(model, settings, new_tokens(self.inputs))
+                names, adapter = prepare_phase(model, settings, self.new_ids)
                 progress.trained |= set(names)
                 load_trained(model, self.retained.file(step), without=EXTRA_HEAD)
                 finish_phase(model, self.tokenizer, settings, names, progress)
@@ -275,6 +275,7 @@ class _Run:
         changed: set[str] = set()
         if self.inputs.get("initialization"):
             initializer = load_initialization(Path(self.inputs["initialization"]))
+            self.new_ids = initializer.new_ids.tolist()
             if adapter is not None:
                 attach_adapters(model, self.tokenizer, initializer, adapter)
                 return model, changed

@@ -240,7 +240,7 @@ class _FromOneHot(torch.autograd.Function):
 _NONE = np.empty(0, dtype=np.int64)
 
 
-def _buffer(values: np.ndarray) -> torch.nn.Buffer:
+def _buffer(values: np.ndarray) -> torch.Tensor:
     return torch.nn.Buffer(torch.from_numpy(values), persistent=False)
 
 
