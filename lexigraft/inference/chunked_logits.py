@@ -9,6 +9,7 @@ for the backward pass and none are computed twice.
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -28,12 +29,8 @@ Loss = Callable[[torch.Tensor, slice], torch.Tensor]
 def chunked_logits(model: "PreTrainedModel", inputs: dict[str, Any]) -> "ChunkedLogits":
     """Run a model up to its head, to compute logits of some positions at a time.
 
-    Parameters
-    ----------
-    model
-        A language model, without any wrapper.
-    inputs
-        Arguments of its `forward`, `input_ids` [batch, tokens] among them.
+    The model has no wrapper; `inputs` are arguments of its `forward`, `input_ids` [batch, tokens]
+    among them.
     """
     head = model.get_output_embeddings()
     bodies: list[tuple[torch.nn.Module, Any]] = []  # and their outputs, the outermost last
@@ -63,20 +60,15 @@ def chunked_logits(model: "PreTrainedModel", inputs: dict[str, Any]) -> "Chunked
     return ChunkedLogits(states[0], logits.shape[-1], _Rest(model, head, *bodies[-1], inputs))
 
 
+@dataclass(frozen=True)
 class ChunkedLogits:
-    """The hidden states of one forward pass, from which logits can be computed.
+    """The hidden states of one forward pass, from which logits can be computed."""
 
-    Attributes
-    ----------
-    states : torch.Tensor
-        [batch, tokens, hidden], as the head reads them. If a model does not compute its logits by
-        its head, position by position, they are the logits themselves.
-    vocabulary : int
-        Logits of a position.
-    """
-
-    def __init__(self, states: torch.Tensor, vocabulary: int, rest: "_Rest | None"):
-        self.states, self.vocabulary, self._rest = states, vocabulary, rest
+    # [batch, tokens, hidden], as the head reads them. If a model does not compute its logits by its
+    # head, position by position, they are the logits themselves.
+    states: torch.Tensor
+    vocabulary: int  # logits of a position
+    _rest: "_Rest | None"
 
     @property
     def from_head(self) -> bool:
@@ -93,14 +85,10 @@ class ChunkedLogits:
     def sum(self, places: torch.Tensor, loss: Loss) -> torch.Tensor:
         """A loss summed over some positions, a scalar, whose gradient is computed at once.
 
-        Parameters
-        ----------
-        places
-            The positions, [n] int64, numbered row by row over [batch, tokens].
-        loss
-            A function of the states [m, hidden] of a chunk of `places` and the chunk that returns
-            the loss summed over the chunk. It must not use trained parameters other than those of
-            the model outside its body, such as those of its heads.
+        `places` are the positions, [n] int64, numbered row by row over [batch, tokens]. `loss` is a
+        function of the states [m, hidden] of a chunk of `places` and the chunk that returns the
+        loss summed over the chunk. It must not use trained parameters other than those of the model
+        outside its body, such as those of its heads.
         """
         has_gradient = self._rest is not None and torch.is_grad_enabled()
         parameters = self._rest.parameters() if has_gradient and self._rest else []
@@ -119,14 +107,10 @@ def sum_nll(
     targets: torch.Tensor,
     logits: Callable[[torch.Tensor], torch.Tensor] | None = None,
 ) -> torch.Tensor:
-    """The negative log-likelihood of targets in nats, summed, [1] float32.
+    """The negative log-likelihood of targets [batch, tokens] in nats, summed, [1] float32.
 
-    Parameters
-    ----------
-    targets
-        [batch, tokens]; IGNORED ones are not counted and not computed.
-    logits
-        Computes logits [n, vocabulary] from states [n, hidden]; by default as the model does.
+    IGNORED ones are not counted and not computed. `logits` computes logits [n, vocabulary] from
+    states [n, hidden]; by default as the model does.
     """
     targets = targets.flatten()
     places = targets.ne(IGNORED).nonzero()[:, 0]
@@ -143,10 +127,7 @@ def sum_nll(
 def nll_per_token(readout: ChunkedLogits, targets: torch.Tensor) -> torch.Tensor:
     """The negative log-likelihood of each target in nats, [batch, tokens] float32, no gradient.
 
-    Parameters
-    ----------
-    targets
-        [batch, tokens]; IGNORED ones are zero and not computed.
+    IGNORED targets are zero and not computed.
     """
     flat = targets.flatten()
     places = flat.ne(IGNORED).nonzero()[:, 0]
@@ -180,19 +161,15 @@ def next_tokens(batch: dict[str, torch.Tensor]) -> torch.Tensor:
     return targets_ahead(batch["labels"], 1, batch.get("position_ids"))
 
 
+@dataclass(frozen=True)
 class _Rest:
     """A model from its head on: its own `forward` with the recorded output of the body."""
 
-    def __init__(
-        self,
-        model: Any,
-        head: torch.nn.Module,
-        body: torch.nn.Module,
-        output: Any,
-        inputs: dict[str, Any],
-    ):
-        self.model, self.head, self.body = model, head, body
-        self.output, self.inputs = output, inputs
+    model: Any
+    head: torch.nn.Module
+    body: torch.nn.Module
+    output: Any
+    inputs: dict[str, Any]
 
     def __call__(self, states: torch.Tensor, head: torch.nn.Module | None) -> torch.Tensor:
         forward = self.head.forward if head is None else head

@@ -3,16 +3,17 @@
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
 
 from lexigraft.atomic import replacing
 from lexigraft.errors import UserError
 from lexigraft.inference.shared_prefix import SharedPrefix, group_by_prefix, shared_prefix
-from lexigraft.inference.stop_strings import StopStrings
+from lexigraft.inference.stop_strings import StopCriterion, StopStrings
 from lexigraft.inference.vllm_model import PROMPTS_PER_CALL, VllmModel
 from lexigraft.source.positions import positions_of
 
@@ -25,24 +26,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """A generated continuation of one prompt.
+    """A generated continuation of one prompt."""
 
-    Attributes
-    ----------
-    text
-        The text before its first stop string, stripped.
-    tokens
-        The ids of this text, without the end-of-text token and tokens of the stop string alone.
-    steps
-        Decoding steps: all generated tokens, including those that ended the text.
-    finished
-        Whether the model ended the text before `max_new_tokens`.
-    """
-
-    text: str
-    tokens: list[int]
-    steps: int
-    finished: bool
+    text: str  # before its first stop string, stripped
+    tokens: list[int]  # of this text, without the end-of-text token and those of the stop string
+    steps: int  # decoding steps: all generated tokens, including those that ended the text
+    finished: bool  # whether the model ended the text before `max_new_tokens`
 
 
 def generate(
@@ -61,12 +50,11 @@ def generate(
 
     Prompts are batched by length, the longest first, padded on the left and masked: in float32 the
     texts do not depend on the batch size. In bfloat16 they may, where two tokens are about equally
-    likely. A prefix that many prompts share, such as a few examples, is processed only once.
+    likely. A prefix that many prompts share, such as a few examples, is processed only once. A
+    `VllmModel` forms its own batches. The result is id -> output, in the order of `prompts`.
 
     Parameters
     ----------
-    model
-        Or a `VllmModel`, which forms its own batches.
     prompts
         Id -> prompt text, tokenized with the special tokens that the tokenizer adds by default.
     partial
@@ -81,21 +69,21 @@ def generate(
     beams
         Beams of a beam search, which returns the likeliest; 1 is greedy.
 
-    Returns
-    -------
-    dict
-        Id -> output, in the order of `prompts`.
-
     Raises
     ------
     UserError
         A prompt does not fit into the model's context, a stop string is empty, or beams are to be
         used with vLLM.
     """
-    from tqdm import tqdm
-
     encoded = {name: tokenizer(prompt)["input_ids"] for name, prompt in prompts.items()}
-    _check_context(model, encoded, max_new_tokens)
+    limit = positions_of(model)  # type: ignore[arg-type]  # both have what it reads
+    longest = max(encoded, key=lambda name: len(encoded[name]), default=None)
+    if limit is not None and longest is not None and len(encoded[longest]) + max_new_tokens > limit:
+        raise UserError(
+            f"prompt '{longest}' has {len(encoded[longest])} tokens and with max_new_tokens "
+            f"{max_new_tokens} exceeds the model's context of {limit}: lower max_new_tokens in "
+            "config/tasks.yaml or leave this sentence out of the task's data"
+        )
     if beams > 1 and isinstance(model, VllmModel):
         raise UserError("vLLM generates greedily only: set beams to 1, or remove engine")
     work = [identity, list(prompts.items()), max_new_tokens, batch_size, list(stop), beams]
@@ -113,12 +101,11 @@ def generate(
         tqdm(total=len(prompts), desc="generate", unit="text", disable=None) as progress,
     ):
         for group in groups:
+            longest_first = sorted(group, key=lambda name: -len(encoded[name]))
+            parts = range(0, len(group), batch_size)
+            batches = [longest_first[at : at + batch_size] for at in parts]
             # An incomplete batch is repeated as a whole: in bfloat16 results depend on the batch.
-            batches = [
-                batch
-                for batch in _by_length(group, encoded, batch_size)
-                if not all(name in done for name in batch)
-            ]
+            batches = [batch for batch in batches if not done.keys() >= set(batch)]
             progress.update(len(group) - sum(map(len, batches)))
             if not batches:
                 continue
@@ -130,7 +117,7 @@ def generate(
                 rows = continue_batch([encoded[name] for name in batch])
                 for name, ids in zip(batch, rows, strict=True):
                     done[name] = _cut(tokenizer, ids, stops, ends)
-                file.write(_as_lines((name, done[name]) for name in batch))
+                    file.write(json.dumps({"id": name, **asdict(done[name])}) + "\n")
                 file.flush()
                 progress.update(len(batch))
     return {name: done[name] for name in prompts}
@@ -150,28 +137,14 @@ def continue_greedily(
 ) -> "torch.Tensor":
     """The most likely continuation of each prompt, token by token.
 
-    Parameters
-    ----------
-    prompts
-        Token ids, of any lengths.
-    padding
-        Any id of the vocabulary: padding is masked, so the result does not depend on it.
-    stop_tokens
-        A row ends at the first of these; the rest of the row is padding.
-    min_new_tokens
-        Stop tokens are not generated before this many.
-    criteria
-        What else ends a row; later tokens of the row are then meaningless.
-    prefix
-        The shared prefix of all prompts, if it has been processed.
-    beams
-        Above 1, the likeliest of so many sequences by the mean over its tokens is returned;
-        `criteria` must then not depend on rows.
+    Padding is masked, so the result does not depend on `padding`, any id of the vocabulary. A row
+    ends at the first of `stop_tokens`, but not before `min_new_tokens`; the rest of it is padding.
+    `criteria` are what else ends a row; later tokens of the row are then meaningless. `prefix` is
+    the shared prefix of all prompts, if it has been processed. With `beams` above 1, the likeliest
+    of so many sequences by the mean over its tokens is returned; `criteria` must then not depend on
+    rows.
 
-    Returns
-    -------
-    torch.Tensor
-        Ids [len(prompts), steps], int64, steps ≤ `max_new_tokens`.
+    Returns ids [len(prompts), steps], int64, steps ≤ `max_new_tokens`.
     """
     import torch
     from transformers import GenerationConfig
@@ -191,14 +164,19 @@ def continue_greedily(
         eos_token_id=stop_tokens or None,
         pad_token_id=padding,
     )
-    with _without_own_settings(model), torch.inference_mode():
-        ids = model.generate(  # type: ignore[operator]
-            torch.tensor(padded, device=model.device),
-            attention_mask=torch.tensor(mask, device=model.device),
-            generation_config=settings,
-            stopping_criteria=criteria,
-            **cache,
-        )
+    # Sampling, penalties and limits in the generation settings of the model's files are ignored.
+    own, model.generation_config = model.generation_config, GenerationConfig()
+    try:
+        with torch.inference_mode():
+            ids = model.generate(  # type: ignore[operator]
+                torch.tensor(padded, device=model.device),
+                attention_mask=torch.tensor(mask, device=model.device),
+                generation_config=settings,
+                stopping_criteria=criteria,
+                **cache,
+            )
+    finally:
+        model.generation_config = own
     return ids[:, len(shared) + width :]
 
 
@@ -224,44 +202,23 @@ def padding_token(tokenizer: "PreTrainedTokenizerFast") -> int:
 
 
 def _open_partial(partial: Path, digest: str) -> dict[str, GeneratedText]:
-    """Read finished outputs of the same work; otherwise start `partial` again.
+    """Read finished outputs of the work with this digest; otherwise start the file again.
 
     An incomplete last line is removed, from the file too.
-
-    Parameters
-    ----------
-    partial
-        The file, which may be missing.
-    digest
-        Of everything that determines the outputs.
     """
     content = partial.read_bytes() if partial.exists() else b""
     lines = content.split(b"\n")[:-1]
     header = json.dumps({"digest": digest}).encode()
     if lines[:1] != [header]:
         lines = [header]
-    done: dict[str, GeneratedText] = {}
-    for line in lines[1:]:
-        row: dict[str, Any] = json.loads(line)
-        name = row.pop("id")
-        done[name] = GeneratedText(**row)
+    rows = [json.loads(line) for line in lines[1:]]
+    done = {row.pop("id"): GeneratedText(**row) for row in rows}
     complete = b"".join(line + b"\n" for line in lines)
     if complete != content:
         partial.parent.mkdir(parents=True, exist_ok=True)
         with replacing(partial) as file:
             file.write_bytes(complete)
     return done
-
-
-def _as_lines(outputs: Iterable[tuple[str, GeneratedText]]) -> str:
-    """JSON lines of `(id, output)`, to append to the file of `_open_partial`."""
-    return "".join(json.dumps({"id": name, **asdict(output)}) + "\n" for name, output in outputs)
-
-
-def _by_length(group: list[str], encoded: dict[str, list[int]], size: int) -> list[list[str]]:
-    """Batches of a group of prompts, the longest first."""
-    ordered = sorted(group, key=lambda name: -len(encoded[name]))
-    return [ordered[at : at + size] for at in range(0, len(ordered), size)]
 
 
 def _continuation(
@@ -290,7 +247,8 @@ def _continuation(
 
     def continue_batch(batch: list[list[int]]) -> list[list[int]]:
         # Beams are reordered, which a criterion does not follow: their texts are cut afterwards.
-        criteria = [stops.criterion(len(batch))] if stops.cross_tokens and beams == 1 else []
+        crossing = stops.cross_tokens and beams == 1
+        criteria = [StopCriterion(stops, len(batch))] if crossing else []
         return continue_greedily(
             model,
             batch,
@@ -321,29 +279,3 @@ def _cut(
     # In some decoders, invalid bytes and special tokens hide a string after them.
     text = text[: min(begins)] if begins else decode(tokenizer, [tokens])[0]
     return GeneratedText(text.strip(), tokens, stop.last + 1, finished=True)
-
-
-def _check_context(
-    model: "PreTrainedModel | VllmModel", encoded: dict[str, list[int]], max_new_tokens: int
-) -> None:
-    limit = positions_of(model)  # type: ignore[arg-type]  # both have what it reads
-    name = max(encoded, key=lambda name: len(encoded[name]), default=None)
-    if limit is not None and name is not None and len(encoded[name]) + max_new_tokens > limit:
-        raise UserError(
-            f"prompt '{name}' has {len(encoded[name])} tokens and with max_new_tokens "
-            f"{max_new_tokens} exceeds the model's context of {limit}: lower max_new_tokens in "
-            "config/tasks.yaml or leave this sentence out of the task's data"
-        )
-
-
-@contextmanager
-def _without_own_settings(model: "PreTrainedModel") -> Iterator[None]:
-    """Ignore sampling, penalties and limits in the generation settings of the model's files."""
-    from transformers import GenerationConfig
-
-    own = model.generation_config
-    model.generation_config = GenerationConfig()
-    try:
-        yield
-    finally:
-        model.generation_config = own

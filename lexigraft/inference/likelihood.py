@@ -14,6 +14,7 @@ from lexigraft.source.positions import positions_of
 
 if TYPE_CHECKING:
     import torch
+    from numpy.typing import ArrayLike
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 Window = TypeVar("Window")
@@ -55,11 +56,9 @@ def likelihood_from_nats(
     texts: Sequence[str], nats: Sequence[float], tokens: Sequence[int]
 ) -> Likelihood:
     """The likelihood of texts from the nats and the scored tokens of each."""
+    each = zip(texts, nats, tokens, strict=True)
     return sum_likelihoods(
-        [
-            Likelihood(nats=own, tokens=count, bytes=len(text.encode()), characters=len(text))
-            for text, own, count in zip(texts, nats, tokens, strict=True)
-        ]
+        [Likelihood(own, count, len(text.encode()), len(text)) for text, own, count in each]
     )
 
 
@@ -87,28 +86,16 @@ def score_texts(
     `text_encoding.encode`), which is not scored itself. A text longer than the model's context or
     2,048 tokens is scored in windows of which the first half is context only.
 
-    Parameters
-    ----------
-    model
-        A causal language model on any device, in any dtype; log-probabilities are float32.
-    texts
-        The texts; their order does not matter.
-    batch_tokens
-        Tokens in one forward pass, padding included; at least one text.
-
-    Returns
-    -------
-    Likelihood
-        Totals over the texts; `nats` is not finite if the model's weights are not.
+    The causal language model may be on any device, in any dtype; log-probabilities are float32.
+    `batch_tokens` are those of one forward pass, padding included; at least one text. `nats` of the
+    result is not finite if the model's weights are not.
     """
     import torch
 
-    size = _context(model)
-    windows = [
-        _Window(number, ids, known)
-        for number, text in enumerate(encode(tokenizer, texts))
-        for ids, known in _windows(text, size)
-    ]
+    limit = positions_of(model)
+    size = min(WINDOW, limit) if limit and limit > 1 else WINDOW
+    encoded = enumerate(encode(tokenizer, texts))
+    windows = [window for number, ids in encoded for window in _windows(number, ids, size)]
     nats, tokens = [0.0] * len(texts), [0] * len(texts)
     was_training = model.training
     model.eval()
@@ -129,31 +116,20 @@ class _Window(NamedTuple):
     known: int
 
 
-def _context(model: "PreTrainedModel") -> int:
-    limit = positions_of(model)
-    return min(WINDOW, limit) if limit and limit > 1 else WINDOW
-
-
-def _windows(ids: list[int], size: int) -> Iterator[tuple[list[int], int]]:
-    """A text's windows of at most `size` tokens, and how many leading ones are not scored."""
+def _windows(text: int, ids: list[int], size: int) -> Iterator[_Window]:
+    """A text's windows of at most `size` tokens."""
     done = 1  # the first token is context only
     while done < len(ids):
         begin = 0 if done == 1 else done - size // 2
-        window = ids[begin : begin + size]
-        yield window, done - begin
-        done = begin + len(window)
+        window = _Window(text, ids[begin : begin + size], done - begin)
+        yield window
+        done = begin + len(window.ids)
 
 
 def batch_by_length(
     windows: Iterable[Window], length: Callable[[Window], int], batch_tokens: int
 ) -> Iterator[list[Window]]:
-    """Batches of windows of similar length: at most `batch_tokens` with padding, or one window.
-
-    Parameters
-    ----------
-    length
-        Tokens of a window.
-    """
+    """Batches of windows of similar length: at most `batch_tokens` with padding, or one window."""
     batch: list[Window] = []
     for window in sorted(windows, key=length):  # so the last one of a batch is the longest
         if batch and (len(batch) + 1) * length(window) > batch_tokens:
@@ -165,27 +141,25 @@ def batch_by_length(
 
 
 def pad_batch(
-    inputs: Sequence[Sequence[int]], labels: Sequence[Sequence[int]]
+    inputs: Sequence["ArrayLike"], labels: Sequence["ArrayLike"]
 ) -> dict[str, "torch.Tensor"]:
     """Pad rows on the right: `input_ids`, `attention_mask`, `labels`, all [rows, longest] int64.
 
     Labels of padding are IGNORED.
     """
     import torch
+    from torch.nn.utils.rnn import pad_sequence
 
     from lexigraft.inference.chunked_logits import IGNORED
 
-    shape = (len(inputs), max(map(len, inputs)))
-    batch = {
-        "input_ids": torch.zeros(shape, dtype=torch.int64),
-        "attention_mask": torch.zeros(shape, dtype=torch.int64),
-        "labels": torch.full(shape, IGNORED, dtype=torch.int64),
+    ids, targets = (
+        [torch.as_tensor(row, dtype=torch.int64) for row in rows] for rows in (inputs, labels)
+    )
+    return {
+        "input_ids": pad_sequence(ids, batch_first=True),
+        "attention_mask": pad_sequence([torch.ones_like(row) for row in ids], batch_first=True),
+        "labels": pad_sequence(targets, batch_first=True, padding_value=IGNORED),
     }
-    for row, (ids, targets) in enumerate(zip(inputs, labels, strict=True)):
-        batch["input_ids"][row, : len(ids)] = torch.as_tensor(ids)
-        batch["attention_mask"][row, : len(ids)] = 1
-        batch["labels"][row, : len(ids)] = torch.as_tensor(targets)
-    return batch
 
 
 def _score(model: "PreTrainedModel", batch: list[_Window]) -> list[float]:

@@ -5,13 +5,17 @@ probability of the text. Perplexities compare cells with the same vocabulary, wh
 same.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 import torch
-from transformers import DataCollatorForLanguageModeling
+from transformers import (
+    DataCollatorForLanguageModeling,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
 
 from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, sum_nll
@@ -25,9 +29,6 @@ from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
 from lexigraft.source.positions import positions_of
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
 MASKED_SHARE = 0.15  # of BERT, RoBERTa and CW2V (Appendix G)
 
 
@@ -37,11 +38,7 @@ class MaskedLikelihood:
 
     nats: float
     tokens: int
-
-    @property
-    def bits_per_byte(self) -> None:
-        """Not defined for masked tokens."""
-        return None
+    bits_per_byte: ClassVar[None] = None  # not defined for masked tokens
 
     @property
     def perplexity(self) -> float:
@@ -50,33 +47,31 @@ class MaskedLikelihood:
 
 
 def score_masked(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerFast",
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
     texts: Sequence[str],
     *,
     batch_tokens: int = WINDOW,
 ) -> MaskedLikelihood:
     """Mask 15 % of the tokens of texts, always the same ones, and score their prediction.
 
-    Parameters
-    ----------
-    model
-        A masked language model on any device, in any dtype; log-probabilities are float32.
-    texts
-        Each is scored on its own; one longer than the model's context is cut into windows.
-    batch_tokens
-        Tokens in one forward pass, padding included; at least one text.
+    Each text is scored on its own; one longer than the model's context is cut into windows. The
+    masked language model may be on any device, in any dtype; log-probabilities are float32.
+    `batch_tokens` are those of one forward pass, padding included; at least one text.
 
-    Raises
-    ------
-    UserError
-        No token was drawn: the texts have almost no tokens.
+    Raises a UserError if no token was drawn: the texts have almost no tokens.
     """
     size = min(WINDOW, positions_of(model) or WINDOW)
-    windows = batch_by_length(
-        _masked_windows(tokenizer, texts, size), lambda window: len(window[0]), batch_tokens
-    )
-    batches = [pad_batch(*zip(*batch, strict=True)) for batch in windows]
+    masker = Masker(tokenizer)
+    windows = [  # inputs and labels of each
+        masker(np.array(ids[begin : begin + size]), seed_from("held-out", number, begin))
+        for number, ids in enumerate(encode(tokenizer, texts))
+        for begin in range(0, len(ids), size)
+    ]
+    batches = [
+        pad_batch(*zip(*batch, strict=True))
+        for batch in batch_by_length(windows, lambda window: len(window[0]), batch_tokens)
+    ]
     tokens = sum(int(batch["labels"].ne(IGNORED).sum()) for batch in batches)
     if not tokens:
         raise UserError(
@@ -98,21 +93,12 @@ def score_masked(
 class Masker:
     """Draws tokens to restore; of these 80 % become `<mask>`, 10 % another token, 10 % stay.
 
-    (Devlin et al. 2019, §3.1; the draw is that of transformers' data collator.) Special tokens are
-    never drawn.
-
-    Parameters
-    ----------
-    share
-        How likely each token is to be drawn.
-
-    Raises
-    ------
-    UserError
-        The tokenizer has no mask token.
+    (Devlin et al. 2019, §3.1; the draw is that of transformers' data collator.) Each token is drawn
+    with probability `share`, special tokens never. Raises a UserError if the tokenizer has no mask
+    token.
     """
 
-    def __init__(self, tokenizer: "PreTrainedTokenizerFast", share: float = MASKED_SHARE):
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, share: float = MASKED_SHARE):
         if tokenizer.mask_token is None:
             raise UserError(
                 "objective: mlm needs a tokenizer with a mask token; choose a vocabulary made for "
@@ -126,14 +112,8 @@ class Masker:
     ) -> tuple[np.ndarray, np.ndarray]:
         """What the model reads, and the tokens to restore, IGNORED elsewhere; both [n] int64.
 
-        Parameters
-        ----------
-        tokens
-            [n], special tokens included.
-        seed
-            The same seed masks the same tokens.
-        targets
-            [n] bool: which tokens may be drawn; None lets all.
+        `tokens` [n] include special ones; the same seed masks the same tokens. `targets` [n] bool
+        says which tokens may be drawn; None lets all.
         """
         fixed = np.isin(tokens, self._special)
         if targets is not None:
@@ -144,14 +124,3 @@ class Masker:
             special_tokens_mask=torch.from_numpy(fixed)[None],
         )
         return inputs[0].numpy(), labels[0].numpy()
-
-
-def _masked_windows(
-    tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], size: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Inputs and labels of windows of at most `size` tokens."""
-    masker = Masker(tokenizer)
-    for number, ids in enumerate(encode(tokenizer, texts)):
-        for begin in range(0, len(ids), size):
-            window = np.array(ids[begin : begin + size])
-            yield masker(window, seed_from("held-out", number, begin))

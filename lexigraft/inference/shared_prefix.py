@@ -3,6 +3,7 @@
 import copy
 from collections import Counter
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,18 +17,10 @@ _GROUP_TOKENS = 64
 
 @dataclass(frozen=True)
 class SharedPrefix:
-    """The tokens that several prompts begin with, and their key-value cache.
-
-    Attributes
-    ----------
-    ids
-        The tokens.
-    cache
-        Their keys and values in every layer, for a batch of one.
-    """
+    """The tokens that several prompts begin with, and their key-value cache."""
 
     ids: list[int]
-    cache: "DynamicCache"
+    cache: "DynamicCache"  # keys and values in every layer, for a batch of one
 
     def repeat(self, rows: int) -> "DynamicCache":
         """A copy of the cache for a batch of so many rows."""
@@ -39,19 +32,9 @@ class SharedPrefix:
 def group_by_prefix(prompts: dict[str, list[int]], least: int) -> list[list[str]]:
     """Group prompts that begin with the same tokens, each group with its own prefix.
 
-    A task may have prompts in several languages, or fewer examples in long prompts.
-
-    Parameters
-    ----------
-    prompts
-        Id -> token ids.
-    least
-        The fewest prompts of a group; smaller groups are combined.
-
-    Returns
-    -------
-    list
-        Ids of the prompts of each group, in the order of `prompts`.
+    A task may have prompts in several languages, or fewer examples in long prompts. `prompts` are
+    id -> token ids; the result has the ids of each group, in the same order. Groups of fewer than
+    `least` prompts are combined.
     """
     begins = {name: tuple(ids[:_GROUP_TOKENS]) for name, ids in prompts.items()}
     counts = Counter(begins.values())
@@ -64,33 +47,33 @@ def group_by_prefix(prompts: dict[str, list[int]], least: int) -> list[list[str]
 def shared_prefix(
     model: "PreTrainedModel", prompts: list[list[int]], max_new_tokens: int
 ) -> SharedPrefix | None:
-    """Process the common prefix of all prompts.
+    """Process the common prefix of all prompts; None if it would save nothing.
 
     The prompts are compared as tokens, so the model reads the same tokens as without it. At least
     one token of every prompt is left.
 
-    Parameters
-    ----------
-    prompts
-        Token ids of all prompts.
-    max_new_tokens
-        The most tokens that are generated after each.
-
-    Returns
-    -------
-    SharedPrefix or None
-        None if it would save nothing, or if the model has layers that do not cache every token:
-        recurrent ones, and attention windows shorter than the texts, which padding between prefix
-        and rest would fill.
+    The result is also None if the model has layers that do not cache every token: recurrent ones,
+    and attention windows shorter than the texts, which padding between prefix and rest would fill.
     """
     import torch
+    from transformers import DynamicCache
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-    ids = _common_prefix(prompts)
-    if len(prompts) < 2 or len(ids) < MIN_TOKENS:
+    if len(prompts) < 2:
         return None
-    cache = _full_cache(model, max(map(len, prompts)) + max_new_tokens)
-    if cache is None:
+    # In sorted order, the first and the last have the shortest common prefix.
+    pairs = zip(min(prompts), max(prompts), strict=False)
+    common = takewhile(lambda pair: pair[0] == pair[1], pairs)
+    ids = [token for token, _ in common][: min(map(len, prompts)) - 1]
+    if len(ids) < MIN_TOKENS:
         return None
+    width = max(map(len, prompts)) + max_new_tokens
+    cache = DynamicCache(config=model.config)
+    for layer in cache.layers:
+        if type(layer) is DynamicSlidingWindowLayer and width < layer.sliding_window:
+            continue
+        if type(layer) is not DynamicLayer:
+            return None
     with torch.inference_mode():
         # The base model: the logits of a long prefix would be large and are not needed.
         model.base_model(
@@ -99,27 +82,3 @@ def shared_prefix(
             use_cache=True,
         )
     return SharedPrefix(ids, cache)
-
-
-def _common_prefix(prompts: list[list[int]]) -> list[int]:
-    """The common prefix of all prompts, at most all but the last token of the shortest."""
-    # In sorted order, the first and the last have the shortest common prefix.
-    first, last = min(prompts, default=[]), max(prompts, default=[])
-    longest = min(map(len, prompts), default=1) - 1
-    pairs = zip(first, last, strict=False)
-    differ = (place for place, (one, other) in enumerate(pairs) if one != other)
-    return first[: min(longest, next(differ, longest))]
-
-
-def _full_cache(model: "PreTrainedModel", width: int) -> "DynamicCache | None":
-    """An empty cache, if all of the model's layers cache all of `width` tokens."""
-    from transformers import DynamicCache
-    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
-
-    cache = DynamicCache(config=model.config)
-    for layer in cache.layers:
-        if type(layer) is DynamicSlidingWindowLayer and width < layer.sliding_window:
-            continue
-        if type(layer) is not DynamicLayer:
-            return None
-    return cache

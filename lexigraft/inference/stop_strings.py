@@ -17,41 +17,18 @@ if TYPE_CHECKING:
 
 
 class StopPosition(NamedTuple):
-    """Where a text ends.
+    """Where a text ends."""
 
-    Attributes
-    ----------
-    last
-        Index of the token that completes the stop string.
-    tokens_before
-        How many tokens end before the string begins.
-    part
-        The bytes of the next token before the string, often none.
-    """
-
-    last: int
-    tokens_before: int
-    part: bytes
+    last: int  # index of the token that completes the stop string
+    tokens_before: int  # how many tokens end before the string begins
+    part: bytes  # of the next token before the string, often none
 
 
 class StopStrings:
     """The stop strings of a task for one tokenizer.
 
-    Parameters
-    ----------
-    strings
-        A text ends before the string that is completed first; of several completed by the same
-        token, before the one that begins first.
-
-    Attributes
-    ----------
-    tokens
-        Ids of the tokens that contain a complete stop string.
-
-    Raises
-    ------
-    UserError
-        A stop string is empty.
+    A text ends before the string that is completed first; of several completed by the same token,
+    before the one that begins first. Raises a UserError if a string is empty.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerFast", strings: Sequence[str]):
@@ -61,7 +38,7 @@ class StopStrings:
         self._bytes = token_bytes(tokenizer)
         self._stops = [string.encode() for string in strings]
         self._longest = max(map(len, self._stops), default=0)
-        self.tokens = {
+        self.tokens = {  # those that contain a complete stop string
             token
             for token, data in enumerate(self._bytes)
             if any(stop in data for stop in self._stops)
@@ -84,17 +61,10 @@ class StopStrings:
                 return StopPosition(place, tokens_before, text[starts[tokens_before] : begin])
         return None
 
-    def criterion(self, rows: int) -> "StopCriterion":
-        """A stopping criterion for a batch of so many rows."""
-        return StopCriterion(self, rows)
-
     def after(self, tail: bytes, token: int) -> bytes | None:
         """The end of a text in which a stop string may have begun; None if one is complete.
 
-        Parameters
-        ----------
-        tail
-            The result for the token before `token`; no bytes before the first.
+        `tail` is the result for the token before `token`, no bytes before the first.
         """
         text = tail + self._bytes_of(token)
         if self._completed(text, len(tail)) is not None:
@@ -112,7 +82,7 @@ class StopStrings:
 
 
 class StopCriterion:
-    """A stopping criterion of transformers: after each step, it returns which rows end."""
+    """A stopping criterion of transformers for a batch of so many rows."""
 
     def __init__(self, stops: StopStrings, rows: int):
         self._stops = stops

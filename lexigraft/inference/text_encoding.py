@@ -16,12 +16,8 @@ def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterat
 
     A tokenizer that begins a text with a special token (Llama's BOS) is used as it is, as by
     Yamaguchi et al. Other texts (GPT-2, SmolLM2) begin with the end-of-text token: it separates
-    the sentences of a block, and a model needs a token from which to predict the first one.
-
-    Raises
-    ------
-    UserError
-        The tokenizer begins no text with a special token and has neither EOS nor BOS.
+    the sentences of a block, and a model needs a token from which to predict the first one. Raises
+    a UserError if such a tokenizer has neither EOS nor BOS.
     """
     start = start_ids(tokenizer)
     for first in range(0, len(texts), BATCH):

@@ -17,24 +17,9 @@ PROMPTS_PER_CALL = 256
 class VllmModel:
     """A model run by vLLM, with the attributes that tasks read from any model.
 
-    Parameters
-    ----------
-    folder
-        A plain Hugging Face folder of model and tokenizer, as `export` writes it.
-    dtype
-        Of the computation.
-
-    Attributes
-    ----------
-    config, generation_config, dtype, device
-        As those of a `PreTrainedModel`.
-    name
-        Engine and version.
-
-    Raises
-    ------
-    UserError
-        vLLM is not installed.
+    `folder` is a plain Hugging Face folder of model and tokenizer, as `export` writes it; `dtype`
+    is that of the computation. `config`, `generation_config`, `dtype` and `device` are as those of
+    a `PreTrainedModel`; `name` is engine and version. Raises a UserError if vLLM is not installed.
     """
 
     def __init__(self, folder: str | Path, dtype: "torch.dtype"):
@@ -65,22 +50,11 @@ class VllmModel:
         max_new_tokens: int,
         longest: int,
     ) -> list[list[int]]:
-        """The most likely continuation of each prompt, token by token.
+        """The most likely continuation of each prompt, token by token; all as token ids.
 
-        Parameters
-        ----------
-        prompts
-            Token ids.
-        stop, stop_tokens
-            A continuation ends with the token that completes a string of `stop` or is in
-            `stop_tokens`; a few more tokens may have been generated.
-        longest
-            Tokens of the longest prompt of all calls, for which memory is reserved.
-
-        Returns
-        -------
-        list
-            Token ids of each continuation, those that end it included.
+        A continuation ends with the token that completes a string of `stop` or is in `stop_tokens`,
+        and includes it; a few more tokens may have been generated. `longest` is the number of
+        tokens of the longest prompt of all calls, for which memory is reserved.
         """
         from vllm import LLM, SamplingParams
 
@@ -102,13 +76,7 @@ class VllmModel:
 
 
 def engine_name() -> str:
-    """The name and version of the vLLM that is installed.
-
-    Raises
-    ------
-    UserError
-        vLLM is not installed.
-    """
+    """The name and version of the vLLM that is installed; a UserError if there is none."""
     try:
         import vllm
     except ImportError as error:

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch.func import functional_call
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.dense_rows import DenseRows
@@ -18,31 +19,18 @@ from lexigraft.training.objective import Objective
 from lexigraft.training.settings import AdapterSettings
 from lexigraft.training.vocadt_adapter import Adapter, DenseAdapter, SparseAdapter
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
-_FORMS: dict[str, type[Adapter]] = {"dense": DenseAdapter, "sparse": SparseAdapter}
-
 
 def attach_adapters(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerFast",
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
     start: Recipe | RecipePair | DenseRows,
     settings: AdapterSettings,
 ) -> None:
     """Attach an adapter to the input embedding and one to the head, in place.
 
-    The model then reads and predicts the target's tokens, with the outputs of a model grafted by
-    `start`. A model with tied matrices gets two adapters as well (VocADT, §5.2).
-
-    Parameters
-    ----------
-    model
-        The source model, not grafted.
-    tokenizer
-        The target tokenizer.
-    start
-        The initial adapters. As in grafting, a tied model uses the input's recipe twice.
+    The source model, not grafted, then reads and predicts the target's tokens, with the outputs of
+    a model grafted by `start`. A model with tied matrices gets two adapters as well (VocADT, §5.2),
+    which, as in grafting, both start from the input's recipe.
 
     Raises
     ------
@@ -70,65 +58,47 @@ def attach_adapters(
             "trainable: an adapter cannot start from rows of reduced rank; choose an initializer "
             "that keeps all dimensions, such as ofa-none"
         )
-    attached = [_FORMS[settings.form](recipe, settings.entries) for recipe in recipes]
+    form: type[Adapter] = SparseAdapter if settings.form == "sparse" else DenseAdapter
     place = embeddings.weight.device
-    _replace_module(
-        model, embeddings, AdaptedEmbedding(embeddings, attached[0].to(place), pair.source_of)
-    )
-    _replace_module(model, head, AdaptedHead(head, attached[1].to(place)))
+    own, of_head = (form(recipe, settings.entries).to(place) for recipe in recipes)
+    _replace_module(model, embeddings, AdaptedEmbedding(embeddings, own, pair.source_of))
+    _replace_module(model, head, AdaptedHead(head, of_head))
 
 
-def attached_adapters(model: "PreTrainedModel") -> list[Adapter]:
+def attached_adapters(model: PreTrainedModel) -> list[Adapter]:
     """The adapters of a model: of the input embedding and of the head."""
     layers: list[Any] = [model.get_input_embeddings(), model.get_output_embeddings()]
     return [layer.adapter for layer in layers]
 
 
-def merge_adapters(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast") -> RecipePair:
+def merge_adapters(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> RecipePair:
     """Merge the adapters into plain matrices `E_n = A E_o`, in place (VocADT, §3.1).
 
     The model then has the source's architecture and the target's vocabulary; tied matrices become
-    untied.
-
-    Returns
-    -------
-    RecipePair
-        The adapters as recipes. Rows that training has not changed still count as copies.
+    untied. Returns the adapters as recipes. Rows that training has not changed still count as
+    copies; a row that is no copy in one of them is new in both.
     """
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     assert isinstance(embeddings, AdaptedEmbedding) and isinstance(head, AdaptedHead)
-    old, old_head = embeddings.old, head.old
-    new_input = embeddings.adapter.merged(old.weight)
-    new_output = head.adapter.merged(old_head.weight)
-    bias = old_head.bias
+    both, bias = (embeddings, head), head.old.bias
+    matrices = [layer.adapter.merged(layer.old.weight) for layer in both]
     new_bias = None if bias is None else head.adapter.merged(bias[:, None])[:, 0]
-    recipes = _recipes(embeddings.adapter, head.adapter)
-    old.padding_idx = embeddings.padding_idx
-    _replace_module(model, embeddings, old)
-    _replace_module(model, head, old_head)
+    recipes = [layer.adapter.recipe() for layer in both]
+    new_ids = np.flatnonzero(np.minimum(*(recipe.copied for recipe in recipes)) < 0)
+    embeddings.old.padding_idx = embeddings.padding_idx
+    for layer in both:
+        _replace_module(model, layer, layer.old)
     untie(model)
     # Its own mean_resizing computes rows that are replaced right here.
-    model.resize_token_embeddings(len(new_input), mean_resizing=False)
+    model.resize_token_embeddings(len(matrices[0]), mean_resizing=False)
     layers: list[Any] = [model.get_input_embeddings(), model.get_output_embeddings()]
     with torch.no_grad():
-        for layer, rows in zip(layers, (new_input, new_output), strict=True):
-            layer.weight.copy_(rows)
+        for plain, rows in zip(layers, matrices, strict=True):
+            plain.weight.copy_(rows)
         if new_bias is not None:
             layers[1].bias.copy_(new_bias)
     update_special_token_ids(model, tokenizer, embeddings.source_of)
-    return recipes
-
-
-def add_auxiliary_loss(
-    objective: Objective, model: "PreTrainedModel", settings: AdapterSettings | None
-) -> Objective:
-    """The objective of a phase, with the auxiliary loss if the phase trains adapters.
-
-    `settings` are those of the adapters, None without any.
-    """
-    if settings is None or settings.alpha == 0:
-        return objective
-    return WithAuxiliaryLoss(objective, attached_adapters(model), settings.alpha)
+    return RecipePair(*(replace(recipe, new_ids=new_ids) for recipe in recipes))
 
 
 class WithAuxiliaryLoss(Objective):
@@ -152,7 +122,7 @@ class WithAuxiliaryLoss(Objective):
         counts = self.objective.count_targets(batch)
         return torch.cat([counts, counts.new_ones(1)])
 
-    def losses(self, model: "PreTrainedModel", inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    def losses(self, model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         """Its parts, and the auxiliary loss."""
         losses = self.objective.losses(model, inputs)
         drift = torch.stack([adapter.drift() for adapter in self.adapters]).sum()
@@ -164,16 +134,9 @@ class WithAuxiliaryLoss(Objective):
 
 
 class AdaptedEmbedding(torch.nn.Module):
-    """Looks up rows of `A E`, computed only for the tokens of a batch.
+    """Looks up rows of `A E`, computed only for the tokens of a batch; E [n_source, h] is `old`.
 
-    Parameters
-    ----------
-    old
-        The source's embedding [n_source, h].
-    adapter
-        Of the input.
-    source_of
-        [n_target]: the source row that each token copied at the start, -1 for new tokens.
+    `source_of` [n_target] is the source row that each token copied at the start, -1 for new tokens.
     """
 
     def __init__(self, old: torch.nn.Embedding, adapter: Adapter, source_of: np.ndarray):
@@ -211,11 +174,3 @@ def _replace_module(model: torch.nn.Module, old: torch.nn.Module, new: torch.nn.
         for name, child in list(parent.named_children()):
             if child is old:
                 setattr(parent, name, new)
-
-
-def _recipes(*adapters: Adapter) -> RecipePair:
-    """Both adapters as recipes; rows that are not copies in either are new in both."""
-    recipes = [adapter.recipe() for adapter in adapters]
-    copied = np.minimum(*(recipe.copied for recipe in recipes))
-    new_ids = np.flatnonzero(copied < 0)
-    return RecipePair(*(replace(recipe, new_ids=new_ids) for recipe in recipes))

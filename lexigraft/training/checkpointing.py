@@ -1,6 +1,7 @@
-"""Checkpoints that a training run resumes from, removed when the cell is complete.
+"""Checkpoints: those that a training run resumes from, and those that are stored with a cell.
 
-Each ends with a file that lists the others: without it, a checkpoint is not complete.
+The former are removed when the cell is complete. Each ends with a file that lists the others:
+without it, a checkpoint is not complete.
 """
 
 import hashlib
@@ -9,25 +10,25 @@ import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from safetensors import safe_open
 from safetensors.torch import save_file
-from transformers import TrainerCallback
+from transformers import PreTrainedModel, TrainerCallback
 
 from lexigraft.atomic import replacing, write_json
+from lexigraft.errors import UserError
 from lexigraft.training.distributed import barrier, on_rank_zero
+from lexigraft.training.objective import Progress
 from lexigraft.training.objectives.mtp import extra_head_of
 from lexigraft.training.phase import TRAINED
-from lexigraft.training.phase_context import Progress
 from lexigraft.training.store import load_tensors
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 COMPLETE = "complete.json"  # written last: name of each file of the checkpoint -> its bytes
 _EXTRA_HEAD = "extra head: "  # before its tensors' names, which no parameter of a model has
+_NAMES = ("trained", "from_adapters", "with_new_rows")  # sets of parameters in `Progress`
 
 
 @dataclass(frozen=True)
@@ -73,23 +74,15 @@ def step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.rpartition("-")[2])
 
 
-def save_progress(folder: Path, model: "PreTrainedModel", progress: Progress) -> None:
+def save_progress(folder: Path, model: PreTrainedModel, progress: Progress) -> None:
     """Write the state after a phase, then delete the checkpoints of that phase."""
     number = progress.phases - 1
-    tensors = {
-        name: parameter.detach().cpu().contiguous()
-        for name, parameter in model.named_parameters()
-        if name in progress.changed
-    }
+    own = {name: p for name, p in model.named_parameters() if name in progress.changed}
     if progress.extra_head is not None:
-        for name, parameter in progress.extra_head.named_parameters():
-            tensors[_EXTRA_HEAD + name] = parameter.detach().cpu().contiguous()
-    facts = {
-        "trained": sorted(progress.trained),
-        "adapter_size": progress.adapter_size,
-        "from_adapters": sorted(progress.from_adapters),
-        "with_new_rows": sorted(progress.with_new_rows),
-    }
+        own |= {_EXTRA_HEAD + name: p for name, p in progress.extra_head.named_parameters()}
+    tensors = {name: parameter.detach().cpu().contiguous() for name, parameter in own.items()}
+    facts: dict[str, Any] = {name: sorted(getattr(progress, name)) for name in _NAMES}
+    facts |= {"adapter_size": progress.adapter_size}
     with replacing(_state_file(folder, number)) as file:
         save_file(tensors, file, metadata={"progress": json.dumps(facts)})
     shutil.rmtree(folder / f"phase-{number}", ignore_errors=True)
@@ -100,7 +93,7 @@ def finished_phases(folder: Path, phases: int) -> int:
     return max((n + 1 for n in range(phases) if _state_file(folder, n).exists()), default=0)
 
 
-def load_progress(folder: Path, model: "PreTrainedModel", phases: int) -> Progress:
+def load_progress(folder: Path, model: PreTrainedModel, phases: int) -> Progress:
     """Load the state after the last finished one of `phases` phases into `model`."""
     finished = finished_phases(folder, phases)
     if not finished:
@@ -117,22 +110,17 @@ def load_progress(folder: Path, model: "PreTrainedModel", phases: int) -> Progre
     load_tensors(model, tensors, file)
     return Progress(
         phases=finished,
-        trained=set(facts["trained"]),
         adapter_size=facts["adapter_size"],
         extra_head=extra_head_of(extra).to(model.device) if extra else None,
-        from_adapters=set(facts["from_adapters"]),
-        with_new_rows=set(facts["with_new_rows"]),
+        **{name: set(facts[name]) for name in _NAMES},
     )
 
 
 class Checkpointing(TrainerCallback):
     """Makes the Trainer save by the clock, and deletes older checkpoints once one is complete.
 
-    Parameters
-    ----------
-    retained
-        Step of the phase -> file: after these steps it saves in any case, and copies the trained
-        parameters to the file.
+    `retained` are steps of the phase -> files: after these steps it saves in any case, and copies
+    the trained parameters to the file.
     """
 
     def __init__(self, folder: Path, policy: SavePolicy, retained: dict[int, Path] | None = None):
@@ -170,8 +158,52 @@ class Checkpointing(TrainerCallback):
                 shutil.rmtree(other)
 
 
+@dataclass(frozen=True)
+class RetainedCheckpoints:
+    """After which optimizer steps a checkpoint is retained, and the files of its parameters.
+
+    During training, the files hold trained parameters as in their phase, adapters separate; they
+    become cells when training has finished.
+    """
+
+    folder: Path  # of the job's checkpoints while it trains
+    ends: list[int]  # optimizer steps of the whole training at the end of each phase
+    # Optimizer step -> number of the checkpoint, from 1. The last one is the trained cell itself
+    # and not included.
+    numbers: dict[int, int]
+
+    @classmethod
+    def plan(cls, folder: Path, steps: list[int], checkpoints: int) -> "RetainedCheckpoints":
+        """Choose the steps at equal distances, out of the `steps` of each phase.
+
+        The last checkpoint is the end. Raises a UserError if there are more checkpoints than steps.
+        """
+        total = sum(steps)
+        if total and checkpoints > total:
+            raise UserError(
+                f"strategy: {checkpoints} checkpoints of {total} optimizer steps; lower "
+                "checkpoints, or train longer"
+            )
+        inside = range(1, checkpoints if total else 1)
+        numbers = {round(total * n / checkpoints): n for n in inside}
+        return cls(folder, list(accumulate(steps)), numbers)
+
+    def phase_of(self, step: int) -> int:
+        """The phase that a step is part of."""
+        return next(number for number, end in enumerate(self.ends) if step <= end)
+
+    def files(self, phase: int) -> dict[int, Path]:
+        """Step within a phase -> file; the state at the end of a phase has a file anyway."""
+        begin = self.ends[phase - 1] if phase else 0
+        own = (step for step in self.numbers if begin < step < self.ends[phase])
+        return {step - begin: self.file(step) for step in own}
+
+    def file(self, step: int) -> Path:
+        """The file of the parameters that were trained in the phase of a step."""
+        return self.folder / f"retained-{step}.safetensors"
+
+
 def _state_file(folder: Path, number: int) -> Path:
-    """The state after a phase."""
     return folder / f"phase-{number}.safetensors"
 
 

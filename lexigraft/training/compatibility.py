@@ -2,7 +2,9 @@
 
 import inspect
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+
+import torch
+from transformers import PreTrainedModel
 
 from lexigraft.errors import UserError
 from lexigraft.source.kind import CAUSAL, MASKED, is_masked
@@ -11,20 +13,14 @@ from lexigraft.training.data import SequenceDataset
 from lexigraft.training.registry import objective, objectives
 from lexigraft.training.settings import Strategy
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
 _TOLERANCE = 0.01  # of the difference that another document makes, for rounding
 
 
-def check_objectives(model: "PreTrainedModel", strategy: Strategy) -> None:
-    """Check that every objective of a strategy is for models of this kind.
+def check_objectives(model: PreTrainedModel, strategy: Strategy) -> None:
+    """Raise a UserError if an objective of a strategy is for another kind of model.
 
-    Raises
-    ------
-    UserError
-        An objective is for the other kind of model; or VocADT's adapter is to be trained in an
-        encoder, while VocADT has it for causal models only.
+    The same if VocADT's adapter is to be trained in an encoder: VocADT has it for causal models
+    only.
     """
     masked = is_masked(model)
     kind = MASKED if masked else CAUSAL
@@ -43,14 +39,8 @@ def check_objectives(model: "PreTrainedModel", strategy: Strategy) -> None:
             )
 
 
-def check_length(model: "PreTrainedModel", plan: Iterable[SequenceDataset]) -> None:
-    """Refuse sequences that are longer than the model's context.
-
-    Raises
-    ------
-    UserError
-        A phase has one.
-    """
+def check_length(model: PreTrainedModel, plan: Iterable[SequenceDataset]) -> None:
+    """Raise a UserError if a phase has a sequence that is longer than the model's context."""
     limit = positions_of(model)
     for number, sequences in enumerate(plan):
         longest = int(sequences.tokens().max())
@@ -61,19 +51,12 @@ def check_length(model: "PreTrainedModel", plan: Iterable[SequenceDataset]) -> N
             )
 
 
-def check_document_separation(model: "PreTrainedModel") -> None:
-    """Refuse `packing: apart` for an architecture that does not separate documents.
+def check_document_separation(model: PreTrainedModel) -> None:
+    """Raise a UserError if `packing: apart` does not fit an architecture.
 
     Most recognize documents by their positions. The model itself is tested: the second of two
     documents must have the same logits as alone, but for rounding.
-
-    Raises
-    ------
-    UserError
-        It has others.
     """
-    import torch
-
     separates = False
     if "position_ids" in inspect.signature(model.forward).parameters:
         both = torch.arange(1, 9, device=model.device)[None]

@@ -1,46 +1,44 @@
-"""Texts and samples as training sequences: packed, put in order, masked and batched."""
+"""Texts and samples as training sequences: packed, put in order, masked, and in micro-batches.
+
+A micro-batch is one forward and backward pass of one process. An optimizer step is the same for any
+number of processes and any memory: each of its sequences is in exactly one micro-batch, and its
+loss is divided by the targets of all of them.
+"""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import torch
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED
+from lexigraft.inference.likelihood import pad_batch
 from lexigraft.inference.text_encoding import BATCH, start_ids
 from lexigraft.randomness import generator, seed_from
 
-if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedTokenizerFast
-
 logger = logging.getLogger(__name__)
+
+# Of one micro-batch. The vocabulary does not matter: see `inference.chunked_logits`.
+MICRO_BATCH_TOKENS = {"cpu": 512, "cuda": 8192}
 
 
 @dataclass(frozen=True)
 class TrainingSequence:
-    """One training sequence.
+    """One training sequence of n tokens."""
 
-    Attributes
-    ----------
-    tokens
-        [n] int32, as the model reads them.
-    targets
-        [n] bool: which tokens the loss counts; None counts all.
-    labels
-        [n]: the tokens to predict where they differ from `tokens`, as with masked tokens; IGNORED
-        ones do not count.
-    positions
-        [n], starting again at 0 with each document that is separate from the others; None is one
-        document, 0 to n - 1.
-    """
-
-    tokens: np.ndarray
-    targets: np.ndarray | None = None
+    tokens: np.ndarray  # [n] int32, as the model reads them
+    targets: np.ndarray | None = None  # [n] bool: which tokens the loss counts; None counts all
+    # [n]: the tokens to predict where they differ from `tokens`, as with masked tokens; IGNORED
+    # ones do not count.
     labels: np.ndarray | None = None
+    # [n], starting again at 0 with each document that is separate from the others; None is one
+    # document, 0 to n - 1.
     positions: np.ndarray | None = None
 
 
@@ -74,7 +72,14 @@ class TextBlocks:
         if self.starts is None:
             return TrainingSequence(tokens)
         inside = np.searchsorted(self.starts, [begin, begin + len(tokens)])
-        return _separate_documents(tokens, self.starts[slice(*inside)] - begin)
+        starts = self.starts[slice(*inside)] - begin
+        # The first document may be the rest of a cut one.
+        places = np.arange(len(tokens), dtype=np.int32)
+        begins = np.zeros_like(places)
+        begins[starts] = starts
+        targets = np.ones(len(tokens), dtype=bool)
+        targets[starts] = False
+        return TrainingSequence(tokens, targets, positions=places - np.maximum.accumulate(begins))
 
 
 @dataclass(frozen=True)
@@ -93,15 +98,10 @@ class SampleSequences:
 
     @classmethod
     def within(cls, length: int, sequences: list[TrainingSequence], name: str) -> "SampleSequences":
-        """Those of at most `length` tokens.
+        """Those of at most `length` tokens; raises a UserError if there is none.
 
         A longer one is left out, not cut: a cut answer teaches to stop in the middle or not at all,
         and a cut prompt has another answer.
-
-        Raises
-        ------
-        UserError
-            None is short enough.
         """
         fitting = [sequence for sequence in sequences if len(sequence.tokens) <= length]
         if not fitting:
@@ -122,10 +122,7 @@ class SampleSequences:
 def read_sentences(corpus: str | Path, name: str, limit: int | None = None) -> list[str]:
     """The first `limit` lines of `train.txt`, `heldout.txt` or `english.txt` of a corpus folder.
 
-    Raises
-    ------
-    UserError
-        The file is missing or has no line.
+    Raises a UserError if the file is missing or has no line.
     """
     file = Path(corpus) / f"{name}.txt"
     # Only "\n" ends a sentence: splitlines() would also split at U+2028 and the like.
@@ -148,11 +145,9 @@ def pack(encoded: Iterable[list[int]], length: int, *, apart: bool = False) -> T
     is dropped, since the rest of a small corpus may be all of it. A last block of one token is left
     out: it has nothing to predict.
 
-    Parameters
-    ----------
-    apart
-        The sentences of a block do not attend to each other: positions start again at 0 with each
-        of them, and no other one predicts its first token. The rest of a cut sentence is separate.
+    With `apart`, the sentences of a block do not attend to each other: positions start again at 0
+    with each of them, and no other one predicts its first token. The rest of a cut sentence is
+    separate.
     """
     sentences = [ids for ids in encoded if ids]
     tokens = np.fromiter((token for ids in sentences for token in ids), dtype=np.int32)
@@ -164,34 +159,22 @@ def pack(encoded: Iterable[list[int]], length: int, *, apart: bool = False) -> T
 
 
 def encode_samples(
-    tokenizer: "PreTrainedTokenizerFast", samples: Iterable[tuple[str, str]]
+    tokenizer: PreTrainedTokenizerFast, samples: Iterable[tuple[str, str]]
 ) -> list[TrainingSequence]:
     """Each sample as prompt, answer and end-of-text token, of which the loss counts the latter two.
 
-    Prompt and answer are tokenized as one text with the start token of training texts. A token that
-    spans both belongs to the answer, since the prompt alone does not have it. (ALMA masks as many
-    tokens as the prompt alone has, which is the same unless a token spans both.)
-
-    Parameters
-    ----------
-    tokenizer
-        A fast one: it knows which characters a token stands for.
-    samples
-        (prompt, answer); what separates the two, such as a space, is part of the answer.
-
-    Returns
-    -------
-    list of TrainingSequence
-        A tokenizer without an EOS token ends no sample with one.
+    Prompt and answer are tokenized as one text with the start token of training texts; what
+    separates the two, such as a space, is part of the answer. A token that spans both belongs to
+    the answer, since the prompt alone does not have it. (ALMA masks as many tokens as the prompt
+    alone has, which is the same unless a token spans both.) A tokenizer without an EOS token ends
+    no sample with one.
     """
     start, end = start_ids(tokenizer), tokenizer.eos_token_id
-    encoded = []
-    for batch in _batches(list(samples)):
-        texts = tokenizer(
-            [prompt + answer for prompt, answer in batch],
-            return_offsets_mapping=True,
-            verbose=False,
-        )
+    encoded, pairs = [], list(samples)
+    for first in range(0, len(pairs), BATCH):
+        batch = pairs[first : first + BATCH]
+        joined = [prompt + answer for prompt, answer in batch]
+        texts = tokenizer(joined, return_offsets_mapping=True, verbose=False)
         for (prompt, _), ids, offsets in zip(
             batch, texts["input_ids"], texts["offset_mapping"], strict=True
         ):
@@ -206,27 +189,24 @@ def encode_samples(
     return encoded
 
 
+def repeated_order(sequences: int, count: int, seed: list[Any]) -> np.ndarray:
+    """`count` indices below `sequences`, [count]: pass after pass, each a new permutation."""
+    passes = [
+        generator(*seed, "order", number).permutation(sequences)
+        for number in range(math.ceil(count / max(1, sequences)))
+    ]
+    return np.concatenate(passes)[:count]
+
+
 def visiting_order(
     blocks: int, epochs: float, share: tuple[float, float], seed: list[Any]
 ) -> np.ndarray:
-    """Indices of the blocks that one phase visits, in order.
+    """Indices of the blocks that one phase visits, in order, out of `blocks`.
 
-    Parameters
-    ----------
-    blocks
-        How many there are.
-    epochs
-        Passes over them in all phases together; each pass is a fresh permutation.
-    share
-        Where the phase begins and ends, as parts of all passes: (0, 0.5) is the first half.
-    seed
-        Names of the study, the stage and the cell.
+    `epochs` are passes over them in all phases together; `share` is where the phase begins and ends
+    in these: (0, 0.5) is the first half. `seed` are the names of the study, the stage and the cell.
     """
-    passes = [
-        generator(*seed, "order", number).permutation(blocks)
-        for number in range(int(-(-epochs // 1)))
-    ]
-    order = np.concatenate(passes)[: max(1, round(epochs * blocks))]
+    order = repeated_order(blocks, max(1, round(epochs * blocks)), seed)
     begin, end = (round(part * len(order)) for part in share)
     return order[begin:end]
 
@@ -251,16 +231,9 @@ class SequenceDataset:
 class MaskedDataset(SequenceDataset):
     """Sequences in visiting order, masked anew at each visit (Liu et al. 2019, §4.1).
 
-    The mask of a visit depends only on its index and the seed, so neither interruptions nor the
-    number of processes change it.
-
-    Parameters
-    ----------
-    masker
-        A function of tokens, seed and targets that returns inputs and labels, see
-        `inference.masked_likelihood.Masker`.
-    seed
-        Names of the study, the cell and the phase.
+    The mask of a visit depends only on its index and the seed (the names of the study, the cell and
+    the phase), so neither interruptions nor the number of processes change it. For `masker`, see
+    `inference.masked_likelihood.Masker`.
     """
 
     def __init__(
@@ -279,7 +252,7 @@ class MaskedDataset(SequenceDataset):
         return replace(sequence, tokens=tokens, labels=labels, targets=None)
 
 
-def collate(sequences: list[TrainingSequence]) -> dict[str, "torch.Tensor"]:
+def collate(sequences: list[TrainingSequence]) -> dict[str, torch.Tensor]:
     """Stack sequences as `input_ids` and `labels`, each [batch, longest] int64, and what else a
     model needs to tell them from padding.
 
@@ -288,39 +261,53 @@ def collate(sequences: list[TrainingSequence]) -> dict[str, "torch.Tensor"]:
     padding too, whose positions are all 0.
 
     Only padding and what a sequence does not count is masked in the labels: masking by a token's id
-    would also mask every EOS where the padding token is the EOS token.
+    would also mask every EOS where the padding token is the EOS token. Without sequences, as for a
+    process that has none left while others have, nothing counts.
     """
-    import torch
-
-    shape = (len(sequences), max(len(sequence.tokens) for sequence in sequences))
-    input_ids = torch.zeros(shape, dtype=torch.int64)
-    labels = torch.full(shape, IGNORED, dtype=torch.int64)
-    attention_mask, position_ids = torch.zeros_like(input_ids), torch.zeros_like(input_ids)
-    for row, sequence in enumerate(sequences):
-        n = len(sequence.tokens)
-        targets = sequence.tokens if sequence.labels is None else sequence.labels
-        input_ids[row, :n] = torch.from_numpy(sequence.tokens.astype(np.int64))
-        labels[row, :n] = torch.from_numpy(targets.astype(np.int64))
-        if sequence.targets is not None:
-            labels[row, :n][torch.from_numpy(~sequence.targets)] = IGNORED
-        attention_mask[row, :n] = 1
-        positions = np.arange(n) if sequence.positions is None else sequence.positions
-        position_ids[row, :n] = torch.from_numpy(positions.astype(np.int64))
-    if any(sequence.positions is not None for sequence in sequences):
-        return {"input_ids": input_ids, "position_ids": position_ids, "labels": labels}
-    return {"input_ids": input_ids, "attention_mask": attention_mask, "labels": labels}
+    sequences = sequences or [TrainingSequence(np.zeros(2, np.int32), np.zeros(2, bool))]
+    labels = [one.tokens if one.labels is None else one.labels for one in sequences]
+    counted = [True if one.targets is None else one.targets for one in sequences]
+    batch = pad_batch(
+        [one.tokens for one in sequences],
+        [np.where(*each, IGNORED) for each in zip(counted, labels, strict=True)],
+    )
+    if any(one.positions is not None for one in sequences):
+        positions = [
+            np.arange(len(one.tokens)) if one.positions is None else one.positions
+            for one in sequences
+        ]
+        del batch["attention_mask"]
+        batch["position_ids"] = pad_batch(positions, positions)["input_ids"]
+    return batch
 
 
-def _separate_documents(tokens: np.ndarray, starts: np.ndarray) -> TrainingSequence:
-    """A sequence of documents that begin at `starts`; the first may be the rest of a cut one."""
-    places = np.arange(len(tokens), dtype=np.int32)
-    begins = np.zeros_like(places)
-    begins[starts] = starts
-    targets = np.ones(len(tokens), dtype=bool)
-    targets[starts] = False
-    return TrainingSequence(tokens, targets, positions=places - np.maximum.accumulate(begins))
+def optimizer_steps(sequences: int, batch_sequences: int) -> int:
+    """Optimizer steps of a phase; the last one may have fewer sequences."""
+    return math.ceil(sequences / batch_sequences)
 
 
-def _batches(samples: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    for first in range(0, len(samples), BATCH):
-        yield samples[first : first + BATCH]
+def micro_batch_size(batch_sequences: int, length: int, device_type: str) -> int:
+    """The most sequences of `length` tokens in one micro-batch, of `batch_sequences` of a step."""
+    return max(1, min(MICRO_BATCH_TOKENS[device_type] // length, batch_sequences))
+
+
+def micro_batches_per_step(sequences: int, size: int, world_size: int) -> int:
+    """Micro-batches of each process for one step of so many sequences, at most `size` in each."""
+    return math.ceil(sequences / (size * world_size))
+
+
+def split_into_micro_batches(
+    sequences: int, batch_sequences: int, size: int, world_size: int, rank: int
+) -> list[list[int]]:
+    """Indices of the sequences in each micro-batch of one process, step after step.
+
+    All processes have equally many micro-batches, some of which may be empty. Those of a step, over
+    all processes, differ by at most one sequence; the last step has what is left.
+    """
+    batches: list[list[int]] = []
+    for begin in range(0, sequences, batch_sequences):
+        step = np.arange(begin, min(begin + batch_sequences, sequences))
+        count = micro_batches_per_step(len(step), size, world_size) * world_size
+        parts = np.array_split(step, count)
+        batches += [part.tolist() for part in parts[rank::world_size]]
+    return batches

@@ -9,17 +9,15 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+from transformers import PreTrainedModel
 
 from lexigraft.hardware import device, precision
 from lexigraft.training.objective import Objective
 from lexigraft.training.trainable import decoder_layers
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 SHARDED = "LEXIGRAFT_SHARDED"  # 1: the model is sharded over the processes, not replicated
 # Until a process gives up on another: rank 0 alone scores, stores and waits for file systems. A
@@ -84,18 +82,12 @@ class Computation(torch.nn.Module):
     DDP and FSDP act when the module that they wrap is called. An objective does more than call the
     model: it takes hidden states, applies a head to some of them, or a second head. As a function
     of the model, all of it runs inside of one call.
-
-    Attributes
-    ----------
-    model
-        The model, which keeps the names of its parameters.
-    is_distributed_loading_by_transformers : bool
-        Named by the Trainer: the model is sharded over the processes already.
     """
 
-    def __init__(self, model: "PreTrainedModel"):
+    def __init__(self, model: PreTrainedModel):
         super().__init__()
         self.model = model
+        # Named by the Trainer: whether the model is sharded over the processes already.
         self.is_distributed_loading_by_transformers = False
 
     def forward(self, compute: Callable[..., T], *arguments) -> T:
@@ -130,14 +122,6 @@ def shard(
     return sharded, objective
 
 
-def copy_from_sharded(computation: Computation, sharded: Computation) -> None:
-    """Copy the trained parameters of a sharded copy back into the original."""
-    with torch.no_grad():
-        for own, trained in zip(computation.parameters(), sharded.parameters(), strict=True):
-            if own.requires_grad:
-                own.copy_(full_tensor(trained))
-
-
 def full_tensor(value: Any) -> Any:
     """A tensor gathered from all processes, on the CPU; anything else as it is.
 
@@ -168,13 +152,11 @@ def shard_like(value: Any, parameter: torch.Tensor) -> Any:
     """This process's shard of a full tensor of a parameter's shape; anything else as it is."""
     from torch.distributed.tensor import DTensor, distribute_tensor
 
-    if not isinstance(parameter, DTensor) or not isinstance(value, torch.Tensor):
+    # A tensor of another shape is, for example, the count of steps.
+    if not isinstance(parameter, DTensor) or getattr(value, "shape", None) != parameter.shape:
         return value
-    if value.shape != parameter.shape:
-        return value  # such as the count of steps
-    return distribute_tensor(
-        value.to(parameter.device), parameter.device_mesh, parameter.placements
-    )
+    place = parameter.device_mesh, parameter.placements
+    return distribute_tensor(value.to(parameter.device), *place)
 
 
 def _modules_of(objective: Objective) -> Iterator[torch.nn.Module]:

@@ -3,37 +3,24 @@
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lexigraft.atomic import replacing_folder, write_json
 from lexigraft.errors import UserError
 from lexigraft.provenance import write_card
 from lexigraft.training.store import load_cell, read_card, reference, tokenizer_folder
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
 # Files that `lexigraft.job.run` writes into an output folder before the work begins.
 JOB_FILES = ("job.json", ".lock")
 
 
 def export(cell_folder: str | Path, out: str | Path) -> Path:
-    """Write the model and tokenizer of a cell to `out`, adapters merged.
+    """Write the model and tokenizer of a cell to `out`, adapters merged, and return `out`.
 
     `transformers.AutoModelForCausalLM.from_pretrained(out)`, of an encoder `AutoModelForMaskedLM`,
     then computes what `load_cell` does.
 
-    Parameters
-    ----------
-    cell_folder
-        A cell under `results/training/`.
-    out
-        A new folder, or one that an earlier export wrote, which is replaced.
-
-    Returns
-    -------
-    Path
-        `out`.
+    `cell_folder` is a cell under `results/training/`; `out` a new folder, or one that an earlier
+    export wrote, which is replaced.
 
     Raises
     ------
@@ -49,7 +36,12 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
     model.config.use_cache = True
     with replacing_folder(out) as folder:
         model.save_pretrained(folder)
-        _save_tokenizer(tokenizer, folder)
+        tokenizer.save_pretrained(folder)
+        # The generic class, by the name that transformers 4 knows too: the source's own class may
+        # rebuild the pre-tokenizer and then segment differently.
+        file = folder / "tokenizer_config.json"
+        generic = {"tokenizer_class": "PreTrainedTokenizerFast"}
+        write_json(file, json.loads(file.read_text("utf-8")) | generic)
         if sentencepiece.exists():
             shutil.copyfile(sentencepiece, folder / sentencepiece.name)
         files = [path.name for path in folder.iterdir()]
@@ -60,17 +52,6 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
             if (out / name).exists():
                 (out / name).rename(folder / name)
     return out
-
-
-def _save_tokenizer(tokenizer: "PreTrainedTokenizerFast", folder: Path) -> None:
-    """Under the generic class, by the name that transformers 4 knows too.
-
-    The source's own class may rebuild the pre-tokenizer and then segment differently.
-    """
-    tokenizer.save_pretrained(folder)
-    file = folder / "tokenizer_config.json"
-    config = json.loads(file.read_text("utf-8")) | {"tokenizer_class": "PreTrainedTokenizerFast"}
-    write_json(file, config)
 
 
 def _check_replaceable(out: Path) -> None:

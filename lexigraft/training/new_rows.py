@@ -7,30 +7,21 @@ only the gradient of these rows is computed.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from transformers import PreTrainedModel
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.storage import load_initialization
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-_NAMES = ("new_rows", "new_bias")  # names that no parameter of a model has
+NEW_ROWS = ("new_rows", "new_bias")  # names that no parameter of a model has
 
 
-def attach_new_rows(model: "PreTrainedModel", ids: Sequence[int]) -> None:
-    """Attach parameters for the rows of some tokens to a frozen model, in place.
+def attach_new_rows(model: PreTrainedModel, ids: Sequence[int]) -> None:
+    """Attach parameters for the rows of the tokens `ids` to a frozen model, in place.
 
     Tied matrices share them. The entries of these tokens in a head's bias are trained too. The
     model's outputs do not change, and every parameter keeps its name.
-
-    Parameters
-    ----------
-    ids
-        Token ids.
 
     Raises
     ------
@@ -61,24 +52,11 @@ def attach_new_rows(model: "PreTrainedModel", ids: Sequence[int]) -> None:
         head.new_bias = torch.nn.Parameter(head.bias.detach()[places])
 
 
-def new_tokens(inputs: dict[str, Any]) -> Sequence[int]:
-    """Ids of the tokens that the source does not have, from the inputs of a training job."""
-    if not inputs.get("initialization"):
-        return ()
-    return load_initialization(Path(inputs["initialization"])).new_ids.tolist()
-
-
-def new_row_parameter_count(model: "PreTrainedModel") -> int:
-    """How many parameters are attached to a model for its new rows."""
-    own = (p for name, p in model.named_parameters() if name.rpartition(".")[2] in _NAMES)
-    return sum(parameter.numel() for parameter in own)
-
-
-def merge_new_rows(model: "PreTrainedModel") -> None:
+def merge_new_rows(model: PreTrainedModel) -> None:
     """Write the rows into the model's own matrices and remove the attached parameters."""
     for module in [module for module in model.modules() if isinstance(module, _NewRows)]:
         module.write_rows()
-        for name in _NAMES:
+        for name in NEW_ROWS:
             if hasattr(module, name):
                 delattr(module, name)
         del module.places

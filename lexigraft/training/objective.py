@@ -1,11 +1,11 @@
-"""The interface of training objectives: what one declares and computes."""
+"""The interface of training objectives, and what one may read when a phase begins."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lexigraft.source.kind import CAUSAL
-from lexigraft.training.phase_context import PhaseContext
 
 if TYPE_CHECKING:
     import torch
@@ -15,27 +15,53 @@ if TYPE_CHECKING:
     from lexigraft.training.settings import Phase, Strategy
 
 
+@dataclass
+class Progress:
+    """What the finished phases of a cell leave to the next one, beside the model's weights."""
+
+    phases: int = 0  # how many have finished
+    trained: set[str] = field(default_factory=set)  # names of the model's trained parameters
+    adapter_size: int = 0  # how many numbers merged adapters and new rows have
+    extra_head: "torch.nn.Linear | None" = None  # of objective `mtp`
+    # Names of the matrices that VocADT's adapters were merged into, and of those of which only the
+    # new rows were trained.
+    from_adapters: set[str] = field(default_factory=set)
+    with_new_rows: set[str] = field(default_factory=set)
+
+    @property
+    def changed(self) -> set[str]:
+        """Names of all parameters that have changed since the first phase began."""
+        return self.trained | self.from_adapters | self.with_new_rows
+
+
+@dataclass(frozen=True)
+class PhaseContext:
+    """What an objective may read when a phase begins.
+
+    `model` is prepared for the phase; `inputs` and `seed` are those of the training job; what an
+    objective leaves to later phases goes into `progress`.
+    """
+
+    model: "PreTrainedModel"
+    tokenizer: "PreTrainedTokenizerFast"
+    strategy: "Strategy"
+    phase: "Phase"
+    progress: Progress
+    inputs: Mapping[str, Any]
+    seed: list[Any]
+
+
 class Objective(ABC):
     """A loss of one part or several, each a mean over its own targets in an optimizer step.
 
     The step's loss is computed from the parts, by default as their sum, and does not depend on the
     number of micro-batches.
-
-    Attributes
-    ----------
-    model_kind
-        Which language models it trains: `source.kind.CAUSAL` or `MASKED`.
-    needs_teacher
-        Whether a training job needs the input `teacher`.
-    options
-        Keys of a phase that this objective alone takes.
-    loss_names
-        Names of the parts in the training log, ending in `_loss`; one part alone needs no name.
     """
 
-    model_kind: ClassVar[str] = CAUSAL
-    needs_teacher: ClassVar[bool] = False
-    options: ClassVar[tuple[str, ...]] = ()
+    model_kind: ClassVar[str] = CAUSAL  # which models it trains: `source.kind.CAUSAL` or `MASKED`
+    needs_teacher: ClassVar[bool] = False  # whether a training job needs the input `teacher`
+    options: ClassVar[tuple[str, ...]] = ()  # keys of a phase that this objective alone takes
+    # Names of the parts in the training log, ending in `_loss`; one part alone needs no name.
     loss_names: tuple[str, ...] = ()
 
     @classmethod
@@ -47,22 +73,15 @@ class Objective(ABC):
     def check_inputs(
         cls, inputs: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", strategy: "Strategy"
     ) -> None:
-        """Check the inputs of a training job before anything is trained; by default, nothing.
+        """Raise a UserError where an input of a training job does not fit; by default, all fit.
 
-        Raises
-        ------
-        UserError
-            An input does not fit.
+        It is called before anything is trained.
         """
         return
 
     @classmethod
     def prepare_data(
-        cls,
-        sequences: "SequenceDataset",
-        phase: "Phase",
-        tokenizer: "PreTrainedTokenizerFast",
-        seed: list[Any],
+        cls, sequences: "SequenceDataset", context: PhaseContext, seed: list[Any]
     ) -> "SequenceDataset":
         """The sequences of a phase as the model reads them; by default as they are.
 
@@ -77,22 +96,30 @@ class Objective(ABC):
         """
         return {}
 
-    @abstractmethod
+    def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
+        """For each part, what each position of a micro-batch is to predict, [batch, tokens] int64.
+
+        By default the next token. IGNORED ones do not count.
+        """
+        from lexigraft.inference.chunked_logits import next_tokens
+
+        return [next_tokens(batch)]
+
     def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
-        """How many targets a micro-batch has for each part, [parts or 1], int64."""
+        """How many targets a micro-batch has for each part, [parts], int64."""
+        import torch
+
+        from lexigraft.inference.chunked_logits import IGNORED
+
+        return torch.stack([part.ne(IGNORED).sum() for part in self.targets(batch)])
 
     @abstractmethod
     def losses(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> "torch.Tensor":
-        """The parts, each summed over the targets of a micro-batch, [parts or 1], float32.
+        """The parts, each summed over the targets of a micro-batch, [parts], float32.
 
-        Parameters
-        ----------
-        model
-            The model that is trained, without a wrapper.
-        inputs
-            A batch of `data.collate`, on the model's device.
+        `model` has no wrapper; `inputs` is a batch of `data.collate` on its device.
         """
 
     def total(self, losses: "torch.Tensor") -> "torch.Tensor":
-        """The loss computed from means or sums [parts or 1], a linear function of them."""
+        """The loss computed from means or sums [parts], a linear function of them."""
         return losses.sum()

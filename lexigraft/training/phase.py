@@ -3,19 +3,33 @@
 import math
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
+from torch.optim.lr_scheduler import LambdaLR
+from torch.utils.data import DataLoader
+from transformers import (
+    PreTrainedModel,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+    set_seed,
+)
 from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME
 
 from lexigraft.hardware import device
-from lexigraft.training.data import SequenceDataset
+from lexigraft.training.data import (
+    SequenceDataset,
+    collate,
+    micro_batch_size,
+    micro_batches_per_step,
+    optimizer_steps,
+    split_into_micro_batches,
+)
 from lexigraft.training.distributed import (
     Computation,
     all_reduce_sum,
-    copy_from_sharded,
     full_tensor,
     full_tensors,
     is_sharded,
@@ -24,25 +38,15 @@ from lexigraft.training.distributed import (
     shard_like,
     world_size,
 )
-from lexigraft.training.micro_batches import (
-    micro_batch_loader,
-    micro_batch_size,
-    micro_batches_per_step,
-    optimizer_steps,
-    split_into_micro_batches,
-)
 from lexigraft.training.objective import Objective
 from lexigraft.training.schedule import Schedule, schedules
 from lexigraft.training.settings import Phase, Strategy
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 TRAINED = "trained.safetensors"
 
 
 def run_phase(
-    model: "PreTrainedModel",
+    model: PreTrainedModel,
     phase: Phase,
     strategy: Strategy,
     sequences: SequenceDataset,
@@ -60,22 +64,15 @@ def run_phase(
     pass runs under autocast. The optimizer steps do not depend on the number of processes, but for
     the rounding of sums and for dropout, which each process draws for itself.
 
-    Parameters
-    ----------
-    objective
-        The loss; its modules are trained in place.
-    folder
-        Where checkpoints of this phase go.
-    checkpoint
-        A complete checkpoint of this phase to resume from. The result is that of a run without the
-        interruption, bit for bit on a CPU with the same number of processes.
-    schedule
-        Of the learning rate; by default the strategy's, over this phase alone.
+    The modules of the `objective` are trained in place. Checkpoints of this phase go to `folder`;
+    `checkpoint` is a complete one to resume from, with the result of a run without the
+    interruption, bit for bit on a CPU with the same number of processes. By default, the `schedule`
+    is the strategy's, over this phase alone.
     """
     for name, module in objective.modules().items():
         model.add_module(name, module)
     if checkpoint is not None:
-        _load_trained(model, checkpoint / TRAINED)
+        load_trained(model, checkpoint / TRAINED)
     if strategy.gradient_checkpointing:
         model.activation_checkpointing_enable(
             activation_checkpointing_kwargs={"use_reentrant": False}
@@ -101,7 +98,10 @@ def run_phase(
         set_seed(seed + rank())  # for dropout; the model is the same on all ranks
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     if trained is not computation:
-        copy_from_sharded(computation, trained)
+        with torch.no_grad():
+            for own, sharded in zip(model.parameters(), trained.parameters(), strict=True):
+                if own.requires_grad:
+                    own.copy_(full_tensor(sharded))
     for name in objective.modules():
         delattr(model, name)
 
@@ -109,12 +109,8 @@ def run_phase(
 class PhaseTrainer(Trainer):
     """A Trainer of one objective, whose checkpoints hold the trained parameters and no others.
 
-    Parameters
-    ----------
-    model
-        A `Computation`.
-    batch_sequences
-        Sequences of one optimizer step, in all micro-batches of all processes.
+    Its model is a `Computation`; `batch_sequences` are those of one optimizer step, in all
+    micro-batches of all processes.
     """
 
     # The losses are divided by the targets of the whole step here.
@@ -127,7 +123,7 @@ class PhaseTrainer(Trainer):
 
     def create_scheduler(self, num_training_steps, optimizer=None):
         """The learning rate's schedule, from where the phase begins on it."""
-        self.lr_scheduler = self.schedule.scheduler(optimizer or self.optimizer)
+        self.lr_scheduler = LambdaLR(optimizer or self.optimizer, self.schedule.factor)
         return self.lr_scheduler
 
     def get_train_dataloader(self):
@@ -139,8 +135,11 @@ class PhaseTrainer(Trainer):
             world_size(),
             rank(),
         )
-        return micro_batch_loader(
-            self.train_dataset, batches, pin_memory=self.args.dataloader_pin_memory
+        return DataLoader(
+            self.train_dataset,
+            batch_sampler=batches,
+            collate_fn=collate,
+            pin_memory=self.args.dataloader_pin_memory,
         )
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
@@ -217,11 +216,13 @@ class PhaseTrainer(Trainer):
         return self.args.should_save or is_sharded()
 
 
-def _load_trained(model: "PreTrainedModel", file: Path) -> None:
-    saved, parameters = load_file(file), dict(model.named_parameters())
+def load_trained(model: PreTrainedModel, file: Path, without: str | None = None) -> None:
+    """Copy trained parameters into a model prepared for their phase, but those of one module."""
+    parameters = dict(model.named_parameters())
     with torch.no_grad():
-        for name, tensor in saved.items():
-            parameters[name].copy_(tensor)
+        for name, tensor in load_file(file).items():
+            if without is None or not name.startswith(f"{without}."):
+                parameters[name].copy_(tensor)
 
 
 def _arguments(

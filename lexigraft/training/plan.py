@@ -1,34 +1,32 @@
 """The data of each phase: which sequences it reads, in which order, mixed in which shares."""
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
+from torch.utils.data import ConcatDataset
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.corpus.sample_file import read_samples
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
-from lexigraft.randomness import generator
 from lexigraft.training.data import (
     SampleSequences,
     SequenceDataset,
     SequenceSource,
-    TrainingSequence,
     encode_samples,
     pack,
     read_sentences,
+    repeated_order,
     visiting_order,
 )
 from lexigraft.training.settings import MONOLINGUAL, Phase, Strategy
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
 
 def plan_phases(
-    strategy: Strategy, tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
+    strategy: Strategy, tokenizer: PreTrainedTokenizerFast, job: dict[str, Any]
 ) -> list[SequenceDataset]:
     """The sequences of each phase, in order.
 
@@ -36,22 +34,30 @@ def plan_phases(
     strategy's `epochs`, which are passes over that text. The others are repeated or cut to their
     share of the sequences.
 
-    Raises
-    ------
-    UserError
-        A text is missing or has no sequence that fits, or a phase gets none.
+    Raises a UserError if a text is missing or has no sequence that fits, or if a phase gets none.
     """
-    texts = _Texts(strategy, tokenizer, job)
-    plan, begin = [], 0.0
-    for number, phase in enumerate(strategy.phases):
-        end = begin + phase.share
-        if number == len(strategy.phases) - 1:
-            end = 1.0  # despite rounding of the shares
-        plan.append(
-            _phase_sequences(texts, phase, number, strategy.epochs, (begin, end), job["seed"])
-        )
-        begin = end
-    return plan
+    inputs = job["inputs"]
+
+    @cache
+    def encoded(name: str) -> list[Any]:
+        if name == MONOLINGUAL:
+            sentences = read_sentences(inputs["corpus"], "train", strategy.sentences)
+            return list(encode(tokenizer, sentences))
+        return encode_samples(tokenizer, read_samples(inputs["samples"][name]))
+
+    @cache
+    def text(name: str, length: int) -> SequenceSource:
+        if name == MONOLINGUAL:
+            return pack(encoded(name), length, apart=strategy.packing == "apart")
+        return SampleSequences.within(length, encoded(name), name)
+
+    ends = [*accumulate(phase.share for phase in strategy.phases)]
+    ends[-1:] = [1.0]  # despite rounding of the shares
+    phases = zip(strategy.phases, pairwise([0.0, *ends]), strict=False)
+    return [
+        _phase_sequences(text, phase, number, strategy.epochs, share, job["seed"])
+        for number, (phase, share) in enumerate(phases)
+    ]
 
 
 def cumulative_tokens(plan: list[SequenceDataset], number: int, batch_sequences: int) -> np.ndarray:
@@ -70,66 +76,21 @@ def sample_counts(plan: list[SequenceDataset]) -> dict[str, dict[str, int]]:
     """
     found: dict[str, dict[str, int]] = {}
     for sequences in plan:
-        source = sequences.source
-        sources = source.sources if isinstance(source, ConcatenatedSequences) else [source]
-        for source in sources:
+        for source in getattr(sequences.source, "datasets", [sequences.source]):
             if isinstance(source, SampleSequences):
                 counts = {"samples": len(source), "too_long": source.too_long}
                 found.setdefault(source.name, counts)
     return found
 
 
-class ConcatenatedSequences:
-    """Several sources one after the other, with consecutive indices."""
-
-    def __init__(self, sources: Sequence[SequenceSource]):
-        self.sources = list(sources)
-        self._ends = list(accumulate(len(source) for source in self.sources))
-
-    def __len__(self) -> int:
-        return self._ends[-1]
-
-    def __getitem__(self, index: int) -> TrainingSequence:
-        if not 0 <= index < len(self):
-            raise IndexError(index)
-        number = bisect_right(self._ends, index)
-        return self.sources[number][index - self._begin(number)]
-
-    def indices(self, number: int, order: np.ndarray) -> np.ndarray:
-        """Indices in the whole of the sequences `order` [n] of source `number`."""
-        return order + self._begin(number)
-
-    def _begin(self, number: int) -> int:
-        return self._ends[number] - len(self.sources[number])
-
-
 def sequence_counts(first: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """How many sequences of each further text go with `first` ones of the first text.
+    """How many sequences of each further text go with `first` ones of the first, at least one.
 
-    Parameters
-    ----------
-    first
-        Sequences of the first text.
-    shares
-        Name -> share of the sequences, the first text first; they add up to one.
-
-    Returns
-    -------
-    dict
-        At least one sequence of each.
+    `shares` are name -> share of the sequences, the first text first; they add up to one.
     """
     own, *_ = shares.values()
     others = list(shares.items())[1:]
     return {name: max(1, round(first * share / own)) for name, share in others}
-
-
-def repeated_order(sequences: int, count: int, seed: list[Any]) -> np.ndarray:
-    """`count` indices below `sequences`, [count]: pass after pass, each a new permutation."""
-    passes = [
-        generator(*seed, "order", number).permutation(sequences)
-        for number in range(-(-count // sequences))
-    ]
-    return np.concatenate(passes)[:count]
 
 
 def interleave(orders: Sequence[np.ndarray]) -> np.ndarray:
@@ -142,60 +103,31 @@ def interleave(orders: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate(orders)[np.argsort(position, kind="stable")]
 
 
-class _Texts:
-    """The texts of a strategy as sequences, each read and encoded once."""
-
-    def __init__(
-        self, strategy: Strategy, tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
-    ):
-        self.strategy, self.tokenizer, self.inputs = strategy, tokenizer, job["inputs"]
-        self.encoded: dict[str, Any] = {}
-        self.sources: dict[tuple[str, int], SequenceSource] = {}
-
-    def get(self, name: str, length: int) -> SequenceSource:
-        """The text `name` in sequences of at most `length` tokens."""
-        if (name, length) not in self.sources:
-            self.sources[name, length] = self._read(name, length)
-        return self.sources[name, length]
-
-    def _read(self, name: str, length: int) -> SequenceSource:
-        if name == MONOLINGUAL:
-            if name not in self.encoded:
-                sentences = read_sentences(self.inputs["corpus"], "train", self.strategy.sentences)
-                self.encoded[name] = list(encode(self.tokenizer, sentences))
-            apart = self.strategy.packing == "apart"
-            return pack(self.encoded[name], length, apart=apart)
-        if name not in self.encoded:
-            samples = read_samples(self.inputs["samples"][name])
-            self.encoded[name] = encode_samples(self.tokenizer, samples)
-        return SampleSequences.within(length, self.encoded[name], name)
-
-
 def _phase_sequences(
-    texts: _Texts,
+    text: Callable[[str, int], SequenceSource],
     phase: Phase,
     number: int,
     epochs: float,
     share: tuple[float, float],
     seed: list[Any],
 ) -> SequenceDataset:
-    """The sequences of one phase, in order."""
     first, *others = phase.data
-    text = texts.get(first, phase.length)
+    source = text(first, phase.length)
     # Only other texts are named in the seed, which keeps the order of monolingual text stable.
     own = seed if first == MONOLINGUAL else [*seed, first]
-    order = visiting_order(len(text), epochs, share, own)
+    order = visiting_order(len(source), epochs, share, own)
     if not len(order):
         raise UserError(
-            f"strategy: phase {number} gets no sequence of {len(text)} x {epochs:g} epochs of "
+            f"strategy: phase {number} gets no sequence of {len(source)} x {epochs:g} epochs of "
             f"'{first}'; raise its share or epochs, or give more text"
         )
     if not others:
-        return SequenceDataset(text, order)
-    sources, orders = [text], [order]
+        return SequenceDataset(source, order)
+    sources, orders = [source], [order]
     for name, count in sequence_counts(len(order), phase.data).items():
-        sources.append(texts.get(name, phase.length))
+        sources.append(text(name, phase.length))
         orders.append(repeated_order(len(sources[-1]), count, [*seed, name, number]))
-    mixture = ConcatenatedSequences(sources)
-    indices = [mixture.indices(source, order) for source, order in enumerate(orders)]
+    mixture: Any = ConcatDataset(sources)  # type: ignore[arg-type]  # they have what it reads
+    begins = [0, *mixture.cumulative_sizes[:-1]]
+    indices = [order + begin for order, begin in zip(orders, begins, strict=True)]
     return SequenceDataset(mixture, interleave(indices))

@@ -20,10 +20,7 @@ _FOLDER = Path(__file__).parent / "objectives"
 def objective(name: str) -> Any:
     """The class of an objective, a subclass of `lexigraft.training.objective.Objective`.
 
-    Raises
-    ------
-    UserError
-        There is no objective of this name.
+    Raises a UserError if there is no objective of this name.
 
     Examples
     --------
@@ -50,10 +47,7 @@ def objectives() -> list[str]:
 def objective_file(name: str) -> str:
     """The file of an objective, relative to the repository: an entry point of its staleness digest.
 
-    Raises
-    ------
-    UserError
-        There is no objective of this name.
+    Raises a UserError if there is no objective of this name.
     """
     if name not in objectives():
         raise unknown("objective", name, objectives())

@@ -2,7 +2,6 @@
 tuning are lists of phases; none of them is a code path of its own."""
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -24,29 +23,21 @@ MONOLINGUAL = "monolingual"  # the corpus; every other name in `data` is an entr
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
-class Lora(Settings):
-    """Rank, scale (alpha / r multiplies the update) and dropout of the adapters."""
+def _left_out(default: Any, description: str, **bounds: Any) -> Any:
+    """A field that plain data has only where the user gives it."""
+    return Field(default, description=description, json_schema_extra={"left_out": True}, **bounds)
 
-    r: int = Field(
-        8, ge=1, description="rank of the adapters", json_schema_extra={"left_out": True}
-    )
-    alpha: float = Field(
-        32.0,
-        gt=0,
-        description="`alpha / r` multiplies the update",
-        json_schema_extra={"left_out": True},
-    )
-    dropout: float = Field(
-        0.05,
-        ge=0,
-        lt=1,
-        description="probability of dropout on the adapters' input",
-        json_schema_extra={"left_out": True},
-    )
+
+class Lora(Settings):
+    """The adapters of LoRA."""
+
+    r: int = _left_out(8, "rank of the adapters", ge=1)
+    alpha: float = _left_out(32.0, "`alpha / r` multiplies the update", gt=0)
+    dropout: float = _left_out(0.05, "probability of dropout on the adapters' input", ge=0, lt=1)
 
 
 class AdapterSettings(Settings):
-    """The adapters of VocADT (Han et al. 2025): form, weights of a row, and alpha of its Eq. 4."""
+    """The adapters of VocADT (Han et al. 2025); alpha is that of its Eq. 4."""
 
     form: Literal["dense", "sparse"] = Field(
         "dense",
@@ -67,7 +58,7 @@ class AdapterSettings(Settings):
 
 
 class DistillSettings(Settings):
-    """The source model that teaches, the temperature of both, and its part of the loss."""
+    """The source model that teaches, and its part of the loss."""
 
     teacher: str = Field(description="a name of sources.yaml. It must have the cell's vocabulary")
     temperature: float = Field(1.0, gt=0, description="of the distributions of both models")
@@ -129,23 +120,19 @@ class Phase(Settings):
     lora: Lora = optional("keys that differ from the strategy's")
     adapter: AdapterSettings | None = optional("of `trainable: [adapter]`: its adapters")
     distill: DistillSettings | None = optional("of objective `distill`: the teacher")
-    masking: float = Field(
+    masking: float = _left_out(
         0.15,
+        "of objective `mlm`: share of the tokens that are masked, anew at each visit",
         gt=0,
         lt=1,
-        description="of objective `mlm`: share of the tokens that are masked, anew at each visit",
-        json_schema_extra={"left_out": True},
     )
-    extra_head: Literal["copied", "random"] = Field(
-        "copied",
-        description="of objective `mtp`: how the extra head starts. Later phases continue with it",
-        json_schema_extra={"left_out": True},
+    extra_head: Literal["copied", "random"] = _left_out(
+        "copied", "of objective `mtp`: how the extra head starts. Later phases continue with it"
     )
-    extra_logits: Literal["as-head", "raw"] = Field(
+    extra_logits: Literal["as-head", "raw"] = _left_out(
         "as-head",
-        description="of objective `mtp`: `as-head` treats the extra logits like the model's own, "
+        "of objective `mtp`: `as-head` treats the extra logits like the model's own, "
         "which Gemma 2 caps",
-        json_schema_extra={"left_out": True},
     )
 
     @model_serializer(mode="plain")
@@ -160,28 +147,22 @@ class Phase(Settings):
         chosen = (item.layers for item in self.trainable if isinstance(item, Layers))
         return tuple(index for layers in chosen for index in layers)
 
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """What is trained beside whole layers, by name."""
-        return tuple(item for item in self.trainable if isinstance(item, str))
-
     @field_validator("data")
     @classmethod
     def _shares_add_up(cls, shares: dict[str, float]) -> dict[str, float]:
-        if abs(sum(shares.values()) - 1) > 1e-6:
-            raise ValueError(
-                f"the shares add up to {sum(shares.values()):g}; they must add up to 1"
-            )
+        total = sum(shares.values())
+        if abs(total - 1) > 1e-6:
+            raise ValueError(f"the shares add up to {total:g}; they must add up to 1")
         return shares
 
     @field_validator("trainable")
     @classmethod
     def _fit_together(cls, items: tuple[str | Layers, ...]) -> tuple[str | Layers, ...]:
         parts = [item for item in items if isinstance(item, str)]
-        if "all" in parts and len(items) > 1:
-            raise ValueError("'all' already holds every parameter; list nothing beside it")
-        if "adapter" in parts and len(items) > 1:
-            raise ValueError("'adapter' keeps the model as it is; list nothing beside it")
+        alone = {"all": "already holds every parameter", "adapter": "keeps the model as it is"}
+        for part, reason in alone.items():
+            if part in parts and len(items) > 1:
+                raise ValueError(f"'{part}' {reason}; list nothing beside it")
         whole = {"embeddings", "head", "outside-layers"} & set(parts)
         if "new-rows" in parts and whole:
             raise ValueError(f"'{min(whole)}' already holds the new rows; take out 'new-rows'")
@@ -193,20 +174,19 @@ class Phase(Settings):
 
     @model_validator(mode="after")
     def _has_what_its_objective_needs(self) -> "Phase":
-        given = self.model_fields_set
-        for key, names in _objectives_by_option().items():
-            if key in given and self.objective not in names:
-                only = " or ".join(names)
-                raise KeyedError(key, f"only objective {only} takes this key; take out '{key}'")
+        given, own = self.model_fields_set, objective(self.objective)
+        for name in objectives():
+            for key in objective(name).options:
+                if key in given and key not in own.options:
+                    reason = f"only objective {name} takes this key; take out '{key}'"
+                    raise KeyedError(key, reason)
         if self.objective == "mtp" and "new-rows" in self.trainable:
-            raise KeyedError(
-                "objective", "new rows have no head of their own to copy; take out 'mtp'"
-            )
+            reason = "new rows have no head of their own to copy; take out 'mtp'"
+            raise KeyedError("objective", reason)
         if self.objective == "mtp" and "adapter" in self.trainable:
-            raise KeyedError(
-                "objective", "an adapter has no head of its own to copy; take out 'mtp'"
-            )
-        if objective(self.objective).needs_teacher and self.distill is None:
+            reason = "an adapter has no head of its own to copy; take out 'mtp'"
+            raise KeyedError("objective", reason)
+        if own.needs_teacher and self.distill is None:
             raise KeyedError("distill.teacher", "missing; name an entry of sources.yaml")
         if "adapter" not in self.trainable and "adapter" in given:
             raise KeyedError("adapter", "this phase trains no adapter; take out 'adapter'")
@@ -214,7 +194,7 @@ class Phase(Settings):
 
 
 class Curve(Settings):
-    """Held-out sentences scored during training, and how often between the start and the end."""
+    """Held-out sentences scored during training."""
 
     sentences: int = Field(64, ge=1, description="held-out sentences, and as many English ones")
     points: int = Field(10, ge=0, description="measurements between the start and the end")
@@ -230,8 +210,7 @@ class StrategyResources(Settings):
 class Strategy(Settings):
     """Phases, and what they share. Defaults are those of Yamaguchi et al. (lowres), Table 6.
 
-    `learning_rate` and `lora` are those of all phases; a phase may override them, and each phase of
-    a strategy has its own.
+    A phase may override `learning_rate` and `lora`; each phase of a strategy has its own.
     """
 
     phases: Annotated[tuple[Phase, ...], Strict(False)] = Field(
@@ -291,34 +270,25 @@ class Strategy(Settings):
         names = sorted({phase.distill.teacher for phase in self.phases if phase.distill})
         if len(names) > 1:
             raise KeyedError("phases", f"the teachers {' and '.join(names)}; a cell has one")
-        self._complete_phases()
+        # What phases take over. As plain data they have only what the user gave them.
+        completed = []
+        for phase in self.phases:
+            lora, adapter = self.lora, phase.adapter
+            if phase.lora is not None:
+                own = phase.lora.model_fields_set
+                lora = _filled(phase.lora, **{n: v for n, v in self.lora if n not in own})
+            if "adapter" in phase.trainable and adapter is None:
+                adapter = AdapterSettings()
+            rate = phase.learning_rate or self.learning_rate
+            completed.append(_filled(phase, learning_rate=rate, lora=lora, adapter=adapter))
+        self.__dict__["phases"] = tuple(completed)
         return self
-
-    def _complete_phases(self) -> None:
-        """What phases take over. As plain data they have only what the user gave them."""
-        completed = tuple(
-            Phase.model_construct(
-                phase.model_fields_set,
-                **dict(phase)
-                | {
-                    "learning_rate": phase.learning_rate or self.learning_rate,
-                    "lora": _over(self.lora, phase.lora),
-                    "adapter": phase.adapter
-                    or (AdapterSettings() if "adapter" in phase.trainable else None),
-                },
-            )
-            for phase in self.phases
-        )
-        self.__dict__["phases"] = completed
 
 
 def read_strategy(settings: Mapping[str, Any], where: str = "strategy") -> Strategy:
-    """One entry of `config/strategies.yaml` as a `Strategy`.
+    """One entry of `config/strategies.yaml`, which error messages call `where`.
 
-    Raises
-    ------
-    UserError
-        A key is unknown or missing, or a value is out of its range; `where` names the entry.
+    Raises a UserError if a key is unknown or missing, or a value is out of its range.
     """
     return validate(Strategy, settings, where)
 
@@ -342,19 +312,6 @@ def teacher_of(settings: Mapping[str, Any]) -> str | None:
     return next((distill["teacher"] for distill in taught), None)
 
 
-@cache
-def _objectives_by_option() -> dict[str, list[str]]:
-    """Key of a phase -> the objectives that alone take it."""
-    found: dict[str, list[str]] = {}
-    for name in objectives():
-        for option in objective(name).options:
-            found.setdefault(option, []).append(name)
-    return found
-
-
-def _over(shared: Lora, own: Lora | None) -> Lora:
-    """The strategy's values, with those that a phase gives; as plain data the phase's alone."""
-    if own is None:
-        return shared
-    given = {name: getattr(own, name) for name in own.model_fields_set}
-    return Lora.model_construct(own.model_fields_set, **{**dict(shared), **given})
+def _filled(settings: Settings, **values: Any) -> Any:
+    """A copy with values that count as not given by the user."""
+    return type(settings).model_construct(settings.model_fields_set, **dict(settings) | values)

@@ -39,18 +39,10 @@ def save_cell(
 
     The card also lists what of `log.jsonl` and `adapter.npz` is there already.
 
-    Parameters
-    ----------
-    model
-        The trained model; LoRA's adapters are removed from it.
-    changed
-        Names of the parameters to store, in the dtype in which the source stores its weights.
-    adapter
-        The handle on LoRA's adapters inside `model`; they are stored separately and not merged.
-    job
-        The job that made the cell; the paths of its inputs are stored relative to `folder`.
-    facts
-        Go into the card as they are.
+    `changed` are the names of the parameters to store, in the dtype in which the source stores its
+    weights. `adapter` is the handle on LoRA's adapters inside `model`, which are stored separately
+    and not merged, and removed from `model`. `job` and `facts` go into the card, with the paths of
+    the job's inputs relative to `folder`.
     """
     from safetensors.torch import save_file
 
@@ -79,19 +71,11 @@ def save_cell(
 def load_cell(
     folder: str | Path, dtype: "torch.dtype | None" = None
 ) -> tuple["PreTrainedModel", "PreTrainedTokenizerFast"]:
-    """Load a cell: the source model with the changed tensors, adapters merged.
+    """Load a cell: the source model with the changed tensors, adapters merged, and its tokenizer.
 
-    Parameters
-    ----------
-    folder
-        A cell under `results/training/`; the card in it says where source and tokenizer lie.
-    dtype
-        Of the returned model; by default that in which the source stores its weights.
-
-    Returns
-    -------
-    model, tokenizer
-        The model is in eval mode, on the CPU; its configs name the tokenizer's special tokens.
+    `folder` is a cell under `results/training/`, whose card says where source and tokenizer lie.
+    The model is in eval mode, on the CPU, by default in the dtype in which the source stores its
+    weights; its configs name the tokenizer's special tokens.
 
     Raises
     ------
@@ -102,7 +86,9 @@ def load_cell(
 
     folder = Path(folder)
     card = read_card(folder)
-    _check_files(folder, card)
+    for name, described in card["files"].items():  # hashed: all tensors are read anyway
+        if fault := fault_of(folder / name, described):
+            raise UserError(f"{folder / name}: {fault}; train the cell again")
     for name in ("source", "tokenizer"):
         check_folder(reference(folder, card, name))
     source = open_source(reference(folder, card, "source")).folder
@@ -121,19 +107,8 @@ def load_cell(
     return model.eval(), tokenizer
 
 
-def retained_checkpoint_folder(folder: str | Path, number: int) -> Path:
-    """The folder of a retained checkpoint in a cell's folder; `load_cell` loads it as a cell."""
-    return Path(folder) / f"checkpoint-{number}"
-
-
 def read_card(folder: Path) -> dict[str, Any]:
-    """The card of a cell.
-
-    Raises
-    ------
-    UserError
-        There is none, or it is not the card of a trained cell.
-    """
+    """The card of a cell; a UserError if there is none, or it is not that of a trained cell."""
     file = folder / "card.json"
     try:
         card = json.loads(file.read_text("utf-8"))
@@ -147,13 +122,7 @@ def read_card(folder: Path) -> dict[str, Any]:
 
 
 def reference(folder: Path, card: dict[str, Any], name: str) -> Path:
-    """The folder that a cell's card refers to.
-
-    Raises
-    ------
-    UserError
-        It is not there.
-    """
+    """The folder that a cell's card refers to; a UserError if it is not there."""
     path = Path(os.path.normpath(folder / card["references"][name]))
     if not path.is_dir():
         raise UserError(
@@ -189,12 +158,8 @@ def parameter_names(model: "PreTrainedModel", modules: list["Module"]) -> set[st
 def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], file: Path) -> None:
     """Copy tensors into the parameters of their names; embeddings grow to the tensors' rows.
 
-    Tied matrices become untied if there is a tensor for each.
-
-    Raises
-    ------
-    UserError
-        A tensor has no parameter of its name and shape; `file` is named.
+    Tied matrices become untied if there is a tensor for each. Raises a UserError, which names
+    `file`, if a tensor has no parameter of its name and shape.
     """
     import torch
 
@@ -225,10 +190,8 @@ def _save_adapter(adapter: "PeftModel", folder: Path) -> None:
 
     # PEFT writes sets in the order of their hashes and the path of the base model: both would make
     # the same cell differ between runs.
-    config = adapter.peft_config["default"].to_dict() | {"base_model_name_or_path": None}
-    config = {
-        key: sorted(value) if isinstance(value, set) else value for key, value in config.items()
-    }
+    own = adapter.peft_config["default"].to_dict() | {"base_model_name_or_path": None}
+    config = {key: sorted(value) if isinstance(value, set) else value for key, value in own.items()}
     state = get_peft_model_state_dict(adapter, save_embedding_layers=False)
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
     with replacing_folder(folder) as temporary:
@@ -236,10 +199,3 @@ def _save_adapter(adapter: "PeftModel", folder: Path) -> None:
         (temporary / "adapter_config.json").write_text(text, encoding="utf-8")
         with replacing(temporary / "adapter_model.safetensors") as file:
             save_file(state, file, metadata={"format": "pt"})
-
-
-def _check_files(folder: Path, card: dict[str, Any]) -> None:
-    """Hash every file of a cell: its tensors are read as a whole anyway."""
-    for name, described in card["files"].items():
-        if fault := fault_of(folder / name, described):
-            raise UserError(f"{folder / name}: {fault}; train the cell again")

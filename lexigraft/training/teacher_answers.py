@@ -5,8 +5,9 @@ teacher's continuations of the prompts of task samples. It needs no common vocab
 """
 
 import logging
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lexigraft.corpus.sample_file import read_samples, write_samples
 from lexigraft.errors import UserError
@@ -15,9 +16,6 @@ from lexigraft.inference.generation import generate
 from lexigraft.provenance import sha256_of
 from lexigraft.source.model import load_model, load_tokenizer, open_source
 from lexigraft.source.positions import positions_of
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 logger = logging.getLogger(__name__)
 
@@ -37,34 +35,25 @@ def answer_samples(
     anywhere), and prompts that do not fit the teacher's context are left out. A prompt that occurs
     several times is answered once.
 
-    Parameters
-    ----------
-    prompts
-        A `samples.jsonl`, see `sample_file`; the teacher does not read its answers.
-    teacher
-        A source model under `results/source/`.
-    folder
-        For `samples.jsonl`; an interrupted run resumes from the answers in it.
-    code
-        Digest of the running code: answers of other code are not reused.
+    `prompts` is a `samples.jsonl` (see `sample_file`), whose answers the teacher does not read, and
+    `teacher` a source model under `results/source/`. `samples.jsonl` is written into `folder`; an
+    interrupted run resumes from the answers there, but not from those of other `code` (its digest).
 
-    Returns
-    -------
-    files, facts
-        The file written, and what the card says: how many `prompts` there were, and how many were
-        left out as `too_long`, `empty` and `unfinished`.
-
-    Raises
-    ------
-    UserError
-        No answer is left.
+    Returns the file written, and what the card says: how many `prompts` there were, and how many
+    were left out as `too_long`, `empty` and `unfinished`. Raises a UserError if no answer is left.
     """
     source = open_source(teacher)
     model, tokenizer = load_model(source.folder, precision()), load_tokenizer(source.folder)
     model.to(device())  # type: ignore[arg-type]  # a decorator hides that it is a method
     samples = [_split_sample(*sample) for sample in dict(read_samples(prompts)).items()]
-    texts = {str(number): text for number, (text, _, _) in enumerate(samples)}
-    fitting = _fitting(model, tokenizer, texts, max_new_tokens)
+    texts = [text for text, _, _ in samples]
+    limit = positions_of(model) or math.inf
+    lengths = map(len, tokenizer(texts, verbose=False)["input_ids"])
+    fitting = {
+        str(number): text
+        for number, (text, length) in enumerate(zip(texts, lengths, strict=True))
+        if length + max_new_tokens <= limit
+    }
     partial = Path(folder) / "answers.partial.jsonl"
     answers = generate(
         model,
@@ -82,10 +71,11 @@ def answer_samples(
         "unfinished": sum(not answer.finished for answer in answers.values()),
     }
     logger.info("%s answers: %s", source.name, facts)
+    whole = {int(name): one.text for name, one in answers.items() if one.finished and one.text}
     answered = [
-        (prompt, between + answers[str(number)].text)
+        (prompt, between + whole[number])
         for number, (_, prompt, between) in enumerate(samples)
-        if str(number) in answers and answers[str(number)].finished and answers[str(number)].text
+        if number in whole
     ]
     if not answered:
         raise UserError(
@@ -105,21 +95,3 @@ def _split_sample(prompt: str, answer: str) -> tuple[str, str, str]:
     """
     between = answer[: len(answer) - len(answer.lstrip())]
     return (prompt + between if "\n" in between else prompt), prompt, between
-
-
-def _fitting(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerFast",
-    texts: dict[str, str],
-    max_new_tokens: int,
-) -> dict[str, str]:
-    """The texts whose answers still fit the model's context."""
-    limit = positions_of(model)
-    if limit is None:
-        return texts
-    lengths = map(len, tokenizer(list(texts.values()), verbose=False)["input_ids"])
-    return {
-        name: text
-        for (name, text), length in zip(texts.items(), lengths, strict=True)
-        if length + max_new_tokens <= limit
-    }

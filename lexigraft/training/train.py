@@ -2,13 +2,11 @@
 
 import logging
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import set_seed
+from transformers import PreTrainedModel, set_seed
 
 from lexigraft.atomic import replacing
 from lexigraft.errors import UserError
@@ -20,9 +18,10 @@ from lexigraft.initialization.storage import load_initialization
 from lexigraft.randomness import seed_from
 from lexigraft.source.kind import is_masked
 from lexigraft.source.model import is_tied, load_model, open_source
-from lexigraft.training.adapted_layers import add_auxiliary_loss, attach_adapters
+from lexigraft.training.adapted_layers import WithAuxiliaryLoss, attach_adapters, attached_adapters
 from lexigraft.training.checkpointing import (
     Checkpointing,
+    RetainedCheckpoints,
     SavePolicy,
     checkpoint_folder,
     finished_phases,
@@ -37,7 +36,7 @@ from lexigraft.training.compatibility import (
     check_length,
     check_objectives,
 )
-from lexigraft.training.data import SequenceDataset, read_english, read_sentences
+from lexigraft.training.data import optimizer_steps, read_english, read_sentences
 from lexigraft.training.distributed import (
     Computation,
     init_processes,
@@ -45,52 +44,33 @@ from lexigraft.training.distributed import (
     on_rank_zero,
     rank,
 )
-from lexigraft.training.micro_batches import optimizer_steps
-from lexigraft.training.new_rows import new_row_parameter_count, new_tokens
-from lexigraft.training.phase import run_phase
-from lexigraft.training.phase_context import PhaseContext, Progress
+from lexigraft.training.objective import PhaseContext
+from lexigraft.training.objectives.mtp import EXTRA_HEAD
+from lexigraft.training.phase import load_trained, run_phase
 from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts
 from lexigraft.training.registry import objective
-from lexigraft.training.retained_checkpoints import RetainedCheckpoints
 from lexigraft.training.schedule import schedules
-from lexigraft.training.settings import AdapterSettings, Strategy, read_strategy
+from lexigraft.training.settings import AdapterSettings, read_strategy
 from lexigraft.training.store import VOCADT, open_tokenizer, save_cell
-from lexigraft.training.throughput import peak_tokens_per_second, summarize_run
 from lexigraft.training.trainable import (
+    attached_parameter_count,
     finish_phase,
-    lora_parameter_count,
     matrix_names,
     merge_lora,
     prepare_phase,
 )
-from lexigraft.training.training_log import HeldOutCurve, StepLogger, TrainingLog
+from lexigraft.training.training_log import (
+    HeldOutCurve,
+    StepLogger,
+    TrainingLog,
+    peak_tokens_per_second,
+    summarize_run,
+)
 
 if TYPE_CHECKING:
     from peft import PeftModel
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass
-class _Run:
-    """A cell during training."""
-
-    job: dict[str, Any]
-    strategy: Strategy
-    tokenizer: "PreTrainedTokenizerFast"
-    model: "PreTrainedModel"
-    changed: set[str]  # names of the matrices with new rows
-    plan: list[SequenceDataset]
-    steps: list[int]
-    checkpoints: Path
-    training_log: TrainingLog
-    heldout: HeldOutCurve
-    retained: RetainedCheckpoints
-    progress: Progress
-    resume: Path | None  # a checkpoint within the next phase
-    resumed_step: int
-    parameters: int
 
 
 def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
@@ -98,7 +78,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
 
     An interrupted run resumes from its newest complete checkpoint, with the result of an
     uninterrupted one. Checkpoints are in `checkpoints/<digest of the job>/` until the cell is
-    complete.
+    complete; `policy` says how often to save them.
 
     Parameters
     ----------
@@ -106,8 +86,6 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         `settings`: one strategy; `inputs`: folders `source`, `tokenizer`, `corpus`,
         `initialization` or None, and of phases that need them `teacher` and `samples`: name ->
         file; `outputs`: `folder`; `cell`: the six names; `seed`: a list.
-    policy
-        How often to save.
 
     Raises
     ------
@@ -115,204 +93,210 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         A setting or an input is wrong, or the loss is not a finite number.
     """
     init_processes()
-    run = _prepare_run(job)
+    run = _Run(job)
     if not run.plan:
         run.heldout.evaluate(0, 0, Computation(run.model))
     adapter = None
     for number in range(run.progress.phases, len(run.plan)):
-        adapter = _train_phase(run, number, policy or SavePolicy())
+        adapter = run.train_phase(number, policy or SavePolicy())
     if rank() == 0:
-        _store(run, adapter)
+        run.store(adapter)
 
 
-def _prepare_run(job: dict[str, Any]) -> _Run:
-    """Read and check all inputs, and load the state of an interrupted run, if there was one."""
-    folder = Path(job["outputs"]["folder"])
-    # A card marks a complete cell, which this one is not until it has been trained again.
-    for name in ("card.json", VOCADT):
-        (folder / name).unlink(missing_ok=True)
-    cell = "/".join(str(name) for name in job["cell"].values())
-    strategy = read_strategy(job["settings"])
-    tokenizer, corpus = open_tokenizer(job["inputs"]["tokenizer"]), job["inputs"]["corpus"]
-    english = read_english(corpus, strategy.curve.sentences)
-    for name in {phase.objective: None for phase in strategy.phases}:
-        objective(name).check_inputs(job["inputs"], tokenizer, strategy)
-    checkpoints = on_rank_zero(checkpoint_folder, folder, job_digest(job))
-    begun = finished_phases(checkpoints, len(strategy.phases)) > 0
-    adapter = strategy.phases[0].adapter if strategy.phases and not begun else None
-    model, changed = _load_grafted(job["inputs"], tokenizer, adapter)
-    check_objectives(model, strategy)
-    # Each phase shards a copy of it, if it is to be sharded.
-    place = "cpu" if is_sharded() and strategy.phases else device()
-    model.to(place)  # type: ignore[arg-type]  # a decorator hides that it is a method
-    plan = plan_phases(strategy, tokenizer, job)
-    check_length(model, plan)
-    if strategy.packing == "apart":
-        check_document_separation(model)
-    steps = [optimizer_steps(len(sequences), strategy.batch_sequences) for sequences in plan]
-    training_log = TrainingLog(checkpoints / "log.jsonl")
-    heldout = HeldOutCurve(
-        training_log,
-        _scorer(model, tokenizer, read_sentences(corpus, "heldout", strategy.curve.sentences)),
-        english=_scorer(model, tokenizer, english) if english else None,
-        steps=sum(steps),
-        points=strategy.curve.points,
-        name=cell,
-    )
-    progress = load_progress(checkpoints, model, len(plan))
-    resume = on_rank_zero(newest_complete, checkpoints / f"phase-{progress.phases}")
-    resumed_step = sum(steps[: progress.phases]) + (step_of(resume) if resume else 0)
-    on_rank_zero(training_log.resume_at, resumed_step)
-    if resumed_step:
-        logger.info("%s: resuming after step %d of %d", cell, resumed_step, sum(steps))
-    return _Run(
-        job=job,
-        strategy=strategy,
-        tokenizer=tokenizer,
-        model=model,
-        changed=changed,
-        plan=plan,
-        steps=steps,
-        checkpoints=checkpoints,
-        training_log=training_log,
-        heldout=heldout,
-        retained=RetainedCheckpoints.plan(checkpoints, steps, strategy.checkpoints),
-        progress=progress,
-        resume=resume,
-        resumed_step=resumed_step,
-        parameters=_size(model),
-    )
+class _Run:
+    """A cell during training."""
 
-
-def _train_phase(run: _Run, number: int, policy: SavePolicy) -> "PeftModel | None":
-    """Train one phase; return the handle on LoRA's adapters that it leaves in the model."""
-    model, progress, here = run.model, run.progress, f"phase-{number}"
-    phase, folder = run.strategy.phases[number], run.checkpoints / here
-    seed = seed_from(*run.job["seed"], here)
-    set_seed(seed)  # adapters start at random
-    names, adapter = prepare_phase(model, phase, new_tokens(run.job["inputs"]))
-    progress.trained |= set(names)
-    progress.adapter_size += lora_parameter_count(adapter) + new_row_parameter_count(model)
-    before = sum(run.steps[:number])
-    tokens = cumulative_tokens(run.plan, number, run.strategy.batch_sequences)
-    kind = objective(phase.objective)
-    loss = kind.for_phase(
-        PhaseContext(
-            model=model,
-            tokenizer=run.tokenizer,
-            strategy=run.strategy,
-            phase=phase,
-            progress=progress,
-            inputs=run.job["inputs"],
-            seed=run.job["seed"],
+    def __init__(self, job: dict[str, Any]):
+        """Read and check all inputs, and load the state of an interrupted run, if there was one."""
+        self.job, self.inputs, self.folder = job, job["inputs"], Path(job["outputs"]["folder"])
+        # A card marks a complete cell, which this one is not until it has been trained again.
+        for name in ("card.json", VOCADT):
+            (self.folder / name).unlink(missing_ok=True)
+        cell = "/".join(str(name) for name in job["cell"].values())
+        self.strategy = strategy = read_strategy(job["settings"])
+        self.tokenizer = open_tokenizer(self.inputs["tokenizer"])
+        for name in {phase.objective: None for phase in strategy.phases}:
+            objective(name).check_inputs(self.inputs, self.tokenizer, strategy)
+        self.checkpoints = on_rank_zero(checkpoint_folder, self.folder, job_digest(job))
+        begun = finished_phases(self.checkpoints, len(strategy.phases)) > 0
+        adapter = strategy.phases[0].adapter if strategy.phases and not begun else None
+        self.new_ids: list[int] = []  # of the tokens that the source does not have
+        # `changed` are the names of the matrices with new rows.
+        self.model, self.changed = self._load_untrained(adapter)
+        check_objectives(self.model, strategy)
+        # Each phase shards a copy of it, if it is to be sharded.
+        place = "cpu" if is_sharded() and strategy.phases else device()
+        self.model.to(place)  # type: ignore[arg-type]  # a decorator hides that it is a method
+        self.plan = plan_phases(strategy, self.tokenizer, job)
+        check_length(self.model, self.plan)
+        if strategy.packing == "apart":
+            check_document_separation(self.model)
+        self.steps = [optimizer_steps(len(part), strategy.batch_sequences) for part in self.plan]
+        self.training_log = TrainingLog(self.checkpoints / "log.jsonl")
+        corpus, count = self.inputs["corpus"], strategy.curve.sentences
+        texts = {"": read_sentences(corpus, "heldout", count)}
+        if english := read_english(corpus, count):
+            texts["english_"] = english
+        self.heldout = HeldOutCurve(
+            self.training_log,
+            self._score,
+            texts,
+            steps=sum(self.steps),
+            points=strategy.curve.points,
+            name=cell,
         )
-    )
-    run_phase(
-        model,
-        phase,
-        run.strategy,
-        kind.prepare_data(run.plan[number], phase, run.tokenizer, [*run.job["seed"], here]),
-        objective=add_auxiliary_loss(loss, model, phase.adapter),
-        seed=seed,
-        folder=folder,
-        checkpoint=run.resume,
-        schedule=schedules(run.strategy, run.steps)[number],
-        callbacks=[
-            StepLogger(
-                run.training_log, run.heldout, number, before, tokens, peak_tokens_per_second(model)
-            ),
-            Checkpointing(folder, policy, run.retained.files(number)),
-        ],
-    )
-    run.resume = None
-    progress.phases = number + 1
-    recipes = finish_phase(model, run.tokenizer, phase, names, progress)
-    if recipes is not None:
-        on_rank_zero(recipes.save, run.checkpoints / VOCADT)
-        run.parameters = _size(model)
-    if progress.phases < len(run.plan):
-        if adapter is not None:
-            progress.trained |= set(merge_lora(adapter))
-        on_rank_zero(save_progress, run.checkpoints, model, progress)
-    return adapter
+        self.progress = load_progress(self.checkpoints, self.model, len(self.plan))
+        finished = self.progress.phases
+        # A checkpoint within the next phase.
+        self.resume = on_rank_zero(newest_complete, self.checkpoints / f"phase-{finished}")
+        inside = step_of(self.resume) if self.resume else 0
+        self.resumed_step = sum(self.steps[:finished]) + inside
+        on_rank_zero(self.training_log.resume_at, self.resumed_step)
+        if self.resumed_step:
+            logger.info(
+                "%s: resuming after step %d of %d", cell, self.resumed_step, sum(self.steps)
+            )
+        self.retained = RetainedCheckpoints.plan(self.checkpoints, self.steps, strategy.checkpoints)
+        self.parameters = _size(self.model)
 
-
-def _store(run: _Run, adapter: "PeftModel | None") -> None:
-    """Write the trained cell, then delete the checkpoints."""
-    job, progress, folder = run.job, run.progress, Path(run.job["outputs"]["folder"])
-    run.retained.store(
-        job,
-        run.strategy,
-        run.training_log,
-        run.tokenizer,
-        lambda adapter: _load_grafted(job["inputs"], run.tokenizer, adapter),
-    )
-    with replacing(folder / "log.jsonl") as file:
-        shutil.copyfile(run.training_log.file, file)
-    if progress.from_adapters:
-        with replacing(folder / VOCADT) as file:
-            shutil.copyfile(run.checkpoints / VOCADT, file)
-    save_cell(
-        folder,
-        run.model,
-        run.changed | progress.changed,
-        adapter=adapter,
-        job=job,
-        trained_parameters=_count(run.model, progress.trained) + progress.adapter_size,
-        total_parameters=run.parameters,
-        untied=bool(progress.from_adapters)
-        and is_tied(open_source(Path(job["inputs"]["source"])).folder),
-        extra_head_parameters=_size(progress.extra_head),
-        resumed_from_step=run.resumed_step or None,
-        checkpoints=len(run.retained.numbers) + 1,
-        samples=sample_counts(run.plan),
-        **summarize_run(run.training_log),
-    )
-    shutil.rmtree(folder / "checkpoints")
-
-
-def _load_grafted(
-    inputs: dict[str, Any],
-    tokenizer: "PreTrainedTokenizerFast",
-    adapter: AdapterSettings | None = None,
-) -> tuple["PreTrainedModel", set[str]]:
-    """The model before training, float32 on the CPU, and names of the matrices with new rows.
-
-    With settings of VocADT's adapters, these are attached to it instead of grafting new rows.
-    """
-    model = load_model(open_source(Path(inputs["source"])).folder, torch.float32)
-    changed: set[str] = set()
-    if inputs.get("initialization"):
-        initializer = load_initialization(Path(inputs["initialization"]))
-        if adapter is not None:
-            attach_adapters(model, tokenizer, initializer, adapter)
-            return model, changed
-        model = graft(model, tokenizer, initializer)
-        changed = matrix_names(model)
-    elif adapter is not None:
-        raise UserError(
-            "strategy: an adapter is trained for a new vocabulary, and this cell has none; give it "
-            "a vocabulary and an initializer, or another strategy"
+    def train_phase(self, number: int, policy: SavePolicy) -> "PeftModel | None":
+        """Train one phase; return the handle on LoRA's adapters that it leaves in the model."""
+        model, progress, here = self.model, self.progress, f"phase-{number}"
+        strategy, phase = self.strategy, self.strategy.phases[number]
+        folder = self.checkpoints / here
+        seed = seed_from(*self.job["seed"], here)
+        set_seed(seed)  # adapters start at random
+        names, adapter = prepare_phase(model, phase, self.new_ids)
+        progress.trained |= set(names)
+        progress.adapter_size += attached_parameter_count(model)
+        tokens = cumulative_tokens(self.plan, number, strategy.batch_sequences)
+        kind = objective(phase.objective)
+        context = PhaseContext(
+            model, self.tokenizer, strategy, phase, progress, self.inputs, self.job["seed"]
         )
-    rows = next(model.get_input_embeddings().parameters()).shape[0]
-    if len(tokenizer) > rows:
-        raise UserError(
-            f"{inputs['tokenizer']}: {len(tokenizer)} tokens for a model with {rows} rows; "
-            "choose an initializer for this vocabulary"
+        loss = kind.for_phase(context)
+        if phase.adapter is not None and phase.adapter.alpha:
+            loss = WithAuxiliaryLoss(loss, attached_adapters(model), phase.adapter.alpha)
+        run_phase(
+            model,
+            phase,
+            strategy,
+            kind.prepare_data(self.plan[number], context, [*self.job["seed"], here]),
+            objective=loss,
+            seed=seed,
+            folder=folder,
+            checkpoint=self.resume,
+            schedule=schedules(strategy, self.steps)[number],
+            callbacks=[
+                StepLogger(
+                    self.training_log,
+                    self.heldout,
+                    number,
+                    sum(self.steps[:number]),
+                    tokens,
+                    peak_tokens_per_second(model),
+                ),
+                Checkpointing(folder, policy, self.retained.files(number)),
+            ],
         )
-    return model, changed
+        self.resume = None
+        progress.phases = number + 1
+        recipes = finish_phase(model, self.tokenizer, phase, names, progress)
+        if recipes is not None:
+            on_rank_zero(recipes.save, self.checkpoints / VOCADT)
+            self.parameters = _size(model)
+        if progress.phases < len(self.plan):
+            if adapter is not None:
+                progress.trained |= set(merge_lora(adapter))
+            on_rank_zero(save_progress, self.checkpoints, model, progress)
+        return adapter
 
+    def store(self, adapter: "PeftModel | None") -> None:
+        """Write the trained cell, then delete the checkpoints."""
+        job, progress, folder = self.job, self.progress, self.folder
+        self._store_checkpoints()
+        for name in ["log.jsonl", *([VOCADT] if progress.from_adapters else [])]:
+            with replacing(folder / name) as file:
+                shutil.copyfile(self.checkpoints / name, file)
+        own = (p.numel() for n, p in self.model.named_parameters() if n in progress.trained)
+        source = open_source(Path(self.inputs["source"])).folder
+        save_cell(
+            folder,
+            self.model,
+            self.changed | progress.changed,
+            adapter=adapter,
+            job=job,
+            trained_parameters=sum(own) + progress.adapter_size,
+            total_parameters=self.parameters,
+            untied=bool(progress.from_adapters) and is_tied(source),
+            extra_head_parameters=_size(progress.extra_head),
+            resumed_from_step=self.resumed_step or None,
+            checkpoints=len(self.retained.numbers) + 1,
+            samples=sample_counts(self.plan),
+            **summarize_run(self.training_log),
+        )
+        shutil.rmtree(folder / "checkpoints")
 
-def _scorer(
-    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", sentences: list[str]
-) -> Callable[["PreTrainedModel"], Likelihood | MaskedLikelihood]:
-    """The function that scores held-out sentences under a model of this kind."""
-    score = score_masked if is_masked(model) else score_texts
-    return lambda model: score(model, tokenizer, sentences)
+    def _store_checkpoints(self) -> None:
+        """Write `checkpoint-<number>/` into the cell's folder, each with a card of its own."""
+        for old in self.folder.glob("checkpoint-*"):
+            shutil.rmtree(old)
+        tokens = {line["step"]: line["tokens"] for line in self.training_log.lines("step")}
+        for step, number in self.retained.numbers.items():
+            phase = self.retained.phase_of(step)
+            finished = phase + (step == self.retained.ends[phase])
+            start = None if finished else self.strategy.phases[0].adapter
+            model, changed = self._load_untrained(start)
+            progress = load_progress(self.checkpoints, model, finished)
+            adapter: PeftModel | None = None
+            if finished == phase:
+                settings = self.strategy.phases[phase]
+                names, adapter = prepare_phase(model, settings, self.new_ids)
+                progress.trained |= set(names)
+                load_trained(model, self.retained.file(step), without=EXTRA_HEAD)
+                finish_phase(model, self.tokenizer, settings, names, progress)
+            save_cell(
+                self.folder / f"checkpoint-{number}",
+                model,
+                changed | progress.changed,
+                adapter=adapter,
+                job=self.job,
+                checkpoint=number,
+                step=step,
+                tokens=tokens[step],
+            )
 
+    def _load_untrained(self, adapter: AdapterSettings | None) -> tuple[PreTrainedModel, set[str]]:
+        """The model before training, float32 on the CPU, and names of the matrices with new rows.
 
-def _count(model: "PreTrainedModel", names: set[str]) -> int:
-    return sum(parameter.numel() for name, parameter in model.named_parameters() if name in names)
+        With settings of VocADT's adapters, these are attached to it instead of grafting new rows.
+        """
+        model = load_model(open_source(Path(self.inputs["source"])).folder, torch.float32)
+        changed: set[str] = set()
+        if self.inputs.get("initialization"):
+            initializer = load_initialization(Path(self.inputs["initialization"]))
+            self.new_ids = initializer.new_ids.tolist()
+            if adapter is not None:
+                attach_adapters(model, self.tokenizer, initializer, adapter)
+                return model, changed
+            model = graft(model, self.tokenizer, initializer)
+            changed = matrix_names(model)
+        elif adapter is not None:
+            raise UserError(
+                "strategy: an adapter is trained for a new vocabulary, and this cell has none; "
+                "give it a vocabulary and an initializer, or another strategy"
+            )
+        rows = next(model.get_input_embeddings().parameters()).shape[0]
+        if len(self.tokenizer) > rows:
+            raise UserError(
+                f"{self.inputs['tokenizer']}: {len(self.tokenizer)} tokens for a model with {rows} "
+                "rows; choose an initializer for this vocabulary"
+            )
+        return model, changed
+
+    def _score(self, model: PreTrainedModel, sentences: list[str]) -> Likelihood | MaskedLikelihood:
+        score = score_masked if is_masked(self.model) else score_texts
+        return score(model, self.tokenizer, sentences)
 
 
 def _size(module: torch.nn.Module | None) -> int:

@@ -3,18 +3,19 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from torch.nn import Module, ModuleList
+
 from lexigraft.errors import UserError
 from lexigraft.initialization.recipe_pair import RecipePair
 from lexigraft.source.kind import is_masked
 from lexigraft.training.adapted_layers import attached_adapters, merge_adapters
-from lexigraft.training.new_rows import attach_new_rows, merge_new_rows
-from lexigraft.training.phase_context import Progress
-from lexigraft.training.settings import Lora, Phase
+from lexigraft.training.new_rows import NEW_ROWS, attach_new_rows, merge_new_rows
+from lexigraft.training.objective import Progress
+from lexigraft.training.settings import Phase
 from lexigraft.training.store import parameter_names
 
 if TYPE_CHECKING:
     from peft import PeftModel
-    from torch.nn import Module, ModuleList
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
@@ -25,20 +26,11 @@ def prepare_phase(
 
     LoRA's adapters (on every linear layer but the head) are added into `model` itself. Embeddings
     and head are trained as plain parameters beside them, not as PEFT's `modules_to_save`: those are
-    copies, and copies of tied matrices would differ. New rows get parameters of their own, which
-    `finish_phase` merges.
+    copies, and copies of tied matrices would differ. New rows, of the tokens `new_ids` that the
+    source does not have, get parameters of their own, which `finish_phase` merges.
 
-    Parameters
-    ----------
-    new_ids
-        Ids of the tokens that the source does not have, for `new-rows`.
-
-    Returns
-    -------
-    names
-        Names of the model's own parameters that are trained, in the model's order.
-    adapter
-        The handle on the adapters; `model` is the model inside it.
+    Returns the names of the model's own parameters that are trained, in the model's order, and the
+    handle on the adapters; `model` is the model inside it.
 
     Raises
     ------
@@ -47,7 +39,19 @@ def prepare_phase(
     """
     chosen = _own_parameters(model, phase)
     model.requires_grad_(False)
-    adapter = _add_lora(model, phase.lora) if "lora" in phase.trainable else None
+    adapter = None
+    if "lora" in phase.trainable:
+        from peft import LoraConfig, get_peft_model
+
+        config = LoraConfig(
+            r=phase.lora.r,
+            lora_alpha=phase.lora.alpha,  # type: ignore[arg-type]  # declared int, but divided by r
+            lora_dropout=phase.lora.dropout,
+            target_modules="all-linear",
+            bias="none",
+            task_type=None if is_masked(model) else "CAUSAL_LM",
+        )
+        adapter = get_peft_model(model, config)
     for parameter in chosen.values():
         parameter.requires_grad_(True)
     if "new-rows" in phase.trainable:
@@ -64,17 +68,8 @@ def finish_phase(
 ) -> RecipePair | None:
     """Merge new rows and VocADT's adapters into plain matrices; LoRA's adapters stay.
 
-    Parameters
-    ----------
-    names
-        What `prepare_phase` returned for the phase.
-    progress
-        Is updated.
-
-    Returns
-    -------
-    RecipePair or None
-        The trained VocADT adapters, if the phase trained any.
+    `names` are those that `prepare_phase` returned; `progress` is updated. Returns the trained
+    VocADT adapters, if the phase trained any.
     """
     if "new-rows" in phase.trainable:
         merge_new_rows(model)
@@ -82,11 +77,8 @@ def finish_phase(
     if phase.adapter is None:
         return None
     progress.trained -= set(names)
-    progress.adapter_size += sum(
-        parameter.numel()
-        for adapter in attached_adapters(model)
-        for parameter in adapter.parameters()
-    )
+    for adapter in attached_adapters(model):
+        progress.adapter_size += sum(parameter.numel() for parameter in adapter.parameters())
     recipes = merge_adapters(model, tokenizer)
     progress.from_adapters = matrix_names(model)
     return recipes
@@ -107,40 +99,26 @@ def merge_lora(adapter: "PeftModel") -> list[str]:
     """Merge LoRA's adapters into their model; the names of the parameters that this changes."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
-    adapted = {
-        name
-        for name, module in adapter.get_base_model().named_modules()
-        if isinstance(module, BaseTunerLayer)
-    }
-    model = adapter.merge_and_unload()
-    return [
-        name for name, _ in model.named_parameters() if name in {f"{n}.weight" for n in adapted}
-    ]
+    modules = adapter.get_base_model().named_modules()
+    adapted = {f"{name}.weight" for name, one in modules if isinstance(one, BaseTunerLayer)}
+    return [name for name, _ in adapter.merge_and_unload().named_parameters() if name in adapted]
 
 
-def lora_parameter_count(adapter: "PeftModel | None") -> int:
-    """How many parameters LoRA's adapters have."""
-    if adapter is None:
-        return 0
-    return sum(p.numel() for name, p in adapter.named_parameters() if "lora_" in name)
+def attached_parameter_count(model: "PreTrainedModel") -> int:
+    """How many parameters LoRA's adapters and new rows have in a model."""
+    named = model.named_parameters()
+    own = (p for name, p in named if "lora_" in name or name.rpartition(".")[2] in NEW_ROWS)
+    return sum(parameter.numel() for parameter in own)
 
 
-def decoder_layers(model: "PreTrainedModel") -> "ModuleList":
+def decoder_layers(model: "PreTrainedModel") -> ModuleList:
     """The stack of decoder layers, whatever the architecture calls it.
 
-    Raises
-    ------
-    UserError
-        No list of modules is as long as the configuration says.
+    Raises a UserError if no list of modules is as long as the configuration says.
     """
-    from torch.nn import ModuleList
-
     count = model.config.get_text_config().num_hidden_layers
-    stacks = [
-        module
-        for module in model.modules()
-        if isinstance(module, ModuleList) and len(module) == count
-    ]
+    lists = (module for module in model.modules() if isinstance(module, ModuleList))
+    stacks = [modules for modules in lists if len(modules) == count]
     if not stacks:
         raise UserError(
             f"trainable: no stack of {count} decoder layers in {type(model).__name__}; "
@@ -150,13 +128,9 @@ def decoder_layers(model: "PreTrainedModel") -> "ModuleList":
 
 
 def _own_parameters(model: "PreTrainedModel", phase: Phase) -> dict:
-    if "all" in phase.trainable:
-        return dict(model.named_parameters())
+    modules: list[Module] = [model] if "all" in phase.trainable else []
     if "adapter" in phase.trainable:
-        adapters = attached_adapters(model)
-        own = {id(weights) for adapter in adapters for weights in adapter.parameters()}
-        return {name: p for name, p in model.named_parameters() if id(p) in own}
-    modules: list[Module] = []
+        modules += attached_adapters(model)
     if "embeddings" in phase.trainable:
         modules.append(model.get_input_embeddings())
     if "head" in phase.trainable:
@@ -176,17 +150,3 @@ def _own_parameters(model: "PreTrainedModel", phase: Phase) -> dict:
         inside = {id(parameter) for parameter in decoder_layers(model).parameters()}
         wanted |= {id(parameter) for parameter in model.parameters()} - inside
     return {name: p for name, p in model.named_parameters() if id(p) in wanted}
-
-
-def _add_lora(model: "PreTrainedModel", lora: Lora) -> "PeftModel":
-    from peft import LoraConfig, get_peft_model
-
-    config = LoraConfig(
-        r=lora.r,
-        lora_alpha=lora.alpha,  # type: ignore[arg-type]  # declared int, but only divided by r
-        lora_dropout=lora.dropout,
-        target_modules="all-linear",
-        bias="none",
-        task_type=None if is_masked(model) else "CAUSAL_LM",
-    )
-    return get_peft_model(model, config)

@@ -1,23 +1,51 @@
-"""The training log `log.jsonl`: a line per optimizer step and per held-out evaluation."""
+"""The training log `log.jsonl`, and what it says about the speed of a run.
+
+It has a line per optimizer step and per held-out evaluation. Speed is also given as a share of the
+hardware's peak (model FLOPs utilization).
+"""
 
 import json
 import math
+import platform
+import resource
+import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from transformers import TrainerCallback
+import torch
+from tqdm import tqdm
+from transformers import PreTrainedModel, TrainerCallback
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
+from lexigraft.hardware import device, precision
 from lexigraft.inference.likelihood import Likelihood
 from lexigraft.inference.masked_likelihood import MaskedLikelihood
-from lexigraft.training.distributed import Computation, on_rank_zero, rank
+from lexigraft.training.distributed import (
+    Computation,
+    is_sharded,
+    on_rank_zero,
+    rank,
+    world_size,
+)
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+# Dense bfloat16 FLOP/s from NVIDIA's data sheets, by a part of the GPU's name; the first match
+# counts.
+PEAK_FLOPS = {
+    "H100 PCIe": 756e12,
+    "H100 NVL": 835e12,
+    "H200 NVL": 835e12,
+    "H100": 989e12,
+    "H200": 989e12,
+    "A100": 312e12,
+    "L40S": 362e12,
+    "L40": 181e12,
+    "L4": 121e12,
+}
 
 
 class TrainingLog:
@@ -47,93 +75,62 @@ class TrainingLog:
 class HeldOutCurve:
     """Evaluates held-out sentences before the first step, after the last, and in between.
 
-    Parameters
-    ----------
-    score
-        Computes the likelihood under the current model. All processes call it, as each may hold a
-        shard of the model; rank 0 logs it.
-    english
-        The same for English sentences, which measure forgetting; None without any.
-    steps
-        Optimizer steps of all phases.
-    points
-        Evaluations between the start and the end, equally spaced.
+    `score` computes the likelihood of sentences under a model, and `texts` are prefix of the names
+    in the log -> sentences, such as English ones, which measure forgetting.
+    Between the start and the end of the `steps` of all phases, there are `points` evaluations,
+    equally spaced.
     """
 
     def __init__(
         self,
         training_log: TrainingLog,
-        score: Callable[["PreTrainedModel"], Likelihood | MaskedLikelihood],
+        score: Callable[[PreTrainedModel, list[str]], Likelihood | MaskedLikelihood],
+        texts: dict[str, list[str]],
         *,
         steps: int,
         points: int,
         name: str,
-        english: Callable[["PreTrainedModel"], Likelihood | MaskedLikelihood] | None = None,
     ):
-        self.training_log, self.score, self.name, self.english = training_log, score, name, english
+        self.training_log, self.score, self.texts, self.name = training_log, score, texts, name
         self.at = {round(steps * i / (points + 1)) for i in range(points + 2)}
 
     def evaluate(self, step: int, tokens: int, computation: Computation) -> None:
         """Evaluate and log if `step` is one of the points and has not been logged."""
         if step not in self.at or on_rank_zero(self._is_logged, step):
             return
-        scores = self._metrics(computation(self.score), step)
-        if self.english is not None:
-            english = self._metrics(computation(self.english), step)
-            scores |= {f"english_{name}": value for name, value in english.items()}
-        line = {"event": "heldout", "step": step, "tokens": tokens, **scores}
+        line: dict[str, Any] = {"event": "heldout", "step": step, "tokens": tokens}
+        for prefix, sentences in self.texts.items():
+            # By all processes, as each may hold a shard of the model.
+            likelihood = computation(self.score, sentences)
+            if not math.isfinite(likelihood.nats):
+                raise UserError(
+                    f"{self.name}: the held-out likelihood is {likelihood.nats} after step {step}; "
+                    "check the source model, or lower learning_rate"
+                )
+            line[f"{prefix}bits_per_byte"] = likelihood.bits_per_byte
+            line[f"{prefix}perplexity"] = min(likelihood.perplexity, 1e300)  # JSON has no infinity
         on_rank_zero(self.training_log.write, line)
 
     def _is_logged(self, step: int) -> bool:
         return any(line["step"] == step for line in self.training_log.lines("heldout"))
 
-    def _metrics(
-        self, likelihood: Likelihood | MaskedLikelihood, step: int
-    ) -> dict[str, float | None]:
-        if not math.isfinite(likelihood.nats):
-            raise UserError(
-                f"{self.name}: the held-out likelihood is {likelihood.nats} after step {step}; "
-                "check the source model, or lower learning_rate"
-            )
-        return {
-            "bits_per_byte": likelihood.bits_per_byte,
-            # JSON has no infinity.
-            "perplexity": min(likelihood.perplexity, 1e300),
-        }
 
-
+@dataclass(eq=False)
 class StepLogger(TrainerCallback):
-    """Logs the steps of one phase, updates its progress bar, and stops a run that diverges.
+    """Logs the steps of one phase, updates its progress bar, and stops a run that diverges."""
 
-    Parameters
-    ----------
-    phase, offset
-        Number of the phase, and the steps of the phases before it.
-    tokens
-        Training tokens after each step since the cell began, [steps + 1]; `tokens[0]` is the sum of
-        the phases before.
-    peak_speed
-        Tokens per second at the hardware's peak, see `throughput.peak_tokens_per_second`.
-    """
-
-    def __init__(
-        self,
-        training_log: TrainingLog,
-        heldout: HeldOutCurve,
-        phase: int,
-        offset: int,
-        tokens: np.ndarray,
-        peak_speed: float | None = None,
-    ):
-        self.training_log, self.heldout = training_log, heldout
-        self.phase, self.offset, self.tokens = phase, offset, tokens
-        self.peak_speed = peak_speed
-        self.started_at = 0.0
+    training_log: TrainingLog
+    heldout: HeldOutCurve
+    phase: int
+    offset: int  # the steps of the phases before it
+    # [steps + 1]: training tokens after each step since the cell began, beginning with the sum of
+    # the phases before.
+    tokens: np.ndarray
+    peak_speed: float | None = None  # see `peak_tokens_per_second`
+    started_at: float = 0.0
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):
         """Open the progress bar where the phase begins or resumes; evaluate at the first step."""
-        from tqdm import tqdm
-
         self.bar = tqdm(
             desc=f"{self.heldout.name} phase {self.phase}",
             total=state.max_steps,
@@ -182,3 +179,66 @@ class StepLogger(TrainerCallback):
             )
         self.bar.update()
         self.heldout.evaluate(step, after, model)
+
+
+def flops_per_token(model: PreTrainedModel) -> float:
+    """Floating-point operations for training on one token, as utilization counts them.
+
+    Six for each parameter: two in the forward pass, four in the backward pass (Chowdhery et al.
+    2022, Appendix B, without attention's own products, which are few in short sequences). Rows that
+    are only looked up count none. Frozen parameters count like trained ones and recomputation does
+    not count, so that strategies compare by the time that they need for a text.
+    """
+    looked_up = 0
+    embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
+    if head is not None:
+        own = {id(parameter) for parameter in head.parameters()}
+        looked_up = sum(p.numel() for p in embeddings.parameters() if id(p) not in own)
+    return 6.0 * (sum(parameter.numel() for parameter in model.parameters()) - looked_up)
+
+
+def peak_tokens_per_second(model: PreTrainedModel) -> float | None:
+    """Tokens per second of all processes at the hardware's peak.
+
+    None on a CPU, in float32, and on a GPU whose peak is unknown, such as a MIG slice.
+    """
+    if device().type != "cuda" or precision() != torch.bfloat16:
+        return None
+    peak = peak_flops(torch.cuda.get_device_name())
+    return None if peak is None else world_size() * peak / flops_per_token(model)
+
+
+def peak_flops(name: str) -> float | None:
+    """Peak FLOP/s of a GPU by its name; None if unknown."""
+    known = (flops for part, flops in PEAK_FLOPS.items() if part in name)
+    return None if "MIG" in name else next(known, None)
+
+
+def summarize_run(training_log: TrainingLog) -> dict[str, Any]:
+    """Steps, speed, memory and hardware of the whole run without interruptions, for its card."""
+    steps, curve = training_log.lines("step"), training_log.lines("heldout")
+    tokens = steps[-1]["tokens"] if steps else 0
+    seconds = sum(line["seconds"] for line in steps)
+    shares = [(line["share_of_peak"], line["seconds"]) for line in steps if line["share_of_peak"]]
+    on_gpu = device().type == "cuda"
+    # Kilobytes on Linux, bytes on macOS.
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    resident *= 1 if sys.platform == "darwin" else 1024
+    return {
+        "steps": len(steps),
+        "tokens": tokens,
+        "seconds": seconds,
+        "tokens_per_second": tokens / seconds if steps else None,
+        "share_of_peak": sum(s * t for s, t in shares) / seconds if shares else None,
+        # Of the first process.
+        "peak_memory_bytes": torch.cuda.max_memory_allocated() if on_gpu else resident,
+        "precision": str(precision()).removeprefix("torch."),
+        "device": torch.cuda.get_device_name() if on_gpu else f"{platform.machine()} CPU",
+        "processes": world_size(),
+        "sharded": is_sharded(),
+        "threads": torch.get_num_threads(),
+        "heldout_before": curve[0]["bits_per_byte"],
+        "heldout_after": curve[-1]["bits_per_byte"],
+        "english_before": curve[0].get("english_bits_per_byte"),
+        "english_after": curve[-1].get("english_bits_per_byte"),
+    }

@@ -17,17 +17,8 @@ class Adapter(torch.nn.Module, ABC):
     Neither form computes a matrix [n_target, h] during training: rows are computed when they are
     looked up, and logits from those over the source vocabulary.
 
-    Parameters
-    ----------
-    start
-        The initial recipe (Eqs. 1 to 3, or any other).
-    entries
-        The most weights of a row in the resulting recipe; the sparse form trains no others.
-
-    Attributes
-    ----------
-    n_target, n_source
-        Tokens of the new vocabulary, rows of the source matrix.
+    `start` is the initial recipe (Eqs. 1 to 3, or any other); `entries` are the most weights of a
+    row in the resulting recipe, and the sparse form trains no others.
     """
 
     def __init__(self, start: Recipe, entries: int):
@@ -64,9 +55,6 @@ class Adapter(torch.nn.Module, ABC):
 class DenseAdapter(Adapter):
     """Every weight is trained, as in the paper: n_target x n_source numbers."""
 
-    shared: torch.Tensor
-    copied: torch.Tensor
-
     def __init__(self, start: Recipe, entries: int):
         super().__init__(start, entries)
         weights = torch.empty(start.n_target, start.n_source)
@@ -75,9 +63,8 @@ class DenseAdapter(Adapter):
             weights[block] = torch.from_numpy(rows)
         self.weights = torch.nn.Parameter(weights)
         shared = np.flatnonzero(start.source_of >= 0)
-        self.register_buffer("shared", torch.from_numpy(shared), persistent=False)
-        copied = torch.from_numpy(start.source_of[shared])
-        self.register_buffer("copied", copied, persistent=False)
+        self.shared = _buffer(shared)
+        self.copied = _buffer(start.source_of[shared])
 
     def rows(self, ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
         """See `Adapter.rows`."""
@@ -118,9 +105,6 @@ class SparseAdapter(Adapter):
     counts as one more source token with one weight.
     """
 
-    bundled: torch.Tensor
-    shared: torch.Tensor
-
     def __init__(self, start: Recipe, entries: int):
         super().__init__(start, entries)
         left = largest_weights(start.left, entries)
@@ -131,10 +115,10 @@ class SparseAdapter(Adapter):
             # `recipe.assemble_recipe` puts the source rows first, then what they are bundled into.
             self.bundles = SparseWeights(csr_array(left[:, self.n_source :]))
             bundled = start.right[self.n_source :].toarray().astype(np.float32)
-            self.register_buffer("bundled", torch.from_numpy(bundled), persistent=False)
+            self.bundled = _buffer(bundled)
         # A shared token's row is a single one.
-        shared = torch.from_numpy(np.flatnonzero(start.source_of >= 0))
-        self.register_buffer("shared", self.own.starts[shared], persistent=False)
+        shared = np.flatnonzero(start.source_of >= 0)
+        self.shared = _buffer(self.own.starts.numpy()[shared])
 
     def rows(self, ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
         """See `Adapter.rows`."""
@@ -170,16 +154,11 @@ class SparseAdapter(Adapter):
 class SparseWeights(torch.nn.Module):
     """A sparse matrix [n, m] of which the stored entries are trained."""
 
-    columns: torch.Tensor
-    starts: torch.Tensor
-
     def __init__(self, matrix: csr_array):
         super().__init__()
         self.values = torch.nn.Parameter(torch.from_numpy(matrix.data.astype(np.float32)))
-        columns = torch.from_numpy(matrix.indices.astype(np.int64))
-        starts = torch.from_numpy(matrix.indptr.astype(np.int64))
-        self.register_buffer("columns", columns, persistent=False)
-        self.register_buffer("starts", starts, persistent=False)
+        self.columns = _buffer(matrix.indices.astype(np.int64))
+        self.starts = _buffer(matrix.indptr.astype(np.int64))
 
     def forward(self, table: torch.Tensor, ids: torch.Tensor | None) -> torch.Tensor:
         """Rows `ids`, or all, times a table [m, width]."""
@@ -259,6 +238,10 @@ class _FromOneHot(torch.autograd.Function):
 
 
 _NONE = np.empty(0, dtype=np.int64)
+
+
+def _buffer(values: np.ndarray) -> torch.Tensor:
+    return torch.nn.Buffer(torch.from_numpy(values), persistent=False)
 
 
 def _difference(matrix: torch.Tensor, ids: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
-from lexigraft.inference.stop_strings import StopPosition, StopStrings
+from lexigraft.inference.stop_strings import StopCriterion, StopPosition, StopStrings
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_stopping_criterion_finds_what_searching_the_whole_text_finds(tokenize
         ]
         found = [stops.find(row) for row in rows]
         assert [stop and stop.last for stop in found] == expected
-        criterion = stops.criterion(3)
+        criterion = StopCriterion(stops, 3)
         for step in range(12):
             seen = criterion(torch.tensor(rows)[:, : step + 1], None).tolist()
             assert seen == [place is not None and place <= step for place in expected]

@@ -60,12 +60,12 @@ def train(job, processes=1, *, sharded=False, dies_at=None, tokens=None):
 
 def _train(job, environment, dies_at, tokens):
     os.environ.update(environment)
-    from lexigraft.training import micro_batches
+    from lexigraft.training import data
     from lexigraft.training.checkpointing import SavePolicy
     from lexigraft.training.train import train_cell
 
     if tokens is not None:
-        micro_batches.MICRO_BATCH_TOKENS["cpu"] = tokens
+        data.MICRO_BATCH_TOKENS["cpu"] = tokens
     if dies_at is not None:
         _die_at(dies_at)
     train_cell(job, SavePolicy(seconds=0, factor=0))

@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.utils.data import DataLoader
 
 from lexigraft.inference.chunked_logits import IGNORED
-from lexigraft.training.data import SequenceDataset, pack
-from lexigraft.training.micro_batches import (
-    micro_batch_loader,
+from lexigraft.training.data import (
+    SequenceDataset,
+    collate,
     micro_batch_size,
     micro_batches_per_step,
+    pack,
     split_into_micro_batches,
 )
 
@@ -67,7 +69,7 @@ def test_a_process_without_a_sequence_gets_a_micro_batch_without_targets():
     sequences = SequenceDataset(pack([list(range(1, 10))], 3), np.arange(3))
     batches = split(3, 3, 1, 2)[1]
     assert batches == [[1], []]
-    full, empty = micro_batch_loader(sequences, batches, pin_memory=False)
+    full, empty = DataLoader(sequences, batch_sampler=batches, collate_fn=collate)
     assert full["input_ids"].tolist() == [[4, 5, 6]]
     assert (empty["labels"] == IGNORED).all() and empty["labels"].shape == (1, 2)
 

@@ -134,9 +134,7 @@ def test_the_heldout_curve_is_that_of_the_next_token(train):
 def test_how_many_sequences_fit_the_memory_does_not_change_the_step(train, monkeypatch, limit):
     settings = {**SHARED, "phases": [LAYERS], "epochs": 0.5}
     alone = steps_of(train(settings))
-    monkeypatch.setitem(
-        sys.modules["lexigraft.training.micro_batches"].MICRO_BATCH_TOKENS, "cpu", limit
-    )
+    monkeypatch.setitem(sys.modules["lexigraft.training.data"].MICRO_BATCH_TOKENS, "cpu", limit)
     for line, other in zip(steps_of(train(settings)), alone, strict=True):
         for name in ("loss", "next_loss", "after_next_loss"):
             assert line[name] == pytest.approx(other[name], 1e-4)

@@ -15,13 +15,13 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization
 from lexigraft.training.data import SequenceDataset, pack
-from lexigraft.training.new_rows import attach_new_rows, merge_new_rows, new_row_parameter_count
+from lexigraft.training.new_rows import attach_new_rows, merge_new_rows
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
-from lexigraft.training.trainable import prepare_phase
+from lexigraft.training.trainable import attached_parameter_count, prepare_phase
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from tests.inference.conftest import family_model
@@ -153,7 +153,8 @@ def test_a_phase_moves_the_new_rows_and_what_is_named_beside_them(
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     names, adapter = prepare_phase(model, strategy.phases[0], IDS)
     assert bool(names) == (beside == [{"layers": [0]}])
-    assert new_row_parameter_count(model) == 4 * 32 * (1 if tied else 2)
+    lora = sum(p.numel() for name, p in model.named_parameters() if "lora_" in name)
+    assert attached_parameter_count(model) - lora == 4 * 32 * (1 if tied else 2)
     sizes = Sizes()
     run_phase(
         model, strategy.phases[0], strategy, SequenceDataset(pack([list(range(50)) * 2], 16),

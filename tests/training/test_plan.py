@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 from lexigraft.corpus.sample_file import write_samples
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
-from lexigraft.training.data import encode_samples, pack, visiting_order
+from lexigraft.training.data import encode_samples, pack, repeated_order, visiting_order
 from lexigraft.training.plan import (
-    ConcatenatedSequences,
     cumulative_tokens,
     interleave,
     plan_phases,
-    repeated_order,
     sample_counts,
     sequence_counts,
 )
@@ -200,16 +198,3 @@ def test_each_text_keeps_its_order_and_has_its_share_of_every_stretch(sizes):
         # A text is half a sequence early or late at most, and so is each of the others.
         due = share * np.arange(1, len(order) + 1)
         assert np.abs(np.cumsum(mask) - due).max() <= 0.5 + share * len(sizes) / 2 + 1e-9
-
-
-def test_joined_texts_are_numbered_one_after_the_other():
-    texts = [pack([[1, 2, 3, 4]], 2), pack([[5, 6]], 2), pack([[7, 8, 9]], 3)]
-    joined = ConcatenatedSequences(texts)
-    assert [joined[at].tokens.tolist() for at in range(len(joined))] == [
-        [1, 2], [3, 4], [5, 6], [7, 8, 9],
-    ]  # fmt: skip
-    assert joined.indices(0, np.array([1, 0])).tolist() == [1, 0]
-    assert joined.indices(2, np.array([0])).tolist() == [3]
-    for outside in (-1, 4):
-        with pytest.raises(IndexError):
-            joined[outside]

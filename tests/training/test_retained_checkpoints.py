@@ -8,8 +8,8 @@ import torch
 
 from lexigraft.errors import UserError
 from lexigraft.inference.likelihood import score_texts
+from lexigraft.training.checkpointing import RetainedCheckpoints
 from lexigraft.training.data import read_english, read_sentences
-from lexigraft.training.retained_checkpoints import RetainedCheckpoints
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog

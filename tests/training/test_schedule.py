@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.optim.lr_scheduler import LambdaLR
 from transformers import get_scheduler
 
 from lexigraft.training.schedule import Schedule, schedules
@@ -31,7 +32,7 @@ def of_transformers(shape, warmup, steps):
 def walk(schedule, steps, rate=1.0):
     """Learning rates of the steps of a phase, as an optimizer has them."""
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=rate)
-    scheduler = schedule.scheduler(optimizer)
+    scheduler = LambdaLR(optimizer, schedule.factor)
     rates = []
     for _ in range(steps):
         rates.append(optimizer.param_groups[0]["lr"])
@@ -70,13 +71,13 @@ def test_a_schedule_goes_on_from_what_a_checkpoint_holds():
     schedule = Schedule("cosine", warmup=2, steps=20, offset=6)
     whole = walk(schedule, 9)
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
-    scheduler = schedule.scheduler(optimizer)
+    scheduler = LambdaLR(optimizer, schedule.factor)
     for _ in range(4):
         optimizer.step()
         scheduler.step()
     states = optimizer.state_dict(), scheduler.state_dict()
     again = torch.optim.SGD([torch.zeros(1)], lr=1.0)
-    resumed = schedule.scheduler(again)
+    resumed = LambdaLR(again, schedule.factor)
     again.load_state_dict(states[0])
     resumed.load_state_dict(states[1])
     assert again.param_groups[0]["lr"] == whole[4]

@@ -2,15 +2,15 @@
 
 import pytest
 
-from lexigraft.training import throughput
-from lexigraft.training.throughput import (
+from lexigraft.training import training_log
+from lexigraft.training.training_log import (
     PEAK_FLOPS,
+    TrainingLog,
     flops_per_token,
     peak_flops,
     peak_tokens_per_second,
     summarize_run,
 )
-from lexigraft.training.training_log import TrainingLog
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -39,20 +39,20 @@ def test_a_gpu_is_known_by_its_name(name, peak):
 
 
 def test_a_cpu_has_no_peak(tiny_llama, monkeypatch):
-    monkeypatch.setattr(throughput, "device", lambda: __import__("torch").device("cpu"))
+    monkeypatch.setattr(training_log, "device", lambda: __import__("torch").device("cpu"))
     assert peak_tokens_per_second(tiny_llama(300)) is None
 
 
 def test_full_speed_is_that_of_all_gpus_together(tiny_llama, monkeypatch):
     import torch
 
-    monkeypatch.setattr(throughput, "device", lambda: torch.device("cuda"))
-    monkeypatch.setattr(throughput, "precision", lambda: torch.bfloat16)
-    monkeypatch.setattr(throughput, "world_size", lambda: 4)
+    monkeypatch.setattr(training_log, "device", lambda: torch.device("cuda"))
+    monkeypatch.setattr(training_log, "precision", lambda: torch.bfloat16)
+    monkeypatch.setattr(training_log, "world_size", lambda: 4)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H200")
     model = tiny_llama(300)
     assert peak_tokens_per_second(model) == pytest.approx(4 * 989e12 / flops_per_token(model))
-    monkeypatch.setattr(throughput, "precision", lambda: torch.float32)
+    monkeypatch.setattr(training_log, "precision", lambda: torch.float32)
     assert peak_tokens_per_second(model) is None
 
 

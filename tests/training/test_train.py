@@ -151,9 +151,7 @@ def test_every_phase_has_a_schedule_of_its_own(train):
 def test_how_many_sequences_fit_the_memory_does_not_change_the_step(train, monkeypatch, limit):
     settings = {**SHARED, "phases": [LAYERS], "epochs": 0.5}
     alone = log_of(train(settings), "step")
-    monkeypatch.setitem(
-        sys.modules["lexigraft.training.micro_batches"].MICRO_BATCH_TOKENS, "cpu", limit
-    )
+    monkeypatch.setitem(sys.modules["lexigraft.training.data"].MICRO_BATCH_TOKENS, "cpu", limit)
     steps = log_of(train(settings), "step")
     assert [line["tokens"] for line in steps] == [line["tokens"] for line in alone]
     assert [line["loss"] for line in steps] == pytest.approx([line["loss"] for line in alone], 1e-4)

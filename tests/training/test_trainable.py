@@ -12,8 +12,8 @@ from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import (
+    attached_parameter_count,
     decoder_layers,
-    lora_parameter_count,
     merge_lora,
     prepare_phase,
     trains_head,
@@ -99,7 +99,7 @@ def test_adapters_sit_on_every_linear_layer_but_the_head(tiny_llama):
     assert unfrozen(model) - adapted == set(names) == {OUTPUT}
     # hidden 32, feed-forward 64, keys and values 16 wide: r x (in + out) for each
     sizes = [32 + 32, 32 + 16, 32 + 16, 32 + 32, 32 + 64, 32 + 64, 64 + 32]
-    assert lora_parameter_count(adapter) == 4 * 2 * sum(sizes)
+    assert attached_parameter_count(adapter) == 4 * 2 * sum(sizes)
 
 
 def test_preparing_again_freezes_what_was_trained_before(tiny_llama):

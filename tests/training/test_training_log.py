@@ -21,7 +21,9 @@ def training_log(tmp_path):
 
 def heldout(training_log, nats=8.0, steps=10, points=1):
     score = Likelihood(nats=nats, tokens=4, bytes=4, characters=4)
-    return HeldOutCurve(training_log, lambda model: score, steps=steps, points=points, name="a/b")
+    return HeldOutCurve(
+        training_log, lambda *_: score, {"": ["text"]}, steps=steps, points=points, name="a/b"
+    )
 
 
 def test_resuming_drops_later_lines_and_a_half_written_one(training_log):

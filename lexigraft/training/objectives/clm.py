@@ -12,16 +12,10 @@ if TYPE_CHECKING:
 class CausalModeling(Objective):
     """The negative log-likelihood of the next token, in nats."""
 
-    def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
-        """How many next tokens count."""
-        from lexigraft.inference.chunked_logits import IGNORED, next_tokens
-
-        return next_tokens(batch).ne(IGNORED).sum()[None]
-
     def losses(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> "torch.Tensor":
         """Nats of all next tokens together, [1]."""
-        from lexigraft.inference.chunked_logits import chunked_logits, next_tokens, sum_nll
+        from lexigraft.inference.chunked_logits import chunked_logits, sum_nll
 
-        targets = next_tokens(inputs)
+        [targets] = self.targets(inputs)
         inputs.pop("labels")
         return sum_nll(chunked_logits(model, {**inputs, "use_cache": False}), targets)

@@ -5,18 +5,15 @@ nor a weight, and its published code has no distillation; the loss is that of Hi
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.training.objective import Objective
-from lexigraft.training.phase_context import PhaseContext
+from lexigraft.training.objective import Objective, PhaseContext
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from lexigraft.inference.chunked_logits import ChunkedLogits
     from lexigraft.training.settings import DistillSettings, Strategy
 
 
@@ -28,15 +25,9 @@ class LogitDistillation(Objective):
     the training log, the parts are without their weights: `next_loss` compares with that of other
     objectives.
 
-    Parameters
-    ----------
-    teacher
-        In evaluation mode, frozen, on the model's device.
-    settings
-        Temperature and weight.
-    shared
-        Token ids below this one are in both vocabularies. No others take part in the divergence:
-        neither padding rows nor additional tokens of the teacher.
+    The teacher is in evaluation mode, frozen, on the model's device. Token ids below `shared` are
+    in both vocabularies; no others take part in the divergence: neither padding rows nor additional
+    tokens of the teacher.
     """
 
     needs_teacher = True
@@ -48,17 +39,19 @@ class LogitDistillation(Objective):
 
     @classmethod
     def for_phase(cls, context: PhaseContext) -> "LogitDistillation":
-        """With the teacher of the training job.
+        """With the teacher of the training job, on this job's device and in its precision.
 
-        Raises
-        ------
-        UserError
-            The documents of a sequence are to be separate, which the teacher does not support.
+        Raises a UserError if the documents of a sequence are to be separate, which the teacher does
+        not support.
         """
+        from lexigraft.hardware import device, precision
+        from lexigraft.source.model import load_model, open_source
         from lexigraft.training.compatibility import check_document_separation
 
         assert context.phase.distill is not None
-        teacher = load_teacher(context.inputs["teacher"])
+        folder = open_source(context.inputs["teacher"]).folder
+        teacher = load_model(folder, precision()).requires_grad_(False)
+        teacher.to(device())  # type: ignore[arg-type]  # a decorator hides that it is a method
         if context.strategy.packing == "apart":
             check_document_separation(teacher)
         shared = max(context.tokenizer.get_vocab().values()) + 1
@@ -68,14 +61,46 @@ class LogitDistillation(Objective):
     def check_inputs(
         cls, inputs: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", strategy: "Strategy"
     ) -> None:
-        """Check the teacher; see `check_teacher`."""
-        check_teacher(inputs["teacher"], tokenizer, strategy)
+        """Check that the source model in the folder `teacher` can be the teacher.
 
-    def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
-        """How many next tokens count, once for each part, [2]."""
-        from lexigraft.inference.chunked_logits import IGNORED, next_tokens
+        Additional rows of the teacher, such as padding or special tokens of its own, are not used.
 
-        return next_tokens(batch).ne(IGNORED).sum().expand(2)
+        Raises
+        ------
+        UserError
+            It has another id for a token of the tokenizer, a context shorter than a sequence of the
+            strategy, or predicts masked tokens.
+        """
+        from lexigraft.source.kind import MASKED, kind_of
+        from lexigraft.source.model import load_config, load_tokenizer, open_source
+
+        source = open_source(inputs["teacher"])
+        config = load_config(source.folder)
+        if kind_of(config) == MASKED:
+            raise UserError(
+                f"distill.teacher: {source.name} predicts masked tokens, not the next one; name a "
+                "causal language model"
+            )
+        length = max(phase.length for phase in strategy.phases if phase.distill)
+        limit = getattr(config.get_text_config(), "max_position_embeddings", None)
+        if limit is not None and limit < length:
+            raise UserError(
+                f"distill.teacher: {source.name} holds {limit} tokens, and a sequence of its phase "
+                f"has {length}; lower the phase's length"
+            )
+        theirs = load_tokenizer(source.folder).get_vocab()
+        for token, number in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]):
+            if theirs.get(token) != number:
+                there = f"gives id {theirs[token]} to" if token in theirs else "lacks"
+                raise UserError(
+                    f"distill.teacher: {source.name} {there} the cell's token {token!r} with id "
+                    f"{number}; name a teacher that has the cell's vocabulary, or let the cell "
+                    "take the teacher's (vocabularies.yaml, `tokenizer`)"
+                )
+
+    def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
+        """The next tokens, once for each part."""
+        return 2 * super().targets(batch)
 
     def losses(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> "torch.Tensor":
         """Nats of the next tokens, and temperature² times the divergence, [2].
@@ -85,31 +110,17 @@ class LogitDistillation(Objective):
         """
         import torch
 
-        from lexigraft.inference.chunked_logits import chunked_logits, next_tokens
+        from lexigraft.inference.chunked_logits import IGNORED, chunked_logits
 
-        targets = next_tokens(inputs).flatten()
+        targets = self.targets(inputs)[0].flatten()
         inputs.pop("labels")
         arguments = {**inputs, "use_cache": False}
         with torch.no_grad():
             taught = chunked_logits(self.teacher, arguments)
-        return self._sums(chunked_logits(model, arguments), taught, targets)
-
-    def total(self, losses: "torch.Tensor") -> "torch.Tensor":
-        """The weighted sum of both."""
-        weight = self.settings.weight
-        return (1 - weight) * losses[0] + weight * losses[1]
-
-    def _sums(
-        self, learned: "ChunkedLogits", taught: "ChunkedLogits", targets: "torch.Tensor"
-    ) -> "torch.Tensor":
-        import torch
-
-        from lexigraft.inference.chunked_logits import IGNORED
-
+        learned = chunked_logits(model, arguments)
         places = targets.ne(IGNORED).nonzero()[:, 0]
         wanted, states = targets[places], taught.states.flatten(0, 1)[places]
         temperature, weight = self.settings.temperature, self.settings.weight
-
         parts: list[torch.Tensor] = []  # both parts of each chunk, [2]
 
         def loss(own: torch.Tensor, chunk: slice) -> torch.Tensor:
@@ -126,93 +137,21 @@ class LogitDistillation(Objective):
         nats, kl = torch.stack(parts).sum(0)
         return torch.stack([nats, kl + (both - both.detach()) / weight])
 
+    def total(self, losses: "torch.Tensor") -> "torch.Tensor":
+        """The weighted sum of both."""
+        weight = self.settings.weight
+        return (1 - weight) * losses[0] + weight * losses[1]
+
 
 def divergence(logits: "torch.Tensor", soft: "torch.Tensor", temperature: float) -> "torch.Tensor":
     """`temperature² x KL(teacher || model)` in nats of each position, [n].
 
-    The square keeps the gradients as large as those of the other part of the loss, whatever the
-    temperature (Hinton et al. 2015, §2).
-
-    Parameters
-    ----------
-    logits, soft
-        The model's and the teacher's, [n, tokens]; both are divided by the temperature.
+    `logits` are the model's and `soft` the teacher's, both [n, tokens] and divided by the
+    temperature. Its square keeps the gradients as large as those of the other part of the loss
+    (Hinton et al. 2015, §2).
     """
     import torch
 
-    ours, theirs = (
-        (some / temperature).log_softmax(-1) for some in (logits, soft)
-    )  # both [n, tokens]
+    ours, theirs = ((some / temperature).log_softmax(-1) for some in (logits, soft))
     kl = torch.nn.functional.kl_div(ours, theirs, reduction="none", log_target=True).sum(-1)
     return temperature**2 * kl
-
-
-def check_teacher(
-    folder: str | Path, tokenizer: "PreTrainedTokenizerFast", strategy: "Strategy"
-) -> None:
-    """Check, before anything is trained, that a source model can be the teacher.
-
-    Additional rows of the teacher, such as padding or special tokens of its own, are not used.
-
-    Parameters
-    ----------
-    folder
-        The teacher under `results/source/`.
-    tokenizer
-        Of the model that is trained.
-    strategy
-        Its phases name the length of the sequences that the teacher reads.
-
-    Raises
-    ------
-    UserError
-        It has another id for a token of the tokenizer, a context shorter than a sequence, or
-        predicts masked tokens.
-    """
-    from lexigraft.source.kind import MASKED, kind_of
-    from lexigraft.source.model import load_config, load_tokenizer, open_source
-
-    source = open_source(folder)
-    config = load_config(source.folder)
-    if kind_of(config) == MASKED:
-        raise UserError(
-            f"distill.teacher: {source.name} predicts masked tokens, not the next one; name a "
-            "causal language model"
-        )
-    length = max(phase.length for phase in strategy.phases if phase.distill)
-    limit = getattr(config.get_text_config(), "max_position_embeddings", None)
-    if limit is not None and limit < length:
-        raise UserError(
-            f"distill.teacher: {source.name} holds {limit} tokens, and a sequence of its phase has "
-            f"{length}; lower the phase's length"
-        )
-    _check_vocabulary(source.name, load_tokenizer(source.folder).get_vocab(), tokenizer)
-
-
-def load_teacher(folder: str | Path) -> "PreTrainedModel":
-    """The teacher in evaluation mode and frozen, on this job's device and in its precision.
-
-    Parameters
-    ----------
-    folder
-        Under `results/source/`.
-    """
-    from lexigraft.hardware import device, precision
-    from lexigraft.source.model import load_model, open_source
-
-    teacher = load_model(open_source(folder).folder, precision()).requires_grad_(False)
-    teacher.to(device())  # type: ignore[arg-type]  # a decorator hides that it is a method
-    return teacher
-
-
-def _check_vocabulary(
-    name: str, theirs: dict[str, int], tokenizer: "PreTrainedTokenizerFast"
-) -> None:
-    for token, number in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]):
-        if theirs.get(token) != number:
-            there = f"gives id {theirs[token]} to" if token in theirs else "lacks"
-            raise UserError(
-                f"distill.teacher: {name} {there} the cell's token {token!r} with id {number}; "
-                "name a teacher that has the cell's vocabulary, or let the cell take the teacher's "
-                "(vocabularies.yaml, `tokenizer`)"
-            )

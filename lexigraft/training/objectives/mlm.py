@@ -3,14 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.source.kind import MASKED
-from lexigraft.training.objective import Objective
+from lexigraft.training.objective import Objective, PhaseContext
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel
 
     from lexigraft.training.data import SequenceDataset
-    from lexigraft.training.settings import Phase
 
 
 class MaskedModeling(Objective):
@@ -21,29 +20,17 @@ class MaskedModeling(Objective):
 
     @classmethod
     def prepare_data(
-        cls,
-        sequences: "SequenceDataset",
-        phase: "Phase",
-        tokenizer: "PreTrainedTokenizerFast",
-        seed: list[Any],
+        cls, sequences: "SequenceDataset", context: PhaseContext, seed: list[Any]
     ) -> "SequenceDataset":
-        """The sequences, masked anew at each visit.
-
-        Raises
-        ------
-        UserError
-            The tokenizer has no mask token.
-        """
+        """The sequences, masked anew at each visit; a UserError without a mask token."""
         from lexigraft.inference.masked_likelihood import Masker
         from lexigraft.training.data import MaskedDataset
 
-        return MaskedDataset(sequences, Masker(tokenizer, phase.masking), seed)
+        return MaskedDataset(sequences, Masker(context.tokenizer, context.phase.masking), seed)
 
-    def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
-        """How many tokens are masked."""
-        from lexigraft.inference.chunked_logits import IGNORED
-
-        return batch["labels"].ne(IGNORED).sum()[None]
+    def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
+        """The masked tokens."""
+        return [batch["labels"]]
 
     def losses(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> "torch.Tensor":
         """Nats of all masked tokens together, [1]."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
 from lexigraft.randomness import seed_from
-from lexigraft.training.objective import Objective
-from lexigraft.training.phase_context import PhaseContext
+from lexigraft.training.objective import Objective, PhaseContext
 
 if TYPE_CHECKING:
     import torch
@@ -23,15 +22,9 @@ EXTRA_HEAD = "extra_head"  # its name in the model during a phase
 class MultiTokenPrediction(Objective):
     """The sum of two mean losses: of next tokens, and of tokens after next.
 
-    Parameters
-    ----------
-    extra_head
-        The head that predicts the token after next, trained in place.
-    as_head
-        Whether the model treats the extra logits as its own (Gemma 2 caps them, Cohere scales
-        them); the code of Yamaguchi et al. leaves them as their head returns them.
-    trained
-        Whether the phase trains the heads.
+    `extra_head` predicts the token after next and is trained in place if the phase trains the heads
+    (`trained`). With `as_head`, the model treats the extra logits as its own (Gemma 2 caps them,
+    Cohere scales them); the code of Yamaguchi et al. leaves them as their head returns them.
     """
 
     options = ("extra_head", "extra_logits")
@@ -45,10 +38,7 @@ class MultiTokenPrediction(Objective):
     def for_phase(cls, context: PhaseContext) -> "MultiTokenPrediction":
         """The first phase with an extra head makes it, and leaves it in `progress` to later ones.
 
-        Raises
-        ------
-        UserError
-            The model's head is not a linear layer.
+        Raises a UserError if the model's head is not a linear layer.
         """
         from lexigraft.training.trainable import trains_head
 
@@ -63,27 +53,23 @@ class MultiTokenPrediction(Objective):
         """The extra head."""
         return {EXTRA_HEAD: self.extra_head}
 
-    def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
-        """How many next tokens there are, and how many tokens after next, [2]."""
-        import torch
+    def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
+        """For each position the token of each head."""
+        from lexigraft.inference.chunked_logits import targets_ahead
 
-        from lexigraft.inference.chunked_logits import IGNORED
-
-        return torch.stack([targets.ne(IGNORED).sum() for targets in _targets(batch)])
+        return [targets_ahead(batch["labels"], ahead, batch.get("position_ids")) for ahead in AHEAD]
 
     def losses(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> "torch.Tensor":
         """Nats of next tokens and of tokens after next, [2].
 
-        Raises
-        ------
-        UserError
-            The model computes its logits in another way than by its head, position by position.
+        Raises a UserError if the model computes its logits in another way than by its head,
+        position by position.
         """
         import torch
 
         from lexigraft.inference.chunked_logits import chunked_logits, sum_nll
 
-        next_targets, later_targets = _targets(inputs)
+        next_targets, later_targets = self.targets(inputs)
         inputs.pop("labels")
         logits = chunked_logits(model, {**inputs, "use_cache": False})
         if not logits.from_head:
@@ -102,18 +88,9 @@ class MultiTokenPrediction(Objective):
 def new_extra_head(model: "PreTrainedModel", start: str, seed: int) -> "torch.nn.Linear":
     """A second output head of the shape, dtype and device of the model's own, tied to nothing.
 
-    Parameters
-    ----------
-    start
-        `copied`: begins as the model's head is now (Yamaguchi et al., §5). `random`: normal with
-        mean 0 and the standard deviation of the model's own initialization (Table 10).
-    seed
-        Of the random draw.
-
-    Raises
-    ------
-    UserError
-        The model's head is not a linear layer.
+    With `start` `copied`, it begins as the model's head is now (Yamaguchi et al., §5); with
+    `random`, it is normal with mean 0 and the standard deviation of the model's own initialization
+    (Table 10). Raises a UserError if the model's head is not a linear layer.
     """
     import torch
 
@@ -126,7 +103,9 @@ def new_extra_head(model: "PreTrainedModel", start: str, seed: int) -> "torch.nn
     if start == "random":
         # Drawn on the CPU, so that every device gets the same numbers.
         draw = torch.randn(own.weight.shape, generator=torch.Generator().manual_seed(seed))
-        tensors["weight"].copy_(draw * _initial_deviation(model))
+        # Not every configuration names the deviation; 0.02 is the default of those that do.
+        config = model.config.get_text_config()
+        tensors["weight"].copy_(draw * getattr(config, "initializer_range", 0.02))
         if "bias" in tensors:
             tensors["bias"].zero_()
     return extra_head_of(tensors)
@@ -140,15 +119,3 @@ def extra_head_of(tensors: "dict[str, torch.Tensor]") -> "torch.nn.Linear":
     head = torch.nn.Linear(hidden, rows, bias="bias" in tensors, device="meta")
     head.load_state_dict(tensors, assign=True)
     return head
-
-
-def _targets(batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
-    """For each position the token of each head, two times [batch, tokens]."""
-    from lexigraft.inference.chunked_logits import targets_ahead
-
-    return [targets_ahead(batch["labels"], ahead, batch.get("position_ids")) for ahead in AHEAD]
-
-
-def _initial_deviation(model: "PreTrainedModel") -> float:
-    # Not every configuration names it; 0.02 is the default of those that do.
-    return getattr(model.config.get_text_config(), "initializer_range", 0.02)

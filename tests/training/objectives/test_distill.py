@@ -2,6 +2,7 @@
 
 import copy
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,9 +16,7 @@ from lexigraft.inference import chunked_logits as chunked_module
 from lexigraft.inference.chunked_logits import IGNORED, targets_ahead
 from lexigraft.training.objectives.distill import (
     LogitDistillation,
-    check_teacher,
     divergence,
-    load_teacher,
 )
 from lexigraft.training.settings import DistillSettings, read_strategy
 
@@ -213,6 +212,10 @@ def with_tokens(tokenizer, *added):
     return larger
 
 
+def check_teacher(folder, tokenizer, strategy):
+    LogitDistillation.check_inputs({"teacher": folder}, tokenizer, strategy)
+
+
 def refused(*arguments):
     with pytest.raises(UserError) as error:
         check_teacher(*arguments)
@@ -256,10 +259,18 @@ def test_a_teacher_predicts_next_tokens(teacher_folder, without_bos):
     assert "large predicts masked tokens" in refused(folder, without_bos, strategy())
 
 
-def test_a_teacher_is_loaded_frozen_and_in_the_jobs_precision(teacher_folder, monkeypatch):
-    folder = teacher_folder()
+def test_a_teacher_is_loaded_frozen_and_in_the_jobs_precision(
+    teacher_folder, without_bos, monkeypatch
+):
+    [phase] = strategy().phases
+    context = SimpleNamespace(
+        phase=phase,
+        strategy=strategy(),
+        tokenizer=without_bos,
+        inputs={"teacher": teacher_folder()},
+    )
     for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
         monkeypatch.setenv("LEXIGRAFT_PRECISION", name)
-        model = load_teacher(folder)
+        model = LogitDistillation.for_phase(context).teacher
         assert model.dtype == dtype and not model.training
         assert not any(parameter.requires_grad for parameter in model.parameters())

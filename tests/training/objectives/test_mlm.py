@@ -1,5 +1,7 @@
 """The loss of masked tokens, against transformers' own."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -75,6 +77,7 @@ def test_only_phases_of_mlm_are_masked(roberta_tokenizer):
     plain = SequenceDataset(TextBlocks(np.arange(40, 72, dtype=np.int32), 8), np.arange(4))
     for name in ("clm", "mlm"):
         phase = Phase(trainable=["all"], length=8, objective=name)
-        data = objective(name).prepare_data(plain, phase, roberta_tokenizer, ["cell"])
+        context = SimpleNamespace(tokenizer=roberta_tokenizer, phase=phase)
+        data = objective(name).prepare_data(plain, context, ["cell"])
         assert (data is plain) == (name == "clm")
         assert isinstance(data, MaskedDataset) == (name == "mlm")
