@@ -39,11 +39,8 @@ def squad_scores(answer: str, references: list[str]) -> dict[str, float]:
         [word for word in _without_punctuation(text).split() if word not in _SQUAD_ARTICLES]
         for text in (answer, *references)
     )
-    return {
-        "f1": 100 * max(_f1(words, other) if words and other else float(words == other)
-                        for other in others),
-        "exact_match": 100.0 * (words in others),
-    }  # fmt: skip
+    f1 = (_f1(words, other) if words and other else float(words == other) for other in others)
+    return {"f1": 100 * max(f1), "exact_match": 100.0 * (words in others)}
 
 
 def mlqa_scores(answer: str, references: list[str], language: str) -> dict[str, float]:
@@ -52,10 +49,8 @@ def mlqa_scores(answer: str, references: list[str], language: str) -> dict[str, 
     `language` is the ISO 639 code of the answers, in cross-lingual questions the context's.
     """
     words, *others = (mlqa_words(text, language) for text in (answer, *references))
-    return {
-        "f1": 100 * max(_f1(words, other) for other in others),
-        "exact_match": 100.0 * (words in others),
-    }
+    f1 = (_f1(words, other) for other in others)
+    return {"f1": 100 * max(f1), "exact_match": 100.0 * (words in others)}
 
 
 def mlqa_words(text: str, language: str) -> list[str]:

@@ -103,8 +103,8 @@ def run_jobs(job: Job) -> list[Job]:
         inputs = {**job["inputs"]["read"][name], "cell": cell, **read}
         if prompts := inputs.get("prompts"):
             # Only the files that its prompts are made of: no others make its records anew.
-            file = prompts_of(task["settings"])
-            files = (file, "names") if file else ()
+            own_file = prompts_of(task["settings"])
+            files = (own_file, "names") if own_file else ()
             inputs["prompts"] = {file: f"{prompts}/{file}.yaml" for file in files}
         for run in range(task["runs"]):
             into = f"{folder}/{name}/run-{run}"

@@ -47,8 +47,7 @@ def member_sentences(corpus: str | Path) -> dict[str, list[str]]:
 def task_rows(corpus: str | Path, kind: str) -> list[dict[str, str]]:
     """The rows of `tasks/<kind>.jsonl` of a corpus folder; none without the file.
 
-    Of `translation` `{"id", "source", "target"}`, of `summarization` `{"id", "source",
-    "reference"}`.
+    They have `id`, `source`, and `target` (translation) or `reference` (summarization).
     """
     file = Path(corpus) / "tasks" / f"{kind}.jsonl"
     return [json.loads(line) for line in lines_of(file)] if file.exists() else []

@@ -17,6 +17,7 @@ from typing import Any
 from lexigraft.atomic import write_json, write_jsonl
 from lexigraft.completion import begin, complete, is_complete
 from lexigraft.errors import UserError
+from lexigraft.evaluation.texts import lines_of
 
 Job = dict[str, Any]
 Row = dict[str, Any]
@@ -152,8 +153,7 @@ def _finish(run: Job, record: dict[str, Any], begun: str) -> None:
 
 def _predictions(file: Path) -> list[Row]:
     try:
-        lines = file.read_text(encoding="utf-8").split("\n")
-        rows = [json.loads(line) for line in lines if line]
+        rows = [json.loads(line) for line in lines_of(file)]
     except (OSError, ValueError) as error:
         raise UserError(f"{file}: cannot be read ({error}); evaluate this run again") from None
     if not rows:

@@ -43,13 +43,8 @@ def evaluate(
     data = finetune.read_transfer_data(job, settings)
 
     def cut(examples: list[Example]) -> "list[Window]":
-        return windows(
-            tokenizer,
-            examples,
-            length=finetune.max_length(model, settings),
-            stride=settings.stride,
-            types=finetune.has_token_types(model),
-        )
+        length, types = finetune.max_length(model, settings), finetune.has_token_types(model)
+        return windows(tokenizer, examples, length=length, stride=settings.stride, types=types)
 
     features = []
     for window in cut(data.train):
