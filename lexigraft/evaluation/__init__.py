@@ -3,10 +3,10 @@
 from lexigraft.lazy_imports import lazy_imports
 
 _MODULES = {
-    "chrf": "lexigraft.evaluation.chrf",
+    "chrf": "lexigraft.evaluation.text_metrics",
     "fragmentation": "lexigraft.evaluation.fragmentation",
     "generate": "lexigraft.inference.generation",
-    "rouge_l": "lexigraft.evaluation.rouge",
+    "rouge_l": "lexigraft.evaluation.text_metrics",
     "task_kind": "lexigraft.evaluation.task_kinds",
 }
 __all__, __getattr__, __dir__ = lazy_imports(__name__, _MODULES)

@@ -4,7 +4,7 @@ UnifyVocab, sections 2.2 and B.4.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,19 +25,16 @@ if TYPE_CHECKING:
 
     from lexigraft.initialization.recipe import Recipe
 
-
-_ORDER = 4  # BLEU's longest n-gram
+_BATCH = 32
+_LONGEST = 256  # tokens of a text; sentence encoders are trained on no more
 
 
 def alignment_record(job: dict[str, Any]) -> dict[str, Any]:
     """The record of a fitted initializer, measured on held-out text.
 
-    Parameters
-    ----------
-    job
-        `settings`: the study's `alignment`; `inputs`: folders `source`, `tokenizer`,
-        `initialization` and `corpus`, and `encoder` (see `SentenceEncoder`) or None; `cell`: the
-        names of the initializer; `seed`: a list.
+    Of the `job`: `settings`, the study's `alignment`; `inputs`, folders `source`, `tokenizer`,
+    `initialization` and `corpus`, and `encoder` (see `SentenceEncoder`) or None; `cell`, the names
+    of the initializer; `seed`, a list.
     """
     inputs, settings = job["inputs"], job["settings"]
     fitted = load_initialization(inputs["initialization"])
@@ -59,8 +56,11 @@ def alignment_record(job: dict[str, Any]) -> dict[str, Any]:
             fallbacks=[ids[token] for token in fallbacks],
             encoder=encoder,
         )
-        details = {"sentences": len(texts), "fallbacks": len(fallbacks)}
-        details["encoder"] = encoder and encoder.described()
+        details = {
+            "sentences": len(texts),
+            "fallbacks": len(fallbacks),
+            "encoder": encoder and {"name": encoder.name, "revision": encoder.revision},
+        }
     return {
         **job["cell"],
         "metrics": metrics,
@@ -82,38 +82,20 @@ def alignment(
 ) -> dict[str, float | int]:
     """Measure how much of a text survives when the recipe renames its tokens.
 
-    The text is cut by both tokenizers. Each target token is then replaced by the source token that
-    its row leans on most, and what comes out is compared with the source's own tokens. The paper's
-    text describes the mapping from source to target, its published code this one, which is the
-    direction in which rows are made: every target token has a source token, and not every source
-    token has a target token.
+    The text, sentences that nothing was fitted on, is cut by both tokenizers that the recipe was
+    made for. Each target token is then replaced by the source token that its row leans on most, and
+    what comes out is compared with the source's own tokens. The paper's text describes the mapping
+    from source to target, its published code this one, which is the direction in which rows are
+    made: every target token has a source token, and not every source token has a target token.
 
-    Parameters
-    ----------
-    source, target
-        The tokenizers that the recipe was made for.
-    texts
-        Sentences that nothing was fitted on.
-    fallbacks
-        Ids of target tokens that no rule of the method covers.
-    encoder
-        Turns texts into vectors; without one there is no `semantic_similarity`.
-
-    Returns
-    -------
-    dict
-        On the scale 0 to 100: `bleu` and `bleu_1` over the token ids of the whole text (n-grams up
-        to 4, and single tokens; counts pooled, brevity penalty, no smoothing), and
-        `bleu_sentence_mean`, the mean over texts that the paper's code reports, where a text with
-        no four tokens in a row in common scores 0. From 0 to 1: `vocabulary_coverage`, the share
-        of target tokens that copy a source token or that a rule of the method makes;
-        `text_coverage`, the same of the text's tokens; `semantic_similarity`, the mean cosine of
-        the vectors of each text and of its renamed tokens as text.
-
-    Raises
-    ------
-    UserError
-        There are no texts.
+    On the scale 0 to 100 are measured `bleu` and `bleu_1` over the token ids of the whole text
+    (n-grams up to 4, and single tokens; counts pooled, brevity penalty, no smoothing), and
+    `bleu_sentence_mean`, the mean over texts that the paper's code reports, where a text with no
+    four tokens in a row in common scores 0. From 0 to 1: `vocabulary_coverage`, the share of target
+    tokens that copy a source token or that a rule of the method makes, so that their ids are no
+    `fallbacks`; `text_coverage`, the same of the text's tokens; and with an encoder
+    `semantic_similarity`, the mean cosine of the vectors of each text and of its renamed tokens as
+    text. Raises `UserError` if there are no texts.
     """
     if not texts:
         raise UserError("heldout.txt: empty; alignment is measured on text, so give it more")
@@ -132,22 +114,15 @@ def alignment(
         "text_coverage": 1 - sum(token in lost for ids in cut for token in ids) / max(tokens, 1),
     }
     if encoder is not None:
-        metrics["semantic_similarity"] = encoder.similarity(texts, decode(source, mapped))
+        vectors, renamed_vectors = encoder.vectors(texts), encoder.vectors(decode(source, mapped))
+        metrics["semantic_similarity"] = float((vectors * renamed_vectors).sum(axis=1).mean())
     return metrics
 
 
 def heaviest(recipe: "Recipe", ids: np.ndarray) -> np.ndarray:
     """The source token that each target token's row leans on most; of equals the lowest id.
 
-    Parameters
-    ----------
-    ids
-        Target ids [n].
-
-    Returns
-    -------
-    ndarray
-        Source ids [n], int64.
+    From target ids [n] to source ids [n], int64.
     """
     found = recipe.copied[ids]
     mixed = np.flatnonzero(found < 0)
@@ -159,35 +134,26 @@ def heaviest(recipe: "Recipe", ids: np.ndarray) -> np.ndarray:
 
 
 def bleu(
-    outputs: Iterable[Sequence[int]], references: Iterable[Sequence[int]], order: int = _ORDER
+    outputs: Sequence[Sequence[int]], references: Sequence[Sequence[int]], order: int = 4
 ) -> float:
     """BLEU of token ids, 0 to 100: n-gram counts of all texts pooled, no smoothing."""
-    return _metric(order).corpus_score(_spelled(outputs), [_spelled(references)]).score
-
-
-def bleu_sentence_mean(
-    outputs: Iterable[Sequence[int]], references: Iterable[Sequence[int]]
-) -> float:
-    """Mean of BLEU of each text by itself, 0 to 100, no smoothing."""
-    metric = _metric(_ORDER)
-    pairs = zip(_spelled(outputs), _spelled(references), strict=True)
-    # As corpora of one text: for sentences sacrebleu asks to be told to count shorter n-grams only.
-    return float(np.mean([metric.corpus_score([one], [[other]]).score for one, other in pairs]))
-
-
-def _metric(order: int):
     from sacrebleu.metrics.bleu import BLEU
 
     # Ids are words here, and there is nothing to tokenize; `force` silences a warning about that.
-    return BLEU(tokenize="none", smooth_method="none", max_ngram_order=order, force=True)
+    metric = BLEU(tokenize="none", smooth_method="none", max_ngram_order=order, force=True)
+    found, expected = (
+        [" ".join(map(str, ids)) for ids in texts] for texts in (outputs, references)
+    )
+    return metric.corpus_score(found, [expected]).score
 
 
-def _spelled(texts: Iterable[Sequence[int]]) -> list[str]:
-    return [" ".join(map(str, ids)) for ids in texts]
-
-
-_BATCH = 32
-_LONGEST = 256  # tokens of a text; sentence encoders are trained on no more
+def bleu_sentence_mean(
+    outputs: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
+) -> float:
+    """Mean of BLEU of each text by itself, 0 to 100, no smoothing."""
+    # As corpora of one text: for sentences sacrebleu asks to be told to count shorter n-grams only.
+    pairs = zip(outputs, references, strict=True)
+    return float(np.mean([bleu([one], [other]) for one, other in pairs]))
 
 
 class SentenceEncoder:
@@ -196,15 +162,8 @@ class SentenceEncoder:
     A text's vector is the mean of the last hidden states of its tokens, special ones included,
     scaled to length one; of a text of more than 256 tokens the rest is left out.
 
-    Parameters
-    ----------
-    spec
-        `{"hub": "org/name", "revision": …}` or `{"folder": path}`: a model in Hugging Face layout.
-
-    Raises
-    ------
-    UserError
-        There is no such model, or it cannot be loaded.
+    `spec` is `{"hub": "org/name", "revision": …}` or `{"folder": path}`: a model in Hugging Face
+    layout. Raises `UserError` if there is no such model, or if it cannot be loaded.
     """
 
     def __init__(self, spec: Mapping[str, str]):
@@ -247,11 +206,3 @@ class SentenceEncoder:
             mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
             found.append(torch.nn.functional.normalize(mean, dim=1).numpy())
         return np.concatenate(found)
-
-    def similarity(self, texts: Sequence[str], others: Sequence[str]) -> float:
-        """Mean cosine of each text's vector and the other's in its place."""
-        return float((self.vectors(texts) * self.vectors(others)).sum(axis=1).mean())
-
-    def described(self) -> dict[str, Any]:
-        """Name and revision, for records."""
-        return {"name": self.name, "revision": self.revision}

@@ -10,10 +10,10 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from functools import cache
-from typing import Any
 
-from lexigraft.evaluation.unspaced_scripts import LANGUAGES, LETTER
+import regex
+
+from lexigraft.evaluation.text_metrics import UNSPACED_LANGUAGES, UNSPACED_LETTER
 
 _SQUAD_ARTICLES = {"a", "an", "the"}
 # Words that count as articles; the languages of MLQA that are not here have none.
@@ -24,51 +24,33 @@ _MLQA_ARTICLES = {
     "de": "ein eine einen einem eines einer der die das den dem des",
 }
 _ARABIC_ARTICLE = "ال"
-# Letters that are words by themselves in Chinese: MLQA's own bounds.
-_CHINESE = re.compile(r"[\u4e00-\u9fa5]")
+# Letters that are words by themselves; in Chinese within MLQA's own bounds.
+_LETTERS = dict.fromkeys(UNSPACED_LANGUAGES, regex.compile(UNSPACED_LETTER))
+_LETTERS["zh"] = regex.compile(r"[\u4e00-\u9fa5]")
 
 
-def squad_exact_match(answer: str, references: list[str]) -> float:
-    """100 if the answer equals one of the references, normalized; else 0."""
-    words = squad_words(answer)
-    return 100.0 * any(words == squad_words(reference) for reference in references)
+def squad_scores(answer: str, references: list[str]) -> dict[str, float]:
+    """`f1` and `exact_match` of an answer with the best of its references, 0 to 100.
 
-
-def squad_f1(answer: str, references: list[str]) -> float:
-    """The highest F1 of the answer's words with those of a reference, 0 to 100; order is free."""
-
-    def f1(words: list[str], reference: list[str]) -> float:
-        return _f1(words, reference) if words and reference else float(words == reference)
-
-    words = squad_words(answer)
-    return 100 * max(f1(words, squad_words(reference)) for reference in references)
-
-
-def squad_words(text: str) -> list[str]:
-    """Words in lower case without punctuation and English articles.
-
-    SQuAD's script knows ASCII punctuation alone; here that of every script counts, as in MLQA's.
+    F1 is that of words in any order. SQuAD's script knows ASCII punctuation alone; here that of
+    every script is dropped, as in MLQA's.
     """
-    plain = _without_punctuation(text.lower())
-    return [word for word in plain.split() if word not in _SQUAD_ARTICLES]
+    words, *others = (
+        [word for word in _without_punctuation(text).split() if word not in _SQUAD_ARTICLES]
+        for text in (answer, *references)
+    )
+    f1 = (_f1(words, other) if words and other else float(words == other) for other in others)
+    return {"f1": 100 * max(f1), "exact_match": 100.0 * (words in others)}
 
 
-def mlqa_exact_match(answer: str, references: list[str], language: str) -> float:
-    """100 if the answer equals one of the references, normalized; else 0.
+def mlqa_scores(answer: str, references: list[str], language: str) -> dict[str, float]:
+    """`f1` and `exact_match` as in `squad_scores`, by MLQA's rules.
 
-    Parameters
-    ----------
-    language
-        ISO 639 code of the answers, which in cross-lingual questions is the context's.
+    `language` is the ISO 639 code of the answers, in cross-lingual questions the context's.
     """
-    words = mlqa_words(answer, language)
-    return 100.0 * any(words == mlqa_words(reference, language) for reference in references)
-
-
-def mlqa_f1(answer: str, references: list[str], language: str) -> float:
-    """The highest F1 of the answer's words with those of a reference, 0 to 100; order is free."""
-    words = mlqa_words(answer, language)
-    return 100 * max(_f1(words, mlqa_words(reference, language)) for reference in references)
+    words, *others = (mlqa_words(text, language) for text in (answer, *references))
+    f1 = (_f1(words, other) for other in others)
+    return {"f1": 100 * max(f1), "exact_match": 100.0 * (words in others)}
 
 
 def mlqa_words(text: str, language: str) -> list[str]:
@@ -78,13 +60,13 @@ def mlqa_words(text: str, language: str) -> list[str]:
     Chinese, and the other such scripts are treated alike, a letter together with the marks on it.
     A language that MLQA does not have keeps all of its words.
     """
-    plain = _without_punctuation(text.lower())
+    plain = _without_punctuation(text)
     if language == "ar":
         plain = plain.replace(_ARABIC_ARTICLE, " ")
     elif articles := _MLQA_ARTICLES.get(language):
         plain = re.sub(rf"\b({'|'.join(articles.split())})\b", " ", plain)
-    if language in LANGUAGES:
-        plain = _letters(language).sub(lambda found: f" {found[0]} ", plain)
+    if letters := _LETTERS.get(language):
+        plain = letters.sub(lambda found: f" {found[0]} ", plain)
     return plain.split()
 
 
@@ -95,17 +77,10 @@ def _f1(answer: list[str], reference: list[str]) -> float:
 
 
 def _without_punctuation(text: str) -> str:
-    """A text without ASCII's punctuation and symbols and the punctuation of every script."""
-    return "".join(character for character in text if not _is_punctuation(character))
-
-
-def _is_punctuation(character: str) -> bool:
-    return character in string.punctuation or unicodedata.category(character).startswith("P")
-
-
-@cache
-def _letters(language: str) -> Any:
-    """The pattern of a letter that is a word by itself."""
-    import regex
-
-    return _CHINESE if language == "zh" else regex.compile(LETTER)
+    """A text in lower case without ASCII's punctuation and symbols and all other punctuation."""
+    return "".join(
+        character
+        for character in text.lower()
+        if character not in string.punctuation
+        and not unicodedata.category(character).startswith("P")
+    )

@@ -5,7 +5,7 @@ afterwards: the text does not change when a task does.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +13,25 @@ from lexigraft.corpus.cleaning import CleaningCounts, repair
 from lexigraft.corpus.contamination import Contamination
 from lexigraft.corpus.lines import read_lines
 from lexigraft.evaluation.task_kinds import task_kind
+from lexigraft.evaluation.texts import lines_of
 from lexigraft.provenance import versions
 
 
 def contamination_record(job: dict[str, Any]) -> dict[str, Any]:
     """The record of a task's tests in the training text of one language.
 
-    Parameters
-    ----------
-    job
-        `settings`: the task's `kind`; `inputs`: the file `text`, and `tests`, see `count_tests`;
-        `language` and `task`: names.
+    Of the `job`: `settings`, the task's `kind`; `inputs`, the file `text`, and `tests`, see
+    `count_tests`; `language` and `task`, names.
     """
     inputs, kind = job["inputs"], job["settings"]["kind"]
-    not_counted = {}
+    tests, not_counted = dict(inputs["tests"]), {}
     if kind == "multiple_choice":
-        files = {test: Path(place, "card.json") for test, place in inputs["tests"].items()}
-        cards = {test: json.loads(file.read_text("utf-8")) for test, file in files.items()}
-        # Without its data a benchmark is not scored either, and the record of that says why.
-        not_counted = {test: card["why"] for test, card in cards.items() if not card["available"]}
-    tests = {test: place for test, place in inputs["tests"].items() if test not in not_counted}
+        for test, place in inputs["tests"].items():
+            card = json.loads(Path(place, "card.json").read_text("utf-8"))
+            # Without its data a benchmark is not scored either, and the record of that says why.
+            if not card["available"]:
+                not_counted[test] = card["why"]
+                del tests[test]
     return {
         "language": job["language"],
         "task": job["task"],
@@ -46,23 +45,14 @@ def contamination_record(job: dict[str, Any]) -> dict[str, Any]:
 def count_tests(
     kind: str, tests: Mapping[str, str | Path], text: str | Path
 ) -> list[dict[str, Any]]:
-    """Count what of each test is in a training text, which is read once.
+    """Count what of each test is in a training text, a sentence a line, which is read once.
 
-    Parameters
-    ----------
-    kind
-        Of the task whose tests they are.
-    tests
-        Name of a test -> where its texts are, see `texts_of`.
-    text
-        A file with a sentence a line.
-
-    Returns
-    -------
-    list
-        Of each set of texts: the name of its `test`, its `part` (`questions` or `contexts`; empty
-        where a test has one), and what `Contamination.facts` says of it.
+    `kind` is of the task whose tests they are; `tests` are their names and where their texts are,
+    see `texts_of`. Of each set of texts are returned the name of its `test`, its `part`
+    (`questions` or `contexts`; empty where a test has one), and what `Contamination.facts` says.
     """
+    from tqdm import tqdm
+
     sets = {
         (test, part): texts
         for test, place in tests.items()
@@ -70,8 +60,9 @@ def count_tests(
     }
     names = {str(number): key for number, key in enumerate(sets)}
     contamination = Contamination({name: sets[key] for name, key in names.items()})
-    for sentence in _watched(text):
-        contamination.add(sentence)
+    lines = read_lines(text)
+    for line in tqdm(lines, desc="count tests", unit="line", unit_scale=True, disable=None):
+        contamination.add(line)
     return [
         {"test": names[name][0], "part": names[name][1], **facts}
         for name, facts in contamination.facts().items()
@@ -81,12 +72,9 @@ def count_tests(
 def texts_of(kind: str, place: str | Path) -> dict[str, list[str]]:
     """The texts of a test, cleaned as training text is, in one set or in several.
 
-    Parameters
-    ----------
-    place
-        By what a kind declares (`TaskKind.tests`): of `heldout` a file with a sentence a line, of
-        `benchmark` the folder of a prepared one, of all others a file of JSON lines, as the corpus
-        stage writes them.
+    By what a kind declares (`TaskKind.tests`), their place is of `heldout` a file with a sentence a
+    line, of `benchmark` the folder of a prepared one, of all others a file of JSON lines, as the
+    corpus stage writes them.
     """
     declared = task_kind(kind)
     if declared.tests == "benchmark":
@@ -94,7 +82,7 @@ def texts_of(kind: str, place: str | Path) -> dict[str, list[str]]:
         from lexigraft.evaluation.harness.benchmarks import longest_texts
 
         return {"": [_clean(text) for text in longest_texts(place)]}
-    lines = [line for line in Path(place).read_text("utf-8").split("\n") if line]
+    lines = lines_of(Path(place))
     if declared.tests == "heldout":
         return {"": [_clean(line) for line in lines]}
     rows = [json.loads(line) for line in lines]
@@ -108,12 +96,3 @@ def _clean(text: str | list[str]) -> str:
     """A text, or words, on one line."""
     words = text.split() if isinstance(text, str) else text
     return repair(" ".join(words), CleaningCounts())
-
-
-def _watched(text: str | Path) -> Iterator[str]:
-    """The lines of a text, with a progress bar for those who wait."""
-    from tqdm import tqdm
-
-    return iter(
-        tqdm(read_lines(text), desc="count tests", unit="line", unit_scale=True, disable=None)
-    )

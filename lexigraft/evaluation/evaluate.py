@@ -42,30 +42,24 @@ def evaluate_cell(job: Job) -> list[str]:
     """Evaluate a cell on all tasks of a job; records that are complete are not made again.
 
     The model is loaded when the first run needs it, and again only for tasks that need another
-    engine or precision. No task changes its weights: those that fine-tune train a
-    copy (`finetune.fine_tuned_model`). A task that fails (`UserError`), for instance because a text
+    engine or precision. No task changes its weights: those that fine-tune train a copy
+    (`finetune.measure_transfer`). A task that fails (`UserError`), for instance because a text
     that it reads is damaged, does not stop the others.
 
-    Parameters
-    ----------
-    job
-        `inputs.cell` is the folder of the cell or of a checkpoint; `tasks` are described in
-        `run_jobs`.
-
-    Returns
-    -------
-    list
-        Files of all runs, relative to `outputs.folder`.
-
-    Raises
-    ------
-    UserError
-        The cell cannot be read; or, after all other tasks have run, naming the tasks that failed.
+    `inputs.cell` of the job is the folder of the cell or of a checkpoint; `tasks` are described in
+    `run_jobs`. Returns the files of all runs, relative to `outputs.folder`. Raises `UserError` if
+    the cell cannot be read; or, after all other tasks have run, naming the tasks that failed.
     """
     runs = run_jobs(job)
     unfinished = [run for run in runs if not is_complete(run)]
     logger.info("%d of %d runs are complete", len(runs) - len(unfinished), len(runs))
-    failures = _damaged_tasks(job, {run["task"] for run in unfinished})
+    failures: dict[str, str] = {}  # task -> reason
+    for task in sorted({run["task"] for run in unfinished}):
+        try:
+            check_inputs(job["inputs"]["read"][task])
+        except UserError as error:
+            logger.error("%s cannot be evaluated: %s", task, error)
+            failures[task] = str(error)
     groups: dict[Opening, list[Job]] = {}
     for run in unfinished:
         if run["task"] in failures:
@@ -89,20 +83,13 @@ def evaluate_cell(job: Job) -> list[str]:
 def run_jobs(job: Job) -> list[Job]:
     """The job of each run, by which its record is known to be complete.
 
-    Parameters
-    ----------
-    job
-        `tasks`: name -> `settings` (an entry of config/tasks.yaml), `language` (its code),
-        `language_name`, `tested` (test set -> code), `runs` (how many), `seed` and `code`;
-        `inputs.read`: name -> `corpus`, `prompts`, and where the task has them `examples`,
-        `test_sets`, `benchmarks`; `outputs.records`: the folder of the records, unless it is that
-        of the job.
+    Of the job are read `tasks`: name -> `settings` (an entry of config/tasks.yaml), `language` (its
+    code), `language_name`, `tested` (test set -> code), `runs` (how many), `seed` and `code`;
+    `inputs.read`: name -> `corpus`, `prompts`, and where the task has them `examples`, `test_sets`,
+    `benchmarks`; `outputs.records`: the folder of the records, unless it is that of the job.
 
-    Returns
-    -------
-    list
-        Jobs with the `run`, its seed, a folder `run-<number>`, and as inputs the cell with the
-        source model and the tokenizer that it is put together with.
+    Each job has the `run`, its seed, a folder `run-<number>`, and as inputs the cell with the
+    source model and the tokenizer that it is put together with.
     """
     outputs, cell = job["outputs"], job["inputs"]["cell"]
     folder = outputs.get("records") or outputs["folder"]
@@ -113,8 +100,12 @@ def run_jobs(job: Job) -> list[Job]:
     found = []
     for name, task in job["tasks"].items():
         own = {key: value for key, value in task.items() if key not in ("runs", "seed")}
-        texts = job["inputs"]["read"][name]
-        inputs = {**texts, **_prompt_files(task, texts), "cell": cell, **read}
+        inputs = {**job["inputs"]["read"][name], "cell": cell, **read}
+        if prompts := inputs.get("prompts"):
+            # Only the files that its prompts are made of: no others make its records anew.
+            own_file = prompts_of(task["settings"])
+            files = (own_file, "names") if own_file else ()
+            inputs["prompts"] = {file: f"{prompts}/{file}.yaml" for file in files}
         for run in range(task["runs"]):
             into = f"{folder}/{name}/run-{run}"
             outputs = {
@@ -122,37 +113,9 @@ def run_jobs(job: Job) -> list[Job]:
                 "record": f"{into}/record.json",
                 "predictions": f"{into}/predictions.jsonl",
             }
-            found.append(
-                {
-                    **common,
-                    **own,
-                    "inputs": inputs,
-                    "outputs": outputs,
-                    "task": name,
-                    "run": run,
-                    "seed": [*task["seed"], run],
-                }
-            )
+            described = {"task": name, "run": run, "seed": [*task["seed"], run]}
+            found.append({**common, **own, "inputs": inputs, "outputs": outputs, **described})
     return found
-
-
-def _damaged_tasks(job: Job, tasks: set[str]) -> dict[str, str]:
-    """Those of the tasks whose texts are damaged -> what is damaged."""
-    damaged = {}
-    for task in sorted(tasks):
-        try:
-            check_inputs(job["inputs"]["read"][task])
-        except UserError as error:
-            logger.error("%s cannot be evaluated: %s", task, error)
-            damaged[task] = str(error)
-    return damaged
-
-
-def _prompt_files(task: Job, texts: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """The files that a task's prompts are made of: no other prompts make its records anew."""
-    folder, name = texts.get("prompts"), prompts_of(task["settings"])
-    files = (name, "names") if name else ()
-    return {"prompts": {file: f"{folder}/{file}.yaml" for file in files}} if folder else {}
 
 
 @contextmanager
@@ -161,18 +124,9 @@ def open_cell(
 ) -> "Iterator[tuple[Any, PreTrainedTokenizerFast]]":
     """The model of a cell, a `PreTrainedModel` or `VllmModel`, and its tokenizer.
 
-    The only place where evaluation loads the model of a cell.
-
-    Parameters
-    ----------
-    folder
-        vLLM reads plain folders: the cell is exported to `exported` in this folder, and the export
-        deleted again.
-
-    Raises
-    ------
-    UserError
-        The cell is incomplete or damaged, or vLLM is asked for and not there.
+    The only place where evaluation loads the model of a cell. vLLM reads plain folders: for it the
+    cell is exported to `exported` in `folder`, and the export deleted again. Raises `UserError` if
+    the cell is incomplete or damaged, or vLLM is asked for and not there.
     """
     from lexigraft.hardware import device
 

@@ -1,15 +1,22 @@
-"""Fine-tunes an encoder for a task, with the head that transformers has for it."""
+"""Zero-shot transfer: an encoder is fine-tuned on English examples and tested on its languages.
+
+As in CW2V, section 4.6: no example of a target language is learned from. What each task has for
+itself are the head that transformers has for it, how examples are encoded, and how they are scored.
+"""
 
 import math
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.atomic import PARTIAL
+from lexigraft.atomic import PARTIAL, write_jsonl
+from lexigraft.corpus.examples import Example, labels_of, read_examples
 from lexigraft.errors import UserError
+from lexigraft.evaluation.task_kinds import Measurement, TaskKind, metrics_by_language
+from lexigraft.evaluation.texts import draw
 from lexigraft.hardware import device, precision
 from lexigraft.randomness import seed_from
 from lexigraft.source.positions import positions_of
@@ -18,24 +25,23 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, TrainingArguments
 
 Feature = dict[str, Any]
+Row = dict[str, Any]
+# From features to logits as the head gives them: numpy arrays, padded to the longest feature.
+Predict = Callable[[list[Feature]], Any]
+Scores = tuple[dict[str, float], list[Row]]  # metrics of a test, and rows of predictions
+
+transfer_kind = partial(
+    TaskKind, tests="examples", fine_tunes=True, every_language=True, float32_on=("cpu", "cuda")
+)
 
 
 @dataclass(frozen=True)
 class FineTuning:
     """How a task is learned; the values of XTREME (Hu et al. 2020), for the paper names none.
 
-    Attributes
-    ----------
-    epochs
-        Passes over the training examples.
-    batch_size
-        Examples of an optimizer step.
-    learning_rate, weight_decay, warmup
-        Of AdamW: the highest rate, which falls linearly to zero after this share of the steps.
-    length
-        Tokens of an example at most, or as many as the model holds.
-    train_examples, test_examples
-        A random sample of each, of a test that of each language; none: all of them.
+    The learning rate of AdamW falls linearly to zero after the share of steps that is its `warmup`.
+    `length` is how many tokens an example has at most, unless the model holds fewer.
+    `train_examples` and `test_examples` (of each language) are sizes of random samples; none: all.
     """
 
     epochs: float = 3
@@ -48,51 +54,70 @@ class FineTuning:
     test_examples: int | None = None
 
 
-@contextmanager
-def fine_tuned_model(
+@dataclass(frozen=True)
+class TransferData:
+    """Examples of a task: what is learned from, and what each language is tested on.
+
+    `labels` are the names of the labels by number; questions have none.
+    """
+
+    train: list[Example]
+    tests: dict[str, list[Example]]
+    labels: list[str]
+
+
+def read_transfer_data(job: dict[str, Any], settings: FineTuning) -> TransferData:
+    """The examples of a job, or samples of them, the same for every cell of a run."""
+    places = job["inputs"]["examples"]
+    return TransferData(
+        train=draw(read_examples(places["train"]), settings.train_examples, job, "train"),
+        tests={
+            name: draw(read_examples(place), settings.test_examples, job, name)
+            for name, place in places["tests"].items()
+        },
+        labels=labels_of(places["train"]),
+    )
+
+
+def measure_transfer(
     model: "PreTrainedModel",
-    head: Any,
-    features: list[Feature],
-    collator: Any,
-    settings: FineTuning,
     job: dict[str, Any],
-    **config: Any,
-) -> Iterator[Callable[[list[Feature]], Any]]:
-    """A function from features to logits, of a model that has learned the task with all weights.
+    settings: FineTuning,
+    data: TransferData,
+    head: Any,
+    collator: Any,
+    features: list[Feature],
+    score: Callable[[str, list[Example], Predict], Scores],
+) -> Measurement:
+    """Fine-tune a copy of a model with all its weights, and score it on each test.
 
     A new head starts at random. Its start and the order of the examples are drawn from the run's
     seed, which names no cell: what differs between the cells of a run is their encoder alone.
     Weights are float32, and so is arithmetic unless bfloat16 is faster.
 
-    Parameters
-    ----------
-    model
-        The cell's masked language model; its body is copied.
-    head
-        One of transformers' auto classes, such as AutoModelForSequenceClassification.
-    features
-        Encoded training examples, with labels.
-    collator
-        Makes a batch of features.
-    config
-        Of the head, such as `num_labels`.
+    `head` is one of transformers' auto classes, such as AutoModelForSequenceClassification;
+    `collator` makes a batch of features; `features` are the encoded training examples, with labels.
+    `score` scores the tuned model on a test, from its name and its examples.
 
-    Raises
-    ------
-    UserError
-        The loss is no finite number.
+    Writes `outputs["predictions"]`: one JSON object per test example, its `id` prefixed with the
+    name of the test. Raises `UserError` if the loss is no finite number.
     """
     import torch
     from transformers import PrinterCallback, Trainer, set_seed
 
+    scores, rows = {}, []
     seed = seed_from(*job["seed"], "fine-tuning")
     with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=job["outputs"]["folder"]) as folder:
         model.save_pretrained(folder)
         set_seed(seed)
         tuned = head.from_pretrained(
-            folder, dtype=torch.float32, use_safetensors=True, local_files_only=True,
-            trust_remote_code=False, **config,
-        )  # fmt: skip
+            folder,
+            dtype=torch.float32,
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            **({"num_labels": len(data.labels)} if data.labels else {}),
+        )
         trainer = Trainer(
             model=tuned,
             args=_arguments(settings, len(features), seed, folder),
@@ -108,10 +133,16 @@ def fine_tuned_model(
             )
 
         def predict(features: list[Feature]) -> Any:
-            """Logits as the head gives them, numpy arrays, padded to the longest feature."""
             return trainer.predict(features).predictions  # type: ignore[arg-type]  # as above
 
-        yield predict
+        for name, examples in data.tests.items():
+            scores[name], own = score(name, examples, predict)
+            rows += [{**row, "id": f"{name}-{row['id']}"} for row in own]
+    write_jsonl(job["outputs"]["predictions"], rows)
+    counts = {name: len(examples) for name, examples in data.tests.items()}
+    return Measurement(
+        metrics_by_language(scores), {"train_examples": len(data.train), "test_examples": counts}
+    )
 
 
 def max_length(model: "PreTrainedModel", settings: FineTuning) -> int:

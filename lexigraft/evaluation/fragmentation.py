@@ -4,18 +4,18 @@ No model is needed. Over-fragmentation is measured as in Yamaguchi et al. (Figur
 (Figures 3 and 6), SALT (Table 9) and CW2V (Table 3).
 """
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.new_tokens import count_new, new_token_ids
 from lexigraft.evaluation.texts import (
     group_rows,
     member_sentences,
+    new_token_ids,
     sentences,
+    task_rows,
     tokenize_plain,
-    translation_pairs,
 )
 from lexigraft.provenance import versions
 from lexigraft.source.hub import find_tokenizer
@@ -30,10 +30,8 @@ if TYPE_CHECKING:
 def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
     """The record of an adapted vocabulary, with a measurement for each language of a group.
 
-    Parameters
-    ----------
-    job
-        `inputs`: folders `source`, `tokenizer` and `corpus`; `cell`: the names of the vocabulary.
+    Of the `job`: `inputs`, folders `source`, `tokenizer` and `corpus`; `cell`, the names of the
+    vocabulary.
     """
     corpus, adapted = job["inputs"]["corpus"], Path(job["inputs"]["tokenizer"])
     source = load_tokenizer(open_source(Path(job["inputs"]["source"])).folder)
@@ -41,7 +39,7 @@ def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
     target = load_tokenizer(adapted) if (adapted / "vocabulary.json").exists() else source
     new = new_token_ids(adapted)
     texts = {name: sentences(corpus, name) for name in ("heldout", "english", "train")}
-    pairs = [(pair["source"], pair["target"]) for pair in translation_pairs(corpus)]
+    pairs = [(pair["source"], pair["target"]) for pair in task_rows(corpus, "translation")]
     members = {
         member: fragmentation(source, target, new=new, heldout=lines)
         for member, lines in member_sentences(corpus).items()
@@ -60,16 +58,13 @@ def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
 def tokenizer_record(job: dict[str, Any]) -> dict[str, Any]:
     """The record of a tokenizer of the registry on the text of one language.
 
-    Parameters
-    ----------
-    job
-        `settings`: the tokenizer's entry; `inputs`: folders `corpus` and, if the tokenizer is in
-        one, `package`; `tokenizer` and `language`: names.
+    Of the `job`: `settings`, the tokenizer's entry; `inputs`, folders `corpus` and, if the
+    tokenizer is in one, `package`; `tokenizer` and `language`, names.
     """
     corpus = job["inputs"]["corpus"]
     tokenizer, commit = find_tokenizer(job["settings"], job["inputs"].get("package"))
     # The same content in every language, where there is a translation.
-    pairs = translation_pairs(corpus)
+    pairs = task_rows(corpus, "translation")
     texts = [pair["target"] for pair in pairs] or sentences(corpus, "heldout")
     train = sentences(corpus, "train")
     english = [pair["source"] for pair in pairs]
@@ -101,104 +96,48 @@ def fragmentation(
     train: Sequence[str] = (),
     parallel: Sequence[tuple[str, str]] = (),
 ) -> dict[str, float | int]:
-    """Measure how the two tokenizers cut the same texts.
+    """Measure how the tokenizers of a source model and of the adapted one cut the same texts.
 
-    Parameters
-    ----------
-    source, target
-        Tokenizers of the source model and of the adapted one, which expands or replaces it.
-    new
-        Ids of the tokens of `target` that the source does not have.
-    heldout
-        Target-language sentences that nothing was fitted on.
-    english
-        English sentences: what the adaptation did to the language that the model came with.
-    train
-        The sentences that the new tokens were chosen from, to find those that nothing uses.
-    parallel
-        Pairs of an English sentence and its translation.
+    `new` are ids of the tokens of `target` that the source does not have. `heldout` are
+    target-language sentences that nothing was fitted on, `train` those that the new tokens were
+    chosen from, `parallel` pairs of an English sentence and its translation.
 
-    Returns
-    -------
-    dict
-        Of `target` on the held-out text, and of `source` with the prefix `source_`:
-        `fertility`, tokens per word between spaces (a script without spaces between words has
-        one long word per sentence: there read `characters_per_token`); `tokens_per_sentence`;
-        `bytes_per_token` (UTF-8); `characters_per_token`.
-        Of `target`: `new_token_share_input`, the share of held-out tokens that are new;
-        `unused_new_tokens`, the share of new tokens that the training text never uses; and
-        `new_tokens`, their number.
-        Of English: `english_sentences_changed`, the share of sentences that are cut otherwise (into
-        other texts, the space before a word aside), and `english_tokens_growth`, relative growth in
-        tokens (0 is none, -0.1 is a tenth fewer).
-        `english_parity`, tokens of the translations per token of their English, and
-        `source_english_parity`. Metrics whose text is empty are left out. Special tokens never
-        count.
-
-    Raises
-    ------
-    UserError
-        The held-out text has no words.
+    Measured are, of `target` on the held-out text, and of `source` with the prefix `source_`:
+    `fertility`, tokens per word between spaces (a script without spaces between words has one long
+    word per sentence: there read `characters_per_token`); `tokens_per_sentence`; `bytes_per_token`
+    (UTF-8); `characters_per_token`. Of `target`: `new_token_share_input`, the share of held-out
+    tokens that are new; `unused_new_tokens`, the share of new tokens that the training text never
+    uses; and `new_tokens`, their number. Of `english`, the language that the model came with:
+    `english_sentences_changed`, the share of sentences that are cut otherwise (into other texts,
+    the space before a word aside), and `english_tokens_growth`, relative growth in tokens (0 is
+    none, -0.1 is a tenth fewer). Of pairs: `english_parity`, tokens of the translations per token
+    of their English, and `source_english_parity`. Metrics whose text is empty are left out. Special
+    tokens never count. Raises `UserError` if the held-out text has no words.
     """
     words = sum(len(sentence.split()) for sentence in heldout)
     if not words:
         raise UserError("heldout.txt: has no words to measure; give the language more text")
-    before, _ = _count(source, heldout, frozenset())
-    after, after_new = _count(target, heldout, new)
+    cut = list(tokenize_plain(target, heldout))
+    tokens = sum(map(len, cut))
     metrics: dict[str, float | int] = {
-        **rates(after, heldout, words),
-        **rates(before, heldout, words, "source_"),
+        **_rates(tokens, heldout, words),
+        **_rates(_count(source, heldout), heldout, words, "source_"),
         "new_tokens": len(new),
-        "new_token_share_input": after_new / after,
+        "new_token_share_input": sum(token in new for ids in cut for token in ids) / tokens,
     }
     if train and new:
-        used = {token for ids in tokenize_plain(target, train) for token in ids}
-        metrics["unused_new_tokens"] = 1 - len(used & new) / len(new)
+        metrics["unused_new_tokens"] = 1 - len(_used(target, train) & new) / len(new)
     if english:
         old, now = list(tokenize_plain(source, english)), list(tokenize_plain(target, english))
-        cuts = zip(_cuts(source, old), _cuts(target, now), strict=True)
+        cuts = zip(_pieces(source, old), _pieces(target, now), strict=True)
         metrics["english_sentences_changed"] = sum(one != two for one, two in cuts) / len(english)
         metrics["english_tokens_growth"] = sum(map(len, now)) / sum(map(len, old)) - 1
     if parallel:
         originals, translations = zip(*parallel, strict=True)
         for prefix, tokenizer in (("", target), ("source_", source)):
-            translated, _ = _count(tokenizer, translations, frozenset())
-            original, _ = _count(tokenizer, originals, frozenset())
-            metrics[f"{prefix}english_parity"] = translated / original
+            parity = _count(tokenizer, translations) / _count(tokenizer, originals)
+            metrics[f"{prefix}english_parity"] = parity
     return metrics
-
-
-def rates(tokens: int, texts: Sequence[str], words: int, prefix: str = "") -> dict[str, float]:
-    """Tokens per word and per sentence, bytes and characters per token, names with a prefix."""
-    return {
-        f"{prefix}fertility": tokens / words,
-        f"{prefix}tokens_per_sentence": tokens / len(texts),
-        f"{prefix}bytes_per_token": sum(len(text.encode()) for text in texts) / tokens,
-        f"{prefix}characters_per_token": sum(map(len, texts)) / tokens,
-    }
-
-
-def _count(
-    tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], new: Set[int]
-) -> tuple[int, int]:
-    """How many tokens the texts have, and how many of them are new."""
-    tokens = found = 0
-    for ids in tokenize_plain(tokenizer, texts):
-        tokens += len(ids)
-        found += count_new(ids, new)
-    return tokens, found
-
-
-def _cuts(
-    tokenizer: "PreTrainedTokenizerFast", encoded: Iterable[list[int]]
-) -> Iterator[list[bytes]]:
-    """What the tokens of each text stand for, white space at their ends aside.
-
-    SentencePiece puts a space before the first word, WordPiece leaves spaces out.
-    """
-    pieces = [piece.strip() for piece in token_bytes(tokenizer)]
-    for ids in encoded:
-        yield [pieces[token] for token in ids if pieces[token]]
 
 
 class TokenizerMeasurement(NamedTuple):
@@ -215,35 +154,19 @@ def measure_tokenizer(
     english: Sequence[str] = (),
     train: Sequence[str] = (),
 ) -> TokenizerMeasurement:
-    """Measure how a tokenizer cuts texts.
+    """Measure how a fast tokenizer cuts sentences of a language.
 
-    Parameters
-    ----------
-    tokenizer
-        Any fast tokenizer.
-    texts
-        Sentences of the language.
-    english
-        Of each of them the English that it translates, or none at all.
-    train
-        More text of the language, to find the tokens that it has no use for.
+    `english` is of each of them the English that it translates, or none at all; `train` is more
+    text of the language, to find the tokens that it has no use for.
 
-    Returns
-    -------
-    TokenizerMeasurement
-        Of `texts`: `tokens_per_sentence`; `fertility`, tokens per word between spaces;
-        `bytes_per_token` (UTF-8); `characters_per_token`; `unknown_tokens`, the share of tokens
-        that stand for text which the tokenizer cannot write, which makes all other numbers look
-        better than they are. Of `english`: `english_tokens_per_sentence`, and `english_parity`,
-        tokens of the texts per token of their English. Of the tokenizer: `size`, all tokens;
-        `unreachable_tokens`, the share that no text is cut into (`reachability`); `unused_tokens`,
-        the share that `train` is not cut into. Both shares are of tokens that are not special.
-        Metrics whose text is empty are left out. Special tokens never count.
-
-    Raises
-    ------
-    UserError
-        The texts have no words.
+    Of `texts` are measured `tokens_per_sentence`; `fertility`, tokens per word between spaces;
+    `bytes_per_token` (UTF-8); `characters_per_token`; `unknown_tokens`, the share of tokens that
+    stand for text which the tokenizer cannot write, which makes all other numbers look better than
+    they are. Of `english`: `english_tokens_per_sentence`, and `english_parity`, tokens of the texts
+    per token of their English. Of the tokenizer: `size`, all tokens; `unreachable_tokens`, the
+    share that no text is cut into (`reachability`); `unused_tokens`, the share that `train` is not
+    cut into. Both shares are of tokens that are not special. Metrics whose text is empty are left
+    out. Special tokens never count. Raises `UserError` if the texts have no words.
     """
     words = sum(len(text.split()) for text in texts)
     if not words:
@@ -256,16 +179,41 @@ def measure_tokenizer(
     tokens = sum(lengths)
     ordinary = set(tokenizer.get_vocab().values()) - special_ids(tokenizer)
     metrics: dict[str, float | int] = {
-        **rates(tokens, texts, words),
+        **_rates(tokens, texts, words),
         "unknown_tokens": unknown / tokens,
         "size": len(tokenizer),
         "unreachable_tokens": len(unreachable(tokenizer) & ordinary) / len(ordinary),
     }
     if english:
-        original = sum(map(len, tokenize_plain(tokenizer, english)))
+        original = _count(tokenizer, english)
         metrics["english_tokens_per_sentence"] = original / len(english)
         metrics["english_parity"] = tokens / original
     if train:
-        used = {token for ids in tokenize_plain(tokenizer, train) for token in ids}
-        metrics["unused_tokens"] = len(ordinary - used) / len(ordinary)
+        metrics["unused_tokens"] = len(ordinary - _used(tokenizer, train)) / len(ordinary)
     return TokenizerMeasurement(metrics, lengths)
+
+
+def _rates(tokens: int, texts: Sequence[str], words: int, prefix: str = "") -> dict[str, float]:
+    return {
+        f"{prefix}fertility": tokens / words,
+        f"{prefix}tokens_per_sentence": tokens / len(texts),
+        f"{prefix}bytes_per_token": sum(len(text.encode()) for text in texts) / tokens,
+        f"{prefix}characters_per_token": sum(map(len, texts)) / tokens,
+    }
+
+
+def _count(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> int:
+    return sum(map(len, tokenize_plain(tokenizer, texts)))
+
+
+def _used(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> set[int]:
+    return {token for ids in tokenize_plain(tokenizer, texts) for token in ids}
+
+
+def _pieces(tokenizer: "PreTrainedTokenizerFast", texts: list[list[int]]) -> list[list[bytes]]:
+    """What the tokens of each text stand for, white space at their ends aside.
+
+    SentencePiece puts a space before the first word, WordPiece leaves spaces out.
+    """
+    pieces = [piece.strip() for piece in token_bytes(tokenizer)]
+    return [[pieces[token] for token in ids if pieces[token]] for ids in texts]

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_jsonl
-from lexigraft.evaluation.new_tokens import count_new, new_token_ids_of_cell
+from lexigraft.evaluation.task_kinds import Measurement
+from lexigraft.evaluation.texts import new_token_ids
 from lexigraft.inference.generation import generate
 from lexigraft.inference.vllm_model import VllmModel
 
@@ -47,60 +48,45 @@ def predict(
     are the same. Higher numbers do not count: what a run reuses does not depend on the order in
     which runs were made.
 
-    Parameters
-    ----------
-    examples
-        `{"id", "source", "reference"}` of each prompt.
-    stop
-        Strings at which an output ends: by default at its first line feed.
-    beams
-        Candidates of a beam search; 1 is greedy.
-
-    Returns
-    -------
-    list
-        A row per example: its keys, `output`, counts of the prompt's and the output's tokens and
-        of the new ones among them, decoding `steps`, whether the model `finished` by itself, and
-        `generation`, a digest of the prompt and of all that decides the output. The rows of prompts
-        that this run did not generate say so (`reused`).
+    Of each prompt there is an example, `{"id", "source", "reference"}`. Returns a row per example:
+    its keys, `output`, counts of the prompt's and the output's tokens and of the new ones among
+    them, decoding `steps`, whether the model `finished` by itself, and `generation`, a digest of
+    the prompt and of all that decides the output. The rows of prompts that this run did not
+    generate say so (`reused`).
     """
-    decoding = {"max_new_tokens": max_new_tokens, "batch_size": batch_size, "stop": list(stop)}
-    decoding |= {"beams": beams}
+    from lexigraft.training.store import read_card, reference
+
+    decoding: dict[str, Any] = {
+        "max_new_tokens": max_new_tokens,
+        "batch_size": batch_size,
+        "stop": list(stop),
+        "beams": beams,
+    }
     identity = f"{model_digest(job, model)} {json.dumps(decoding)}"
     keys = [_digest(f"{identity} {prompt}") for prompt in prompts]
-    new = new_token_ids_of_cell(job["inputs"]["cell"])
-    known = {key: row for key, row in _known(job, new) if key in set(keys)}
-    wanted = {key: text for key, text in zip(keys, prompts, strict=True) if key not in known}
+    cell = Path(job["inputs"]["cell"])
+    new = new_token_ids(reference(cell, read_card(cell), "tokenizer"))
+    texts = dict(zip(keys, prompts, strict=True))
+    known = {key: row for key, row in _known(job, new) if key in texts}
+    wanted = {key: text for key, text in texts.items() if key not in known}
     if known:
-        logger.info("%d of %d prompts are reused", len(set(keys)) - len(wanted), len(set(keys)))
-    generated = generate(
-        model,
-        tokenizer,
-        wanted,
-        max_new_tokens=max_new_tokens,
-        batch_size=batch_size,
-        partial=_partial(job),
-        identity=identity,
-        stop=stop,
-        beams=beams,
-    )
+        logger.info("%d of %d prompts are reused", len(texts) - len(wanted), len(texts))
+    partial = Path(job["outputs"]["folder"], PARTIAL)
+    generated = generate(model, tokenizer, wanted, partial=partial, identity=identity, **decoding)
     outputs = known | {key: _described(vars(output), new) for key, output in generated.items()}
-    rows = []
-    first: set[str] = set()
+    rows, seen = [], set(known)
     for example, key, ids in zip(examples, keys, tokenizer(prompts)["input_ids"], strict=True):
         rows.append(
             {
-                "id": example["id"],
-                "source": example["source"],
-                "reference": example["reference"],
+                **{name: example[name] for name in ("id", "source", "reference")},
                 "prompt_tokens": len(ids),
-                "new_prompt_tokens": count_new(ids, new),
+                "new_prompt_tokens": sum(token in new for token in ids),
                 **outputs[key],
                 "generation": key,
-                **({"reused": True} if key in known or key in first else {}),
+                **({"reused": True} if key in seen else {}),
             }
         )
-        first.add(key)
+        seen.add(key)
     return rows
 
 
@@ -110,48 +96,48 @@ def model_digest(job: dict[str, Any], model: "PreTrainedModel | VllmModel") -> s
 
     read = [job["inputs"].get(name) for name in ("cell", "source", "tokenizer")]
     checksums = list(input_checksums(read).values())
-    return _digest(json.dumps([checksums, job.get("code"), str(model.dtype), engine(model)]))
+    return _digest(json.dumps([checksums, job.get("code"), str(model.dtype), _engine(model)]))
 
 
-def write_predictions(rows: list[Row], job: dict[str, Any]) -> None:
-    """Write `outputs["predictions"]`, one JSON object a row; the partial file is removed."""
-    write_jsonl(job["outputs"]["predictions"], rows)
-    _partial(job).unlink()
+def measure_predictions(
+    rows: list[Row],
+    model: "PreTrainedModel | VllmModel",
+    job: dict[str, Any],
+    metrics: dict[str, Any],
+    details: dict[str, Any],
+) -> Measurement:
+    """Write `outputs["predictions"]`, one JSON object a row, and complete what is said of them.
 
-
-def token_metrics(rows: list[Row]) -> dict[str, float | int]:
-    """Shares of new tokens in prompts and outputs, and output lengths.
-
-    The shares are those of Yamaguchi et al., Appendix E.
+    To the metrics of a task come output lengths, and the shares of new tokens in prompts and
+    outputs (Yamaguchi et al., Appendix E), which are zero where nothing was generated; to its
+    details how the outputs came about.
     """
-    totals = {
-        name: sum(row[name] for row in rows)
+    write_jsonl(job["outputs"]["predictions"], rows)
+    Path(job["outputs"]["folder"], PARTIAL).unlink()
+    prompt_tokens, output_tokens, new_prompt_tokens, new_output_tokens = (
+        sum(row[name] for row in rows)
         for name in ("prompt_tokens", "output_tokens", "new_prompt_tokens", "new_output_tokens")
-    }
-    # Where nothing was generated the shares are zero, not undefined.
-    output_tokens = max(totals["output_tokens"], 1)
-    return {
-        "new_token_share_output": totals["new_output_tokens"] / output_tokens,
-        "new_token_share_input": totals["new_prompt_tokens"] / totals["prompt_tokens"],
-        "output_characters_per_token": sum(len(row["output"]) for row in rows) / output_tokens,
-        "output_tokens": totals["output_tokens"],
+    )
+    characters = sum(len(row["output"]) for row in rows)
+    metrics = metrics | {
+        "new_token_share_output": new_output_tokens / max(output_tokens, 1),
+        "new_token_share_input": new_prompt_tokens / prompt_tokens,
+        "output_characters_per_token": characters / max(output_tokens, 1),
+        "output_tokens": output_tokens,
         "samples": len(rows),
     }
-
-
-def conditions(rows: list[Row], model: "PreTrainedModel | VllmModel") -> dict[str, Any]:
-    """How the outputs came about, for a record's details."""
-    return {
+    details = details | {
         "empty_outputs": sum(not row["output"] for row in rows),
         "unfinished_outputs": sum(not row["finished"] for row in rows),
         "reused_outputs": sum(row.get("reused", False) for row in rows),
         "precision": str(model.dtype).removeprefix("torch."),
         "device": model.device.type,
-        "engine": engine(model),
+        "engine": _engine(model),
     }
+    return Measurement(metrics, details)
 
 
-def engine(model: "PreTrainedModel | VllmModel") -> str:
+def _engine(model: "PreTrainedModel | VllmModel") -> str:
     """What generates: transformers, whose version every record names, or vLLM with its version."""
     return model.name if isinstance(model, VllmModel) else "transformers"
 
@@ -173,7 +159,7 @@ def _described(generated: dict[str, Any], new: frozenset[int]) -> Row:
     return {
         "output": generated["text"],
         "output_tokens": len(generated["tokens"]),
-        "new_output_tokens": count_new(generated["tokens"], new),
+        "new_output_tokens": sum(token in new for token in generated["tokens"]),
         "steps": generated["steps"],
         "finished": generated["finished"],
     }
@@ -192,7 +178,3 @@ def _rows(file: Path) -> list[Row]:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _partial(job: dict[str, Any]) -> Path:
-    return Path(job["outputs"]["folder"]) / PARTIAL

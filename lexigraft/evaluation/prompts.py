@@ -1,11 +1,15 @@
-"""Prompts in the target language, built from config/prompts and shortened to fit the model."""
+"""Prompts built from config/prompts: examples before them, texts shortened to fit the model."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lexigraft.corpus.contamination import letters
+from lexigraft.corpus.lines import read_lines
+from lexigraft.corpus.sample_file import TEST_SET
 from lexigraft.errors import UserError
+from lexigraft.evaluation.texts import draw
 from lexigraft.source.positions import positions_of
 
 if TYPE_CHECKING:
@@ -13,117 +17,85 @@ if TYPE_CHECKING:
 
 # The folder of prompts, or those files of it that a task reads, by name.
 Files = str | Path | Mapping[str, str]
+Row = dict[str, Any]
+
+# An empty line ends an example; what a model writes ends with its first line already.
+BETWEEN = "\n\n"
 
 
 def translation_prompts(files: Files, language: str, sources: list[str]) -> list[str]:
     """One zero-shot prompt per English sentence, as in Yamaguchi et al., Table 8.
 
-    Parameters
-    ----------
-    files
-        Of these are read `translation.yaml` (`template`, `instructions` by language code and
-        `default_instruction` for other languages) and `names.yaml` (their English names).
-    language
-        ISO 639 code, the `code` of config/languages.yaml.
-
-    Raises
-    ------
-    UserError
-        The language has neither an instruction nor a name.
+    Of the files are read `translation.yaml` (`template`, `instructions` by ISO 639 code and
+    `default_instruction` for other languages) and `names.yaml` (their English names). Raises
+    `UserError` if the language has neither an instruction nor a name.
     """
     prompts = _read(files, "translation")
     instruction = prompts["instructions"].get(language)
     if instruction is None:
         instruction = _in_english(prompts["default_instruction"], files, language)
-    return _fill(prompts["template"].replace("{instruction}", instruction), sources)
+    return _fill(prompts["template"], sources, instruction=instruction)
 
 
 def into_english_prompts(files: Files, language: str, sources: list[str]) -> list[str]:
-    """The same for translations into English, asked for in English.
-
-    Parameters
-    ----------
-    language
-        The English name of the sentences' language.
-    """
+    """The same for translations into English, asked for in English; `language` is a name."""
     prompts = _read(files, "translation")
     instruction = prompts["into_english"].replace("{language}", language)
-    return _fill(prompts["template"].replace("{instruction}", instruction), sources)
+    return _fill(prompts["template"], sources, instruction=instruction)
 
 
 def named_prompts(
     files: Files, source_language: str, target_language: str, sources: list[str]
 ) -> list[str]:
-    """Each sentence behind its language's name, then the other language's (VocADT's code).
-
-    Parameters
-    ----------
-    source_language, target_language
-        English names.
-    """
-    template = _read(files, "translation")["names"]
-    template = template.replace("{source_language}", source_language)
-    return _fill(template.replace("{target_language}", target_language), sources)
+    """Each sentence behind its language's English name, then the other's (VocADT's code)."""
+    return _fill(
+        _read(files, "translation")["names"],
+        sources,
+        source_language=source_language,
+        target_language=target_language,
+    )
 
 
 def summarization_frame(files: Files, language: str, form: str = "summary") -> tuple[str, str]:
-    """What stands before and after an article in a zero-shot prompt.
+    """What stands before and after an article in a zero-shot prompt (Yamaguchi et al., Table 8).
 
-    As in Yamaguchi et al., Table 8.
-
-    Parameters
-    ----------
-    files
-        Of these are read `summarization.yaml` (`template`, `languages`: code -> `instruction`,
-        `article_label` and `summary_label`, `default` for other languages, and `title`) and
-        `names.yaml`.
-    language
-        ISO 639 code.
-    form
-        `summary`, or `title`: a headline, which is asked for in English.
-
-    Raises
-    ------
-    UserError
-        The language has neither an entry nor a name.
+    Of the files are read `summarization.yaml` (`template`, `languages`: ISO 639 code ->
+    `instruction`, `article_label` and `summary_label`, `default` for other languages, and `title`)
+    and `names.yaml`. `form` is `summary`, or `title`: a headline, which is asked for in English.
+    Raises `UserError` if the language has neither an entry nor a name.
     """
     prompts = _read(files, "summarization")
     words = prompts["languages"].get(language) if form == "summary" else None
     if words is None:
         words = dict(prompts["default" if form == "summary" else "title"])
         words["instruction"] = _in_english(words["instruction"], files, language)
-    template = prompts["template"]
-    for key, word in words.items():
-        template = template.replace(f"{{{key}}}", word)
-    before, after = template.split("{article}")
+    before, after = _replaced(prompts["template"], words).split("{article}")
     return before, after
 
 
 def question_frame(files: Files, language: str) -> tuple[str, str, str]:
     """What stands before a context, between it and a question, and after the question.
 
-    Parameters
-    ----------
-    files
-        Of these is read `question_answering.yaml`: `template`, and `languages`: code ->
-        `context_label`, `question_label` and `answer_label`; English ones serve languages without
-        an entry.
-    language
-        ISO 639 code.
+    Of the files is read `question_answering.yaml`: `template`, and `languages`: ISO 639 code ->
+    `context_label`, `question_label` and `answer_label`; English ones serve other languages.
     """
     prompts = _read(files, "question_answering")
-    template = prompts["template"]
-    for key, word in prompts["languages"].get(language, prompts["languages"]["en"]).items():
-        template = template.replace(f"{{{key}}}", word)
-    before, rest = template.split("{context}")
+    words = prompts["languages"].get(language, prompts["languages"]["en"])
+    before, rest = _replaced(prompts["template"], words).split("{context}")
     between, after = rest.split("{question}")
     return before, between, after
 
 
-def _fill(template: str, sources: list[str]) -> list[str]:
+def _replaced(template: str, words: Mapping[str, str]) -> str:
     # Not str.format: a sentence may hold braces, as the texts of interfaces do.
-    before, after = template.split("{source}")
-    return [before + source + after for source in sources]
+    for key, word in words.items():
+        template = template.replace(f"{{{key}}}", word)
+    return template
+
+
+def _fill(template: str, sources: list[str], **words: str) -> list[str]:
+    frame = _replaced(template, words).split("{source}")
+    return [source.join(frame) for source in sources]
 
 
 def _read(files: Files, name: str) -> Any:
@@ -143,26 +115,58 @@ def _in_english(instruction: str, files: Files, language: str) -> str:
     return instruction.replace("{language}", names[language])
 
 
-@dataclass(frozen=True)
-class ArticlePrompts:
-    """Prompts to summarize articles.
+def prompt_limit(
+    model: "PreTrainedModel", max_new_tokens: int, most: int | None = None
+) -> int | None:
+    """Tokens that a prompt may have beside the new ones, and `most` at most; None: any number."""
+    positions = positions_of(model)
+    limits = [most] if positions is None else [most, positions - max_new_tokens]
+    return min((limit for limit in limits if limit is not None), default=None)
 
-    Attributes
-    ----------
-    texts
-        The prompts.
-    articles
-        The articles as they stand in the prompts.
-    limit
-        Tokens that a prompt may have at most.
-    cut
-        How many articles are shorter than they were.
+
+class NoRoomError(Exception):
+    """Even without anything of a text, the one with the number `at`, its prompt is too long."""
+
+    def __init__(self, at: int):
+        self.at = at
+
+
+def fit_texts(
+    tokenizer: "PreTrainedTokenizerFast",
+    texts: Sequence[str],
+    frames: Sequence[tuple[str, str]],
+    limit: int,
+) -> list[str]:
+    """As much of each text as fits in a prompt of `limit` tokens between the parts of its frame.
+
+    A text is cut at its end, where a token begins. Raises `NoRoomError` if nothing of one fits.
     """
+    prompts = [text.join(frame) for text, frame in zip(texts, frames, strict=True)]
+    lengths = [len(ids) for ids in tokenizer(prompts, verbose=False)["input_ids"]]
+    fitting: list[str] = []
+    for text, frame, length in zip(texts, frames, lengths, strict=True):
+        # Tokens change where the text is cut, so the rest is counted again, until it fits.
+        while length > limit:
+            encoded = tokenizer(text.join(frame), return_offsets_mapping=True, verbose=False)
+            begin, end = len(frame[0]), len(frame[0]) + len(text)
+            places = [start for start, _ in encoded["offset_mapping"] if begin < start < end]
+            excess = length - limit
+            text = text[: places[-excess] - begin].rstrip() if excess <= len(places) else ""
+            if not text:
+                raise NoRoomError(len(fitting))
+            length = len(tokenizer(text.join(frame), verbose=False)["input_ids"])
+        fitting.append(text)
+    return fitting
+
+
+class ArticlePrompts(NamedTuple):
+    """Prompts to summarize articles."""
 
     texts: list[str]
-    articles: list[str]
-    limit: int
-    cut: int
+    articles: list[str]  # as they stand in the prompts
+    frame: tuple[str, str]  # what stands before and after each
+    limit: int  # tokens that a prompt may have at most
+    cut: int  # how many articles are shorter than they were
 
 
 def article_prompts(
@@ -175,69 +179,114 @@ def article_prompts(
     max_new_tokens: int,
     form: str = "summary",
 ) -> ArticlePrompts:
-    """Prompts of at most `max_prompt_tokens`, special tokens included.
-
-    As in Yamaguchi et al., Appendix C.2.
+    """Prompts of at most `max_prompt_tokens`, special tokens included (Yamaguchi et al., C.2).
 
     Where the model's context is shorter than that and `max_new_tokens` together, a prompt has as
     many tokens less: Llama 2 has 4,096 positions for both. A vocabulary that needs fewer tokens
-    sees more of an article. `form` is what is asked for, see `summarization_frame`.
-
-    Raises
-    ------
-    UserError
-        The limit leaves no room for an article.
+    sees more of an article. `form` is what is asked for, see `summarization_frame`. Raises
+    `UserError` if the limit leaves no room for an article.
     """
-    positions = positions_of(model)
-    limit = max_prompt_tokens
-    if positions is not None:
-        limit = min(limit, positions - max_new_tokens)
+    limit = prompt_limit(model, max_new_tokens, max_prompt_tokens)
+    assert limit is not None
     frame = summarization_frame(job["inputs"]["prompts"], job["language"], form)
-    prompts = [article.join(frame) for article in articles]
-    lengths = [len(ids) for ids in tokenizer(prompts, verbose=False)["input_ids"]]
     try:
-        fitting = [
-            article if length <= limit else truncate_article(tokenizer, article, frame, limit)
-            for article, length in zip(articles, lengths, strict=True)
-        ]
+        fitting = fit_texts(tokenizer, articles, [frame] * len(articles), limit)
     except NoRoomError:
         raise UserError(
             f"config/tasks.yaml: task '{job['task']}': a prompt of {limit} tokens has no room for "
-            f"an article (max_prompt_tokens {max_prompt_tokens}; the model holds {positions} "
-            f"tokens, {max_new_tokens} of them new); change these or leave the task out"
+            f"an article (max_prompt_tokens {max_prompt_tokens}; the model holds "
+            f"{positions_of(model)} tokens, {max_new_tokens} of them new); change these or leave "
+            "the task out"
         ) from None
-    return ArticlePrompts(
-        texts=[article.join(frame) for article in fitting],
-        articles=fitting,
-        limit=limit,
-        cut=sum(one != other for one, other in zip(articles, fitting, strict=True)),
-    )
+    cut = sum(one != other for one, other in zip(articles, fitting, strict=True))
+    return ArticlePrompts([text.join(frame) for text in fitting], fitting, frame, limit, cut)
 
 
-class NoRoomError(Exception):
-    """Even without any article the prompt is too long."""
+def read_test_set(job: dict[str, Any], part: str, language: str | None = None) -> list[Row] | None:
+    """The rows of a task's own `tests` or `shots`; None if it has none, and takes the corpus's.
 
-
-def truncate_article(
-    tokenizer: "PreTrainedTokenizerFast", article: str, frame: tuple[str, str], limit: int
-) -> str:
-    """The beginning of an article that fits between the parts of a frame, cut where a token begins.
-
-    Tokens change where the text is cut, so the rest is counted again, until it fits.
-
-    Raises
-    ------
-    NoRoomError
-        Nothing of it fits.
+    Of one language, unless the task queries in one only.
     """
-    begin = len(frame[0])
-    while True:
-        encoded = tokenizer(article.join(frame), return_offsets_mapping=True, verbose=False)
-        excess = len(encoded["input_ids"]) - limit
-        if excess <= 0:
-            return article
-        end = begin + len(article)
-        places = [start for start, _ in encoded["offset_mapping"] if begin < start < end]
-        article = article[: places[-excess] - begin].rstrip() if excess <= len(places) else ""
-        if not article:
-            raise NoRoomError
+    folders = job["inputs"].get("test_sets", {}).get(part)
+    if not folders:
+        return None
+    folder = folders[language] if language else next(iter(folders.values()))
+    return [json.loads(line) for line in read_lines(Path(folder) / TEST_SET)]
+
+
+def examples_and_tests(
+    job: dict[str, Any],
+    tests: list[Row],
+    pool: list[Row] | None,
+    shots: int,
+    texts: tuple[str, ...],
+    language: str = "",
+) -> tuple[list[Row], list[Row]]:
+    """Draw the examples of a run, and leave out tests that have a text in common with one.
+
+    All prompts of a run, and of all cells, begin with the same examples: differences between cells
+    are then paired, and a model reads them once. Another run draws others. Examples come from the
+    `pool`, or from the tests. `texts` are keys of a row's texts, by which two rows are alike; case,
+    digits and punctuation aside. `language` names the draw where a run has several. Raises
+    `UserError` if there are fewer examples than asked for, or no tests beside them.
+    """
+    if not shots:
+        return [], tests
+    where = f"config/tasks.yaml: task '{job['task']}': shots"
+    every = tests if pool is None else pool
+    if shots < 0 or len(every) < shots:
+        raise UserError(f"{where} is {shots}, but there are {len(every)} examples; change it")
+    drawn = draw(every, shots, job, f"shots {language}".strip())
+    taken = {letters(row[key]) for row in drawn for key in texts}
+    left = [row for row in tests if taken.isdisjoint(letters(row[key]) for key in texts)]
+    if not left:
+        raise UserError(
+            f"{where}: beside {shots} examples nothing is left of {len(tests)} to test; lower it, "
+            "or take the examples from a text of their own (examples.shots)"
+        )
+    return drawn, left
+
+
+class FewShotPrompts(NamedTuple):
+    """Prompts that begin with examples."""
+
+    texts: list[str]  # as a whole
+    queries: list[str]  # what stands behind the examples
+    shots: list[int]  # how many examples each begins with: the last ones of `examples`
+    examples: list[str]  # as they stand in a prompt, the line feeds behind them included
+
+    def details(self, ids: list[str]) -> dict[str, Any]:
+        """Of a record: the examples, by which its predictions' `prompt` and `shots` are whole."""
+        if not self.examples:
+            return {}
+        return {
+            "examples": [
+                {"id": name, "text": text} for name, text in zip(ids, self.examples, strict=True)
+            ],
+            "prompts_with_fewer_shots": sum(count < len(self.examples) for count in self.shots),
+            "shots_per_prompt": sum(self.shots) / len(self.shots),
+        }
+
+
+def few_shot_prompts(
+    tokenizer: "PreTrainedTokenizerFast",
+    queries: list[str],
+    answered: Sequence[tuple[str, str]],
+    limit: int | None,
+) -> FewShotPrompts:
+    """Prompts that begin with examples, without the first ones where they would not fit.
+
+    Examples are `answered` prompts, whose answers are brought onto one line. A prompt that exceeds
+    the limit of tokens, special ones included, without any example is left as it is.
+    """
+    examples = [f"{query} {' '.join(answer.split())}{BETWEEN}" for query, answer in answered]
+    shots = [len(examples)] * len(queries)
+    texts = ["".join(examples) + query for query in queries]
+    if examples and limit is not None:
+        for at, ids in enumerate(tokenizer(texts, verbose=False)["input_ids"]):
+            length = len(ids)
+            while length > limit and shots[at]:
+                shots[at] -= 1
+                texts[at] = "".join(examples[len(examples) - shots[at] :]) + queries[at]
+                length = len(tokenizer(texts[at], verbose=False)["input_ids"])
+    return FewShotPrompts(texts, queries, shots, examples)

@@ -1,8 +1,7 @@
 """Questions with their context as an encoder reads them, in windows, and the span it points at."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,22 +15,12 @@ FRONT = 0  # the token at which a window points that does not hold the answer
 _AROUND = 8  # at most so many special tokens stand around a question and a context
 
 
-@dataclass(frozen=True)
-class Window:
-    """A part of a context, with its question.
+class Window(NamedTuple):
+    """A part of a context, with its question."""
 
-    Attributes
-    ----------
-    example
-        Number of the example.
-    feature
-        What the model reads.
-    offsets
-        [tokens, 2]: where each token begins and ends in the context; -1 for all other tokens.
-    """
-
-    example: int
-    feature: dict[str, list[int]]
+    example: int  # number of the example
+    feature: dict[str, list[int]]  # what the model reads
+    # [tokens, 2]: where each token begins and ends in the context; -1 for all other tokens.
     offsets: np.ndarray
 
 
@@ -45,19 +34,9 @@ def windows(
 ) -> list[Window]:
     """Cut each context into windows that fit beside its question, which half of them may hold.
 
-    Parameters
-    ----------
-    length
-        Tokens of a window at most, the question's and special ones included.
-    stride
-        Tokens that two adjacent windows share.
-    types
-        Whether the model tells question and context apart by types of tokens.
-
-    Raises
-    ------
-    UserError
-        The windows have no room for a context.
+    A window has at most `length` tokens, those of the question and special ones included; adjacent
+    windows share `stride` tokens. `types` is whether the model tells question and context apart by
+    types of tokens. Raises `UserError` if the windows have no room for a context.
     """
     if length // 2 - _AROUND <= stride:
         raise UserError(
@@ -101,15 +80,8 @@ def best_span(
 ) -> tuple[float, int, int]:
     """The likeliest span of at most `longest` tokens of the context.
 
-    Parameters
-    ----------
-    start, end
-        [tokens]: logits of being the first and the last token.
-
-    Returns
-    -------
-    score, begin, end
-        The sum of the two logits, and the span in characters of the context.
+    From the logits [tokens] of being its first and its last token to the sum of the two, and to the
+    span's begin and end in characters of the context.
     """
     inside = np.flatnonzero(window.offsets[:, 0] >= 0)
     if not len(inside):
@@ -129,14 +101,8 @@ def answers_of(
 ) -> list[str]:
     """The answer to each question: of all windows of its context the likeliest span.
 
-    Parameters
-    ----------
-    found
-        The windows of `examples`.
-    logits
-        Of first and of last tokens, both [windows, tokens or more].
-    longest
-        Tokens of an answer at most.
+    `logits` are of first and of last tokens, both [windows, tokens or more]; an answer has
+    `longest` tokens at most.
     """
     best: list[tuple[float, int, int]] = [(-np.inf, 0, 0)] * len(examples)
     for window, start, end in zip(found, *logits, strict=True):

@@ -11,35 +11,46 @@ from lexigraft.randomness import generator
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-
 Row = TypeVar("Row")
+
+# A tokenizer keeps about a hundred bytes per token of all that it gets at once: several
+# gigabytes for a hundred thousand sentences in bytes.
+_BATCH = 1000
 
 
 def sentences(corpus: str | Path, name: str) -> list[str]:
     """The lines of `train.txt`, `heldout.txt` or `english.txt` of a corpus folder.
 
-    Raises
-    ------
-    UserError
-        The file is missing.
+    Raises `UserError` if the file is missing.
     """
-    return _lines(Path(corpus) / f"{name}.txt")
+    file = Path(corpus) / f"{name}.txt"
+    try:
+        return lines_of(file)
+    except FileNotFoundError:
+        raise UserError(f"{file}: missing; run the corpus stage of this language again") from None
+
+
+def lines_of(file: Path) -> list[str]:
+    """The lines of a file that are not empty; only a line feed ends one.
+
+    `splitlines` would also split at U+2028 and the like.
+    """
+    return [line for line in file.read_text(encoding="utf-8").split("\n") if line]
 
 
 def member_sentences(corpus: str | Path) -> dict[str, list[str]]:
     """The held-out lines of each language of a group; none where the corpus is of one language."""
     files = sorted((Path(corpus) / "members").glob("*/heldout.txt"))
-    return {file.parent.name: _lines(file) for file in files}
+    return {file.parent.name: lines_of(file) for file in files}
 
 
-def translation_pairs(corpus: str | Path) -> list[dict[str, str]]:
-    """The rows `{"id", "source", "target"}` of `tasks/translation.jsonl`; none without the file."""
-    return _rows(corpus, "translation")
+def task_rows(corpus: str | Path, kind: str) -> list[dict[str, str]]:
+    """The rows of `tasks/<kind>.jsonl` of a corpus folder; none without the file.
 
-
-def summarization_pairs(corpus: str | Path) -> list[dict[str, str]]:
-    """The rows `{"id", "source", "reference"}` of `tasks/summarization.jsonl`; none without it."""
-    return _rows(corpus, "summarization")
+    They have `id`, `source`, and `target` (translation) or `reference` (summarization).
+    """
+    file = Path(corpus) / "tasks" / f"{kind}.jsonl"
+    return [json.loads(line) for line in lines_of(file)] if file.exists() else []
 
 
 def draw(rows: list[Row], count: int | None, job: dict[str, Any], what: str) -> list[Row]:
@@ -54,27 +65,6 @@ def draw(rows: list[Row], count: int | None, job: dict[str, Any], what: str) -> 
     return [rows[index] for index in sorted(chosen.tolist())]
 
 
-def _lines(file: Path) -> list[str]:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UserError(f"{file}: missing; run the corpus stage of this language again") from None
-    # Only "\n" ends a sentence here: splitlines() would also split at U+2028 and the like.
-    return [line for line in text.split("\n") if line]
-
-
-def _rows(corpus: str | Path, task: str) -> list[dict[str, str]]:
-    file = Path(corpus) / "tasks" / f"{task}.jsonl"
-    if not file.exists():
-        return []
-    return [json.loads(line) for line in file.read_text("utf-8").split("\n") if line]
-
-
-# A tokenizer keeps about a hundred bytes per token of all that it gets at once: several
-# gigabytes for a hundred thousand sentences in bytes.
-_BATCH = 1000
-
-
 def tokenize_plain(
     tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]
 ) -> Iterator[list[int]]:
@@ -84,13 +74,22 @@ def tokenize_plain(
         yield from tokenizer(batch, add_special_tokens=False, verbose=False)["input_ids"]
 
 
-# A bootstrap over so many groups of sentences is as good as one over the sentences.
-MOST = 1000
+def new_token_ids(vocabulary: str | Path) -> frozenset[int]:
+    """Ids of the tokens that the `vocabulary.json` of a folder lists as new; none without it.
+
+    A tokenizer that was changed lies beside one.
+    """
+    file = Path(vocabulary) / "vocabulary.json"
+    if not file.exists():
+        return frozenset()
+    described = json.loads(file.read_text(encoding="utf-8"))
+    return frozenset(token["id"] for token in described["new_tokens"])
 
 
-def group_rows(rows: Sequence[Row], most: int = MOST) -> list[list[Row]]:
+def group_rows(rows: Sequence[Row], most: int = 1000) -> list[list[Row]]:
     """Rows by themselves or, of more than `most`, so many groups: every `most`-th one together.
 
-    The same rows are together whoever measures them, so that groups are paired as sentences are.
+    A bootstrap over so many groups is as good as one over the rows. The same rows are together
+    whoever measures them, so that groups are paired as sentences are.
     """
     return [list(rows[at::most]) for at in range(min(most, len(rows)))]

@@ -8,8 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.evaluation.bleu import bleu_score, bleu_statistics
-from lexigraft.evaluation.chrf import chrf_score, chrf_statistics
+from lexigraft.evaluation.text_metrics import (
+    bleu_score,
+    bleu_statistics,
+    chrf_score,
+    chrf_statistics,
+)
 from lexigraft.report.bootstrap import Score
 
 if TYPE_CHECKING:

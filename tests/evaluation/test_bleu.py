@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from lexigraft.evaluation.bleu import bleu, bleu_score, bleu_statistics
+from lexigraft.evaluation.text_metrics import bleu, bleu_score, bleu_statistics
 
 OUTPUTS = ["the cat sat on the mat", "a dog , barks loudly at night"]
 REFERENCES = ["the cat sat on a mat", "a dog barks loudly at night."]

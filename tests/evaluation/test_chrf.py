@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from lexigraft.evaluation.chrf import chrf, chrf_score, chrf_statistics
+from lexigraft.evaluation.text_metrics import chrf, chrf_score, chrf_statistics
 
 OUTPUTS = ["ένα δύο", "καλημέρα", ""]
 REFERENCES = ["ένα δύο τρία", "καλησπέρα κόσμε", "ναι"]

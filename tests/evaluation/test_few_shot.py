@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.few_shot import (
+from lexigraft.evaluation.prompts import (
     examples_and_tests,
     few_shot_prompts,
     prompt_limit,

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.evaluation.evaluate import _evaluate_group, _opening, evaluate_cell, run_jobs
-from lexigraft.evaluation.predictions import conditions, predict, write_predictions
+from lexigraft.evaluation.predictions import measure_predictions, predict
 
 EXAMPLES = [
     {"id": "a", "source": "one two", "reference": "ένα δύο"},
@@ -35,21 +35,21 @@ def test_outputs_end_at_the_strings_that_a_task_names(ask):
     assert cut[0]["steps"] < free[0]["steps"]
 
 
-def test_rows_are_kept_and_what_was_kept_to_resume_goes(ask):
+def test_rows_are_kept_and_what_was_kept_to_resume_goes(ask, model):
     rows, job = ask()
     folder = Path(job["outputs"]["folder"])
     assert [file.name for file in folder.iterdir()] == ["predictions.partial.jsonl"]
-    write_predictions(rows, job)
+    measure_predictions(rows, model, job, {}, {})
     assert [file.name for file in folder.iterdir()] == ["predictions.jsonl"]
     lines = (folder / "predictions.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line) for line in lines] == rows
 
 
 def test_conditions_count_what_is_empty_or_unfinished(ask, model):
-    rows, _ = ask(stop=[])
+    rows, job = ask(stop=[])
     rows[0] |= {"output": "", "finished": True}
     rows[1] |= {"output": "x", "finished": False}
-    assert conditions(rows, model) == {
+    assert measure_predictions(rows, model, job, {}, {}).details == {
         "empty_outputs": 1,
         "unfinished_outputs": 1,
         "reused_outputs": 0,

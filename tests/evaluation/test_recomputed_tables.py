@@ -13,8 +13,8 @@ import torch
 from rouge_score.rouge_scorer import RougeScorer
 
 from lexigraft.atomic import write_json
-from lexigraft.evaluation.rouge import ScriptTokenizer
 from lexigraft.evaluation.task_kinds import record, task_kind
+from lexigraft.evaluation.text_metrics import ScriptTokenizer
 from lexigraft.report.build import build_report
 
 AXES = ("source", "language", "vocabulary", "initializer", "strategy", "seed")

@@ -8,7 +8,7 @@ import pytest
 from lexigraft.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.evaluation.evaluate import run_jobs
-from lexigraft.evaluation.texts import draw, group_rows, summarization_pairs, translation_pairs
+from lexigraft.evaluation.texts import draw, group_rows, task_rows
 from workflow.config.registries import ROOT, load_registries, resolve
 from workflow.stages import Study
 
@@ -84,7 +84,7 @@ def test_the_languages_of_the_paper_keep_more_pairs_than_a_run_takes(name):
 
 
 def test_tasks_without_a_file_have_no_rows(tmp_path):
-    assert translation_pairs(tmp_path) == summarization_pairs(tmp_path) == []
+    assert task_rows(tmp_path, "translation") == task_rows(tmp_path, "summarization") == []
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lexigraft.evaluation.transfer import metrics_by_language, of_adapted_languages
+from lexigraft.evaluation.task_kinds import metrics_by_language, of_adapted_languages
 
 
 def test_a_language_has_the_metric_s_own_name_and_english_a_prefix():

@@ -3,10 +3,13 @@
 import pytest
 
 from lexigraft.evaluation.answers import mlqa_words
-from lexigraft.evaluation.bleu import bleu
-from lexigraft.evaluation.chrf import chrf
-from lexigraft.evaluation.rouge import ScriptTokenizer, rouge_l
-from lexigraft.evaluation.unspaced_scripts import LANGUAGES
+from lexigraft.evaluation.text_metrics import (
+    UNSPACED_LANGUAGES,
+    ScriptTokenizer,
+    bleu,
+    chrf,
+    rouge_l,
+)
 
 TEXTS = {
     "bo": "བོད", "ja": "日本かな", "km": "ខ្មែរ", "lo": "ລາວ", "my": "မြန်မာ", "th": "ไทย",
@@ -14,7 +17,7 @@ TEXTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", UNSPACED_LANGUAGES)
 def test_letters_of_each_language_stand_alone_with_their_marks(language):
     words = mlqa_words(TEXTS[language], language)
     assert len(words) > 1
@@ -22,7 +25,7 @@ def test_letters_of_each_language_stand_alone_with_their_marks(language):
     assert ScriptTokenizer().tokenize(TEXTS[language]) == words
 
 
-@pytest.mark.parametrize("language", [*LANGUAGES, "el", None])
+@pytest.mark.parametrize("language", [*UNSPACED_LANGUAGES, "el", None])
 def test_bleu_names_the_tokenizer_that_fits(language):
     text = TEXTS.get(language, "ένα δύο τρία")
     expected = {"zh": "tok:zh", "el": "tok:13a", None: "tok:13a"}.get(language, "tok:char")

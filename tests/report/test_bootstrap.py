@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import CHRF
 
-from lexigraft.evaluation.chrf import chrf_score, chrf_statistics
+from lexigraft.evaluation.text_metrics import chrf_score, chrf_statistics
 from lexigraft.report import bootstrap
 from lexigraft.report.bootstrap import (
     Spread,

@@ -19,27 +19,21 @@ def benchmark_state(data: str | None, folder: str | Path) -> str:
     """What a benchmark's preparation depends on, as a digest: it is stale when this changes.
 
     One that failed is tried again once its data may have come: a data set appeared in the local
-    folder or in the hub's cache, or the hub may be asked now. One that was prepared from a local
-    folder is prepared again when files there are replaced. It does not change when something
-    vanishes: scores that are there stay there.
-
-    Parameters
-    ----------
-    data
-        The local folder of data sets, where the task names one.
-    folder
-        Where the benchmark is prepared; its `state.json` says what was found there before.
+    folder `data` that the task may name or in the hub's cache, or the hub may be asked now. One
+    that was prepared from a local folder is prepared again when files there are replaced. It does
+    not change when something vanishes: scores that are there stay there. In the `folder` where the
+    benchmark is prepared, `state.json` says what was found there before.
     """
     try:
         before = json.loads(Path(folder, STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return observed(data, None)
+        return _observed(data, None)
     used = before["used"]
     if used is not None and not all(Path(place).is_dir() for place in used):
         return before["state"]
-    now = observed(data, used)
+    now = _observed(data, used)
     # A copy of the project has other times than the first; what it holds is the same.
-    same = now == before["found"] or (used and content(used) == before["content"])
+    same = now == before["found"] or (used and _content(used) == before["content"])
     return before["state"] if same else now
 
 
@@ -47,13 +41,13 @@ def new_state(state: str, data: str | None, used: list[str] | None) -> dict[str,
     """What `state.json` holds of a benchmark that was prepared, or could not be, in a state."""
     return {
         "state": state,
-        "found": observed(data, used),
-        "content": content(used or []),
+        "found": _observed(data, used),
+        "content": _content(used or []),
         "used": used,
     }
 
 
-def content(used: list[str]) -> str:
+def _content(used: list[str]) -> str:
     """A digest of what is in the local files that were used."""
     digest = hashlib.sha256()
     for file in _files(used):
@@ -63,7 +57,7 @@ def content(used: list[str]) -> str:
     return digest.hexdigest()[:16]
 
 
-def observed(data: str | None, used: list[str] | None) -> str:
+def _observed(data: str | None, used: list[str] | None) -> str:
     """A digest of a look at the local files that were used, or at all data where none could be."""
     found: dict[str, Any]
     if used is None:
@@ -87,7 +81,6 @@ def reason_not_available(job: Mapping[str, Any]) -> str | None:
     What is missing in one language stops all of them: means over other languages would not compare.
     """
     benchmarks = job["inputs"].get("benchmarks", {})
-    cards = [
-        json.loads(Path(place, "card.json").read_text("utf-8")) for place in benchmarks.values()
-    ]
+    files = (Path(place, "card.json") for place in benchmarks.values())
+    cards = [json.loads(file.read_text("utf-8")) for file in files]
     return "; ".join(dict.fromkeys(card["why"] for card in cards if not card["available"])) or None

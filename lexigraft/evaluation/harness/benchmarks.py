@@ -21,38 +21,24 @@ from lexigraft.evaluation.harness.data import (
 if TYPE_CHECKING:
     from lm_eval.tasks.manager import TaskDict
 
-
 logger = logging.getLogger(__name__)
 
 DATA = "data"
+HARNESS = f"lm-evaluation-harness {lm_eval.__version__}"
 
 
 def prepare_benchmark(
     name: str, folder: str, data: str | None, into: str | Path
 ) -> tuple[list[str], dict[str, Any]]:
-    """Load a task of the harness once, and store what it reads.
+    """Load a task of the harness once (see `load_task`), and store what it reads in `into`/data.
 
-    Parameters
-    ----------
-    name, folder
-        The task, see `load_task`.
-    data
-        A local folder with data sets of the hub under their names, or None. What is not there
-        is read from the hub, or from its cache.
-    into
-        Gets the folder `data`.
+    `data` is a local folder with data sets of the hub under their names, or None. What is not there
+    is read from the hub, or from its cache.
 
-    Returns
-    -------
-    files, facts
-        The files written, and what the card says: whether the task is `available`, if not `why`,
-        and of each data set where it is from and how many rows it has. `used` are the local
-        folders that were read, None where the task is not available.
-
-    Raises
-    ------
-    UserError
-        The harness has no such task.
+    Returns the files written and what the card says: whether the task is `available`, if not `why`,
+    and of each data set where it is from and how many rows it has. `used` are the local folders
+    that were read, None where the task is not available. Raises `UserError` if the harness has no
+    such task.
     """
     into = Path(into)
     facts: dict[str, Any] = {"task": name, "definition": folder, "harness": HARNESS}
@@ -71,31 +57,15 @@ def prepare_benchmark(
     return [str(file.relative_to(into)) for file in files], facts
 
 
-HARNESS = f"lm-evaluation-harness {lm_eval.__version__}"
-
-logger = logging.getLogger(__name__)
-
-
 def load_task(name: str, folder: str) -> "TaskDict":
     """Make a task of the harness, or all tasks of a group of it, which reads their data sets.
 
-    Parameters
-    ----------
-    name
-        What the harness calls it, such as `xcopa_sw` or `mmmlu_de_de`.
-    folder
-        Where in the harness's `tasks` its definition lies. Only this is searched: the harness has
-        13,000 definitions, and takes a minute to read all.
+    `name` is what the harness calls it, such as `xcopa_sw` or `mmmlu_de_de`; `folder` is where in
+    the harness's `tasks` its definition lies. Only this is searched: the harness has 13,000
+    definitions, and takes a minute to read all.
 
-    Returns
-    -------
-    dict
-        `tasks`, by name, and `groups`: what `lm_eval.evaluate` takes.
-
-    Raises
-    ------
-    UserError
-        The harness has no such folder, no such task in it, or the task does not choose.
+    Returns `tasks`, by name, and `groups`: what `lm_eval.evaluate` takes. Raises `UserError` if the
+    harness has no such folder, no such task in it, or the task does not choose.
     """
     root = Path(lm_eval.tasks.__file__).parent
     if not (root / folder).is_dir():
@@ -120,17 +90,12 @@ def load_task(name: str, folder: str) -> "TaskDict":
 
 
 def longest_texts(folder: str | Path) -> list[str]:
-    """The longest text of each example that a benchmark asks, as its data set has it.
+    """The longest text of each example that a prepared benchmark asks, as its data set has it.
 
     What is the question, and what are only its choices, each data set names in its own way; and a
     prompt has words of the harness in it, which no training text has. The longest text of an
     example is the one that stands nowhere else by chance: the passage of a question, the question
     of an exam, the beginning of a story.
-
-    Parameters
-    ----------
-    folder
-        Of a benchmark that was prepared.
     """
     folder = Path(folder)
     card = json.loads((folder / "card.json").read_text("utf-8"))

@@ -38,23 +38,12 @@ class DataSetNotFoundError(UserError):
 def storing_data_sets(folder: Path, local: str | None) -> Iterator[list[dict[str, Any]]]:
     """Let the harness read data sets as it would, and keep a copy of each in `folder`.
 
-    Parameters
-    ----------
-    folder
-        Gets a folder for each data set, and `datasets.json`, which says which is which.
-    local
-        A folder that holds data sets of the hub under their names; what it has is taken from it.
+    The folder gets a folder for each data set, and `datasets.json`, which says which is which.
+    Data sets that the folder `local` holds under their names of the hub are taken from it.
 
-    Yields
-    ------
-    list
-        What is stored so far: `request` (how the harness asked for it), `place` (the local folder
-        that it is from; None: the hub or its cache), `folder`, and `rows` of each split.
-
-    Raises
-    ------
-    DataSetNotFoundError
-        From inside: a data set cannot be had.
+    Yields what is stored so far: `request` (how the harness asked for it), `place` (the local
+    folder that it is from; None: the hub or its cache), `folder`, and `rows` of each split. Raises
+    `DataSetNotFoundError` from inside if a data set cannot be had.
     """
     stored: list[dict[str, Any]] = []
 
@@ -79,10 +68,7 @@ def storing_data_sets(folder: Path, local: str | None) -> Iterator[list[dict[str
 def stored_data_sets(folder: Path) -> Iterator[None]:
     """Let the harness read what `storing_data_sets` stored in `folder`, and nothing else.
 
-    Raises
-    ------
-    UserError
-        From inside: it asks for something that is not stored.
+    Raises `UserError` from inside if it asks for something that is not stored.
     """
     stored = json.loads((folder / DATA_SETS).read_text("utf-8"))
 

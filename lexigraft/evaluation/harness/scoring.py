@@ -3,9 +3,8 @@
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import lm_eval
 from lm_eval.models.huggingface import HFLM
@@ -18,24 +17,19 @@ if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+_CHUNK = 1024  # requests that are answered, and stored, together; some 250 questions
+_PARTIAL = "likelihoods-{}.partial.jsonl"
 
-@dataclass(frozen=True)
-class Scored:
-    """What a model scored on one task of the harness, or on a group of tasks.
 
-    Attributes
-    ----------
-    metrics
-        The harness's own, by its names: `acc`, and `acc_norm` where the task has it, 0 to 1.
-    rows
-        One per example, see `score`.
-    facts
-        `versions` and `shots` of each task, and how many `examples` it has and how many were
-        `scored`.
-    """
+class Scored(NamedTuple):
+    """What a model scored on one task of the harness, or on a group of tasks."""
 
-    metrics: dict[str, float]
+    metrics: dict[str, float]  # the harness's own: `acc`, and `acc_norm` where there is one, 0 to 1
+    # One per example: `id`, `task`, `source` (the question), `prompt` (what stands before each
+    # choice, examples included), `choices`, their `loglikelihoods`, `output` (the choice that is
+    # taken), `reference`, and the harness's metrics of it.
     rows: list[dict[str, Any]]
+    # `versions` and `shots` of each task, how many `examples` it has and how many were `scored`.
     facts: dict[str, Any]
 
 
@@ -50,12 +44,10 @@ def score(
     seed: int,
     draw: Callable[[str, int], list[int] | None],
 ) -> Scored:
-    """Score a model on a task of the harness.
+    """Score a model on a task of the harness, see `load_task` for its name and folder.
 
     Parameters
     ----------
-    name, folder
-        The task, see `load_task`.
     data
         What `storing_data_sets` stored of the data sets that it reads.
     shots
@@ -68,13 +60,6 @@ def score(
     draw
         From a task's name and the number of its examples to the numbers of those to score; None
         is all.
-
-    Returns
-    -------
-    Scored
-        A row has `id`, `task`, `source` (the question), `prompt` (what stands before each choice,
-        examples included), `choices`, their `loglikelihoods`, `output` (the choice that is taken),
-        `reference`, and the harness's metrics of it.
     """
     with stored_data_sets(data):
         loaded = load_task(name, folder)
@@ -92,49 +77,51 @@ def score(
             bootstrap_iters=0,
         )
     assert found is not None  # it is, in processes that follow another
-    samples = [(task, sample) for each, task in tasks.items() for sample in found["samples"][each]]
-    rows = [_row(task, sample, by_length) for task, sample in samples]
+    rows = [
+        _row(task, sample, by_length)
+        for each, task in tasks.items()
+        for sample in found["samples"][each]
+    ]
+    metrics = {
+        key.removesuffix(",none"): float(value)
+        for key, value in found["results"][name].items()
+        if key.endswith(",none") and "_stderr" not in key
+    }
     facts = {
         "versions": {each: found["versions"][each] for each in tasks},
         "shots": {each: found["n-shot"][each] for each in tasks},
         "examples": sum(sizes.values()),
         "scored": len(rows),
     }
-    return Scored(_metrics(found["results"][name]), rows, facts)
-
-
-def _metrics(result: Any) -> dict[str, float]:
-    """The harness's `"acc,none"` and its like by their plain names."""
-    return {
-        key.removesuffix(",none"): float(value)
-        for key, value in result.items()
-        if key.endswith(",none") and "_stderr" not in key
-    }
+    return Scored(metrics, rows, facts)
 
 
 def _row(task: Any, sample: dict[str, Any], by_length: bool) -> dict[str, Any]:
     """One example. Where a choice stands before what is asked of all, it is shown with that."""
-    contexts = [context for context, _ in sample["arguments"]]
-    prompt = _shared(contexts)
+    prompt = _common_prefix([context for context, _ in sample["arguments"]])
     choices = [(context + ending)[len(prompt) :] for context, ending in sample["arguments"]]
     likelihoods = [float(value) for value, _ in sample["filtered_resps"]]
-    lengths = [len(choice) if by_length else 1 for choice in task.doc_to_choice(sample["doc"])]
-    judged = [value / max(length, 1) for value, length in zip(likelihoods, lengths, strict=True)]
-    text = task.doc_to_text(sample["doc"])
+    texts = task.doc_to_choice(sample["doc"])
+    lengths = [max(len(text), 1) if by_length else 1 for text in texts]
+    judged = [value / length for value, length in zip(likelihoods, lengths, strict=True)]
+    question = task.doc_to_text(sample["doc"])
+    # The right choice, which a task gives by its number or by its text; one of several.
+    right = question if task.multiple_input else sample["target"]
+    right = right[0] if isinstance(right, list) else right
     return {
         "id": f"{task.task_name}-{sample['doc_id']}",
         "task": task.task_name,
-        "source": text if isinstance(text, str) else "",
+        "source": question if isinstance(question, str) else "",
         "prompt": prompt,
         "choices": choices,
         "loglikelihoods": likelihoods,
         "output": choices[judged.index(max(judged))],
-        "reference": choices[_right(task, sample)],
+        "reference": choices[right if isinstance(right, int) else texts.index(right)],
         **{metric: float(sample[metric]) for metric in sample["metrics"]},
     }
 
 
-def _shared(texts: list[str]) -> str:
+def _common_prefix(texts: list[str]) -> str:
     """What all texts begin with, in whole words; all of it where they are the same."""
     if len(set(texts)) == 1:
         return texts[0]
@@ -146,32 +133,12 @@ def _shared(texts: list[str]) -> str:
     return texts[0][:end]
 
 
-def _right(task: Any, sample: dict[str, Any]) -> int:
-    """The number of the right choice, which a task gives as such or by its text; one of several."""
-    right = task.doc_to_text(sample["doc"]) if task.multiple_input else sample["target"]
-    right = right[0] if isinstance(right, list) else right
-    return right if isinstance(right, int) else task.doc_to_choice(sample["doc"]).index(right)
-
-
-_CHUNK = 1024  # requests that are answered, and stored, together; some 250 questions
-_PARTIAL = "likelihoods-{}.partial.jsonl"
-
-
 class ResumableModel(HFLM):
-    """The harness's own model of transformers, around one that is there already.
+    """The harness's own model of transformers, around a cell's `model` and `tokenizer`.
 
-    Log-likelihoods are summed in float32, whatever the model's precision.
-
-    Parameters
-    ----------
-    model, tokenizer
-        As `load_cell` puts them together; nothing is exported.
-    batch_size
-        Answers read together.
-    folder
-        Gets what was answered so far, until `remove_partial`.
-    identity
-        Whatever decides the answers beside the questions: a digest of the model, for instance.
+    Nothing is exported. Log-likelihoods are summed in float32, whatever the model's precision, of
+    `batch_size` answers together. `folder` gets what was answered so far, until `remove_partial`;
+    `identity` is whatever decides the answers beside the questions, such as a digest of the model.
     """
 
     def __init__(
@@ -195,8 +162,9 @@ class ResumableModel(HFLM):
 
         In chunks, each stored once it is answered: the same requests are not answered again.
         """
-        questions = [request.args for request in requests]
-        file = self.folder / _PARTIAL.format(_digest([self.identity, questions]))
+        asked = json.dumps([self.identity, [request.args for request in requests]])
+        digest = hashlib.sha256(asked.encode()).hexdigest()[:16]
+        file = self.folder / _PARTIAL.format(digest)
         done = _read(file)
         chunks = range(0, len(requests), _CHUNK)
         with file.open("a", encoding="utf-8") as partial:
@@ -211,10 +179,6 @@ class ResumableModel(HFLM):
         """Remove the stored answers: the scores are elsewhere now."""
         for file in self.folder.glob(_PARTIAL.format("*")):
             file.unlink()
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
 
 
 def _read(file: Path) -> list[list[tuple[float, bool]]]:

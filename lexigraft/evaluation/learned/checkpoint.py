@@ -17,28 +17,16 @@ STATE = "state.json"
 
 @dataclass(frozen=True)
 class Part:
-    """One folder that a metric loads from.
+    """One folder that a metric loads from."""
 
-    Attributes
-    ----------
-    key
-        Its key in config/metrics.yaml: `checkpoint`, or COMET's `encoder`, of which only the
-        tokenizer and the configuration are read.
-    name
-        A folder or a hub name; None where the registry names none.
-    revision
-        A commit, tag or branch of a hub name.
-    needs
-        Groups of file names; of each group one must be there, the first that is there is used.
-    optional
-        Names of files that are used where they are there.
-    """
-
+    # Its key in config/metrics.yaml: `checkpoint`, or COMET's `encoder`, of which only the
+    # tokenizer and the configuration are read.
     key: str
-    name: str | None
-    revision: str | None
+    name: str | None  # a folder or a hub name; None where the registry names none
+    revision: str | None  # a commit, tag or branch of a hub name
+    # Groups of file names; of each group one must be there, the first that is there is used.
     needs: tuple[tuple[str, ...], ...]
-    optional: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()  # names of files that are used where they are there
 
     @property
     def is_local(self) -> bool:
@@ -60,41 +48,34 @@ class Part:
 
     def missing(self) -> tuple[str, ...] | None:
         """The first group of which no file is there; None where all is there."""
-        folder = self.folder()
-        for group in self.needs:
-            if folder is None or not any((folder / name).is_file() for name in group):
-                return group
-        return None
+        return next((group for group in self.needs if not self._first(group)), None)
 
     def files(self) -> list[Path]:
         """The files that are used, of those that are there."""
-        folder = self.folder()
-        if folder is None:
-            return []
         groups = (*self.needs, *((name,) for name in self.optional))
-        found = ([folder / name for name in group if (folder / name).is_file()] for group in groups)
-        return [files[0] for files in found if files]
+        return [file for group in groups if (file := self._first(group))]
+
+    def _first(self, group: tuple[str, ...]) -> Path | None:
+        folder = self.folder()
+        files = (folder / name for name in group) if folder else ()
+        return next((file for file in files if file.is_file()), None)
 
 
 def parts(settings: Mapping[str, Any]) -> list[Part]:
     """The folders that a metric of config/metrics.yaml loads from."""
-    checkpoint = ("checkpoint", settings["checkpoint"], settings["revision"])
+    optional = ("tokenizer_config.json", "special_tokens_map.json")
+    weights: tuple[tuple[str, ...], ...] = (("hparams.yaml",), ("checkpoints/model.ckpt",))
     if settings["kind"] == "bleurt":
-        needs = (
+        weights = (
             ("config.json",),
             ("model.safetensors", "pytorch_model.bin"),
             ("spm.model", "vocab.txt"),
         )
-        return [Part(*checkpoint, needs, ("tokenizer_config.json", "special_tokens_map.json"))]
+        return [Part("checkpoint", settings["checkpoint"], settings["revision"], weights, optional)]
+    tokenizer = (("config.json",), ("tokenizer.json", "sentencepiece.bpe.model"))
     return [
-        Part(*checkpoint, (("hparams.yaml",), ("checkpoints/model.ckpt",))),
-        Part(
-            "encoder",
-            settings["encoder"],
-            settings["encoder_revision"],
-            (("config.json",), ("tokenizer.json", "sentencepiece.bpe.model")),
-            ("tokenizer_config.json", "special_tokens_map.json"),
-        ),
+        Part("checkpoint", settings["checkpoint"], settings["revision"], weights),
+        Part("encoder", settings["encoder"], settings["encoder_revision"], tokenizer, optional),
     ]
 
 
@@ -103,16 +84,9 @@ def state(settings: Mapping[str, Any], python: str, folder: str) -> str:
 
     It changes when something appears that a failed preparation lacked (the environment, a file,
     permission to ask the hub), and when a file was replaced. It does not change when something
-    vanishes: scores that are there stay there.
-
-    Parameters
-    ----------
-    settings
-        The metric's entry of config/metrics.yaml.
-    python
-        The metrics environment's Python.
-    folder
-        Where the metric is prepared; its `state.json` says what was found there before.
+    vanishes: scores that are there stay there. `settings` are the metric's entry of
+    config/metrics.yaml, `python` is the metrics environment's; in the `folder` where the metric is
+    prepared, `state.json` says what was found there before.
     """
     now, complete = observed(settings, python)
     try:
@@ -127,12 +101,17 @@ def state(settings: Mapping[str, Any], python: str, folder: str) -> str:
 def observed(settings: Mapping[str, Any], python: str) -> tuple[str, bool]:
     """A digest of what this machine has for a metric, and whether it is all that it needs."""
     wanted = parts(settings)
+    files = [(part, file, file.stat()) for part in wanted for file in part.files()]
     missing = [part for part in wanted if part.missing()]
     environment = [Path(python).exists(), installed(python)]
     found = {
         "environment": environment,
         "hub": is_offline() if any(part.name and not part.is_local for part in missing) else None,
-        "files": [_look(part, file) for part in wanted for file in part.files()],
+        # A commit of the hub never changes, and its copies have other times than the first.
+        "files": [
+            [part.key, file.name, at.st_size, at.st_mtime_ns if part.is_local else None]
+            for part, file, at in files
+        ],
     }
     digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
     return digest, environment[0] and not missing
@@ -153,12 +132,3 @@ def hub_cache() -> Path:
 def is_offline() -> bool:
     """Whether the environment forbids the hub."""
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
-
-
-def _look(part: Part, file: Path) -> list[Any]:
-    """What a look at a file tells, without reading it.
-
-    A commit of the hub never changes, and its copies have other times than the first.
-    """
-    facts = file.stat()
-    return [part.key, file.name, facts.st_size, facts.st_mtime_ns if part.is_local else None]

@@ -15,20 +15,11 @@ logger = logging.getLogger(__name__)
 def prepare_metric(name: str, settings: Mapping[str, Any], python: str) -> dict[str, Any]:
     """Find or fetch a metric's checkpoint; the hub is not asked for what is on this machine.
 
-    Parameters
-    ----------
-    name
-        The metric's name in config/metrics.yaml.
-    settings
-        Its entry there: kind, checkpoint, encoder and their revisions.
-    python
-        The metrics environment's Python. Without it nothing is fetched.
+    `settings` are the entry of the metric called `name` in config/metrics.yaml: kind, checkpoint,
+    encoder and their revisions. Nothing is fetched without the metrics environment's `python`.
 
-    Returns
-    -------
-    dict
-        `available`, `why` (what is missing and what to do, or None), and for each part,
-        `checkpoint` and perhaps `encoder`: its name, revision, folder and files with their SHA-256.
+    Returns `available`, `why` (what is missing and what to do, or None), and for each part,
+    `checkpoint` and perhaps `encoder`: its name, revision, folder and files with their SHA-256.
     """
     try:
         if not Path(python).exists():
@@ -72,10 +63,10 @@ def _fetch(where: str, part: Part, name: str) -> None:
         )
     from huggingface_hub import errors, snapshot_download
 
-    preferred = [group[0] for group in part.needs]
+    preferred = [*(group[0] for group in part.needs), *part.optional]
     others = [name for group in part.needs for name in group[1:]]
     try:
-        for wanted in ([*preferred, *part.optional], [*preferred, *part.optional, *others]):
+        for wanted in (preferred, preferred + others):
             snapshot_download(name, revision=part.revision, allow_patterns=wanted)
             if not part.missing():
                 return

@@ -17,8 +17,10 @@ from typing import Any
 from lexigraft.atomic import write_json, write_jsonl
 from lexigraft.completion import begin, complete, is_complete
 from lexigraft.errors import UserError
+from lexigraft.evaluation.texts import lines_of
 
 Job = dict[str, Any]
+Row = dict[str, Any]
 logger = logging.getLogger(__name__)
 
 SCORER = Path(__file__).with_name("scorer.py")
@@ -50,23 +52,16 @@ def score_predictions(job: Job) -> list[str]:
     could be scored, `metrics` is empty and `not_scored` says why and what to do: a study is not
     stopped by a metric that is not available.
 
-    Parameters
-    ----------
-    job
-        `inputs`: `predictions` (files of JSON lines with `id`, `source`, `output` and `reference`,
-        a `record.json` beside each), `metric` (what `prepare_metric` found, a card) and `python`
-        (the metrics environment's). `settings`: the metric's entry of config/metrics.yaml.
-
-    Returns
-    -------
-    list
-        The records, relative to `outputs.folder`.
+    Of the job are read `inputs`: `predictions` (files of JSON lines with `id`, `source`, `output`
+    and `reference`, a `record.json` beside each), `metric` (what `prepare_metric` found, a card)
+    and `python` (the metrics environment's); and `settings`: the metric's entry of
+    config/metrics.yaml. Returns the records, relative to `outputs.folder`.
     """
     runs = [_run_job(job, Path(file)) for file in job["inputs"]["predictions"]]
     unfinished = [run for run in runs if not is_complete(run)]
     logger.info("%d of %d runs are scored", len(runs) - len(unfinished), len(runs))
     card = json.loads(Path(job["inputs"]["metric"]).read_text("utf-8"))
-    rows: list[tuple[Job, str, list[dict[str, Any]]]] = []
+    rows: list[tuple[Job, str, list[Row]]] = []
     for run in unfinished:
         begun = begin(run)
         try:
@@ -76,7 +71,8 @@ def score_predictions(job: Job) -> list[str]:
         except UserError as reason:
             _finish(run, _not_scored(run, str(reason)), begun)
     try:
-        _score(job, card, rows)
+        if rows:
+            _score(job, card, rows)
     except UserError as reason:
         # Not noted as complete: whatever ended the scorer may not happen again.
         for run, _, _ in rows:
@@ -99,37 +95,29 @@ def _run_job(job: Job, predictions: Path) -> Job:
     }
 
 
-def _score(job: Job, card: dict[str, Any], rows: list[tuple[Job, str, list[dict]]]) -> None:
+def _score(job: Job, card: dict[str, Any], rows: list[tuple[Job, str, list[Row]]]) -> None:
     """Score the predictions of some runs; a run that is done is taken off the list.
 
-    Raises
-    ------
-    UserError
-        The scorer ended before it had scored all.
+    Raises `UserError` if the scorer ended before it had scored all.
     """
-    if not rows:
-        return
     settings = job["settings"]
     described: dict[str, Any] = {key: card[key] for key in ("checkpoint", "encoder") if key in card}
-    folders: dict[str, str] = {key: described[key]["folder"] for key in described}
-    options: dict[str, Any] = {
-        **{key: settings[key] for key in ("kind", "batch_size", "uses_source")},
-        **folders,
-    }
-    python, folder = job["inputs"]["python"], Path(job["outputs"]["folder"])
-    answers = _run_scorer(python, options, [texts for _, _, texts in rows], folder)
+    options: dict[str, Any] = {key: settings[key] for key in ("kind", "batch_size", "uses_source")}
+    options |= {key: part["folder"] for key, part in described.items()}
+    answers = _run_scorer(job, options, [texts for _, _, texts in rows])
     conditions = next(answers)
     for answer in answers:
         run, begun, texts = rows[0]
         scores = answer["scores"]
         if len(scores) != len(texts) or not all(map(math.isfinite, scores)):
-            reason = (
-                f"{folders['checkpoint']}: its scores are not one finite number for each "
-                "prediction; check where the checkpoint comes from"
+            record = _not_scored(
+                run,
+                f"{options['checkpoint']}: its scores are not one finite number for each "
+                "prediction; check where the checkpoint comes from",
             )
-            _finish(run, _not_scored(run, reason), begun)
         else:
-            found: dict[str, Any] = {
+            record = {
+                **_described(run),
                 "metrics": {settings["metric"]: sum(scores) / len(scores)},
                 "unit": UNIT,
                 "ids": [row["id"] for row in texts],
@@ -139,7 +127,7 @@ def _score(job: Job, card: dict[str, Any], rows: list[tuple[Job, str, list[dict]
                 **conditions,
                 "seconds": answer["seconds"],
             }
-            _finish(run, _described(run) | found, begun)
+        _finish(run, record, begun)
         del rows[0]
 
 
@@ -163,50 +151,40 @@ def _finish(run: Job, record: dict[str, Any], begun: str) -> None:
     complete(run, [file.name], begun)
 
 
-def _predictions(file: Path) -> list[dict[str, Any]]:
+def _predictions(file: Path) -> list[Row]:
     try:
-        lines = file.read_text(encoding="utf-8").split("\n")
-        rows = [json.loads(line) for line in lines if line]
+        rows = [json.loads(line) for line in lines_of(file)]
     except (OSError, ValueError) as error:
         raise UserError(f"{file}: cannot be read ({error}); evaluate this run again") from None
+    if not rows:
+        raise UserError(f"{file}: no predictions")
     missing = sorted({key for row in rows for key in ("id", *TEXTS) if key not in row})
-    if not rows or missing:
-        raise UserError(f"{file}: no predictions" if not rows else f"{file}: has no {missing[0]}")
+    if missing:
+        raise UserError(f"{file}: has no {missing[0]}")
     return rows
 
 
-def _run_scorer(
-    python: str, options: dict[str, Any], runs: list[list[dict[str, Any]]], folder: Path
-) -> Iterator[dict[str, Any]]:
+def _run_scorer(job: Job, options: dict[str, Any], runs: list[list[Row]]) -> Iterator[Row]:
     """What the scorer says of itself, then for each run its `scores` and `seconds`, as they come.
 
-    Raises
-    ------
-    UserError
-        It cannot be run, ended before all was scored, or says why it failed.
+    Raises `UserError` if it cannot be run, ended before all was scored, or says why it failed.
     """
+    python, folder = job["inputs"]["python"], Path(job["outputs"]["folder"])
     texts, scores = folder / "texts.jsonl", folder / "scores.jsonl"
     folder.mkdir(parents=True, exist_ok=True)
-    write_jsonl(
-        texts,
-        [
-            {"run": number, **{key: row[key] for key in TEXTS}}
-            for number, rows in enumerate(runs)
-            for row in rows
-        ],
-    )
-    argument = json.dumps(options | {"texts": str(texts), "scores": str(scores)})
+    rows = ((number, row) for number, rows in enumerate(runs) for row in rows)
+    write_jsonl(texts, [{"run": run, **{key: row[key] for key in TEXTS}} for run, row in rows])
     scores.write_text("")
-    # Isolated: of this environment's packages and paths nothing reaches the other.
-    command = [python, "-I", str(SCORER), argument]
+    argument = json.dumps(options | {"texts": str(texts), "scores": str(scores)})
+    process, count = None, 0
     try:
-        process = subprocess.Popen(command, env=_environment())
-    except OSError as error:
-        texts.unlink()
-        scores.unlink()
-        raise UserError(f"{python}: cannot be run ({error.strerror}); run `make metrics`") from None
-    count = 0
-    try:
+        try:
+            # Isolated: of this environment's packages and paths nothing reaches the other.
+            process = subprocess.Popen([python, "-I", str(SCORER), argument], env=_environment())
+        except OSError as error:
+            raise UserError(
+                f"{python}: cannot be run ({error.strerror}); run `make metrics`"
+            ) from None
         with scores.open(encoding="utf-8") as lines:
             for line in _lines_of(process, lines):
                 found = json.loads(line)
@@ -215,8 +193,9 @@ def _run_scorer(
                 yield found
                 count += 1
     finally:
-        process.kill()
-        process.wait()
+        if process:
+            process.kill()
+            process.wait()
         texts.unlink()
         scores.unlink()
     if process.returncode or count < 1 + len(runs):

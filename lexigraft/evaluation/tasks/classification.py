@@ -1,27 +1,14 @@
 """Classification of a text or a pair of texts (XNLI), learned in English, by fine-tuning."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.atomic import write_jsonl
 from lexigraft.corpus.examples import Example
-from lexigraft.evaluation.finetune import (
-    Feature,
-    FineTuning,
-    fine_tuned_model,
-    has_token_types,
-    max_length,
-)
-from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
-from lexigraft.evaluation.transfer import metrics_by_language, read_transfer_data
+from lexigraft.evaluation import finetune
+from lexigraft.evaluation.finetune import Feature, FineTuning, Predict, Scores
+from lexigraft.evaluation.task_kinds import Measurement, means, read_settings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
-
-@dataclass(frozen=True)
-class ClassificationSettings(FineTuning):
-    """See `FineTuning`."""
 
 
 def evaluate(
@@ -29,24 +16,22 @@ def evaluate(
 ) -> Measurement:
     """Fine-tune the cell's encoder on labelled English texts and test it on its own language.
 
-    CW2V, section 4.6: no example of the target language is learned from. `accuracy` is the share
-    of test examples with the right label, from 0 to 1; `english_accuracy` that of English ones.
-
-    Writes `outputs["predictions"]`: one JSON object per test example; `test` is the language.
+    `accuracy` is the share of test examples with the right label, from 0 to 1; `english_accuracy`
+    that of English ones. The `test` of a prediction is its language.
     """
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
-    settings = read_settings(ClassificationSettings, job)
-    parts = read_transfer_data(job, settings.train_examples, settings.test_examples)
-    numbers = {label: number for number, label in enumerate(parts.labels)}
+    settings = read_settings(FineTuning, job)
+    data = finetune.read_transfer_data(job, settings)
+    numbers = {label: number for number, label in enumerate(data.labels)}
 
     def features(examples: list[Example]) -> list[Feature]:
         encoded = tokenizer(
             [example["first"] for example in examples],
             [example["second"] for example in examples] if examples[0]["second"] else None,
             truncation=True,
-            max_length=max_length(model, settings),
-            return_token_type_ids=has_token_types(model),
+            max_length=finetune.max_length(model, settings),
+            return_token_type_ids=finetune.has_token_types(model),
         )
         return [
             {name: values[at] for name, values in encoded.items()}
@@ -54,44 +39,25 @@ def evaluate(
             for at, example in enumerate(examples)
         ]
 
-    scores, rows = {}, []
-    with fine_tuned_model(
-        model,
-        AutoModelForSequenceClassification,
-        features(parts.train),
-        DataCollatorWithPadding(tokenizer),
-        settings,
-        job,
-        num_labels=len(parts.labels),
-    ) as predict:
-        for name, examples in parts.tests.items():
-            logits = predict(features(examples))  # [examples, labels]
-            found = [parts.labels[number] for number in logits.argmax(-1)]
-            right = [
-                label == example["label"] for label, example in zip(found, examples, strict=True)
-            ]
-            scores[name] = {"accuracy": sum(right) / len(right)}
-            rows += [
-                {
-                    "id": f"{name}-{example['id']}",
-                    "test": name,
-                    "source": "\n".join(filter(None, [example["first"], example["second"]])),
-                    "output": label,
-                    "reference": example["label"],
-                    "accuracy": float(correct),
-                }
-                for example, label, correct in zip(examples, found, right, strict=True)
-            ]
-    write_jsonl(job["outputs"]["predictions"], rows)
-    return Measurement(metrics_by_language(scores), parts.counts())
+    def score(test: str, examples: list[Example], predict: Predict) -> Scores:
+        logits = predict(features(examples))  # [examples, labels]
+        rows = [
+            {
+                "id": example["id"],
+                "test": test,
+                "source": "\n".join(filter(None, [example["first"], example["second"]])),
+                "output": data.labels[number],
+                "reference": example["label"],
+                "accuracy": float(data.labels[number] == example["label"]),
+            }
+            for example, number in zip(examples, logits.argmax(-1), strict=True)
+        ]
+        return means(rows, "accuracy"), rows
+
+    head, collator = AutoModelForSequenceClassification, DataCollatorWithPadding(tokenizer)
+    return finetune.measure_transfer(
+        model, job, settings, data, head, collator, features(data.train), score
+    )
 
 
-TASK = TaskKind(
-    ClassificationSettings,
-    evaluate,
-    tests="examples",
-    test_texts={"": ("first", "second")},
-    fine_tunes=True,
-    every_language=True,
-    float32_on=("cpu", "cuda"),
-)
+TASK = finetune.transfer_kind(FineTuning, evaluate, test_texts={"": ("first", "second")})

@@ -5,17 +5,12 @@ CW2V, section 3.3: rows in the convex hull of the source rows leave it unchanged
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, sentences
-from lexigraft.inference.generation import (
-    continue_greedily,
-    decode,
-    end_tokens,
-    padding_token,
-)
+from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
 from lexigraft.inference.text_encoding import encode
 from lexigraft.source.model import load_model, load_tokenizer, matrix_rows, open_source
 
@@ -28,23 +23,11 @@ _EXAMPLES = 5
 
 @dataclass(frozen=True)
 class GreedyAgreementSettings:
-    """What is continued, and how far.
+    """What is continued, and how far."""
 
-    Attributes
-    ----------
-    sentences
-        English sentences to continue; none: all.
-    prompt_tokens
-        Source tokens of a sentence that are the prompt, from its first on.
-    max_new_tokens
-        Tokens that the source model writes after each prompt, at most.
-    batch_size
-        Sentences in one forward pass.
-    """
-
-    sentences: int | None = 200
-    prompt_tokens: int = 16
-    max_new_tokens: int = 16
+    sentences: int | None = 200  # English sentences to continue; none: all
+    prompt_tokens: int = 16  # source tokens of a sentence that are the prompt, from its first on
+    max_new_tokens: int = 16  # that the source model writes after each prompt
     batch_size: int = 8
 
 
@@ -66,12 +49,8 @@ def evaluate(
     tell about the initialization alone, with training about what became of English.
 
     A vocabulary that replaces the source's has other prefixes: it gets no metrics, and `details`
-    say so. Needs memory for the source model beside the cell's.
-
-    Raises
-    ------
-    UserError
-        The corpus has no English sentences.
+    say so. Needs memory for the source model beside the cell's. Raises `UserError` if the corpus
+    has no English sentences.
     """
     import torch
 
@@ -84,18 +63,15 @@ def evaluate(
     source_tokenizer = load_tokenizer(folder)
     pair = pair_vocabularies(source_tokenizer, tokenizer, matrix_rows(folder))
     if not pair.expands:
-        return Measurement(
-            {},
-            {"not_measured": "the vocabulary replaces the source's, whose prefixes it lacks"},
-        )
+        why = "the vocabulary replaces the source's, whose prefixes it lacks"
+        return Measurement({}, {"not_measured": why})
     source: Any = load_model(folder, model.dtype)
     source.to(model.device)
-    texts = draw(
-        sentences(job["inputs"]["corpus"], "english"), settings.sentences, job, "sentences"
-    )
+    corpus = job["inputs"]["corpus"]
+    texts = draw(sentences(corpus, "english"), settings.sentences, job, "sentences")
     if not texts:
         raise UserError(
-            f"{job['inputs']['corpus']}/english.txt: empty, but task '{job['task']}' continues "
+            f"{corpus}/english.txt: empty, but task '{job['task']}' continues "
             "English; give the language an `english` text or leave the task out of run_tasks"
         )
     prompts = [ids[: settings.prompt_tokens] for ids in encode(source_tokenizer, texts)]
@@ -103,43 +79,43 @@ def evaluate(
     new = torch.from_numpy(pair.source_of < 0).to(model.device)
     for first in range(0, len(prompts), settings.batch_size):
         batch = prompts[first : first + settings.batch_size]
-        written = _continued(source, source_tokenizer, batch, settings.max_new_tokens)
-        found += _compared(source, model, batch, written, new)
-    same = sum(one.same for one in found)
+        written = _continue(source, source_tokenizer, batch, settings.max_new_tokens)
+        found += _compare(source, model, batch, written, new)
     prefixes = sum(one.prefixes for one in found)
-    changed = [place for place, one in enumerate(found) if not one.same]
     metrics = {
-        "greedy_agreement": same / len(found),
+        "greedy_agreement": sum(one.same for one in found) / len(found),
         "next_token_agreement": 1 - sum(one.changed for one in found) / prefixes,
         "new_token_choices": sum(one.new for one in found) / prefixes,
     }
+    shown = [prompt for prompt, one in zip(prompts, found, strict=True) if not one.same][:_EXAMPLES]
+    changed: list[dict[str, str]] = []
+    if shown:
+        columns = {"prompt": decode(source_tokenizer, shown)}
+        for name, one, own in (("source", source, source_tokenizer), ("cell", model, tokenizer)):
+            columns[name] = decode(own, _continue(one, own, shown, settings.max_new_tokens))
+        rows = zip(*columns.values(), strict=True)
+        changed = [dict(zip(columns, row, strict=True)) for row in rows]
     details = {
         "prompts": len(found),
         "prefixes": prefixes,
         "new_tokens": len(pair.new_ids),
         "precision": str(model.dtype).removeprefix("torch."),
-        "changed": _shown(
-            (source, source_tokenizer), (model, tokenizer),
-            [prompts[place] for place in changed[:_EXAMPLES]], settings.max_new_tokens,
-        ),
-    }  # fmt: skip
+        "changed": changed,
+    }
     return Measurement(metrics, details)
 
 
 TASK = TaskKind(GreedyAgreementSettings, evaluate, tests="none")
 
 
-@dataclass(frozen=True)
-class _Comparison:
-    """One prompt: whether its continuation is the same, and over how many prefixes what differs."""
-
-    same: bool
-    prefixes: int
-    changed: int
-    new: int
+class _Comparison(NamedTuple):
+    same: bool  # whether the continuation of a prompt is the same
+    prefixes: int  # how many were compared, and of these:
+    changed: int  # after how many the most likely token differs
+    new: int  # after how many it is a new token
 
 
-def _continued(
+def _continue(
     model: "PreTrainedModel",
     tokenizer: "PreTrainedTokenizerFast",
     prompts: list[list[int]],
@@ -158,7 +134,7 @@ def _continued(
     return [row[: stop + 1] for row, stop in zip(rows, stops, strict=True)]
 
 
-def _compared(
+def _compare(
     source: "PreTrainedModel",
     model: "PreTrainedModel",
     prompts: list[list[int]],
@@ -167,31 +143,29 @@ def _compared(
 ) -> list[_Comparison]:
     """Compare the most likely tokens after every prefix of each prompt and its continuation."""
     import torch
+    from torch.nn.utils.rnn import pad_sequence
 
-    texts = [prompt + row for prompt, row in zip(prompts, written, strict=True)]
-    width = max(map(len, texts))
+    texts = [
+        torch.tensor(prompt + row, device=model.device)
+        for prompt, row in zip(prompts, written, strict=True)
+    ]
     # Padding stands behind the text, where no prefix sees it.
-    padded = torch.tensor([ids + [0] * (width - len(ids)) for ids in texts], device=model.device)
-    mask = torch.tensor(
-        [[1] * len(ids) + [0] * (width - len(ids)) for ids in texts], device=model.device
-    )
-    given = {"input_ids": padded, "attention_mask": mask, "use_cache": False}
+    given = {
+        "input_ids": pad_sequence(texts, batch_first=True),
+        "attention_mask": pad_sequence([*map(torch.ones_like, texts)], batch_first=True),
+        "use_cache": False,
+    }
     with torch.no_grad():
         before = source(**given).logits.argmax(dim=-1)
         after = model(**given).logits.argmax(dim=-1)
     found = []
-    for place, (prompt, ids) in enumerate(zip(prompts, texts, strict=True)):
+    for prompt, ids, choices, now in zip(prompts, texts, before, after, strict=True):
         # The last token is written, so nothing need be predicted after it.
-        choices, now = before[place, : len(ids) - 1], after[place, : len(ids) - 1]
+        choices, now = choices[: len(ids) - 1], now[: len(ids) - 1]
         differs = (choices != now) & ~_ties(model, choices, now)
-        found.append(
-            _Comparison(
-                same=not differs[len(prompt) - 1 :].any(),
-                prefixes=len(choices),
-                changed=int(differs.sum()),
-                new=int((differs & new[now]).sum()),
-            )
-        )
+        same = not differs[len(prompt) - 1 :].any()
+        changed, chosen = int(differs.sum()), int((differs & new[now]).sum())
+        found.append(_Comparison(same, len(choices), changed, chosen))
     return found
 
 
@@ -204,18 +178,3 @@ def _ties(model: "PreTrainedModel", choices: "torch.Tensor", now: "torch.Tensor"
         return equal
     bias = head.bias.detach()
     return equal & (bias[choices] == bias[now])
-
-
-def _shown(
-    source: tuple["PreTrainedModel", "PreTrainedTokenizerFast"],
-    cell: tuple["PreTrainedModel", "PreTrainedTokenizerFast"],
-    prompts: list[list[int]],
-    max_new_tokens: int,
-) -> list[dict[str, str]]:
-    """What both write after a few prompts, as text."""
-    if not prompts:
-        return []
-    texts = {"prompt": decode(source[1], prompts)}
-    for name, (model, tokenizer) in (("source", source), ("cell", cell)):
-        texts[name] = decode(tokenizer, _continued(model, tokenizer, prompts, max_new_tokens))
-    return [dict(zip(texts, row, strict=True)) for row in zip(*texts.values(), strict=True)]

@@ -1,6 +1,8 @@
 """How well a cell predicts held-out text: perplexity per token, and bits per byte."""
 
 import math
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +10,13 @@ from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, member_sentences, sentences
-from lexigraft.inference.likelihood import Likelihood, score_texts, sum_likelihoods
+from lexigraft.inference.likelihood import (
+    Likelihood,
+    likelihood_from_nats,
+    score_texts,
+    sum_likelihoods,
+)
+from lexigraft.inference.text_encoding import encode
 from lexigraft.source.positions import positions_of
 
 if TYPE_CHECKING:
@@ -17,23 +25,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PerplexitySettings:
-    """What is scored, and how.
+    """What is scored, and how."""
 
-    Attributes
-    ----------
-    heldout_sentences, english_sentences
-        Sentences to score, of a group from each of its languages; none: all of them.
-    window
-        None: each sentence is scored by itself. A number: the sentences are joined and scored in
-        windows of so many tokens, as in Yamaguchi et al., or of as many as the model holds.
-    batch_tokens
-        Tokens in one forward pass; at least one sentence or window.
-    """
-
+    # Sentences to score, of a group from each of its languages; none: all of them.
     heldout_sentences: int | None = None
     english_sentences: int | None = None
+    # None: each sentence is scored by itself. A number: the sentences are joined and scored in
+    # windows of so many tokens, as in Yamaguchi et al., or of as many as the model holds.
     window: int | None = None
-    batch_tokens: int = 2048
+    batch_tokens: int = 2048  # in one forward pass, of at least one sentence or window
 
 
 def evaluate(
@@ -56,12 +56,8 @@ def evaluate(
 
     Writes `outputs["predictions"]`: one JSON object per sentence, its `nats`, `tokens` and `bytes`,
     of which the figures are made; `test` is `heldout`, `english`, or the member of a group, and
-    `id` has the sentence's line in that text, counted from 0.
-
-    Raises
-    ------
-    UserError
-        There is no held-out text, or the likelihood is not a finite number.
+    `id` has the sentence's line in that text, counted from 0. Raises `UserError` if there is no
+    held-out text, or the likelihood is not a finite number.
     """
     settings = read_settings(PerplexitySettings, job)
     if settings.window is not None and settings.window < 2:
@@ -73,7 +69,13 @@ def evaluate(
     def score(name: str, test: str, texts: list[str], count: int | None) -> Likelihood:
         drawn = draw(list(enumerate(texts)), count, job, name)
         texts = [text for _, text in drawn]
-        found = _score(model, tokenizer, texts, settings)
+        if settings.window is None:
+            found = score_texts(model, tokenizer, texts, batch_tokens=settings.batch_tokens)
+        else:
+            window = min(settings.window, positions_of(model) or settings.window)
+            found = score_windows(
+                model, tokenizer, texts, window=window, batch_tokens=settings.batch_tokens
+            )
         if not math.isfinite(found.perplexity):
             raise UserError(
                 f"{job['inputs']['cell']}: the likelihood of {name}.txt is no finite number; "
@@ -122,15 +124,59 @@ def _figures(score: Likelihood, prefix: str = "", suffix: str = "") -> dict[str,
     return {f"{prefix}{name}{suffix}": value for name, value in found.items()}
 
 
-def _score(
+def score_windows(
     model: "PreTrainedModel",
     tokenizer: "PreTrainedTokenizerFast",
-    texts: list[str],
-    settings: PerplexitySettings,
+    texts: Sequence[str],
+    *,
+    window: int,
+    batch_tokens: int,
 ) -> Likelihood:
-    if settings.window is None:
-        return score_texts(model, tokenizer, texts, batch_tokens=settings.batch_tokens)
-    from lexigraft.evaluation.windows import score_windows
+    """Sum the negative log-likelihood of texts that are joined and cut into windows.
 
-    window = min(settings.window, positions_of(model) or settings.window)
-    return score_windows(model, tokenizer, texts, window=window, batch_tokens=settings.batch_tokens)
+    Each text begins with a special token (see `text_encoding.encode`), and all are joined in their
+    order, so that other adjacent texts give other likelihoods. A window is `window` tokens, at
+    least 2; its first one is the last of the window before, so that every token but the very first
+    is predicted once, from what precedes it in its window. The special tokens are context and not
+    scored. So tokens and bytes are those of `score_texts`, and only what a token is predicted from
+    differs: earlier sentences too, but nothing at all at the beginning of a window.
+
+    `batch_tokens` is tokens in one forward pass, of at least one window; log-probabilities are
+    float32. `nats` is not finite if the model's weights are not.
+    """
+    import torch
+
+    from lexigraft.inference.chunked_logits import (
+        IGNORED,
+        chunked_logits,
+        nll_per_token,
+        targets_ahead,
+    )
+
+    # Arrays, not lists: eight bytes a token instead of eighty, of tens of millions.
+    ids, owners = array("i"), array("i")  # of each token the number of its text, -1: not scored
+    counts = []
+    for number, text in enumerate(encode(tokenizer, texts)):
+        ids.extend(text)
+        owners.extend([-1] + [number] * (len(text) - 1))
+        counts.append(len(text) - 1)
+    streams = torch.stack([torch.frombuffer(values, dtype=torch.int32) for values in (ids, owners)])
+    rows, window = max(batch_tokens // window, 1), min(window, len(ids))
+    batches = list(streams.unfold(1, window, window - 1).split(rows, dim=1))
+    rest = streams[:, (len(ids) - 1) // (window - 1) * (window - 1) :]
+    if rest.shape[1] > 1:
+        batches.append(rest[:, None])  # the last window may be shorter
+    was_training = model.training
+    model.eval()
+    nats = torch.zeros(len(texts), dtype=torch.float64)
+    with torch.no_grad():
+        for tokens, numbers in batches:  # [windows, window]
+            inputs = tokens.long().to(model.device)
+            labels = inputs.masked_fill(numbers.to(model.device) < 0, IGNORED)
+            readout = chunked_logits(model, {"input_ids": inputs, "use_cache": False})
+            own = nll_per_token(readout, targets_ahead(labels, 1)).cpu().double()
+            predicted = numbers[:, 1:]
+            scored = predicted >= 0
+            nats.index_add_(0, predicted[scored].long(), own[:, :-1][scored])
+    model.train(was_training)
+    return likelihood_from_nats(texts, nats.tolist(), counts)

@@ -1,84 +1,47 @@
 """How fast a cell generates: tokens, characters and bytes a second, and time on the same text."""
 
 import time
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
 from lexigraft.evaluation.prompts import article_prompts, translation_prompts
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
-from lexigraft.evaluation.texts import (
-    group_rows,
-    sentences,
-    summarization_pairs,
-    tokenize_plain,
-    translation_pairs,
-)
+from lexigraft.evaluation.texts import group_rows, sentences, task_rows, tokenize_plain
 from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+# Of a text that is the same for every cell: sentences, characters, bytes, and the tokens of this
+# cell's vocabulary, which are the decoding steps that writing it takes.
+Lengths = dict[str, int]
+
 
 @dataclass(frozen=True)
 class SpeedSettings:
-    """How much is generated, and how often.
+    """How much is generated, and how often."""
 
-    Attributes
-    ----------
-    prompts_from
-        The task whose prompts are continued: `translation` or `summarization`.
-    max_prompt_tokens
-        Of summarization: tokens of a prompt at most; the end of a longer article is left out.
-    batch_sizes
-        Prompts generated together; one set of metrics for each.
-    prompts
-        Prompts in one repeat, a multiple of every batch size.
-    new_tokens
-        Tokens generated after each prompt, never fewer.
-    warmup
-        Untimed batches before the first repeat of a batch size.
-    repeats
-        Timed passes over all prompts; the metrics are medians over them.
-    """
-
+    # The task whose prompts are continued: `translation` or `summarization`.
     prompts_from: str = "translation"
-    max_prompt_tokens: int = 4096
+    max_prompt_tokens: int = 4096  # of summarization; the end of a longer article is left out
+    # Prompts generated together; one set of metrics for each.
     batch_sizes: list[int] = field(default_factory=lambda: [1, 16])
-    prompts: int = 16
-    new_tokens: int = 32
-    warmup: int = 1
-    repeats: int = 5
+    prompts: int = 16  # in one repeat, a multiple of every batch size
+    new_tokens: int = 32  # generated after each prompt, never fewer
+    warmup: int = 1  # untimed batches before the first repeat of a batch size
+    repeats: int = 5  # timed passes over all prompts; the metrics are medians over them
 
 
-@dataclass(frozen=True)
-class Text:
-    """A text that is the same for every cell: how long it is, and in how many tokens of this one's.
-
-    The tokens are the decoding steps that writing it takes.
-    """
-
-    sentences: int
-    characters: int
-    bytes: int
-    tokens: int
-
-
-@dataclass(frozen=True)
-class Pass:
+class Pass(NamedTuple):
     """One timed pass over all prompts: seconds up to each first token, seconds after it, texts."""
 
     reading: float
     decoding: float
     texts: list[str]
-
-    @property
-    def seconds(self) -> float:
-        """All of it."""
-        return self.reading + self.decoding
 
 
 def evaluate(
@@ -111,26 +74,26 @@ def evaluate(
 
     Writes `outputs["predictions"]`: one JSON object per held-out sentence, its `characters`,
     `bytes` and `tokens`, of which the figures on the same text are made; of more than a thousand
-    `sentences`, sums over a thousand groups of them.
-
-    Raises
-    ------
-    UserError
-        Settings do not fit together, or the corpus has no held-out text or too few prompts.
+    `sentences`, sums over a thousand groups of them. Raises `UserError` if settings do not fit
+    together, or the corpus has no held-out text or too few prompts.
     """
     import torch
 
-    settings = read_settings(SpeedSettings, job)
+    settings = read_settings(SpeedSettings, job, prompts_from=("translation", "summarization"))
     _check(settings, job["task"])
     corpus = job["inputs"]["corpus"]
-    reference = sentences(corpus, "heldout")
-    if not reference:
+    heldout = sentences(corpus, "heldout")
+    if not heldout:
         raise UserError(f"{corpus}/heldout.txt: empty; give it more text")
-    prompts = _prompts(model, tokenizer, job, reference, settings)
+    prompts = _prompts(model, tokenizer, job, heldout, settings)
     encoded = tokenizer(prompts)["input_ids"]
-    lengths = _lengths(tokenizer, reference)
-    text = _together(lengths)
-    metrics: dict[str, float | int] = {"steps_per_sentence": text.tokens / text.sentences}
+    every = [
+        {"sentences": 1, "characters": len(text), "bytes": len(text.encode()), "tokens": len(ids)}
+        for text, ids in zip(heldout, tokenize_plain(tokenizer, heldout), strict=True)
+    ]
+    lengths = [_total(group) for group in group_rows(every)]
+    text = _total(lengths)
+    metrics: dict[str, float | int] = {"steps_per_sentence": text["tokens"] / text["sentences"]}
     timings = {}
     for size in settings.batch_sizes:
         for _ in range(settings.warmup):
@@ -141,15 +104,16 @@ def evaluate(
         ]
         own, timings[f"batch_{size}"] = _rates(passes, len(encoded), size, settings, text)
         metrics |= {f"{name}_batch_{size}": value for name, value in own.items()}
-    rows = [{"id": f"heldout-{line}", **asdict(one)} for line, one in enumerate(lengths)]
+    rows = [{"id": f"heldout-{line}", **one} for line, one in enumerate(lengths)]
     write_jsonl(job["outputs"]["predictions"], rows)
+    device = model.device
     conditions = {
         "prompts": prompts,
         "prompt_tokens": [len(ids) for ids in encoded],
         "new_tokens": settings.new_tokens,
-        **{f"reference_{name}": count for name, count in asdict(text).items()},
+        **{f"reference_{unit}": count for unit, count in text.items()},
         "threads": torch.get_num_threads(),
-        "device": _device_name(model.device),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "precision": str(model.dtype).removeprefix("torch."),
     }
     return Measurement(metrics, conditions | timings)
@@ -158,25 +122,15 @@ def evaluate(
 TASK = TaskKind(SpeedSettings, evaluate, tests="none", runs_alone=True, prompts="translation")
 
 
-def _lengths(tokenizer: "PreTrainedTokenizerFast", texts: list[str]) -> list[Text]:
-    """How long each sentence is, or each group of them."""
-    every = [
-        Text(sentences=1, characters=len(text), bytes=len(text.encode()), tokens=len(ids))
-        for text, ids in zip(texts, tokenize_plain(tokenizer, texts), strict=True)
-    ]
-    return [_together(group) for group in group_rows(every)]
-
-
-def _together(texts: list[Text]) -> Text:
-    units = [unit.name for unit in fields(Text)]
-    return Text(**{unit: sum(getattr(text, unit) for text in texts) for unit in units})
+def _total(lengths: list[Lengths]) -> Lengths:
+    return {unit: sum(one[unit] for one in lengths) for unit in lengths[0]}
 
 
 def _rates(
-    passes: list[Pass], prompts: int, size: int, settings: SpeedSettings, text: Text
+    passes: list[Pass], prompts: int, size: int, settings: SpeedSettings, text: Lengths
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Metrics of one batch size, and what they are made of."""
-    every = [one.seconds for one in passes]
+    seconds = [one.reading + one.decoding for one in passes]
     batches = prompts // size
     steps = batches * (settings.new_tokens - 1)  # the first token comes of reading the prompt
     steps_per_second = steps / median(one.decoding for one in passes)
@@ -186,38 +140,23 @@ def _rates(
         "characters": sum(map(len, texts)),
         "bytes": sum(len(one.encode()) for one in texts),
     }
-    text_steps = text.tokens / size  # with every row of a batch at work
+    text_steps = text["tokens"] / size  # with every row of a batch at work
     rates = {
-        **{f"{unit}_per_second": count / median(every) for unit, count in written.items()},
+        **{f"{unit}_per_second": count / median(seconds) for unit, count in written.items()},
         "steps_per_second": steps_per_second,
-        "same_text_characters_per_second": text.characters / text_steps * steps_per_second,
-        "same_text_bytes_per_second": text.bytes / text_steps * steps_per_second,
+        "same_text_characters_per_second": text["characters"] / text_steps * steps_per_second,
+        "same_text_bytes_per_second": text["bytes"] / text_steps * steps_per_second,
         "first_token_seconds": median(one.reading for one in passes) / batches,
-        "spread": (max(every) - min(every)) / median(every),
+        "spread": (max(seconds) - min(seconds)) / median(seconds),
     }
     details = {
-        "seconds": every,
+        "seconds": seconds,
         "seconds_reading_prompts": [one.reading for one in passes],
         "steps": steps,
         "generated": written,
         "texts": passes[-1].texts,
     }
     return rates, details
-
-
-class _FirstToken:
-    """Notes when the first token of a batch is there: the prompt is read, decoding begins."""
-
-    def __init__(self, device: "torch.device"):
-        self.device = device
-        self.at: float | None = None
-
-    def __call__(self, input_ids: "torch.Tensor", scores: Any, **_: Any) -> "torch.Tensor":
-        import torch
-
-        if self.at is None:
-            self.at = _now(self.device)
-        return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
 
 
 def _timed(
@@ -227,13 +166,20 @@ def _timed(
     size: int,
     new_tokens: int,
 ) -> Pass:
+    import torch
     from transformers import StoppingCriteriaList
+
+    moments: list[float] = []  # when a batch begins, and when its first token is there
+
+    def note_first_token(ids: "torch.Tensor", scores: Any, **_: Any) -> "torch.Tensor":
+        if len(moments) == 1:
+            moments.append(_now(model.device))
+        return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
 
     reading = decoding = 0.0
     rows: list[list[int]] = []
     for at in range(0, len(prompts), size):
-        first_token = _FirstToken(model.device)
-        start = _now(model.device)
+        moments[:] = [_now(model.device)]
         ids = continue_greedily(
             model,
             prompts[at : at + size],
@@ -241,64 +187,13 @@ def _timed(
             stop_tokens=sorted(end_tokens(model, tokenizer)),
             max_new_tokens=new_tokens,
             min_new_tokens=new_tokens,
-            criteria=StoppingCriteriaList([first_token]),
+            criteria=StoppingCriteriaList([note_first_token]),
         )
-        end = _now(model.device)
-        assert first_token.at is not None
-        reading += first_token.at - start
-        decoding += end - first_token.at
+        begin, first_token, end = *moments, _now(model.device)
+        reading += first_token - begin
+        decoding += end - first_token
         rows.extend(ids.tolist())
     return Pass(reading, decoding, decode(tokenizer, rows))
-
-
-def _prompts(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerFast",
-    job: dict[str, Any],
-    reference: list[str],
-    settings: SpeedSettings,
-) -> list[str]:
-    corpus, count = job["inputs"]["corpus"], settings.prompts
-    summarize = settings.prompts_from == "summarization"
-    pairs = summarization_pairs(corpus) if summarize else translation_pairs(corpus)
-    sources = [pair["source"] for pair in pairs[:count]]
-    if not summarize and not pairs:
-        sources = reference[:count]
-    if len(sources) < count:
-        raise UserError(
-            f"config/tasks.yaml: task '{job['task']}': prompts is {count}, but {corpus} has "
-            f"{len(sources)} for {settings.prompts_from}; lower it or give the language more"
-        )
-    if summarize:
-        return article_prompts(
-            model,
-            tokenizer,
-            job,
-            sources,
-            max_prompt_tokens=settings.max_prompt_tokens,
-            max_new_tokens=settings.new_tokens,
-        ).texts
-    if pairs:
-        return translation_prompts(job["inputs"]["prompts"], job["language"], sources)
-    return sources
-
-
-def _check(settings: SpeedSettings, task: str) -> None:
-    if settings.prompts_from not in ("translation", "summarization"):
-        raise UserError(
-            f"config/tasks.yaml: task '{task}': prompts_from '{settings.prompts_from}' is neither "
-            "translation nor summarization"
-        )
-    if settings.new_tokens < 2 or settings.repeats < 1:
-        raise UserError(
-            f"config/tasks.yaml: task '{task}': new_tokens must be 2 or more, repeats 1 or more"
-        )
-    for size in settings.batch_sizes:
-        if size < 1 or settings.prompts < 1 or settings.prompts % size:
-            raise UserError(
-                f"config/tasks.yaml: task '{task}': prompts ({settings.prompts}) must be a "
-                f"multiple of every batch size, and is not one of {size}"
-            )
 
 
 def _now(device: "torch.device") -> float:
@@ -310,7 +205,43 @@ def _now(device: "torch.device") -> float:
     return time.perf_counter()
 
 
-def _device_name(device: "torch.device") -> str:
-    import torch
+def _prompts(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerFast",
+    job: dict[str, Any],
+    heldout: list[str],
+    settings: SpeedSettings,
+) -> list[str]:
+    corpus, count = job["inputs"]["corpus"], settings.prompts
+    summarize = settings.prompts_from == "summarization"
+    pairs = task_rows(corpus, settings.prompts_from)
+    sources = [pair["source"] for pair in pairs] if pairs or summarize else heldout
+    if len(sources) < count:
+        raise UserError(
+            f"config/tasks.yaml: task '{job['task']}': prompts is {count}, but {corpus} has "
+            f"{len(sources)} for {settings.prompts_from}; lower it or give the language more"
+        )
+    if summarize:
+        return article_prompts(
+            model,
+            tokenizer,
+            job,
+            sources[:count],
+            max_prompt_tokens=settings.max_prompt_tokens,
+            max_new_tokens=settings.new_tokens,
+        ).texts
+    if pairs:
+        return translation_prompts(job["inputs"]["prompts"], job["language"], sources[:count])
+    return sources[:count]
 
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+def _check(settings: SpeedSettings, task: str) -> None:
+    where = f"config/tasks.yaml: task '{task}'"
+    if settings.new_tokens < 2 or settings.repeats < 1:
+        raise UserError(f"{where}: new_tokens must be 2 or more, repeats 1 or more")
+    for size in settings.batch_sizes:
+        if size < 1 or settings.prompts < 1 or settings.prompts % size:
+            raise UserError(
+                f"{where}: prompts ({settings.prompts}) must be a multiple of every batch size, "
+                f"and is not one of {size}"
+            )

@@ -1,0 +1,228 @@
+"""Scores of texts against one reference each: chrF and BLEU of translations, ROUGE-L of summaries.
+
+chrF and BLEU are sacrebleu's. A bootstrap needs thousands of their scores at once, so they are also
+computed from sums of statistics that each sentence has.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import regex
+
+from lexigraft.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from transformers import PreTrainedTokenizerBase
+
+# Languages and scripts that put no spaces between words: what counts there is the letter.
+UNSPACED_LANGUAGES = ("bo", "ja", "km", "lo", "my", "th", "zh")
+_SCRIPTS = "".join(
+    rf"\p{{scx={script}}}"
+    for script in ("Han", "Hira", "Kana", "Thai", "Laoo", "Khmr", "Mymr", "Tibt")
+)
+UNSPACED_LETTER = rf"(?=\p{{L}})[{_SCRIPTS}]\p{{M}}*"  # with the marks on it
+_WORD = rf"(?:[\p{{M}}\p{{N}}]|(?![{_SCRIPTS}])\p{{L}})+"  # or a number, of any other script
+_TOKEN = regex.compile(f"{UNSPACED_LETTER}|{_WORD}")
+# Soft hyphens, joiners and direction marks, which may stand inside a word.
+_INVISIBLE = regex.compile(r"\p{Cf}+")
+
+_CHRF_BETA = 2
+_BLEU_ORDER = 4  # n-grams of tokens up to this length
+
+
+class Chrf(NamedTuple):
+    """chrF of a set of translations, on the scale 0 to 100.
+
+    `corpus` pools the n-gram counts of all sentences; `sentences` are the scores one by one;
+    `signature` is sacrebleu's, which names the variant and the version.
+    """
+
+    corpus: float
+    sentences: list[float]
+    signature: str
+
+
+def chrf(predictions: Sequence[str], references: Sequence[str], word_order: int = 0) -> Chrf:
+    """Score translations by F-scores of character n-grams: character order 6, beta 2.
+
+    `word_order` 0 is chrF; 2 is chrF++, in which words and pairs of words count too (Popović 2017).
+    An empty prediction scores 0. The published evaluation of Yamaguchi et al. averages the sentence
+    scores; the corpus score is what other work reports, since it does not let a two-word sentence
+    weigh as much as a long one. Raises `ValueError` if there is nothing to score, or if the lengths
+    differ.
+    """
+    from sacrebleu.metrics.chrf import CHRF
+
+    _check_pairs(predictions, references)
+    metric = CHRF(word_order=word_order, beta=_CHRF_BETA)
+    corpus = metric.corpus_score(list(predictions), [list(references)]).score
+    pairs = zip(predictions, references, strict=True)
+    sentences = [metric.sentence_score(output, [reference]).score for output, reference in pairs]
+    return Chrf(corpus, sentences, metric.get_signature().format())
+
+
+def chrf_statistics(
+    predictions: Sequence[str], references: Sequence[str], word_order: int = 0
+) -> list[list[int]]:
+    """Sufficient statistics of each sentence: [sentences, 18], or [sentences, 24] of chrF++.
+
+    Of each n-gram length: how many n-grams the prediction has, the reference, and both.
+    """
+    from sacrebleu.metrics.chrf import CHRF
+
+    # sacrebleu's paired tests use this method too; its public scores hold no counts.
+    metric = CHRF(word_order=word_order, beta=_CHRF_BETA)
+    return metric._extract_corpus_statistics(list(predictions), [list(references)])
+
+
+def chrf_score(totals: "np.ndarray") -> "np.ndarray":
+    """chrF or chrF++, 0 to 100, of summed statistics: [..., 18 or 24] -> [...].
+
+    Precision and recall are averaged over the lengths that both texts have; recall weighs twice as
+    much (Popović 2015, 2017).
+    """
+    import numpy as np
+
+    ours, theirs, matches = np.moveaxis(totals.reshape(*totals.shape[:-1], -1, 3), -1, 0)
+    usable = (ours > 0) & (theirs > 0)
+    orders = np.maximum(usable.sum(axis=-1), 1)
+    one = np.ones_like(ours)
+    precision = (matches / np.where(usable, ours, one) * usable).sum(axis=-1) / orders
+    recall = (matches / np.where(usable, theirs, one) * usable).sum(axis=-1) / orders
+    below = _CHRF_BETA**2 * precision + recall
+    return 100 * (1 + _CHRF_BETA**2) * precision * recall / np.where(below > 0, below, 1)
+
+
+class Bleu(NamedTuple):
+    """BLEU on the scale 0 to 100; `signature` is sacrebleu's, which names the tokenizer."""
+
+    corpus: float
+    signature: str
+
+
+def bleu(predictions: Sequence[str], references: Sequence[str], language: str | None) -> Bleu:
+    """Score translations into a language, an ISO 639 code, by BLEU.
+
+    Tokens are those of sacrebleu's `13a`, the default of the field and of `None`; of Chinese those
+    of its `zh`; of other languages that are written without spaces, where words would be whole
+    clauses, its characters, which need no dictionary. Raises `ValueError` as `chrf` does.
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    _check_pairs(predictions, references)
+    tokenizer = "char" if language in UNSPACED_LANGUAGES else "13a"
+    metric = BLEU(tokenize="zh" if language == "zh" else tokenizer)
+    score = metric.corpus_score(list(predictions), [list(references)]).score
+    return Bleu(score, metric.get_signature().format())
+
+
+def bleu_statistics(
+    predictions: Sequence[str], references: Sequence[str], signature: str
+) -> list[list[int]]:
+    """Sufficient statistics of each sentence: [sentences, 10].
+
+    Tokens of the prediction and of the reference; then n-grams of length 1 to 4 that both have, and
+    those of the prediction. The `signature` of the score (`Bleu`) names the tokenizer.
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    metric = BLEU(tokenize=dict(part.split(":") for part in signature.split("|"))["tok"])
+    scores = (
+        metric.corpus_score([output], [[reference]])
+        for output, reference in zip(predictions, references, strict=True)
+    )
+    return [[one.sys_len, one.ref_len, *one.counts, *one.totals] for one in scores]
+
+
+def bleu_score(totals: "np.ndarray") -> "np.ndarray":
+    """BLEU, 0 to 100, of summed statistics: [..., 10] -> [...] (Papineni et al. 2002).
+
+    As in sacrebleu, each length without a match counts half as much as the one before would with
+    one match (smoothing `exp`).
+    """
+    import numpy as np
+
+    ours, theirs = totals[..., 0], totals[..., 1]
+    correct, every = totals[..., 2 : 2 + _BLEU_ORDER], totals[..., 2 + _BLEU_ORDER :]
+    logarithms, halves = np.zeros(ours.shape), np.ones(ours.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for at in range(_BLEU_ORDER):
+            matches, grams = correct[..., at], every[..., at]
+            halves = np.where((matches == 0) & (grams > 0), 2 * halves, halves)
+            logarithms += np.log(np.where(matches > 0, matches, 1 / halves) / grams)
+        brevity = np.where(ours < theirs, np.exp(1 - theirs / ours), 1.0)
+        score = 100 * brevity * np.exp(logarithms / _BLEU_ORDER)
+    # Without a single match, or without an n-gram of each length, there is no score.
+    counted = (correct > 0).any(axis=-1) & (every > 0).all(axis=-1)
+    return np.where(counted, score, 0.0)
+
+
+class ScriptTokenizer:
+    """Words where a script puts spaces between them, letters with their marks where it does not.
+
+    The default of the rouge-score package keeps the letters a to z and the digits alone, so that
+    two equal Burmese texts score 0. Finding words in Thai, Burmese or Japanese takes a dictionary
+    or a model for each language, and then the score depends on it. A letter with its marks is about
+    a syllable of Burmese and a character of Japanese. So scores compare within a language and not
+    across languages. Case, width (NFKC), punctuation and invisible characters do not matter.
+    """
+
+    name = "words, or letters with their marks in scripts without spaces"
+
+    def tokenize(self, text: str) -> list[str]:
+        """The tokens of a text, in order."""
+        plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
+        return _TOKEN.findall(unicodedata.normalize("NFKC", plain))
+
+
+class PieceTokenizer:
+    """The pieces of a subword tokenizer, as they are: Yamaguchi et al. use those of mT5."""
+
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", name: str):
+        self.name = f"pieces of {name}"
+        self.tokenize = tokenizer.tokenize
+
+
+def rouge_tokenizer(name: str | None) -> ScriptTokenizer | PieceTokenizer:
+    """The tokenizer of this hub name or folder; without one the tokenizer by script.
+
+    Raises `UserError` if it cannot be loaded.
+    """
+    if name is None:
+        return ScriptTokenizer()
+    from transformers import AutoTokenizer
+
+    try:
+        return PieceTokenizer(AutoTokenizer.from_pretrained(name, trust_remote_code=False), name)
+    except (OSError, ValueError, ImportError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"config/tasks.yaml: rouge_tokenizer: '{name}' cannot be loaded ({reason}); name a "
+            "folder that holds the tokenizer, or null"
+        ) from None
+
+
+def rouge_l(
+    predictions: Sequence[str],
+    references: Sequence[str],
+    tokenizer: ScriptTokenizer | PieceTokenizer,
+) -> list[float]:
+    """ROUGE-L of each text on the scale 0 to 100: F-measure of precision and recall, beta 1.
+
+    With `m` tokens in common, in order but not necessarily side by side, precision is `m` over the
+    prediction's tokens and recall `m` over the reference's. A prediction without tokens scores 0.
+    Raises `ValueError` as `chrf` does.
+    """
+    from rouge_score.rouge_scorer import RougeScorer
+
+    _check_pairs(predictions, references)
+    scorer = RougeScorer(["rougeL"], tokenizer=tokenizer)
+    pairs = zip(references, predictions, strict=True)
+    return [100 * scorer.score(*pair)["rougeL"].fmeasure for pair in pairs]
+
+
+def _check_pairs(predictions: Sequence[str], references: Sequence[str]) -> None:
+    if not references or len(predictions) != len(references):
+        raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
