@@ -10,10 +10,8 @@ from torch.func import functional_call
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.dense_rows import DenseRows
-from lexigraft.initialization.graft import check_fit
-from lexigraft.initialization.model_configuration import untie, update_special_token_ids
-from lexigraft.initialization.recipe import Recipe
-from lexigraft.initialization.recipe_pair import RecipePair
+from lexigraft.initialization.graft import check_fit, untie, update_special_token_ids
+from lexigraft.initialization.recipe import Recipe, RecipePair
 from lexigraft.training.objective import Objective
 from lexigraft.training.settings import AdapterSettings
 from lexigraft.training.vocadt_adapter import Adapter, DenseAdapter, SparseAdapter
@@ -63,8 +61,7 @@ def attach_adapters(
         )
     check_fit(embeddings.num_embeddings, tokenizer, start)
     tied = head.weight is embeddings.weight
-    pair = start if isinstance(start, RecipePair) else RecipePair(start, start)
-    recipes = [pair.input, pair.input if tied else pair.output]
+    recipes = [start.recipe("input"), start.recipe("input" if tied else "output")]
     if any(recipe.rank is not None for recipe in recipes):
         raise UserError(
             "trainable: an adapter cannot start from rows of reduced rank; choose an initializer "
@@ -73,7 +70,7 @@ def attach_adapters(
     attached = [_FORMS[settings.form](recipe, settings.entries) for recipe in recipes]
     place = embeddings.weight.device
     _replace_module(
-        model, embeddings, AdaptedEmbedding(embeddings, attached[0].to(place), pair.source_of)
+        model, embeddings, AdaptedEmbedding(embeddings, attached[0].to(place), start.source_of)
     )
     _replace_module(model, head, AdaptedHead(head, attached[1].to(place)))
 
