@@ -14,7 +14,6 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import draw, sentences, tokenize_plain
 from lexigraft.inference.generation import decode
 from lexigraft.initialization.dense_rows import DenseRows
-from lexigraft.initialization.recipe_pair import RecipePair
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.provenance import versions
 from lexigraft.source.hub import resolve
@@ -51,7 +50,7 @@ def alignment_record(job: dict[str, Any]) -> dict[str, Any]:
         metrics = alignment(
             load_tokenizer(open_source(inputs["source"]).folder),
             target,
-            fitted.recipe("input") if isinstance(fitted, RecipePair) else fitted,
+            fitted.recipe("input"),
             texts,
             fallbacks=[ids[token] for token in fallbacks],
             encoder=encoder,

@@ -7,7 +7,7 @@ _MODULES = {
     "methods": "lexigraft.initialization.registry",
     "Initializer": "lexigraft.initialization.interface",
     "Recipe": "lexigraft.initialization.recipe",
-    "RecipePair": "lexigraft.initialization.recipe_pair",
+    "RecipePair": "lexigraft.initialization.recipe",
     "DenseRows": "lexigraft.initialization.dense_rows",
     "shared_tokens": "lexigraft.initialization.pairing",
     "save_initialization": "lexigraft.initialization.storage",

@@ -1,46 +1,35 @@
-"""Checks of what an initializer is given: its options, and auxiliaries by role."""
+"""Checks of what an initializer is given: its options, its corpus, and auxiliaries by role."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.pairing import VocabularyPair
 
+Corpus = Iterable[str] | None
 # By role: `target` holds vectors of the target's tokens, `source` vectors of the source's; a method
 # may name further roles.
 Auxiliaries = Mapping[str, Any]
 
 
-def auxiliaries_by_role(auxiliary: Any) -> Auxiliaries:
-    """Auxiliaries by role, from the argument `auxiliary` of `fit`; a single one is the target's."""
-    if auxiliary is None:
-        return {}
-    return auxiliary if isinstance(auxiliary, Mapping) else {"target": auxiliary}
+def required_corpus(method: str, corpus: Corpus) -> Iterable[str]:
+    """The corpus of a method that needs one; a `UserError` where there is none."""
+    if corpus is None:
+        raise UserError(f"initializer '{method}': it needs a corpus; call fit(…, corpus=sentences)")
+    return corpus
 
 
-def target_vectors(
+def required_vectors(
     method: str, auxiliary: Auxiliaries, pair: VocabularyPair, role: str = "target"
 ) -> TokenVectors:
-    """Vectors of target tokens that a method requires.
+    """Vectors that a method requires: of source tokens in the role `source`, else of target tokens.
 
-    Raises
-    ------
-    UserError
-        There are none in this role, or they belong to another tokenizer.
+    Raises a `UserError` if there are none in this role, or they belong to another tokenizer.
     """
-    return _vectors(method, auxiliary, role, "target", len(pair.target_bytes))
-
-
-def source_vectors(
-    method: str, auxiliary: Auxiliaries, pair: VocabularyPair, role: str = "source"
-) -> TokenVectors:
-    """Vectors of source tokens that a method requires, see `target_vectors`."""
-    return _vectors(method, auxiliary, role, "source", len(pair.source_bytes))
-
-
-def _vectors(method: str, auxiliary: Auxiliaries, role: str, side: str, size: int) -> TokenVectors:
+    side = "source" if role == "source" else "target"
+    size = len(pair.source_bytes if role == "source" else pair.target_bytes)
     vectors = auxiliary.get(role)
     if not isinstance(vectors, TokenVectors):
         raise UserError(
@@ -59,8 +48,13 @@ def _vectors(method: str, auxiliary: Auxiliaries, role: str, side: str, size: in
 def check_integer(method: str, option: str, value: Any, minimum: int = 1) -> int:
     """Return an option that must be an integer of at least `minimum`, or raise a `UserError`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise option_error(method, option, value, f"an integer of at least {minimum}")
+        raise _option_error(method, option, value, f"an integer of at least {minimum}")
     return value
+
+
+def check_optional_integer(method: str, option: str, value: Any) -> int | None:
+    """Return an option that must be None or an integer of at least 1, or raise a `UserError`."""
+    return None if value is None else check_integer(method, option, value)
 
 
 def check_number(
@@ -73,10 +67,7 @@ def check_number(
 ) -> float:
     """Return an option that must be a finite number in an interval, or raise a `UserError`.
 
-    Parameters
-    ----------
-    exclusive
-        Whether `minimum` itself is too small.
+    `exclusive`: whether `minimum` itself is too small.
     """
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if (
@@ -88,24 +79,23 @@ def check_number(
         bound = f"above {minimum:g}" if exclusive else f"of at least {minimum:g}"
         if maximum < math.inf:
             bound = f"from {minimum:g} to {maximum:g}"
-        raise option_error(method, option, value, f"a number {bound}")
+        raise _option_error(method, option, value, f"a number {bound}")
     return float(value)
 
 
 def check_boolean(method: str, option: str, value: Any) -> bool:
     """Return an option that must be true or false, or raise a `UserError`."""
     if not isinstance(value, bool):
-        raise option_error(method, option, value, "true or false")
+        raise _option_error(method, option, value, "true or false")
     return value
 
 
 def check_choice(method: str, option: str, value: Any, choices: Sequence[str]) -> str:
     """Return an option that must be one of some names, or raise a `UserError`."""
     if value not in choices:
-        raise option_error(method, option, value, f"one of {', '.join(choices)}")
+        raise _option_error(method, option, value, f"one of {', '.join(choices)}")
     return value
 
 
-def option_error(method: str, option: str, value: Any, expected: str) -> UserError:
-    """The error for an option of an initializer that is not what is expected."""
+def _option_error(method: str, option: str, value: Any, expected: str) -> UserError:
     return UserError(f"option '{option}' of initializer '{method}': {value!r} is not {expected}")

@@ -15,7 +15,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from lexigraft.initialization.pairing import VocabularyPair
-from lexigraft.vocabulary.token_bytes import byte_alphabet, pre_tokens
+from lexigraft.vocabulary.token_bytes import byte_alphabet, pre_tokens, spelling
+
+# Recipe rows of the new tokens [len(new_ids), n_source + 1], see `recipe.assemble_recipe`, and
+# which of them fell back, boolean [len(new_ids)].
+NewRows = tuple[csr_array, np.ndarray]
 
 # Bytes that are no whole character come out as lone surrogates, each a run of its own.
 _RUNS = re.compile("[\udc80-\udcff]|[^\udc80-\udcff]+")
@@ -23,23 +27,13 @@ _SURROGATES = 0xDC00
 
 
 def decompose(pair: VocabularyPair, target_ids: Sequence[int]) -> list[list[int]]:
-    """Split target tokens into source tokens.
+    """Split target tokens into source tokens: for each its source ids in reading order.
 
     The source's normalizer is applied first: a source that lower-cases its text, or composes
-    letters, has no pieces for other text.
-
-    Parameters
-    ----------
-    target_ids
-        Ids in the target vocabulary.
-
-    Returns
-    -------
-    list
-        For each token its source ids in reading order. Pieces that the source does not know (no
-        byte fallback) are left out, so that the list may be empty; a WordPiece source knows a word
-        as a whole or not at all. Special tokens never occur in it, and a special token of the
-        target has no pieces, since its string is not text.
+    letters, has no pieces for other text. Pieces that the source does not know (no byte fallback)
+    are left out, so that a list may be empty; a WordPiece source knows a word as a whole or not at
+    all. Special tokens never occur in it, and a special token of the target has no pieces, since
+    its string is not text.
     """
     split = _Splitter(pair)
     return [
@@ -56,7 +50,7 @@ class _Splitter:
         self.tokenizer = pair.source_tokenizer
         self.model = backend.model
         self.normalizer = _within_text(backend.normalizer)
-        self.spelling = pair.source_spelling
+        self.spelling = spelling(self.tokenizer)
         self.special = pair.source_special_ids
         self.vocabulary = self.tokenizer.get_vocab()
         self.letters = {byte: letter for letter, byte in byte_alphabet().items()}
@@ -101,10 +95,7 @@ def _is_byte(run: str) -> bool:
 
 
 def _within_text(normalizer: Any) -> Any:
-    """A normalizer without its steps at the ends of a text (`Prepend`, `Strip`).
-
-    None where no other step remains.
-    """
+    """A normalizer without its steps at the ends of a text, or None where no other step remains."""
     from tokenizers import Tokenizer, models
 
     inner = None if normalizer is None else _without_ends(json.loads(normalizer.__getstate__()))
@@ -123,17 +114,9 @@ def _without_ends(component: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def mean_rows(pieces: Sequence[Sequence[int]], n_source: int) -> csr_array:
-    """Recipe rows of the mean of each list of source ids, see `recipe.assemble_recipe`.
+    """Recipe rows [len(pieces), n_source + 1] of the mean of each list of source ids.
 
-    Parameters
-    ----------
-    pieces
-        Source ids for each new token; an empty list gives the mean of all source tokens.
-
-    Returns
-    -------
-    csr_array
-        [len(pieces), n_source + 1], rows summing to one.
+    An empty list gives the mean of all source tokens.
     """
     return weighted_rows(
         [
@@ -156,34 +139,18 @@ def weighted_rows(weights: Sequence[Mapping[int, float]], n_source: int) -> csr_
 
 
 def rows_with_fallback(
-    pair: VocabularyPair,
-    covered: np.ndarray,
-    at: np.ndarray,
-    source_ids: np.ndarray,
-    weights: np.ndarray,
-) -> tuple[csr_array, np.ndarray]:
-    """Recipe rows of all new tokens: those not covered get the mean of their source pieces.
+    pair: VocabularyPair, tokens: np.ndarray, source_ids: np.ndarray, weights: np.ndarray
+) -> NewRows:
+    """Recipe rows of all new tokens from one weight [n] each of a token on a source row.
 
-    Parameters
-    ----------
-    covered
-        Target ids of the new tokens that the method covers, ascending.
-    at, source_ids, weights
-        [n]: one weight each, of a covered token (an index into `covered`) on a source row. Weights
-        of one token on the same row are summed.
-
-    Returns
-    -------
-    rows : csr_array
-        [len(new_ids), n_source + 1], see `recipe.assemble_recipe`. A token without source pieces
-        is the mean of all source tokens.
-    fallback : ndarray of bool
-        [len(new_ids)], true where the token is not covered.
+    `tokens` [n] are target ids. Weights of one token on the same row are summed. A token without a
+    weight gets the mean of its source pieces, and without these the mean of all source tokens.
     """
-    missing = ~np.isin(pair.new_ids, covered)
+    at = np.searchsorted(pair.new_ids, tokens)
+    missing = np.bincount(at, minlength=len(pair.new_ids)) == 0
     rest = mean_rows(decompose(pair, pair.new_ids[missing].tolist()), pair.n_source).tocoo()
-    of = [np.searchsorted(pair.new_ids, covered)[at], np.flatnonzero(missing)[rest.coords[0]]]
+    rows = np.concatenate([at, np.flatnonzero(missing)[rest.coords[0]]])
     columns = np.concatenate([source_ids, rest.coords[1]])
     values = np.concatenate([weights, rest.data])
     shape = (len(pair.new_ids), pair.n_source + 1)
-    return csr_array((values, (np.concatenate(of), columns)), shape=shape), missing
+    return csr_array((values, (rows, columns)), shape=shape), missing

@@ -7,32 +7,20 @@ from functools import cached_property
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.matrix import (
-    Matrix,
-    check_matrix,
-    copy_rows,
-    empty_like,
-    write_rows,
-)
+from lexigraft.initialization.matrix import Matrix, check_matrix, target_matrix
 
 
 @dataclass(frozen=True)
 class DenseRows:
     """The new rows of each matrix; all other rows are copied.
 
-    Attributes
-    ----------
-    new
-        `"input"` and, for untied models, `"output"` -> floating-point rows [len(new_ids), h].
-    source_of
-        [n_target]: the source row that each target row copies, -1 for new tokens.
-    n_source
-        Rows of the source matrices, padding rows included.
+    `new` holds floating-point rows [len(new_ids), h] by `"input"` and, for untied models,
+    `"output"`.
     """
 
     new: Mapping[str, np.ndarray]
-    source_of: np.ndarray
-    n_source: int
+    source_of: np.ndarray  # [n_target]: the source row that each target row copies, -1 for new
+    n_source: int  # rows of the source matrices, padding rows included
 
     @cached_property
     def new_ids(self) -> np.ndarray:
@@ -45,37 +33,14 @@ class DenseRows:
         return len(self.source_of)
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Make the target matrix of a source matrix.
+        """Make the target matrix [n_target, h] of the source matrix `which`, see `Recipe.apply`.
 
-        Parameters
-        ----------
-        matrix
-            numpy array or torch tensor [n_source, h] of any floating-point type.
-        which
-            Which matrix it is: `"input"` or `"output"`.
-
-        Returns
-        -------
-        numpy array or torch tensor
-            [n_target, h], same kind, type and device. Copied rows are bit-identical.
-
-        Raises
-        ------
-        UserError
-            The matrix has another shape, or there are no rows for it.
+        Raises a `UserError` if the matrix has another shape, or there are no rows for it.
         """
-        rows = self._of(which, matrix)
-        out = empty_like(matrix, self.n_target)
-        old = np.flatnonzero(self.source_of >= 0)
-        copy_rows(out, old, matrix, self.source_of[old])
-        write_rows(out, self.new_ids, slice(None), rows)
-        return out
+        return target_matrix(matrix, self.source_of, self.new_rows(matrix, which))
 
     def new_rows(self, matrix: Matrix, which: str) -> Iterator[tuple[slice, np.ndarray]]:
         """The new rows [len(new_ids), h] of a matrix, all columns at once."""
-        yield slice(None), self._of(which, matrix)
-
-    def _of(self, which: str, matrix: Matrix) -> np.ndarray:
         check_matrix(matrix, self.n_source)
         if which not in self.new:
             raise UserError(
@@ -88,4 +53,4 @@ class DenseRows:
                 f"matrix '{which}': it has width {matrix.shape[1]}, the new rows have width "
                 f"{rows.shape[1]}; they were made for another model"
             )
-        return rows
+        return iter([(slice(None), rows)])

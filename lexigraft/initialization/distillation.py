@@ -37,11 +37,10 @@ def distill(
     settings: DistillationSettings,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, list[float]]:
-    """Train the input rows of new tokens; all other parameters of the model are frozen [1]_.
+    """Train the input rows of new tokens, see `TokenDistillation`; all else of the model is frozen.
 
-    The model reads a snippet twice: as source tokens, and with the new tokens in their place. The
-    loss is the mean squared difference of its last hidden states at the ends of all target tokens
-    from the first new one on.
+    Returns the rows [k, h], float32, and the loss on the `validation` snippets before training and
+    after each epoch.
 
     Parameters
     ----------
@@ -49,29 +48,28 @@ def distill(
         The source model, on the computing device.
     start
         [k, h] float32: the rows before training.
-    training, validation
-        Snippets to train on, and snippets on which the loss is reported.
     prefix
         Source ids before every snippet.
     rng
         Generator of the order of the snippets.
-
-    Returns
-    -------
-    rows : ndarray [k, h], float32
-    losses : list of float
-        Validation loss before training and after each epoch.
-
-    References
-    ----------
-    .. [1] Dobler, Elliott and de Melo 2025 (arXiv 2505.20133), section 3.
     """
     import torch
 
     rows = torch.tensor(start, dtype=torch.float32, device=model.device, requires_grad=True)
     optimizer = torch.optim.Adam([rows], lr=settings.learning_rate)
+
+    @torch.no_grad()
+    def validation_loss() -> float:
+        total, values = 0.0, 0
+        for begin in range(0, len(validation), settings.batch_size):
+            batch = validation[begin : begin + settings.batch_size]
+            squares, count = _squares(model, rows, batch, prefix)
+            total += float(squares)
+            values += count
+        return total / values
+
     with _frozen(model):
-        losses = [_mean_loss(model, rows, validation, prefix, settings.batch_size)]
+        losses = [validation_loss()]
         for epoch in range(settings.epochs):
             order = rng.permutation(len(training))
             starts = range(0, len(order), settings.batch_size)
@@ -81,7 +79,7 @@ def distill(
                 optimizer.zero_grad()
                 (squares / count).backward()
                 optimizer.step()
-            losses.append(_mean_loss(model, rows, validation, prefix, settings.batch_size))
+            losses.append(validation_loss())
             logger.info("epoch %d/%d: validation loss %.5f", epoch + 1, settings.epochs, losses[-1])
     return rows.detach().cpu().numpy(), losses
 
@@ -102,24 +100,6 @@ def _frozen(model: "PreTrainedModel") -> Iterator[None]:
         model.train(training)
 
 
-def _mean_loss(
-    model: "PreTrainedModel",
-    rows: "torch.Tensor",
-    snippets: Sequence[Snippet],
-    prefix: Sequence[int],
-    batch_size: int,
-) -> float:
-    import torch
-
-    total, values = 0.0, 0
-    with torch.no_grad():
-        for begin in range(0, len(snippets), batch_size):
-            squares, count = _squares(model, rows, snippets[begin : begin + batch_size], prefix)
-            total += float(squares)
-            values += count
-    return total / values
-
-
 def _squares(
     model: "PreTrainedModel",
     rows: "torch.Tensor",
@@ -132,12 +112,12 @@ def _squares(
     source, source_mask = _padded([snippet.source for snippet in snippets], prefix)
     target, target_mask = _padded([snippet.target for snippet in snippets], prefix)
     compared = [np.flatnonzero(np.cumsum(snippet.target < 0)) for snippet in snippets]
-    line = np.repeat(np.arange(len(snippets)), [len(positions) for positions in compared])
-    ends = [
-        snippet.ends[positions] - 1 for snippet, positions in zip(snippets, compared, strict=True)
-    ]
-    in_target = torch.from_numpy(line), torch.from_numpy(np.concatenate(compared) + len(prefix))
-    in_source = torch.from_numpy(line), torch.from_numpy(np.concatenate(ends) + len(prefix))
+    ends = [snippet.ends[at] - 1 for snippet, at in zip(snippets, compared, strict=True)]
+    line = np.repeat(np.arange(len(snippets)), [len(at) for at in compared])
+    in_target, in_source = (
+        (torch.from_numpy(line), torch.from_numpy(np.concatenate(places) + len(prefix)))
+        for places in (compared, ends)
+    )
     with torch.no_grad():
         teacher = _hidden(model, source_mask, input_ids=source.to(model.device))[in_source]
     embedded = _embedded(model, rows, target.to(model.device))
@@ -150,15 +130,11 @@ def _padded(
 ) -> tuple["torch.Tensor", "torch.Tensor"]:
     """Lines of ids after `prefix`, padded with 0 on the right, and the attention mask."""
     import torch
+    from torch.nn.utils.rnn import pad_sequence
 
-    width = len(prefix) + max(len(line) for line in lines)
-    ids = np.zeros((len(lines), width), dtype=np.int64)
-    mask = np.zeros_like(ids)
-    for row, line in enumerate(lines):
-        size = len(prefix) + len(line)
-        ids[row, :size] = [*prefix, *line]
-        mask[row, :size] = 1
-    return torch.from_numpy(ids), torch.from_numpy(mask)
+    ids = [torch.tensor([*prefix, *line]) for line in lines]
+    masks = [torch.ones_like(each) for each in ids]
+    return pad_sequence(ids, batch_first=True), pad_sequence(masks, batch_first=True)
 
 
 def _embedded(

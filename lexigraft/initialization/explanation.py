@@ -1,18 +1,25 @@
-"""Explanations of token rows for readers: a line of text for a token, and examples for reports."""
+"""What rows are made of, for readers and reports: explanations of tokens, statistics of recipes."""
 
 import unicodedata
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from lexigraft.errors import UserError
+from lexigraft.initialization.dense_rows import DenseRows
+from lexigraft.initialization.matrix import Matrix, row_mean
 from lexigraft.initialization.pairing import VocabularyPair
-from lexigraft.initialization.recipe import Recipe
-from lexigraft.vocabulary.token_bytes import special_ids
+from lexigraft.initialization.recipe import Recipe, RecipePair
 
 _MAX_PARTS = 12
 _EXAMPLES = 12
+_SUM_TOLERANCE = 1e-6
+_OF_ROWS = (
+    "share_recipe", "share_copy", "share_fallback", "mean_nonzeros", "mean_entropy",
+    "share_in_hull", "largest_hub", "largest_hub_token",
+)  # fmt: skip
 
 
 def readable(piece: bytes) -> str:
@@ -41,10 +48,7 @@ def parts_of(recipe: Recipe, token_id: int, pieces: list[bytes]) -> list[tuple[s
 def token_id_of(pair: VocabularyPair, token: str) -> int:
     """Id of a target token by its vocabulary string or text, with or without its leading space.
 
-    Raises
-    ------
-    UserError
-        The target vocabulary has no such token.
+    Raises a `UserError` if the target vocabulary has no such token.
     """
     vocabulary = pair.target_tokenizer.get_vocab()
     if token in vocabulary:
@@ -81,30 +85,22 @@ def example_tokens(
     """Up to 12 new tokens and their parts, half of them spread over frequency, half over length.
 
     Ids of new tokens are in the order in which the vocabulary was built, most frequent first.
-    Special tokens, which stand for no text, are left out.
-
-    Returns
-    -------
-    list of dict
-        `token` (vocabulary string), `text`, `parts` (text and weight of the 12 source tokens with
-        the largest weights; empty where the row is random), `more` (number of further parts).
+    Special tokens, which stand for no text, are left out. Keys: `token` (vocabulary string),
+    `text`, `parts` (text and weight of the 12 source tokens with the largest weights; empty where
+    the row is random), `more` (number of further parts).
     """
-    special = special_ids(pair.target_tokenizer)
-    by_rank = [token_id for token_id in pair.new_ids.tolist() if token_id not in special]
+    by_rank = [i for i in pair.new_ids.tolist() if i not in pair.target_special_ids]
     by_length = sorted(by_rank, key=lambda i: (len(pair.target_bytes[i]), i))
-    chosen = dict.fromkeys(_spread(by_rank, _EXAMPLES // 2) + _spread(by_length, _EXAMPLES // 2))
-    shown = []
-    for token_id in sorted(chosen):
-        parts = parts_of_token(token_id)
-        shown.append(
-            {
-                "token": pair.target_tokenizer.convert_ids_to_tokens(token_id),
-                "text": readable(pair.target_bytes[token_id]),
-                "parts": [list(part) for part in parts[:_MAX_PARTS]],
-                "more": max(0, len(parts) - _MAX_PARTS),
-            }
-        )
-    return shown
+    chosen = {*_spread(by_rank, _EXAMPLES // 2), *_spread(by_length, _EXAMPLES // 2)}
+    return [
+        {
+            "token": pair.target_tokenizer.convert_ids_to_tokens(token_id),
+            "text": readable(pair.target_bytes[token_id]),
+            "parts": [list(part) for part in parts[:_MAX_PARTS]],
+            "more": max(0, len(parts) - _MAX_PARTS),
+        }
+        for token_id, parts in ((i, parts_of_token(i)) for i in sorted(chosen))
+    ]
 
 
 def _spread(ids: list[int], count: int) -> list[int]:
@@ -112,3 +108,94 @@ def _spread(ids: list[int], count: int) -> list[int]:
     if len(ids) <= count:
         return ids
     return [ids[round(i * (len(ids) - 1) / (count - 1))] for i in range(count)]
+
+
+def recipe_statistics(
+    recipe: Recipe, fallback_ids: np.ndarray, source_bytes: list[bytes]
+) -> dict[str, Any]:
+    """Statistics of how the new rows of a recipe depend on the source rows.
+
+    `fallback_ids` are the new tokens that got the method's fallback; `source_bytes` is what each
+    source token stands for, by id.
+
+    Keys: new_tokens; share_recipe, share_copy (one source row as it is) and share_fallback, which
+    sum to one; mean_nonzeros, the number of source rows behind a new row; mean_entropy, in nats, of
+    the weights' magnitudes as shares of a row; share_in_hull (rows non-negative and summing to one:
+    inside the convex hull of the source rows, a "strongly good" initialization in the terms of
+    CW2V, section 3.3; None where a rank reduces the rows); largest_hub (new tokens that use the
+    most used source token) and the text of that token, largest_hub_token. All but the first are
+    None where nothing is new.
+    """
+    k = len(recipe.new_ids)
+    if not k:
+        return {"new_tokens": 0, **dict.fromkeys(_OF_ROWS)}
+    ids, times = _distinct(recipe)
+    nonzeros, entropy = np.zeros(len(ids)), np.zeros(len(ids))
+    in_hull = np.zeros(len(ids), dtype=bool)
+    hubs = np.zeros(recipe.n_source, dtype=np.int64)
+    for block in recipe.row_blocks(ids):
+        rows = recipe.rows(ids[block])
+        rows.eliminate_zeros()
+        size = rows.shape[0]
+        of = np.repeat(np.arange(size), np.diff(rows.indptr))
+        nonzeros[block] = np.diff(rows.indptr)
+        magnitude = np.abs(rows.data)
+        shares = magnitude / np.bincount(of, magnitude, minlength=size)[of]
+        # Above zero by definition; a row with one weight rounds to minus zero.
+        entropy[block] = np.maximum(0, -np.bincount(of, shares * np.log(shares), minlength=size))
+        negatives = np.bincount(of[rows.data < 0], minlength=size)
+        total = np.bincount(of, rows.data, minlength=size)
+        in_hull[block] = (negatives == 0) & (np.abs(total - 1) < _SUM_TOLERANCE)
+        uses = np.bincount(rows.indices, times[block][of], minlength=recipe.n_source)
+        hubs += uses.astype(np.int64)
+    own = np.setdiff1d(recipe.new_ids, fallback_ids)
+    copies = int((recipe.copied[own] >= 0).sum())
+    return {
+        "new_tokens": k,
+        "share_recipe": (len(own) - copies) / k,
+        "share_copy": copies / k,
+        "share_fallback": (k - len(own)) / k,
+        "mean_nonzeros": float(nonzeros @ times / k),
+        "mean_entropy": float(entropy @ times / k),
+        # The weights do not tell where a projected row lies.
+        "share_in_hull": None if recipe.rank is not None else float(in_hull @ times / k),
+        "largest_hub": int(hubs.max()),
+        "largest_hub_token": source_text(source_bytes, int(hubs.argmax())),
+    }
+
+
+def cosine_to_mean(
+    initialization: Recipe | RecipePair | DenseRows,
+    matrix: Matrix,
+    source_ids: np.ndarray,
+    which: str = "input",
+) -> float | None:
+    """Mean cosine between the new rows and the mean of the source tokens' rows.
+
+    Near 1 new tokens can hardly be told apart: each is nearly the mean of all. `matrix`
+    [n_source, h] is the source's `which`, `source_ids` its rows without padding. None where nothing
+    is new, or where a length is zero. Needs memory for a block of columns, not for the target
+    matrix.
+    """
+    mean = row_mean(matrix, source_ids)
+    k = len(initialization.new_ids)
+    products, squares = np.zeros(k), np.zeros(k)
+    for columns, values in initialization.new_rows(matrix, which):
+        products += values @ mean[columns].astype(values.dtype)
+        squares += np.einsum("ij,ij->i", values, values)
+    lengths = np.sqrt(squares) * np.linalg.norm(mean)
+    if not len(lengths) or not lengths.all():
+        return None
+    return float((products / lengths).mean())
+
+
+def _distinct(recipe: Recipe) -> tuple[np.ndarray, np.ndarray]:
+    """New tokens with distinct rows, and how many share each: thousands may be the mean of all."""
+    left = recipe.left[recipe.new_ids]
+    first: dict[tuple[bytes, bytes], int] = {}
+    times: dict[int, int] = {}
+    for i, (start, end) in enumerate(pairwise(left.indptr.tolist())):
+        row = (left.indices[start:end].tobytes(), left.data[start:end].tobytes())
+        same = first.setdefault(row, i)
+        times[same] = times.get(same, 0) + 1
+    return recipe.new_ids[list(times)], np.array(list(times.values()), dtype=np.int64)

@@ -8,10 +8,8 @@ from lexigraft.auxiliary.language_files import read_dictionary
 from lexigraft.auxiliary.token_vectors import load_vectors
 from lexigraft.corpus.lines import read_lines
 from lexigraft.hardware import device
-from lexigraft.initialization.interface import Initializer
-from lexigraft.initialization.matrix import Matrix
+from lexigraft.initialization.explanation import cosine_to_mean
 from lexigraft.initialization.registry import initializer
-from lexigraft.initialization.statistics import cosine_to_mean
 from lexigraft.initialization.storage import load_initialization, save_initialization
 from lexigraft.provenance import write_card
 from lexigraft.randomness import seed_from
@@ -31,63 +29,49 @@ def fit_initializer(job: dict[str, Any]) -> None:
     ----------
     job
         `settings`: `method` and `options`; `inputs`: folders `source`, `tokenizer`, `corpus`, and
-        of methods that read them `auxiliary` (role -> folder) and `dictionaries` (files);
-        `outputs`: `folder`; `seed`: a list.
+        of methods that read them `auxiliary` (role -> folder) and `dictionaries` (files, of a group
+        of languages all of theirs); `outputs`: `folder`; `seed`: a list.
     """
     settings, inputs = job["settings"], job["inputs"]
     folder = Path(job["outputs"]["folder"])
     source = open_source(inputs["source"]).folder
     fitted = initializer(settings["method"], **settings.get("options", {}))
     matrices = read_matrices(source)
+    auxiliary: dict[str, Any] = {
+        role: load_vectors(vectors) for role, vectors in inputs.get("auxiliary", {}).items()
+    }
+    if paths := inputs.get("dictionaries"):
+        auxiliary["dictionary"] = [words for path in paths for words in read_dictionary(path)]
+    if "matrices" in fitted.reads:
+        auxiliary["matrices"] = matrices
+    if "model" in fitted.reads:
+        import torch
+
+        model: Any = load_model(source, torch.float32)
+        auxiliary["model"] = model.to(device())
     fitted.fit(
         load_tokenizer(source),
         load_tokenizer(inputs["tokenizer"]),
         corpus=read_lines(Path(inputs["corpus"]) / "train.txt"),
         n_source=matrix_rows(source),
-        auxiliary=_auxiliaries(inputs) | _source_roles(fitted, source, matrices),
+        auxiliary=auxiliary,
         seed=seed_from(*job["seed"]),
     )
     file = save_initialization(fitted, folder, matrices)
     write_json(folder / "fallbacks.json", fitted.fallbacks_)
+    stored, prefixes = load_initialization(folder), {"input": "", "output": "output_"}
+    cosines = {
+        f"{prefixes[which]}cosine_to_mean": cosine_to_mean(
+            stored, matrix, fitted.pair_.source_ids, which
+        )
+        for which, matrix in matrices.items()
+    }
     write_card(
         folder,
         job,
         [file, "fallbacks.json"],
         fallbacks=len(fitted.fallbacks_),
         fallback_tokens=fitted.fallbacks_[:20],
-        statistics=fitted.statistics() | _cosines(fitted, folder, matrices),
+        statistics=fitted.statistics() | cosines,
         examples=fitted.examples(),
     )
-
-
-def _auxiliaries(inputs: dict[str, Any]) -> dict[str, Any]:
-    """The auxiliaries by role, a dictionary among them: of a group of languages all of theirs."""
-    found: dict[str, Any] = {
-        role: load_vectors(folder) for role, folder in inputs.get("auxiliary", {}).items()
-    }
-    if paths := inputs.get("dictionaries"):
-        found["dictionary"] = [words for path in paths for words in read_dictionary(path)]
-    return found
-
-
-def _source_roles(fitted: Initializer, source: Path, matrices: dict[str, Matrix]) -> dict[str, Any]:
-    """What the method reads of the source model itself, by role."""
-    found: dict[str, Any] = {"matrices": matrices} if "matrices" in fitted.reads else {}
-    if "model" in fitted.reads:
-        import torch
-
-        model: Any = load_model(source, torch.float32)
-        found["model"] = model.to(device())
-    return found
-
-
-def _cosines(
-    fitted: Initializer, folder: Path, matrices: dict[str, Matrix]
-) -> dict[str, float | None]:
-    """How near the new rows of each matrix, as they were stored, are to the mean of all."""
-    stored, ids = load_initialization(folder), fitted.pair_.source_ids
-    prefixes = {"input": "", "output": "output_"}
-    return {
-        f"{prefixes[which]}cosine_to_mean": cosine_to_mean(stored, matrix, ids, which)
-        for which, matrix in matrices.items()
-    }

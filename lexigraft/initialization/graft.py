@@ -1,13 +1,14 @@
-"""Graft an initialization onto a model: both matrices get the rows of the target vocabulary."""
+"""Graft an initialization onto a model: rows of the target vocabulary, and its special tokens."""
 
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.interface import Initializer, RowInitializer
-from lexigraft.initialization.model_configuration import untie, update_special_token_ids
-from lexigraft.initialization.recipe import Recipe
-from lexigraft.initialization.recipe_pair import RecipePair
+from lexigraft.initialization.recipe import Recipe, RecipePair
+from lexigraft.source.positions import follow_padding
 
 if TYPE_CHECKING:
     import torch
@@ -15,34 +16,19 @@ if TYPE_CHECKING:
 
 Initialization = Initializer | Recipe | RecipePair | DenseRows
 
+_ROLES = ("bos", "eos", "pad", "sep", "cls", "mask", "unk", "decoder_start")
+
 
 def graft(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerFast",
-    initializer: Initialization,
+    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", initializer: Initialization
 ) -> "PreTrainedModel":
-    """Replace a model's rows by those of the target vocabulary, in place.
+    """Replace a source model's rows by those of the target vocabulary, in place.
 
-    Parameters
-    ----------
-    model
-        The source model. Its head's rows are made of its head; tied matrices stay tied.
-    tokenizer
-        The target tokenizer.
-    initializer
-        A fitted initializer, or what `load_initialization` returns.
-
-    Returns
-    -------
-    PreTrainedModel
-        The same object: matrices of `initializer.n_target` rows, `config.vocab_size` with them,
-        and configs that name the target's special tokens. Copied rows are bit-identical.
-
-    Raises
-    ------
-    UserError
-        The initializer was fitted for another number of rows or another tokenizer. The model is
-        then unchanged.
+    The same model comes back, with matrices of `initializer.n_target` rows, `config.vocab_size`
+    with them, and configs that name the special tokens of the target `tokenizer`. Copied rows are
+    bit-identical. The head's rows are made of the head; tied matrices stay tied. `initializer` is a
+    fitted initializer, or what `load_initialization` returns. If it was fitted for another number
+    of rows or another tokenizer, a `UserError` is raised and the model unchanged.
 
     Examples
     --------
@@ -66,8 +52,7 @@ def graft(
         by = "input" if tied else "output"
         new_bias = None if head.bias is None else _bias(head.bias, initializer, by)
         if not tied:
-            # Otherwise resizing might copy the input rows into the head.
-            untie(model)
+            untie(model)  # otherwise resizing might copy the input rows into the head
         # mean_resizing would compute rows that are replaced below; assigning new modules instead
         # would untie the matrices.
         model.resize_token_embeddings(initializer.n_target, mean_resizing=False)
@@ -85,11 +70,10 @@ def graft(
 def _bias(bias: "torch.Tensor", initializer: Initialization, which: str) -> "torch.Tensor":
     """The head's bias [n_target]: by the head's recipe, or the mean bias for dense rows."""
     column = bias[:, None]
-    if not isinstance(initializer, DenseRows | RowInitializer):
-        return initializer.apply(column, which)[:, 0]
-    mean = column.float().mean().expand(len(initializer.new_ids), 1).cpu().numpy()
-    rows = DenseRows({"output": mean}, initializer.source_of, initializer.n_source)
-    return rows.apply(column, "output")[:, 0]
+    if isinstance(initializer, DenseRows):
+        mean = column.float().mean().expand(len(initializer.new_ids), 1).cpu().numpy()
+        initializer = DenseRows({which: mean}, initializer.source_of, initializer.n_source)
+    return initializer.apply(column, which)[:, 0]
 
 
 def check_fit(rows: int, tokenizer: "PreTrainedTokenizerFast", initializer: Initialization) -> None:
@@ -104,8 +88,69 @@ def check_fit(rows: int, tokenizer: "PreTrainedTokenizerFast", initializer: Init
     # An expansion may leave padding rows of the source after the last token.
     padded = initializer.n_target == rows and (size == new[-1] + 1 if len(new) else size <= rows)
     if size != initializer.n_target and not padded:
-        expected = int(new[-1]) + 1 if len(new) and padded else initializer.n_target
         raise UserError(
-            f"tokenizer: it has {size} tokens, but the initializer was fitted for {expected}; "
-            "give the target tokenizer that it was fitted with"
+            f"tokenizer: it has {size} tokens, but the initializer was fitted for "
+            f"{initializer.n_target}; give the target tokenizer that it was fitted with"
         )
+
+
+def untie(model: "PreTrainedModel") -> None:
+    """Give a model's head a matrix of its own, in place, unless it has one already.
+
+    A file may hold two matrices although its configuration ties them, and resizing follows the
+    configuration, so the configuration is changed too.
+    """
+    import torch
+
+    head: Any = model.get_output_embeddings()
+    embeddings: Any = model.get_input_embeddings()
+    if head.weight is embeddings.weight:
+        own = head.weight.detach().clone()
+        head.weight = torch.nn.Parameter(own, requires_grad=head.weight.requires_grad)
+    model.config.tie_word_embeddings = False
+    model.config.get_text_config().tie_word_embeddings = False
+
+
+def update_special_token_ids(
+    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", source_of: np.ndarray
+) -> None:
+    """Set the special token ids of a model's configs to those of the target tokenizer, in place.
+
+    `source_of` [n_target] is the source row that each target row copies, -1 for new tokens.
+    Generation ends at every target token that copies one at which it ended before: with equal rows
+    either is as likely. Positions that count from the padding token count from the target's.
+    """
+    text, generation = model.config.get_text_config(), getattr(model, "generation_config", None)
+    configs = {id(config): config for config in (model.config, text, generation) if config}
+    for config in configs.values():
+        for role in _ROLES:
+            source = getattr(config, f"{role}_token_id", None)
+            if source is not None:
+                own = getattr(tokenizer, f"{role}_token_id", None)
+                every = role == "eos" and config is generation
+                setattr(config, f"{role}_token_id", _target_ids(source, own, source_of, every))
+    embeddings: Any = model.get_input_embeddings()
+    if getattr(embeddings, "padding_idx", None) is not None:
+        # The row with this index gets no gradient; the source's id may now be another token.
+        embeddings.padding_idx = text.pad_token_id
+    follow_padding(model, text.pad_token_id)
+
+
+def _target_ids(
+    source: int | list[int], own: int | None, source_of: np.ndarray, every: bool
+) -> int | list[int] | None:
+    """Target ids for the source ids in a config, with the target's own token of the role first.
+
+    For each source id all targets that copy it (`every`), or else one; where none does, the
+    target's own token of the role.
+    """
+    ids: set[int] = set()
+    for token_id in source if isinstance(source, list) else [source]:
+        copies = (source_of == token_id).nonzero()[0].tolist()
+        if not every:
+            copies = [own] if own is not None and own in copies else copies[:1]
+        ids.update(copies)
+    if not ids and own is not None:
+        ids = {own}
+    found = sorted(ids, key=lambda token_id: (token_id != own, token_id))
+    return found if isinstance(source, list) or len(found) > 1 else next(iter(found), None)

@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -30,31 +29,27 @@ _NEEDED = (
 
 
 class Hypernetwork(nn.Module):
-    """The network, with module names as in published files.
+    """The network that a published `config.json` describes, with module names as published.
 
-    Parameters
-    ----------
-    config
-        The `config.json` of a published hypernetwork.
-
-    Attributes
-    ----------
-    width : int
-        Hidden size of the models for which it predicts rows.
-    untied : bool
-        Whether it reads and predicts rows of both matrices.
-    languages : list of str
-        Languages with an embedding; empty for a network without language embeddings.
-
-    Raises
-    ------
-    UserError
-        The configuration lacks a key, or describes an unsupported network.
+    Raises a `UserError` if the configuration lacks a key, or describes an unsupported network. It
+    predicts rows for models of hidden size `width`, and if `untied` reads and predicts rows of both
+    matrices. `languages` are those with an embedding, if there are any.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__()
-        _check(config)
+        for key in _NEEDED:
+            if not isinstance(config.get(key), int):
+                raise UserError(
+                    f"hypernetwork: its config.json has no number '{key}'; give a hypernetwork as "
+                    "published by ZeTT (benjamin/zett-hypernetwork-…)"
+                )
+        for key, expected in _EXPECTED.items():
+            if config.get(key, expected) != expected:
+                raise UserError(
+                    f"hypernetwork: its config.json says {key}: {config[key]!r}; only "
+                    f"{expected!r} is supported"
+                )
         self.width = int(config["n_embd"])
         self.untied = bool(config.get("separate_out_embeddings", False))
         has_languages = bool(config.get("hn_embed_lang_id", False))
@@ -88,7 +83,7 @@ class Hypernetwork(nn.Module):
     def forward(
         self, pieces: torch.Tensor, source_rows: torch.Tensor, language: int | None
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Predict the rows of tokens.
+        """Predict input and output rows [n, width] of tokens; no output rows unless `untied`.
 
         Parameters
         ----------
@@ -100,11 +95,6 @@ class Hypernetwork(nn.Module):
             the output row if `untied`; values at padding and those bytes are ignored.
         language
             Index into `languages`, if there are any.
-
-        Returns
-        -------
-        input, output : Tensor
-            [n, width]; the second is None unless `untied`.
         """
         own = pieces >= self.source_size
         inputs = self.in_scaler(source_rows) if self.rescales else source_rows
@@ -138,10 +128,7 @@ class Hypernetwork(nn.Module):
 def load_hypernetwork(folder: str | Path) -> Hypernetwork:
     """Load a published hypernetwork from a folder, in float32.
 
-    Raises
-    ------
-    UserError
-        Configuration or safetensors weights are missing, or do not fit together.
+    Raises a `UserError` if configuration or safetensors weights are missing or do not fit together.
     """
     from safetensors.torch import load_file
 
@@ -206,26 +193,3 @@ def _encoder(hidden: int, between: int, layers: int, heads: int, pad: int) -> An
         pad_token_id=1,
     )
     return RobertaModel(config, add_pooling_layer=False)
-
-
-def _check(config: dict[str, Any]) -> None:
-    missing = [key for key in _NEEDED if not isinstance(config.get(key), int)]
-    if missing:
-        raise UserError(
-            f"hypernetwork: its config.json has no number '{missing[0]}'; give a hypernetwork as "
-            "published by ZeTT (benjamin/zett-hypernetwork-…)"
-        )
-    for key, expected in _EXPECTED.items():
-        if config.get(key, expected) != expected:
-            raise UserError(
-                f"hypernetwork: its config.json says {key}: {config[key]!r}; only {expected!r} "
-                "is supported"
-            )
-
-
-def as_pieces(network: Hypernetwork, pieces: list[list[int]]) -> np.ndarray:
-    """Ids [n, most] of tokens' pieces, truncated or padded to the network's length."""
-    found = np.full((len(pieces), network.most), network.pad, dtype=np.int64)
-    for row, ids in zip(found, pieces, strict=True):
-        row[: len(ids)] = ids[: network.most]
-    return found

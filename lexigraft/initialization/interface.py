@@ -1,33 +1,33 @@
 """The interface of all initializers: `fit`, `weights_`, `fallbacks_`, `apply`, `explain`.
 
-A method is one file in `methods/` with a subclass of one of four classes: `RecipeInitializer`
-(weighted sums of source rows), `RecipePairInitializer` (the same, by matrix), `RandomInitializer`
-(rows from a distribution) or `RowInitializer` (rows made in any other way).
+A method is one file in `methods/` with a subclass of `RecipeInitializer` (weighted sums of source
+rows), `RandomInitializer` (rows from a distribution) or `RowInitializer` (rows made in any other
+way).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.arguments import Auxiliaries, auxiliaries_by_role
+from lexigraft.initialization.arguments import Auxiliaries, Corpus
 from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.explanation import (
     describe,
     example_tokens,
     parts_of,
     readable,
+    recipe_statistics,
     source_text,
     token_id_of,
 )
 from lexigraft.initialization.matrix import Matrix, check_matrix
 from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
-from lexigraft.initialization.recipe import Recipe, assemble_recipe
-from lexigraft.initialization.recipe_pair import RecipePair
-from lexigraft.initialization.statistics import recipe_statistics
+from lexigraft.initialization.recipe import Recipe, RecipePair, assemble_recipe
 from lexigraft.randomness import generator
 
 if TYPE_CHECKING:
@@ -74,17 +74,18 @@ class Initializer(ABC):
         source_tokenizer: "PreTrainedTokenizerFast",
         target_tokenizer: "PreTrainedTokenizerFast",
         *,
-        corpus: Iterable[str] | None = None,
+        corpus: Corpus = None,
         n_source: int | None = None,
         auxiliary: Any = None,
         seed: int = 0,
     ) -> Self:
-        """Fit the method to a source and a target tokenizer.
+        """Fit the method to a source and a target tokenizer, which expands or replaces it.
+
+        Raises a `UserError` if the tokenizers do not fit together, or the method lacks something
+        that it needs.
 
         Parameters
         ----------
-        source_tokenizer, target_tokenizer
-            Fast tokenizers; the target expands the source or replaces it, see `pair_vocabularies`.
         corpus
             Sentences of the target language, read once; only some methods use them.
         n_source
@@ -95,18 +96,15 @@ class Initializer(ABC):
             role, such as `{"target": vectors, "source": vectors}`.
         seed
             Seed of every random draw.
-
-        Raises
-        ------
-        UserError
-            The tokenizers do not fit together, or the method lacks something that it needs.
         """
         if isinstance(corpus, str):
             raise UserError("corpus: give an iterable of sentences, not one string")
         self.pair_ = pair_vocabularies(source_tokenizer, target_tokenizer, n_source)
         self.fallbacks_ = []
         self.seed_ = seed
-        self._fit(corpus, auxiliaries_by_role(auxiliary))
+        if not isinstance(auxiliary, Mapping):
+            auxiliary = {} if auxiliary is None else {"target": auxiliary}
+        self._fit(corpus, auxiliary)
         return self
 
     @property
@@ -119,24 +117,17 @@ class Initializer(ABC):
 
     @abstractmethod
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Make the target matrix [n_target, h] of a source matrix [n_source, h].
+        """Make the target matrix [n_target, h] of the `"input"` or `"output"` matrix [n_source, h].
 
         The result has the kind, type and device of `matrix`; rows of source tokens and padding rows
-        are bit-identical. `which` is `"input"` or `"output"`.
+        are bit-identical.
         """
 
     def explain(self, token: str) -> str:
         """What a token's row is made of, as one line of text.
 
-        Parameters
-        ----------
-        token
-            A token's text (`"తెలుగు"`, with or without its leading space) or its vocabulary string.
-
-        Raises
-        ------
-        UserError
-            The target vocabulary has no such token.
+        `token` is a token's text (`"తెలుగు"`, with or without its leading space) or its vocabulary
+        string; raises a `UserError` if the target vocabulary has no such token.
         """
         pair = self._fitted()
         token_id = token_id_of(pair, token)
@@ -183,7 +174,7 @@ class Initializer(ABC):
         return self.pair_
 
     @abstractmethod
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Auxiliaries) -> None:
+    def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         """The part of `fit` that is specific to the method."""
 
     def _generator(self, *names: str) -> np.random.Generator:
@@ -197,17 +188,16 @@ class Initializer(ABC):
 class RecipeInitializer(Initializer):
     """A method whose new rows are weighted sums of source rows.
 
-    Attributes
-    ----------
-    recipe_ : Recipe
-        `W` in factors; `weights_` multiplies them out.
+    Unless a method says otherwise, a new token that it does not cover falls back to the mean of its
+    source pieces, and one without source pieces to the mean of all source tokens. `recipe_` is `W`
+    in factors, for both matrices or for each; `weights_` multiplies them out.
     """
 
-    recipe_: Recipe
+    recipe_: Recipe | RecipePair
 
     @property
-    def weights_(self) -> csr_array:
-        """The recipe `W` [n_target, n_source], float64; computed at each access."""
+    def weights_(self) -> csr_array | dict[str, csr_array]:
+        """`W` [n_target, n_source], float64, or one by matrix; computed at each access."""
         self._fitted()
         return self.recipe_.weights
 
@@ -216,106 +206,56 @@ class RecipeInitializer(Initializer):
         self._fitted()
         return self.recipe_.apply(matrix, which)
 
-    def parts(self, token_id: int) -> list[tuple[str, float]]:
-        """Texts and weights of the source rows that a target row is made of."""
-        return parts_of(self.recipe_, token_id, self._fitted().source_bytes)
-
-    def statistics(self) -> dict[str, Any]:
-        """Statistics of the recipe, see `statistics.recipe_statistics`."""
-        return recipe_statistics(self.recipe_, self._fallback_ids, self._fitted().source_bytes)
-
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Auxiliaries) -> None:
-        pair = self.pair_
-        rows, fallback = self._new_rows(pair, corpus, auxiliary)
-        self.recipe_ = assemble_recipe(rows, pair.source_of, pair.source_ids)
-        self._fallback_ids = pair.new_ids[fallback]
-        self.fallbacks_ = [pair.new_tokens[i] for i in np.flatnonzero(fallback)]
-
-    def _explain(self, token_id: int, text: str) -> str:
-        return describe(text, self.parts(token_id))
-
-    @abstractmethod
-    def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
-    ) -> tuple[csr_array, np.ndarray]:
-        """Recipe rows of the new tokens, see `recipe.assemble_recipe`, and which tokens fell back.
-
-        Returns
-        -------
-        rows : csr_array
-            [len(new_ids), n_source + 1]; rows sum to one, unless the method says otherwise.
-        fallback : ndarray of bool
-            [len(new_ids)], true where the method does not cover the token.
-        """
-
-
-class RecipePairInitializer(Initializer):
-    """A method whose input and output rows are different weighted sums of source rows.
-
-    Attributes
-    ----------
-    recipe_ : RecipePair
-        Both recipes; `weights_` multiplies them out.
-    """
-
-    recipe_: RecipePair
-
-    @property
-    def weights_(self) -> dict[str, csr_array]:
-        """`W` of `"input"` and of `"output"`, each [n_target, n_source], float64."""
-        self._fitted()
-        return self.recipe_.weights
-
-    def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Make one target matrix of a source matrix by its own recipe, see `Recipe.apply`."""
-        self._fitted()
-        return self.recipe_.apply(matrix, which)
-
     def parts(self, token_id: int, which: str = "input") -> list[tuple[str, float]]:
         """Texts and weights of the source rows that a target row is made of."""
-        return parts_of(self.recipe_.recipe(which), token_id, self._fitted().source_bytes)
+        pieces = self._fitted().source_bytes
+        return parts_of(self.recipe_.recipe(which), token_id, pieces)
 
     def statistics(self) -> dict[str, Any]:
-        """Statistics of the input recipe and, as `output_…`, of the output recipe."""
+        """Statistics of the input recipe and, as `output_…`, of an output recipe of its own."""
         pieces = self._fitted().source_bytes
-        of_input, of_output = (
-            recipe_statistics(self.recipe_.recipe(which), self._fallback_ids, pieces)
-            for which in ("input", "output")
-        )
-        del of_output["new_tokens"]
-        return {**of_input, **{f"output_{name}": value for name, value in of_output.items()}}
+        found = recipe_statistics(self.recipe_.recipe("input"), self._fallback_ids, pieces)
+        if isinstance(self.recipe_, RecipePair):
+            of_output = recipe_statistics(self.recipe_.output, self._fallback_ids, pieces)
+            del of_output["new_tokens"]
+            found |= {f"output_{name}": value for name, value in of_output.items()}
+        return found
 
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Auxiliaries) -> None:
+    def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         pair = self.pair_
         rows, fallback = self._new_rows(pair, corpus, auxiliary)
-        self.recipe_ = RecipePair(
-            *(assemble_recipe(rows[which], pair.source_of, pair.source_ids) for which in rows)
-        )
+        assemble = partial(assemble_recipe, source_of=pair.source_of, source_ids=pair.source_ids)
+        if isinstance(rows, Mapping):
+            self.recipe_ = RecipePair(assemble(rows["input"]), assemble(rows["output"]))
+        else:
+            self.recipe_ = assemble(rows)
         self._fallback_ids = pair.new_ids[fallback]
         self.fallbacks_ = [pair.new_tokens[i] for i in np.flatnonzero(fallback)]
 
     def _explain(self, token_id: int, text: str) -> str:
-        head = describe(text, self.parts(token_id, "output"))
-        return f"{describe(text, self.parts(token_id))}; in the head {head}"
+        line = describe(text, self.parts(token_id))
+        if isinstance(self.recipe_, RecipePair):
+            line += f"; in the head {describe(text, self.parts(token_id, 'output'))}"
+        return line
 
     @abstractmethod
     def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
-    ) -> tuple[Mapping[str, csr_array], np.ndarray]:
-        """Recipe rows of the new tokens for each matrix, and which tokens fell back.
+        self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries
+    ) -> tuple[csr_array | Mapping[str, csr_array], np.ndarray]:
+        """Recipe rows of the new tokens, and which of them the method does not cover.
 
-        Returns
-        -------
-        rows
-            `"input"` and `"output"`, in that order: [len(new_ids), n_source + 1], see
-            `recipe.assemble_recipe`; rows sum to one.
-        fallback : ndarray of bool
-            [len(new_ids)], true where the method does not cover the token.
+        Rows [len(new_ids), n_source + 1], see `recipe.assemble_recipe`, for both matrices or by
+        `"input"` and `"output"`; they sum to one, unless the method says otherwise.
         """
 
 
 class RowInitializer(Initializer):
-    """A method whose rows no recipe describes. A tied model has one matrix, `input`."""
+    """A method whose rows no recipe describes. A tied model has one matrix, `input`.
+
+    `distribution` describes the rows, or the distribution that they come from.
+    """
+
+    distribution: str
 
     @property
     def weights_(self) -> None:
@@ -326,15 +266,20 @@ class RowInitializer(Initializer):
         """Make the target matrix of a source matrix, see `DenseRows.apply`."""
         return self.rows({which: matrix}).apply(matrix, which)
 
-    @abstractmethod
-    def rows(self, matrices: dict[str, Matrix]) -> DenseRows:
+    def rows(self, matrices: Mapping[str, Matrix]) -> DenseRows:
         """The new rows of each source matrix, by `"input"` and `"output"`.
 
-        Raises
-        ------
-        UserError
-            A matrix has another number of rows, or is not a floating-point matrix.
+        Raises a `UserError` if a matrix has another number of rows, or is not a floating-point
+        matrix.
         """
+        pair = self._fitted()
+        for matrix in matrices.values():
+            check_matrix(matrix, pair.n_source)
+        return DenseRows(self._rows(matrices), pair.source_of, pair.n_source)
+
+    @abstractmethod
+    def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
+        """The new rows [len(new_ids), h] of each source matrix [n_source, h]."""
 
     def parts(self, token_id: int) -> list[tuple[str, float]]:
         """Empty for a new token; a copied token has its source token as its only part."""
@@ -351,28 +296,20 @@ class RowInitializer(Initializer):
         parts = self.parts(token_id)
         return describe(text, parts) if parts else f"'{text}' ~ {self.distribution}"
 
-    @property
-    @abstractmethod
-    def distribution(self) -> str:
-        """Description of the rows or of the distribution they come from."""
-
 
 class RandomInitializer(RowInitializer):
-    """A method that draws the rows of each matrix from a distribution."""
+    """A method that draws the rows of each matrix from a distribution.
 
-    def rows(self, matrices: dict[str, Matrix]) -> DenseRows:
-        """The new rows of each source matrix, see `RowInitializer.rows`.
+    Same seed, method and name of the matrix: same rows; input and output rows are independent.
+    """
 
-        Same seed, method and name of the matrix: same rows; input and output rows are independent.
-        """
-        pair = self._fitted()
-        new = {}
-        for which, matrix in matrices.items():
-            check_matrix(matrix, pair.n_source)
-            new[which] = self._sample(matrix, self._generator(which))
-        return DenseRows(new, pair.source_of, pair.n_source)
+    def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
+        return {
+            which: self._sample(matrix, self._generator(which))
+            for which, matrix in matrices.items()
+        }
 
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Auxiliaries) -> None:
+    def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         """Nothing to do: rows are drawn once a matrix is given."""
 
     @abstractmethod

@@ -4,13 +4,11 @@ Each step chooses the atom with the largest absolute inner product with the resi
 chosen atoms to the vector by least squares.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy.linalg import solve_triangular
 from tqdm import tqdm
 
-from lexigraft.initialization.top_k import top_k
+from lexigraft.initialization.similarity import top_k
 
 _SCORES_AT_ONCE = 1 << 25
 _BASIS_AT_ONCE = 1 << 24
@@ -25,7 +23,9 @@ def matching_pursuit(
     """Approximate each target by at most `most` atoms [1]_.
 
     Atoms are not normalized, so longer ones are preferred; with atoms of equal length this is the
-    textbook rule. A target that is reached before the last step gets no further atoms.
+    textbook rule. A target that is reached before the last step gets no further atoms. Returns
+    [n, k] indices of the atoms in the order of their choice, -1 for none, and weights, float64, 0
+    for none.
 
     Parameters
     ----------
@@ -36,13 +36,6 @@ def matching_pursuit(
     candidates
         Number of atoms to consider for a target: those with the largest absolute inner products
         with the target itself. None for all.
-
-    Returns
-    -------
-    chosen : ndarray of int
-        [n, k], indices of the atoms in the order of their choice, -1 for none.
-    weights : ndarray
-        [n, k], float64, 0 for none.
 
     References
     ----------
@@ -64,37 +57,21 @@ def matching_pursuit(
         for cut in range(0, len(block), low):
             part = block[cut : cut + low]
             if near is None:
-                chosen[part], weights[part] = _pursue(targets[part], *_among_all(atoms), k)
+                chosen[part], weights[part] = _pursue(targets[part], atoms, k)
                 continue
             own = near[cut : cut + low]
-            found, weights[part] = _pursue(targets[part], *_among_own(atoms[own]), k)
+            found, weights[part] = _pursue(targets[part], atoms[own], k)
             chosen[part] = np.where(found < 0, -1, np.take_along_axis(own, found, axis=1))
     return chosen, weights
 
 
-Products = Callable[[np.ndarray], np.ndarray]  # [n, dimensions] -> [n, number of atoms]
-Picked = Callable[[np.ndarray], np.ndarray]  # [n] -> [n, dimensions]
+def _pursue(targets: np.ndarray, atoms: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """All steps for one block of targets: `chosen` and `weights` as above.
 
-
-def _among_all(atoms: np.ndarray) -> tuple[Products, Picked]:
-    """Inner products with atoms [m, dimensions] that all targets share, and one for each target."""
-    return lambda rows: rows @ atoms.T, lambda best: atoms[best]
-
-
-def _among_own(atoms: np.ndarray) -> tuple[Products, Picked]:
-    """The same for atoms [n, m, dimensions] that differ by target."""
-    return (
-        lambda rows: (atoms @ rows[:, :, None])[:, :, 0],
-        lambda best: atoms[np.arange(len(best)), best],
-    )
-
-
-def _pursue(
-    targets: np.ndarray, products: Products, picked: Picked, k: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """All steps for one block of targets: `chosen` and `weights` as above."""
+    Atoms are [m, dimensions] for all targets, or [n, m, dimensions].
+    """
     n, dimensions = targets.shape
-    every = np.arange(n)
+    every, shared = np.arange(n), atoms.ndim == 2
     chosen = np.full((n, k), -1, dtype=np.int64)
     # Chosen atoms as an orthonormal basis: atoms[chosen[i]].T = basis[i].T @ triangle[i].
     basis = np.zeros((n, k, dimensions), dtype=np.float32)
@@ -104,11 +81,11 @@ def _pursue(
     reached = _ROUNDING * np.linalg.norm(targets, axis=1)
     tried = np.zeros((n, k), dtype=np.int64)
     for step in range(k):
-        scores = products(residual)
+        scores = residual @ atoms.T if shared else (atoms @ residual[:, :, None])[:, :, 0]
         np.abs(scores, out=scores)
         scores[every[:, None], tried[:, :step]] = -1
         best = tried[:, step] = scores.argmax(axis=1)
-        direction = picked(best).astype(np.float32)
+        direction = (atoms[best] if shared else atoms[every, best]).astype(np.float32)
         length = np.linalg.norm(direction, axis=1)
         # Orthogonalize twice: once leaves rounding errors for atoms close to earlier ones.
         for _ in range(2):

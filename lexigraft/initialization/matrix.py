@@ -1,10 +1,10 @@
-"""Operations on rows that numpy arrays and torch tensors share.
+"""Embedding matrices, as numpy arrays or torch tensors: rows, moments and projections.
 
-Arithmetic happens in numpy, in float32 (float64 for float64), a block at a time; torch is imported
-only for tensors.
+Arithmetic happens in numpy, in float32 (float64 for float64) or as named, a block at a time: no
+computation needs a second matrix of the same size. Torch is imported only for tensors.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -33,16 +33,34 @@ def check_matrix(matrix: Matrix, n_rows: int) -> None:
         )
 
 
-def empty_like(matrix: Matrix, n_rows: int) -> Matrix:
-    """An uninitialized matrix of the same kind, type and width with `n_rows` rows."""
-    shape = (n_rows, matrix.shape[1])
-    return matrix.new_empty(shape) if _is_tensor(matrix) else np.empty(shape, matrix.dtype)
+def target_matrix(
+    matrix: Matrix, copied: np.ndarray, new: Iterable[tuple[slice, np.ndarray]]
+) -> Matrix:
+    """The matrix [len(copied), h], of the same kind, type and device, of a source matrix.
+
+    `copied` names the source row that each row copies bit by bit, -1 for the others: these are
+    `new`, slices of columns and their values [number of others, width], rounded to the type.
+    """
+    shape = (len(copied), matrix.shape[1])
+    out = matrix.new_empty(shape) if _is_tensor(matrix) else np.empty(shape, matrix.dtype)
+    old, others = np.flatnonzero(copied >= 0), np.flatnonzero(copied < 0)
+    source = matrix.detach() if _is_tensor(matrix) else matrix
+    for block in blocks(len(old), matrix.shape[1]):
+        out[_index(old[block], matrix)] = source[_index(copied[old[block]], matrix)]
+    for columns, values in new:
+        if _is_tensor(matrix):
+            import torch
+
+            rounded = torch.from_numpy(values).to(matrix.device, matrix.dtype)
+            out[_index(others, matrix), columns] = rounded
+        else:
+            out[others, columns] = values
+    return out
 
 
 def working_type(matrix: Matrix) -> np.dtype:
     """float64 for float64 matrices, float32 for all others."""
-    double = "float64" in str(matrix.dtype)
-    return np.dtype(np.float64 if double else np.float32)
+    return np.dtype(np.float64 if "float64" in str(matrix.dtype) else np.float32)
 
 
 def read_rows(matrix: Matrix, rows: np.ndarray, columns: slice) -> np.ndarray:
@@ -50,34 +68,10 @@ def read_rows(matrix: Matrix, rows: np.ndarray, columns: slice) -> np.ndarray:
     if _is_tensor(matrix):
         import torch
 
-        block = matrix.detach()[:, columns][torch.from_numpy(rows).to(matrix.device)]
+        block = matrix.detach()[:, columns][_index(rows, matrix)]
         double = matrix.dtype == torch.float64
         return block.to("cpu", torch.float64 if double else torch.float32).numpy()
     return matrix[:, columns][rows].astype(working_type(matrix))
-
-
-def write_rows(matrix: Matrix, rows: np.ndarray, columns: slice, values: np.ndarray) -> None:
-    """Write numpy values [len(rows), width] over some rows and columns, rounded to its type."""
-    if _is_tensor(matrix):
-        import torch
-
-        index = torch.from_numpy(rows).to(matrix.device)
-        matrix[index, columns] = torch.from_numpy(values).to(matrix.device, matrix.dtype)
-    else:
-        matrix[rows, columns] = values
-
-
-def copy_rows(into: Matrix, rows: np.ndarray, matrix: Matrix, sources: np.ndarray) -> None:
-    """Set `into[rows] = matrix[sources]` bit by bit, a block of rows at a time."""
-    for block in blocks(len(rows), matrix.shape[1]):
-        if _is_tensor(matrix):
-            import torch
-
-            index = torch.from_numpy(rows[block]).to(matrix.device)
-            source = torch.from_numpy(sources[block]).to(matrix.device)
-            into[index] = matrix.detach()[source]
-        else:
-            into[rows[block]] = matrix[sources[block]]
 
 
 def blocks(length: int, width: int) -> Iterator[slice]:
@@ -87,5 +81,69 @@ def blocks(length: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + step, length))
 
 
+def row_mean(matrix: Matrix, ids: np.ndarray) -> np.ndarray:
+    """Mean [h] of the rows `ids`, float64."""
+    return sum(rows.sum(axis=0) for rows in _row_blocks(matrix, ids)) / len(ids)
+
+
+def row_deviation(matrix: Matrix, ids: np.ndarray) -> np.ndarray:
+    """Standard deviation [h] of the rows `ids` in each dimension (divided by n), float64."""
+    mean = row_mean(matrix, ids)
+    squares = (((rows - mean) ** 2).sum(axis=0) for rows in _row_blocks(matrix, ids))
+    return np.sqrt(sum(squares) / len(ids))
+
+
+def row_covariance(matrix: Matrix, ids: np.ndarray) -> np.ndarray:
+    """Covariance [h, h] of the rows `ids` (divided by n), float64."""
+    mean = row_mean(matrix, ids)
+    centred = (rows - mean for rows in _row_blocks(matrix, ids))
+    return sum(rows.T @ rows for rows in centred) / len(ids)
+
+
+def _row_blocks(matrix: Matrix, ids: np.ndarray) -> Iterator[np.ndarray]:
+    for block in blocks(len(ids), matrix.shape[1]):
+        yield read_rows(matrix, ids[block], slice(None)).astype(np.float64)
+
+
+def leading_singular_vectors(matrix: Matrix, rank: int) -> np.ndarray:
+    """The right singular vectors of the `rank` largest singular values, padding rows included.
+
+    They are the eigenvectors of `matrixᵀ matrix`, which is summed over blocks of rows: [h, rank]
+    for a rank from 1 to h, orthonormal columns with arbitrary signs, float32 (float64 for float64).
+    """
+    from scipy.linalg import eigh
+
+    n, h = matrix.shape
+    gram = np.zeros((h, h))
+    for block in blocks(n, h):
+        rows = read_rows(matrix, np.arange(n)[block], slice(None))
+        gram += rows.T @ rows
+    _, vectors = eigh(gram, subset_by_index=[h - rank, h - 1])
+    return vectors.astype(working_type(matrix))
+
+
+def project(
+    column_blocks: Iterable[tuple[slice, np.ndarray]], axes: np.ndarray
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Project rows [k, h] onto orthonormal axes [h, rank], a block of columns at a time.
+
+    `column_blocks` are slices of columns and their values [k, width].
+    """
+    coordinates = np.zeros((), axes.dtype)
+    for columns, values in column_blocks:
+        coordinates = coordinates + values @ axes[columns]  # [k, rank]
+    for columns in blocks(len(axes), len(coordinates)):
+        yield columns, coordinates @ axes[columns].T
+
+
 def _is_tensor(matrix: Matrix) -> bool:
     return type(matrix).__module__.split(".")[0] == "torch"
+
+
+def _index(ids: np.ndarray, matrix: Matrix) -> Any:
+    """Ids as an index into a matrix of its kind, on its device."""
+    if not _is_tensor(matrix):
+        return ids
+    import torch
+
+    return torch.from_numpy(ids).to(matrix.device)

@@ -35,21 +35,12 @@ def pair_vocabularies(
 ) -> "VocabularyPair":
     """Pair a source tokenizer with a target tokenizer that expands or replaces it.
 
-    A target in which every source token keeps its id expands the source: all rows of the source
-    matrix keep their positions, padding rows too. Any other target replaces the source: its rows
-    are those of its own tokens, of which the shared ones copy the source token that stands for the
-    same bytes.
-
-    Parameters
-    ----------
-    n_source
-        Rows of the source matrices, padding rows included; the source tokenizer's size by default.
-
-    Raises
-    ------
-    UserError
-        The matrix has fewer rows than the source tokenizer has ids, or the target's ids have a gap
-        (in an expansion: after the last source row).
+    A target in which every source token keeps its id expands the source: all `n_source` rows of the
+    source matrix (by default the source tokenizer's size) keep their positions, padding rows too.
+    Any other target replaces the source: its rows are those of its own tokens, of which the shared
+    ones copy the source token that stands for the same bytes. Raises a `UserError` if the matrix
+    has fewer rows than the source tokenizer has ids, or the target's ids have a gap (in an
+    expansion: after the last source row).
     """
     source_ids = np.array(sorted(source_tokenizer.get_vocab().values()), dtype=np.int64)
     target_ids = np.array(sorted(target_tokenizer.get_vocab().values()), dtype=np.int64)
@@ -92,26 +83,16 @@ def pair_vocabularies(
 class VocabularyPair:
     """A source tokenizer, its target tokenizer, and the rows of both matrices.
 
-    Attributes
-    ----------
-    n_source
-        Rows of the source matrices, padding rows included; rows are token ids.
-    expands
-        Whether the target keeps every source token under its id; else it replaces the source.
-    source_ids
-        Ids of all source tokens, ascending: the source matrix without its padding rows.
-    source_of
-        [n_target]: the source row that each target row copies, -1 for new tokens.
-    source_bytes, target_bytes
-        What each token stands for, by id.
+    The target `expands` the source if it keeps every source token under its id; else it replaces
+    it. `source_bytes` and `target_bytes` are what each token stands for, by id.
     """
 
     source_tokenizer: "PreTrainedTokenizerFast"
     target_tokenizer: "PreTrainedTokenizerFast"
-    n_source: int
+    n_source: int  # rows of the source matrices, padding rows included; rows are token ids
     expands: bool
-    source_ids: np.ndarray
-    source_of: np.ndarray
+    source_ids: np.ndarray  # of all source tokens, ascending: the source rows without padding
+    source_of: np.ndarray  # [n_target]: the source row that each target row copies, -1 for new
     source_bytes: list[bytes]
     target_bytes: list[bytes]
 
@@ -129,10 +110,9 @@ class VocabularyPair:
     def shared_ids(self) -> np.ndarray:
         """Target ids of the tokens that copy a source token, without special tokens, ascending."""
         target_ids = np.array(sorted(self.target_tokenizer.get_vocab().values()), dtype=np.int64)
-        special = list(self.target_special_ids)
-        ordinary = ~np.isin(target_ids, special) & (self.source_of[target_ids] >= 0)
-        kept = target_ids[ordinary]
-        return kept[~np.isin(self.source_of[kept], list(self.source_special_ids))]
+        ordinary = np.setdiff1d(target_ids, list(self.target_special_ids))
+        copied = self.source_of[ordinary]
+        return ordinary[(copied >= 0) & ~np.isin(copied, list(self.source_special_ids))]
 
     @cached_property
     def new_tokens(self) -> list[str]:
@@ -149,32 +129,17 @@ class VocabularyPair:
         """Ids of the target's special tokens, its unknown token included."""
         return special_ids(self.target_tokenizer)
 
-    @cached_property
-    def source_spelling(self) -> str:
-        """How vocabulary strings of the source are written, see `token_bytes.spelling`."""
-        return spelling(self.source_tokenizer)
-
-    @cached_property
-    def target_spelling(self) -> str:
-        """How vocabulary strings of the target are written."""
-        return spelling(self.target_tokenizer)
-
 
 def shared_tokens(
     source_tokenizer: "PreTrainedTokenizerFast", target_tokenizer: "PreTrainedTokenizerFast"
 ) -> dict[int, int]:
-    """Source id of every target token that stands for the same bytes as a source token.
+    """Source id of every target token that stands for the same bytes as a source token, by its id.
 
     Special tokens match special tokens only: by their string, else by their role (a text's end,
     padding, …; what begins a text in one is `[CLS]` in the other). An unknown token that is also
     the source's end of a text, as in GPT-2, matches none. Where several source tokens stand for the
     same bytes (`A` and `<0x41>`), the one with the same spelling is used, else the first that is
     not a fallback byte: the byte of a letter that has a token is never used.
-
-    Returns
-    -------
-    dict
-        Target id -> source id, only for tokens that are shared.
     """
     return _match(
         source_tokenizer,
@@ -206,18 +171,13 @@ def _match(
         elif key in best:
             shared[target_id] = best[key]
     for role, serving in _ROLES.items():
-        served = _role(target_tokenizer, role)
-        found = [i for i in (_role(source_tokenizer, name) for name in serving) if i is not None]
-        ends = [_role(source_tokenizer, name) for name in ("bos", "eos", "pad")]
-        if served is None or not found or (role == "unk" and found[0] in ends):
-            continue
-        shared.setdefault(served, found[0])
+        served = getattr(target_tokenizer, f"{role}_token_id")
+        found = [getattr(source_tokenizer, f"{name}_token_id") for name in serving]
+        found = [i for i in found if i is not None]
+        ends = [getattr(source_tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")]
+        if served is not None and found and not (role == "unk" and found[0] in ends):
+            shared.setdefault(served, found[0])
     return shared
-
-
-def _role(tokenizer: "PreTrainedTokenizerFast", role: str) -> int | None:
-    """Id of the special token that has a role."""
-    return getattr(tokenizer, f"{role}_token_id")
 
 
 def _keys(

@@ -1,4 +1,4 @@
-"""A recipe: every target row as a weighted sum of source rows, stored sparse and factored.
+"""Recipes: every target row as a weighted sum of source rows, stored sparse and factored.
 
 `W = left @ right` where `right` is given, else `W = left`. The second factor keeps recipes small
 that use many rows at once: the mean of all rows is one row of `right`, however many tokens use it.
@@ -14,16 +14,16 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array, vstack
 
 from lexigraft.atomic import replacing
-from lexigraft.initialization.linear_algebra import leading_singular_vectors, project
+from lexigraft.errors import UserError
 from lexigraft.initialization.matrix import (
     Matrix,
     blocks,
     check_matrix,
-    copy_rows,
-    empty_like,
+    leading_singular_vectors,
+    project,
     read_rows,
+    target_matrix,
     working_type,
-    write_rows,
 )
 
 _NONZEROS_AT_ONCE = 1 << 22
@@ -33,22 +33,13 @@ _NONZEROS_AT_ONCE = 1 << 22
 class Recipe:
     """The factored recipe `W` [n_target, n_source] of all rows of a target matrix.
 
-    Attributes
-    ----------
-    left
-        csr_array [n_target, m], float64.
-    right
-        csr_array [m, n_source], float64; None where m = n_source and `left` is `W` itself.
-    new_ids
-        Ids of the new tokens, ascending. All other rows copy one source row.
-    rank
-        Number of leading right singular vectors of the matrix onto which the new rows `W E` are
-        projected (OFA); None for no projection.
+    All rows but those of `new_ids` copy one source row. With a `rank`, the new rows `W E` are
+    projected onto that number of leading right singular vectors of the matrix (OFA).
     """
 
-    left: csr_array
-    right: csr_array | None
-    new_ids: np.ndarray
+    left: csr_array  # [n_target, m], float64
+    right: csr_array | None  # [m, n_source], float64; None where m = n_source: `left` is `W` itself
+    new_ids: np.ndarray  # ids of the new tokens, ascending
     rank: int | None = None
 
     @property
@@ -59,7 +50,7 @@ class Recipe:
     @property
     def n_source(self) -> int:
         """Rows of the matrices that this recipe takes."""
-        return self.left.shape[1] if self.right is None else self.right.shape[1]
+        return (self.left if self.right is None else self.right).shape[1]
 
     @property
     def weights(self) -> csr_array:
@@ -73,35 +64,21 @@ class Recipe:
         rows.sort_indices()
         return rows
 
+    def recipe(self, which: str) -> "Recipe":
+        """The recipe of the matrix `"input"` or `"output"`: this one."""
+        return self
+
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Make the target matrix of a source matrix.
+        """Make the target matrix [n_target, h] of a source matrix [n_source, h].
 
-        Parameters
-        ----------
-        matrix
-            numpy array or torch tensor [n_source, h] of any floating-point type.
-        which
-            `"input"` or `"output"`: the same recipe serves both.
-
-        Returns
-        -------
-        numpy array or torch tensor
-            [n_target, h], same kind, type and device. Copied rows are bit-identical; the others
-            are summed in float32 (float64 for float64) and rounded once.
-
-        Raises
-        ------
-        UserError
-            The matrix has another number of rows, or is no floating-point matrix.
+        A numpy array or torch tensor of any floating-point type; the result has the same kind, type
+        and device. Copied rows are bit-identical; the others are summed in float32 (float64 for
+        float64) and rounded once. Raises a `UserError` if the matrix has another number of rows or
+        is no floating-point matrix. The same recipe serves both matrices.
         """
         check_matrix(matrix, self.n_source)
-        out = empty_like(matrix, self.n_target)
-        copied = np.flatnonzero(self.copied >= 0)
-        copy_rows(out, copied, matrix, self.copied[copied])
         mixed = np.flatnonzero(self.copied < 0)
-        for columns, values in self._sums(matrix, mixed):
-            write_rows(out, mixed, columns, values)
-        return out
+        return target_matrix(matrix, self.copied, self._sums(matrix, mixed))
 
     def new_rows(self, matrix: Matrix, which: str) -> Iterator[tuple[slice, np.ndarray]]:
         """The new rows [len(new_ids), width] of a matrix, a block of columns at a time."""
@@ -120,20 +97,17 @@ class Recipe:
     def _products(self, matrix: Matrix, ids: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """Weighted sums, a block of columns at a time, reading only the rows that they use."""
         kind = working_type(matrix)
-        left, right = self.left[ids].astype(kind), None
+        factors = [self.left[ids].astype(kind)]
         if self.right is not None:
-            factors = np.unique(left.indices)
-            left, right = left[:, factors], self.right[factors].astype(kind)
-        used = np.unique((left if right is None else right).indices).astype(np.int64)
-        if right is None:
-            left = left[:, used]
-        else:
-            right = right[:, used]
+            inner = np.unique(factors[0].indices)
+            factors = [factors[0][:, inner], self.right[inner].astype(kind)]
+        used = np.unique(factors[-1].indices).astype(np.int64)
+        factors[-1] = factors[-1][:, used]
         for columns in blocks(matrix.shape[1], max(len(used), len(ids))):
-            block = read_rows(matrix, used, columns)
-            if right is not None:
-                block = right @ block
-            yield columns, left @ block
+            values = read_rows(matrix, used, columns)
+            for factor in reversed(factors):
+                values = factor @ values
+            yield columns, values
 
     @cached_property
     def copied(self) -> np.ndarray:
@@ -155,43 +129,42 @@ class Recipe:
     def row_blocks(self, ids: np.ndarray) -> list[slice]:
         """Slices of `ids` whose rows of `W` together have a bounded number of nonzeros."""
         left = self.left[ids]
-        if self.right is None:
-            sizes = np.diff(left.indptr)
-        else:
-            width = np.diff(self.right.indptr).astype(np.float64)
+        sizes = np.diff(left.indptr)
+        if self.right is not None:
             used = csr_array((np.ones(left.nnz), left.indices, left.indptr), shape=left.shape)
-            sizes = used @ width
+            sizes = used @ np.diff(self.right.indptr).astype(np.float64)
         cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // _NONZEROS_AT_ONCE)) + 1
         return [slice(a, b) for a, b in pairwise([0, *cuts.tolist(), len(ids)])]
 
     def save(self, path: str | Path) -> None:
         """Write the recipe as a compressed `.npz` of plain arrays; same recipe, same bytes."""
-        write_arrays(self.arrays(), path)
+        _write_arrays(self._arrays(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> "Recipe":
         """Read a recipe that `save` wrote, and check that its parts fit together.
 
-        Raises
-        ------
-        ValueError, KeyError, OSError, zipfile.BadZipFile, zlib.error, EOFError
-            The file is missing, truncated, damaged or of another format. `load_initialization`
-            turns these into an error for the user.
+        Raises ValueError, KeyError, OSError, zipfile.BadZipFile, zlib.error or EOFError if the file
+        is missing, truncated, damaged or of another format: `load_initialization` a `UserError`.
         """
-        return cls.from_arrays(read_arrays(path))
+        return cls._from_arrays(_read_arrays(path))
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The recipe as plain arrays by name."""
-        arrays = {"new_ids": self.new_ids, **_arrays("left", self.left)}
-        if self.right is not None:
-            arrays |= _arrays("right", self.right)
-        return arrays if self.rank is None else arrays | {"rank": np.array(self.rank)}
+    def _arrays(self, prefix: str = "") -> dict[str, np.ndarray]:
+        arrays = {"new_ids": self.new_ids}
+        for name, factor in (("left", self.left), ("right", self.right)):
+            if factor is not None:
+                arrays[f"{name}_data"] = factor.data
+                arrays[f"{name}_indices"] = factor.indices.astype(np.int32)
+                arrays[f"{name}_indptr"] = factor.indptr.astype(np.int64)
+                arrays[f"{name}_shape"] = np.array(factor.shape, dtype=np.int64)
+        if self.rank is not None:
+            arrays["rank"] = np.array(self.rank)
+        return {f"{prefix}{name}": array for name, array in arrays.items()}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Recipe":
-        """The inverse of `arrays`; raises what `load` does."""
-        left = _matrix(arrays, "left")
-        right = _matrix(arrays, "right") if "right_shape" in arrays else None
+    def _from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Recipe":
+        left = _factor(arrays, "left")
+        right = _factor(arrays, "right") if "right_shape" in arrays else None
         new_ids = arrays["new_ids"].astype(np.int64)
         if right is not None and right.shape[0] != left.shape[1]:
             raise ValueError("its two factors do not fit together")
@@ -203,18 +176,80 @@ class Recipe:
         return cls(left, right, new_ids, rank)
 
 
+@dataclass(frozen=True)
+class RecipePair:
+    """A recipe for each matrix, for methods that learn input and output rows separately.
+
+    Both have the same shape and copy the same rows. A tied model has one matrix, which takes
+    `input`. Methods are those of `Recipe`.
+    """
+
+    input: Recipe
+    output: Recipe
+
+    @property
+    def n_target(self) -> int:
+        """Rows of the matrices that these recipes make."""
+        return self.input.n_target
+
+    @property
+    def n_source(self) -> int:
+        """Rows of the matrices that these recipes take."""
+        return self.input.n_source
+
+    @property
+    def new_ids(self) -> np.ndarray:
+        """Ids of the new tokens, ascending."""
+        return self.input.new_ids
+
+    @property
+    def source_of(self) -> np.ndarray:
+        """[n_target]: the source row that each target row copies, -1 for new tokens."""
+        return self.input.source_of
+
+    @property
+    def weights(self) -> dict[str, csr_array]:
+        """`W` of both in full, each [n_target, n_source], by `"input"` and `"output"`."""
+        return {"input": self.input.weights, "output": self.output.weights}
+
+    def recipe(self, which: str) -> Recipe:
+        """The recipe of one matrix; a `UserError` for any but `"input"` and `"output"`."""
+        if which not in ("input", "output"):
+            raise UserError(f"matrix '{which}': there are recipes for 'input' and 'output' only")
+        return self.input if which == "input" else self.output
+
+    def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
+        """Make one target matrix by its own recipe, see `Recipe.apply`."""
+        return self.recipe(which).apply(matrix, which)
+
+    def new_rows(self, matrix: Matrix, which: str) -> Iterator[tuple[slice, np.ndarray]]:
+        """The new rows [len(new_ids), width] of one matrix, a block of columns at a time."""
+        return self.recipe(which).new_rows(matrix, which)
+
+    def save(self, path: str | Path) -> None:
+        """Write both as one compressed `.npz` of plain arrays; same recipes, same bytes."""
+        _write_arrays(self.input._arrays("input_") | self.output._arrays("output_"), path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "RecipePair":
+        """Read what `save` wrote; raises what `Recipe.load` does."""
+        stored = _read_arrays(path)
+        by_matrix: dict[str, dict[str, np.ndarray]] = {"input": {}, "output": {}}
+        for name, array in stored.items():
+            which, _, own_name = name.partition("_")
+            by_matrix[which][own_name] = array
+        one, other = (Recipe._from_arrays(arrays) for arrays in by_matrix.values())
+        if not np.array_equal(one.source_of, other.source_of):
+            raise ValueError("its two recipes copy different rows")
+        return cls(one, other)
+
+
 def assemble_recipe(rows: csr_array, source_of: np.ndarray, source_ids: np.ndarray) -> Recipe:
     """Assemble the recipe of a whole vocabulary from the recipe rows of its new tokens.
 
-    Parameters
-    ----------
-    rows
-        [number of new tokens, n_source + 1]: weights on source rows; the last column is a weight on
-        the mean of all source tokens.
-    source_of
-        [n_target]: the source row that each target row copies, -1 for new tokens.
-    source_ids
-        Ids of all source tokens: the rows that the mean of all is over.
+    `rows` [number of new tokens, n_source + 1] are weights on source rows; the last column is a
+    weight on the mean of the source tokens, `source_ids`. `source_of` [n_target] is the source row
+    that each target row copies, -1 for new tokens.
     """
     n_source = rows.shape[1] - 1
     new_ids, old = np.flatnonzero(source_of < 0), np.flatnonzero(source_of >= 0)
@@ -232,21 +267,6 @@ def assemble_recipe(rows: csr_array, source_of: np.ndarray, source_ids: np.ndarr
     return Recipe(left, right, new_ids)
 
 
-def write_arrays(arrays: dict[str, np.ndarray], path: str | Path) -> None:
-    """Write arrays as one compressed `.npz`; same arrays, same bytes."""
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
-
-
-def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Read what `write_arrays` wrote, never a pickle; raises what `Recipe.load` does."""
-    with Path(path).open("rb") as file:
-        stored = np.load(file, allow_pickle=False)
-        if not isinstance(stored, np.lib.npyio.NpzFile):
-            raise ValueError("not an npz archive")
-        return dict(stored)
-
-
 def _single_ones(matrix: csr_array) -> np.ndarray:
     """For each row its column where the row is a single 1.0, else -1."""
     column = np.full(matrix.shape[0], -1, dtype=np.int64)
@@ -257,16 +277,21 @@ def _single_ones(matrix: csr_array) -> np.ndarray:
     return column
 
 
-def _arrays(name: str, matrix: csr_array) -> dict[str, np.ndarray]:
-    return {
-        f"{name}_data": matrix.data,
-        f"{name}_indices": matrix.indices.astype(np.int32),
-        f"{name}_indptr": matrix.indptr.astype(np.int64),
-        f"{name}_shape": np.array(matrix.shape, dtype=np.int64),
-    }
+def _write_arrays(arrays: dict[str, np.ndarray], path: str | Path) -> None:
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
-def _matrix(arrays: dict[str, np.ndarray], name: str) -> csr_array:
+def _read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """Arrays by name, never a pickle."""
+    with Path(path).open("rb") as file:
+        stored = np.load(file, allow_pickle=False)
+        if not isinstance(stored, np.lib.npyio.NpzFile):
+            raise ValueError("not an npz archive")
+        return dict(stored)
+
+
+def _factor(arrays: dict[str, np.ndarray], name: str) -> csr_array:
     parts = [arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr")]
     if parts[0].dtype != np.float64 or not np.isfinite(parts[0]).all():
         raise ValueError(f"its {name} factor holds no finite float64 weights")

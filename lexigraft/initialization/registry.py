@@ -1,14 +1,10 @@
-"""Initializers by name: each file of the folder `methods/` registers one.
-
-There is no table of methods: adding or editing one touches only its own file.
-"""
+"""Initializers by name: each file of the folder `methods/` registers one, without a table."""
 
 import ast
 from functools import cache
 from importlib import import_module
 from inspect import isclass, signature
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError, unknown
@@ -20,52 +16,32 @@ _FOLDER = Path(__file__).parent / "methods"
 
 
 def initializer(name: str, **options: Any) -> "Initializer":
-    """Create an initializer that is not fitted yet.
+    """Create an initializer that is not fitted yet: one of `methods()`, with its class's options.
 
-    Parameters
-    ----------
-    name
-        One of `methods()`, e.g. `"align"`.
-    options
-        Keyword arguments of the method's class.
-
-    Raises
-    ------
-    UserError
-        The method or an option does not exist, a required option is missing, or an option has an
-        invalid value.
+    Raises a `UserError` if the method or an option does not exist, a required option is missing, or
+    an option has an invalid value.
 
     Examples
     --------
     >>> initializer("multivariate", covariance_scale=1e-5).name
     'multivariate'
     """
-    module = method_file(name).removesuffix(".py").replace("/", ".")
-    method = _initializer_class(import_module(module))
+    from lexigraft.initialization.interface import Initializer
+
+    module = import_module(method_file(name).removesuffix(".py").replace("/", "."))
+    classes = [member for member in vars(module).values() if isclass(member)]
+    own = [member for member in classes if member.__module__ == module.__name__]
+    method = next(member for member in own if issubclass(member, Initializer))
     parameters = signature(method).parameters
-    valid = list(parameters)
     for option in options:
-        if option not in valid:
-            if not valid:
-                raise UserError(f"initializer '{name}' has no options; take out '{option}'")
-            raise unknown(f"initializer '{name}'", option, valid, "one of its options")
+        if not parameters:
+            raise UserError(f"initializer '{name}' has no options; take out '{option}'")
+        if option not in parameters:
+            raise unknown(f"initializer '{name}'", option, list(parameters), "one of its options")
     for option, parameter in parameters.items():
         if parameter.default is parameter.empty and option not in options:
             raise UserError(f"initializer '{name}': option '{option}' is missing; name it")
     return method(**options)
-
-
-def _initializer_class(module: ModuleType) -> "type[Initializer]":
-    """The initializer that a method's file defines."""
-    from lexigraft.initialization.interface import Initializer
-
-    return next(
-        member
-        for member in vars(module).values()
-        if isclass(member)
-        and issubclass(member, Initializer)
-        and member.__module__ == module.__name__
-    )
 
 
 def methods() -> list[str]:
@@ -85,12 +61,7 @@ def needed_roles(name: str) -> tuple[str, ...]:
     """Roles of the auxiliaries that a method requires: `needs` of its class.
 
     Parsed from the text of its file, since an import would load numpy into the Snakefile: `needs`
-    must be a literal tuple of strings.
-
-    Raises
-    ------
-    UserError
-        There is no such method.
+    must be a literal tuple of strings. Raises a `UserError` if there is no such method.
 
     Examples
     --------
@@ -118,10 +89,7 @@ def _declared(name: str, attribute: str) -> tuple[str, ...]:
 def method_file(name: str) -> str:
     """The file of a method relative to the repository, for its code digest.
 
-    Raises
-    ------
-    UserError
-        There is no such method.
+    Raises a `UserError` if there is no such method.
     """
     valid = methods()
     if name not in valid:

@@ -1,28 +1,129 @@
 """Weights of a token over the tokens most similar to it, in one space of vectors.
 
-Similarities are computed a block of tokens at a time, never as a full square.
+Similarities are computed a block of tokens at a time, never as a full square. Even a partial sort
+of whole rows of them takes many times as long as computing them: the maxima of chunks give a bound,
+and only the few scores that reach it are sorted (benchmarks/initialization_scale.py).
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import coo_array, csr_array, vstack
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
-from lexigraft.initialization.arguments import Auxiliaries, source_vectors, target_vectors
+from lexigraft.initialization.arguments import (
+    Auxiliaries,
+    Corpus,
+    check_integer,
+    check_number,
+    required_vectors,
+)
+from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
+from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
-from lexigraft.initialization.top_k import pad_rows, top_k, top_k_candidates
 
 _SCORES_AT_ONCE = 1 << 25  # 128 MiB: with smaller blocks, reading the anchors dominates
 _FIRST_CANDIDATES = 128
+_CHUNK = 64
+
+
+class AnchorInitializer(RecipeInitializer):
+    """A method whose new tokens are mixtures of the shared tokens that have vectors: the anchors.
+
+    Special tokens are none of the `anchors_` anchors. A new token that has no vector, a zero vector
+    or no weight falls back.
+    """
+
+    anchors_: int
+    normalized = True  # whether vectors are scaled to length one
+    without_anchors: str  # end of the message where there are none: what no shared token has
+
+    def statistics(self) -> dict[str, Any]:
+        """Statistics of the recipe, and anchors."""
+        return {**super().statistics(), "anchors": self.anchors_}
+
+    def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
+        vectors = required_vectors(self.name, auxiliary, pair, self.needs[0])
+        vectors = unit_vectors(vectors) if self.normalized else nonzero(vectors)
+        anchors = np.intersect1d(vectors.tokens, pair.shared_ids, assume_unique=True)
+        new = np.intersect1d(vectors.tokens, pair.new_ids, assume_unique=True)
+        self.anchors_ = len(anchors)
+        if not self.anchors_:
+            raise UserError(
+                f"initializer '{self.name}': no shared token has {self.without_anchors}"
+            )
+        queries, rows = vectors_of(vectors, new), vectors_of(vectors, anchors)
+        mixed = self._weights(queries, rows).tocoo()
+        tokens, sources = new[mixed.coords[0]], pair.source_of[anchors][mixed.coords[1]]
+        return rows_with_fallback(pair, tokens, sources, mixed.data)
+
+    @abstractmethod
+    def _weights(self, queries: np.ndarray, anchors: np.ndarray) -> csr_array | coo_array:
+        """Weights [n, m] of new tokens on anchors, from their vectors [n or m, dimensions]."""
+
+
+class NeighbourInitializer(RecipeInitializer):
+    """A method that takes the softmax over the cosines to the nearest source tokens.
+
+    WECHSEL (section 3) and OFA (section 3.2) share this step. The auxiliaries `target` and `source`
+    are vectors of the tokens of both vocabularies in one space.
+
+    Parameters
+    ----------
+    neighbours
+        Number of source tokens in a new token's mixture; all of them where there are fewer.
+    temperature
+        Divisor of the cosines: the smaller, the larger the weight of the nearest.
+    """
+
+    def __init__(self, neighbours: int = 10, temperature: float = 0.1) -> None:
+        self.neighbours = check_integer(self.name, "neighbours", neighbours)
+        self.temperature = check_number(self.name, "temperature", temperature, exclusive=True)
+
+    def _neighbour_weights(
+        self, pair: VocabularyPair, auxiliary: Auxiliaries
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Target id, source id and weight [n] of all new tokens that have a vector.
+
+        Special tokens and zero vectors are ignored. The weights of a token are positive and sum to
+        one. Raises a `UserError` if vectors are missing, belong to another tokenizer, or have
+        different widths; or no source token has a vector.
+        """
+        target = unit_vectors(required_vectors(self.name, auxiliary, pair))
+        source = unit_vectors(required_vectors(self.name, auxiliary, pair, "source"))
+        if target.vectors.shape[1] != source.vectors.shape[1]:
+            raise UserError(
+                f"initializer '{self.name}': its auxiliaries have {target.vectors.shape[1]} "
+                f"dimensions for the target and {source.vectors.shape[1]} for the source; give "
+                "vectors of one space, such as word vectors aligned by a dictionary"
+            )
+        source_ids = np.setdiff1d(source.tokens, list(pair.source_special_ids))
+        if not len(source_ids):
+            raise UserError(
+                f"initializer '{self.name}': no source token has a vector, so there is nothing to "
+                "mix; give vectors of the source's language"
+            )
+        new_ids = np.intersect1d(target.tokens, pair.new_ids)
+        new_ids = np.setdiff1d(new_ids, list(pair.target_special_ids))
+        queries, anchors = vectors_of(target, new_ids), vectors_of(source, source_ids)
+        mixed = softmax_of_nearest(queries, anchors, self.neighbours, self.temperature).tocoo()
+        return new_ids[mixed.coords[0]], source_ids[mixed.coords[1]], mixed.data
+
+
+def nonzero(vectors: TokenVectors) -> TokenVectors:
+    """The vectors without zero vectors."""
+    some = vectors.vectors.any(axis=1)
+    return TokenVectors(vectors.tokens[some], vectors.vectors[some])
 
 
 def unit_vectors(vectors: TokenVectors) -> TokenVectors:
     """The vectors scaled to length one, without those of length zero."""
     lengths = np.linalg.norm(vectors.vectors, axis=1)
-    nonzero = lengths > 0
-    return TokenVectors(vectors.tokens[nonzero], vectors.vectors[nonzero] / lengths[nonzero, None])
+    some = lengths > 0
+    return TokenVectors(vectors.tokens[some], vectors.vectors[some] / lengths[some, None])
 
 
 def vectors_of(vectors: TokenVectors, ids: np.ndarray) -> np.ndarray:
@@ -31,17 +132,9 @@ def vectors_of(vectors: TokenVectors, ids: np.ndarray) -> np.ndarray:
 
 
 def score_blocks(queries: np.ndarray, anchors: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Inner products of queries with all anchors, a block of queries at a time.
+    """Yield slices of queries [n, dimensions], and their inner products [size, m] with all anchors.
 
-    Parameters
-    ----------
-    queries, anchors
-        [n, dimensions] and [m, dimensions] with m at least 1.
-
-    Yields
-    ------
-    block, scores
-        A slice of the queries, in order, and their inner products [size of the block, m].
+    There is at least one of the anchors [m, dimensions].
     """
     height = max(1, _SCORES_AT_ONCE // len(anchors))
     for start in range(0, len(queries), height):
@@ -49,30 +142,11 @@ def score_blocks(queries: np.ndarray, anchors: np.ndarray) -> Iterator[tuple[sli
         yield block, queries[block] @ anchors.T
 
 
-def nearest_anchors(queries: np.ndarray, anchors: np.ndarray, k: int) -> np.ndarray:
-    """Indices [n, k] of the k anchors most similar to each query, in no particular order.
-
-    Parameters
-    ----------
-    queries, anchors
-        [n, dimensions] and [m, dimensions] with m at least k, rows of length one.
-    """
-    found = [top_k(scores, k) for _, scores in score_blocks(queries, anchors)]
-    return np.concatenate(found) if found else np.empty((0, k), dtype=np.int64)
-
-
 def sparsemax_of_cosines(queries: np.ndarray, anchors: np.ndarray) -> csr_array:
     """Sparsemax over the cosine similarities of each query to all anchors.
 
-    Parameters
-    ----------
-    queries, anchors
-        [n, dimensions] and [m, dimensions] with m at least 1, rows of length one.
-
-    Returns
-    -------
-    csr_array
-        [n, m], float64: rows non-negative and summing to one, most weights zero.
+    `queries` [n, dimensions] and `anchors` [m, dimensions], with m at least 1, have length one. The
+    weights [n, m] are float64: rows non-negative and summing to one, most weights zero.
     """
     found = [sparsemax(scores) for _, scores in score_blocks(queries, anchors)]
     return csr_array(vstack(found)) if found else csr_array((0, len(anchors)))
@@ -81,21 +155,11 @@ def sparsemax_of_cosines(queries: np.ndarray, anchors: np.ndarray) -> csr_array:
 def softmax_of_nearest(
     queries: np.ndarray, anchors: np.ndarray, k: int, temperature: float
 ) -> csr_array:
-    """Softmax over the cosine similarities of each query to the `k` anchors nearest to it.
+    """Softmax over the cosines, divided by `temperature`, of each query to its `k` nearest anchors.
 
-    Parameters
-    ----------
-    queries, anchors
-        [n, dimensions] and [m, dimensions] with m at least 1, rows of length one.
-    k
-        Number of anchors; all of them where there are fewer.
-    temperature
-        What cosines are divided by.
-
-    Returns
-    -------
-    csr_array
-        [n, m], float64: rows of `k` positive weights that sum to one.
+    `queries` [n, dimensions] and `anchors` [m, dimensions], with m at least 1, have length one; all
+    anchors are used where there are fewer than `k`. The weights [n, m] are float64: rows of `k`
+    positive weights that sum to one.
     """
     k = min(k, len(anchors))
     chosen = np.empty((len(queries), k), dtype=np.int64)
@@ -110,80 +174,11 @@ def softmax_of_nearest(
     return csr_array((weights.ravel(), (rows, chosen.ravel())), shape=(len(queries), len(anchors)))
 
 
-def neighbour_weights(
-    method: str, auxiliary: Auxiliaries, pair: VocabularyPair, neighbours: int, temperature: float
-) -> tuple[np.ndarray, np.ndarray, csr_array]:
-    """Softmax weights of the source tokens nearest to each new token that has a vector.
-
-    WECHSEL [1]_ and OFA [2]_ share this step.
-
-    Parameters
-    ----------
-    method
-        Name of the initializer, for messages.
-    auxiliary
-        `target` and `source`: vectors of the tokens of both vocabularies, in one space. Special
-        tokens and zero vectors are ignored.
-    neighbours
-        Number of source tokens; all of them where there are fewer.
-    temperature
-        What cosines are divided by before the softmax.
-
-    Returns
-    -------
-    new_ids : ndarray of int
-        [n]: new tokens with a vector, ascending.
-    source_ids : ndarray of int
-        [m]: source tokens with a vector, ascending.
-    weights : csr_array
-        [n, m], float64: rows non-negative and summing to one.
-
-    Raises
-    ------
-    UserError
-        Vectors are missing, belong to another tokenizer, or have different widths; or no source
-        token has a vector.
-
-    References
-    ----------
-    .. [1] Minixhofer, Paischer and Rekabsaz 2022, section 3.
-    .. [2] Liu, Lin, Wang and Schütze 2024, section 3.2.
-    """
-    target = unit_vectors(target_vectors(method, auxiliary, pair))
-    source = unit_vectors(source_vectors(method, auxiliary, pair))
-    if target.vectors.shape[1] != source.vectors.shape[1]:
-        raise UserError(
-            f"initializer '{method}': its auxiliaries have {target.vectors.shape[1]} dimensions "
-            f"for the target and {source.vectors.shape[1]} for the source; give vectors of one "
-            "space, such as word vectors aligned by a dictionary"
-        )
-    source_ids = np.setdiff1d(source.tokens, list(pair.source_special_ids))
-    if not len(source_ids):
-        raise UserError(
-            f"initializer '{method}': no source token has a vector, so there is nothing to mix; "
-            "give vectors of the source's language"
-        )
-    new_ids = np.setdiff1d(
-        np.intersect1d(target.tokens, pair.new_ids), list(pair.target_special_ids)
-    )
-    weights = softmax_of_nearest(
-        vectors_of(target, new_ids), vectors_of(source, source_ids), neighbours, temperature
-    )
-    return new_ids, source_ids, weights
-
-
 def sparsemax(scores: np.ndarray) -> csr_array:
-    """Project each row of scores onto the probability simplex [1]_.
+    """Project each row of scores [n, m], with m at least 1, onto the probability simplex [1]_.
 
-    Parameters
-    ----------
-    scores
-        [n, m] with m at least 1, floating-point.
-
-    Returns
-    -------
-    csr_array
-        [n, m], float64: rows non-negative, summing to one, with only the highest scores above zero.
+    The weights [n, m] are float64: rows non-negative, summing to one, with only the highest scores
+    above zero.
 
     References
     ----------
@@ -203,7 +198,7 @@ def sparsemax(scores: np.ndarray) -> csr_array:
         selected = scores if len(pending) == n else scores[pending]
         rows, columns = top_k_candidates(selected, candidates)
         values = selected[rows, columns].astype(np.float64)
-        descending, _ = pad_rows(values, rows, len(pending))
+        descending, _ = _pad_rows(values, rows, len(pending))
         descending.sort(axis=1)
         descending = descending[:, ::-1]
         peak = descending[:, 0].copy()
@@ -227,3 +222,47 @@ def _thresholds(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     support = np.count_nonzero(descending * ranks > excess, axis=1)
     last = np.take_along_axis(excess, support[:, None] - 1, axis=1)[:, 0]
     return last / support, support
+
+
+def top_k(scores: np.ndarray, k: int) -> np.ndarray:
+    """Columns [n, k] of the k highest scores of each row [n, m], in no particular order.
+
+    Ties are broken arbitrarily; k is at most m.
+    """
+    if not len(scores):
+        return np.empty((0, k), dtype=np.int64)
+    rows, columns = top_k_candidates(scores, k)
+    values, at = _pad_rows(scores[rows, columns], rows, len(scores))
+    chosen = np.argpartition(values, values.shape[1] - k, axis=1)[:, values.shape[1] - k :]
+    return columns[np.take_along_axis(at, chosen, axis=1)]
+
+
+def top_k_candidates(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns, ascending, of scores among which are the k highest of each row.
+
+    `scores` [n, m] are floating-point, without NaN; k is at least 1. Each row has at least k
+    entries, none of them lower than an excluded score. All scores are returned where a bound would
+    exclude few of them.
+    """
+    n, m = scores.shape
+    chunks = m // _CHUNK
+    if k > chunks // 2:
+        return np.divmod(np.arange(n * m), m)
+    # The bound is the k-th highest maximum of a chunk: at least k scores reach it.
+    peaks = scores[:, : chunks * _CHUNK].reshape(n, chunks, _CHUNK).max(axis=2)
+    bound = np.partition(peaks, chunks - k, axis=1)[:, chunks - k, None]
+    return np.divmod(np.flatnonzero(scores >= bound), m)
+
+
+def _pad_rows(values: np.ndarray, rows: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Values of ragged rows as a matrix [n, longest row], padded with minus infinity.
+
+    `rows` holds the row of each value, ascending. The second matrix has the index into `values` of
+    each entry; 0 at the padding.
+    """
+    counts = np.bincount(rows, minlength=n)
+    place = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+    shape = (n, int(counts.max(initial=0)))
+    matrix, at = np.full(shape, -np.inf, dtype=values.dtype), np.zeros(shape, dtype=np.int64)
+    matrix[rows, place], at[rows, place] = values, np.arange(len(rows))
+    return matrix, at

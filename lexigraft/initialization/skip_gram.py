@@ -1,4 +1,4 @@
-"""Skip-gram with negative sampling, for rows in the convex hull of source rows (CW2V).
+"""Skip-gram with negative sampling, for trainable rows in the convex hull of source rows (CW2V).
 
 Noise tokens are sampled for a whole batch of text positions, not for each pair: the same loss in
 expectation, with fewer rows to compute and less variance.
@@ -15,7 +15,6 @@ from scipy.sparse import csr_array
 from tqdm import tqdm
 
 from lexigraft.hardware import device
-from lexigraft.initialization.convex_rows import ConvexRows
 from lexigraft.initialization.matrix import Matrix
 from lexigraft.initialization.pairing import VocabularyPair
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _NOISE_POWER = 0.75
+_LOGITS_AT_ONCE = 1 << 24  # 64 MiB of float32
 
 
 @dataclass(frozen=True)
@@ -78,18 +78,10 @@ class NoiseDistribution:
 
 @dataclass(frozen=True)
 class SkipGramBatch:
-    """Counts of positive and negative pairs of tokens.
+    """Counts of positive and negative pairs of distinct tokens, `centres` [c] and `contexts` [o].
 
-    Attributes
-    ----------
-    centres, contexts
-        Distinct token ids [c] and [o]; scores are input rows of the centres times output rows of
-        the contexts.
-    positives
-        [c, o] float32, how often each pair occurs in the text.
-    negatives
-        [c, o] float32, how often noise is expected to pair them. The context of a pair is not its
-        noise.
+    `positives` [c, o] float32 is how often each pair occurs in the text, `negatives` [c, o] float32
+    how often noise is expected to pair them. The context of a pair is not its noise.
     """
 
     centres: np.ndarray
@@ -100,7 +92,8 @@ class SkipGramBatch:
     def loss(self, scores: "torch.Tensor") -> "torch.Tensor":
         """Mean over the pairs of -log σ(score) - Σ over noise of log σ(-score), a scalar [1]_.
 
-        `scores` [c, o] are on any device.
+        `scores` [c, o], on any device, are input rows of the centres times output rows of the
+        contexts.
 
         References
         ----------
@@ -128,14 +121,8 @@ def batches(
 ) -> Iterator[SkipGramBatch]:
     """Yield the batches of one epoch, with the sentences in random order.
 
-    Parameters
-    ----------
-    window
-        Number of context tokens on either side.
-    negatives
-        Noise tokens per pair.
-    size
-        Text positions per batch; each is the centre of up to `2 · window` pairs.
+    A batch has `size` text positions, each the centre of up to `2 · window` pairs, and `negatives`
+    noise tokens per pair.
     """
     ends = np.flatnonzero(np.diff(text.sentence, append=-1)) + 1
     starts = np.concatenate([[0], ends[:-1]])
@@ -165,6 +152,94 @@ def _batch(
     return SkipGramBatch(centres, contexts, counts.astype(np.float32), negatives.astype(np.float32))
 
 
+class ConvexRows:
+    """`softmax(left @ right + offsets) @ matrix`, with trainable factors (CW2V, section 3.4).
+
+    `left` [k, rank] starts at random, `right` [rank, s] at zero, so that the weights of the k rows
+    start as `softmax(offsets)`. `matrix` holds the source rows [s, h], float32, on the computing
+    device, `offsets` [k, s] the initial logits, zero where none is stored.
+    """
+
+    def __init__(
+        self, matrix: "torch.Tensor", offsets: csr_array, rank: int, rng: np.random.Generator
+    ) -> None:
+        import torch
+
+        k, s = offsets.shape
+        start = rng.standard_normal((k, rank), dtype=np.float32) / np.sqrt(rank, dtype=np.float32)
+        self.matrix, self.offsets = matrix, offsets
+        self.left = torch.from_numpy(start).to(matrix.device).requires_grad_()
+        self.right = torch.zeros((rank, s), device=matrix.device, requires_grad=True)
+
+    def rows(self, numbers: np.ndarray) -> "torch.Tensor":
+        """Some of the rows, [len(numbers), h], with a gradient.
+
+        Weights are dense: many rows are computed a block at a time, and recomputed in the backward
+        pass.
+        """
+        import torch
+        from torch.utils.checkpoint import checkpoint
+
+        parts = list(self._blocks(numbers))
+        if len(parts) == 1:
+            return self._mixed(parts[0])
+        return torch.cat([checkpoint(self._mixed, part, use_reentrant=False) for part in parts])
+
+    def weights(self, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield blocks of `numbers` and their weights [len(block), s], float64, summing to one."""
+        import torch
+
+        for part in self._blocks(numbers):
+            with torch.no_grad():
+                yield part, torch.softmax(self._logits(part).double(), dim=1).cpu().numpy()
+
+    def _blocks(self, numbers: np.ndarray) -> list[np.ndarray]:
+        height = max(1, _LOGITS_AT_ONCE // self.offsets.shape[1])
+        cuts = range(height, max(1, len(numbers)), height)
+        return np.split(numbers, list(cuts))
+
+    def _mixed(self, numbers: np.ndarray) -> "torch.Tensor":
+        return self._logits(numbers).softmax(dim=1) @ self.matrix
+
+    def _logits(self, numbers: np.ndarray) -> "torch.Tensor":
+        import torch
+
+        at = torch.from_numpy(numbers).to(self.left.device)
+        offsets = self.offsets[numbers].tocoo()
+        logits = self.left[at] @ self.right
+        if not offsets.nnz:
+            return logits
+        row, column = (torch.from_numpy(part.astype(np.int64)) for part in offsets.coords)
+        values = torch.from_numpy(offsets.data.astype(np.float32))
+        place = (row.to(logits.device), column.to(logits.device))
+        return logits.index_put(place, values.to(logits.device), accumulate=True)
+
+
+def truncate_weights(
+    weights: np.ndarray, keep: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Approximate rows of weights by their largest ones and a weight on the mean of all.
+
+    The other weights are replaced by their mean: exact where they are equal, and non-negative
+    weights that sum to one in any case. `weights` [n, s] have rows that are non-negative and sum to
+    one; `keep` of a row are kept.
+
+    Returns the columns and values [n, min(keep, s)] of the largest weights, less what the mean of
+    all contributes to them; the weight [n] on the mean of all s; and the share of a row's weight
+    that is on other columns than before, the mean over the rows.
+    """
+    n, s = weights.shape
+    if keep >= s:
+        return np.tile(np.arange(s), (n, 1)), weights, np.zeros(n), 0.0
+    order = np.argpartition(weights, s - keep, axis=1)
+    columns, light = order[:, s - keep :], order[:, : s - keep]
+    rest = np.take_along_axis(weights, light, axis=1)
+    level = rest.mean(axis=1, keepdims=True)
+    moved = np.abs(rest - level).sum(axis=1) / 2
+    values = np.take_along_axis(weights, columns, axis=1) - level
+    return columns, np.maximum(values, 0), level[:, 0] * s, float(moved.mean()) if n else 0.0
+
+
 @dataclass(frozen=True)
 class SkipGramSettings:
     """Context tokens on either side, noise tokens per pair, rank of the factors, epochs, Adam's
@@ -178,29 +253,6 @@ class SkipGramSettings:
     batch_tokens: int
 
 
-@dataclass(frozen=True)
-class SkipGramResult:
-    """Trained rows and losses.
-
-    Attributes
-    ----------
-    rows
-        By `"input"` and `"output"`: the rows of the new tokens.
-    losses
-        Validation loss per pair, before training and after each epoch.
-    tokens_per_second
-        Text tokens that training processed per second; None without epochs.
-    """
-
-    rows: dict[str, ConvexRows]
-    losses: list[float]
-    tokens_per_second: float | None
-
-    def weights(self, which: str, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """See `ConvexRows.weights`."""
-        return self.rows[which].weights(numbers)
-
-
 def train(
     pair: VocabularyPair,
     matrices: dict[str, Matrix],
@@ -209,8 +261,12 @@ def train(
     start: csr_array,
     settings: SkipGramSettings,
     rng: np.random.Generator,
-) -> SkipGramResult:
+) -> tuple[dict[str, ConvexRows], list[float], float | None]:
     """Train the weights of the new tokens' rows; all other rows are fixed.
+
+    Returns the rows of the new tokens, by `"input"` and `"output"`; the validation loss per pair,
+    before training and after each epoch; and the text tokens that training processed per second,
+    None without epochs.
 
     Parameters
     ----------
@@ -229,19 +285,29 @@ def train(
     tied = matrices["output"] is matrices["input"]
     output_rows = input_rows if tied else _source_rows(matrices["output"], pair.source_ids)
     rows = {
-        "input": ConvexRows(input_rows, start, settings.rank, rng),
-        "output": ConvexRows(output_rows, start, settings.rank, rng),
+        which: ConvexRows(source_rows, start, settings.rank, rng)
+        for which, source_rows in (("input", input_rows), ("output", output_rows))
     }
-    factors = [factor for part in rows.values() for factor in part.parameters]
+    factors = [factor for part in rows.values() for factor in (part.left, part.right)]
     optimizer = torch.optim.Adam(factors, lr=settings.learning_rate)
     noise = NoiseDistribution.of(text)
     batching = (settings.window, settings.negatives, settings.batch_tokens)
     seed = int(rng.integers(2**32))
 
+    def loss_of(batch: SkipGramBatch) -> "torch.Tensor":
+        centres = _rows_of(pair, rows["input"], batch.centres)
+        return batch.loss(centres @ _rows_of(pair, rows["output"], batch.contexts).T)
+
+    @torch.no_grad()
     def validation_loss() -> float:
+        """The loss per pair of tokens; 0 where there are none."""
+        total = pairs = 0.0
         # The same noise each time, so that only training changes the loss.
-        epoch_batches = batches(validation, noise, *batching, np.random.default_rng(seed))
-        return _mean_loss(pair, rows, epoch_batches)
+        for batch in batches(validation, noise, *batching, np.random.default_rng(seed)):
+            count = float(batch.positives.sum())
+            total += float(loss_of(batch)) * count
+            pairs += count
+        return total / pairs if pairs else 0.0
 
     losses, seconds = [validation_loss()], 0.0
     for epoch in range(settings.epochs):
@@ -249,7 +315,7 @@ def train(
         batched = batches(text, noise, *batching, rng)
         total = -(-len(text.tokens) // settings.batch_tokens)
         for batch in tqdm(batched, desc=f"cw2v, epoch {epoch + 1}", total=total, disable=None):
-            loss = batch.loss(_scores(pair, rows, batch))
+            loss = loss_of(batch)
             if loss.requires_grad:  # a batch may have no new token
                 optimizer.zero_grad()
                 loss.backward()
@@ -258,30 +324,7 @@ def train(
         losses.append(validation_loss())
         logger.info("epoch %d/%d: validation loss %.4f", epoch + 1, settings.epochs, losses[-1])
     tokens = len(text.tokens) * settings.epochs
-    return SkipGramResult(rows, losses, tokens / seconds if seconds else None)
-
-
-def _mean_loss(
-    pair: VocabularyPair, rows: dict[str, ConvexRows], epoch_batches: Iterator[SkipGramBatch]
-) -> float:
-    """The loss per pair of tokens; 0 where there are none."""
-    import torch
-
-    total = pairs = 0.0
-    with torch.no_grad():
-        for batch in epoch_batches:
-            count = float(batch.positives.sum())
-            total += float(batch.loss(_scores(pair, rows, batch))) * count
-            pairs += count
-    return total / pairs if pairs else 0.0
-
-
-def _scores(
-    pair: VocabularyPair, rows: dict[str, ConvexRows], batch: SkipGramBatch
-) -> "torch.Tensor":
-    """Input rows of the centres times output rows of the contexts, [c, o]."""
-    centres = _rows_of(pair, rows["input"], batch.centres)
-    return centres @ _rows_of(pair, rows["output"], batch.contexts).T
+    return rows, losses, tokens / seconds if seconds else None
 
 
 def _rows_of(pair: VocabularyPair, new: ConvexRows, tokens: np.ndarray) -> "torch.Tensor":

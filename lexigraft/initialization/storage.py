@@ -10,15 +10,9 @@ import numpy as np
 from lexigraft.atomic import replacing
 from lexigraft.errors import UserError
 from lexigraft.initialization.dense_rows import DenseRows
-from lexigraft.initialization.interface import (
-    Initializer,
-    RecipeInitializer,
-    RecipePairInitializer,
-    RowInitializer,
-)
+from lexigraft.initialization.interface import Initializer, RecipeInitializer, RowInitializer
 from lexigraft.initialization.matrix import Matrix
-from lexigraft.initialization.recipe import Recipe
-from lexigraft.initialization.recipe_pair import RecipePair
+from lexigraft.initialization.recipe import Recipe, RecipePair
 
 _RECIPE = "recipe.npz"
 _RECIPES = "recipes.npz"
@@ -31,29 +25,13 @@ def save_initialization(
 ) -> str:
     """Write a fitted initializer, so that `load_initialization` can apply it.
 
-    Parameters
-    ----------
-    fitted
-        A fitted initializer.
-    folder
-        Output folder; created if missing.
-    matrices
-        The source matrices `"input"` and, unless tied, `"output"`; only for methods without
-        `weights_`, whose rows are made of these matrices now.
-
-    Returns
-    -------
-    str
-        Name of the file written.
-
-    Raises
-    ------
-    UserError
-        A method without `weights_` got no matrices, or matrices that do not fit.
+    The folder is created if missing; returns the name of the file written. `matrices` are the
+    source's `"input"` and, unless tied, `"output"`: methods without `weights_` make their rows of
+    these now. Raises a `UserError` if they are missing or do not fit.
     """
     folder = Path(folder)
-    if isinstance(fitted, RecipeInitializer | RecipePairInitializer):
-        written = _RECIPE if isinstance(fitted, RecipeInitializer) else _RECIPES
+    if isinstance(fitted, RecipeInitializer):
+        written = _RECIPE if isinstance(fitted.recipe_, Recipe) else _RECIPES
         fitted.recipe_.save(folder / written)
     elif isinstance(fitted, RowInitializer) and matrices:
         written = _ROWS
@@ -69,17 +47,9 @@ def save_initialization(
 
 
 def load_initialization(folder: str | Path) -> Recipe | RecipePair | DenseRows:
-    """Read what `save_initialization` wrote.
+    """Read what `save_initialization` wrote; each kind has `apply`, `new_ids` and `source_of`.
 
-    Returns
-    -------
-    Recipe, RecipePair or DenseRows
-        All have `apply(matrix, which)`, `new_ids`, `n_source` and `n_target`.
-
-    Raises
-    ------
-    UserError
-        The folder holds no initialization, or its file is truncated or damaged.
+    Raises a `UserError` if the folder holds no initialization, or its file is truncated or damaged.
     """
     folder = Path(folder)
     file = next((folder / name for name in _FILES if (folder / name).is_file()), None)

@@ -32,10 +32,7 @@ def tokenized_sentences(
 
 
 def validation_split(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
-    """Training items and every twentieth item for validation.
-
-    Of fewer than twenty items both parts are all of them.
-    """
+    """Training items and every twentieth item for validation; both are all of fewer than 20."""
     if len(items) < _VALIDATION_EVERY:
         return list(items), list(items)
     training = [item for i, item in enumerate(items, 1) if i % _VALIDATION_EVERY]
@@ -44,21 +41,11 @@ def validation_split(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
 
 @dataclass(frozen=True)
 class Snippet:
-    """A stretch of text, tokenized in two ways.
+    """A stretch of text, tokenized in two ways."""
 
-    Attributes
-    ----------
-    source
-        Source ids: every new token as its source pieces.
-    target
-        [n]: source ids, and -1 - i in the place of new token i, an index into `new_ids`.
-    ends
-        [n]: number of tokens of `source` up to the end of each token of `target`.
-    """
-
-    source: np.ndarray
-    target: np.ndarray
-    ends: np.ndarray
+    source: np.ndarray  # source ids: every new token as its source pieces
+    target: np.ndarray  # [n]: source ids, and -1 - i for new token i, an index into `new_ids`
+    ends: np.ndarray  # [n]: number of tokens of `source` up to the end of each of `target`
 
 
 def find_snippets(
@@ -73,20 +60,10 @@ def find_snippets(
     """Find snippets with each new token, the first ones of the text; no two overlap.
 
     A snippet counts for every new token in it. It ends before tokens that have no source pieces,
-    or begins after them.
-
-    Parameters
-    ----------
-    sentences
-        Target ids [n] of each sentence, without special tokens.
-    pieces
-        Source ids of each new token to find; others are ignored.
-    per_token
-        Number of snippets of one token; more only where another token needs them.
-    length
-        Maximum number of target tokens of a snippet; the token it was taken for is in its middle.
-    context
-        Maximum number of source tokens of a snippet.
+    or begins after them. `sentences` are target ids [n] without special tokens, `pieces` the source
+    ids of each new token to find; others are ignored. One token has `per_token` snippets, more only
+    where another token needs them. A snippet has at most `length` target tokens and `context`
+    source tokens, with the token it was taken for in its middle.
     """
     sizes = np.zeros(pair.n_target, dtype=np.int64)
     sizes[pair.source_of >= 0] = 1

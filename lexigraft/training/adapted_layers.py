@@ -11,10 +11,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.dense_rows import DenseRows
-from lexigraft.initialization.graft import check_fit
-from lexigraft.initialization.model_configuration import untie, update_special_token_ids
-from lexigraft.initialization.recipe import Recipe
-from lexigraft.initialization.recipe_pair import RecipePair
+from lexigraft.initialization.graft import check_fit, untie, update_special_token_ids
+from lexigraft.initialization.recipe import Recipe, RecipePair
 from lexigraft.training.objective import Objective
 from lexigraft.training.settings import AdapterSettings
 from lexigraft.training.vocadt_adapter import Adapter, DenseAdapter, SparseAdapter
@@ -51,8 +49,7 @@ def attach_adapters(
         )
     check_fit(embeddings.num_embeddings, tokenizer, start)
     tied = head.weight is embeddings.weight
-    pair = start if isinstance(start, RecipePair) else RecipePair(start, start)
-    recipes = [pair.input, pair.input if tied else pair.output]
+    recipes = [start.recipe("input"), start.recipe("input" if tied else "output")]
     if any(recipe.rank is not None for recipe in recipes):
         raise UserError(
             "trainable: an adapter cannot start from rows of reduced rank; choose an initializer "
@@ -61,7 +58,7 @@ def attach_adapters(
     form: type[Adapter] = SparseAdapter if settings.form == "sparse" else DenseAdapter
     place = embeddings.weight.device
     own, of_head = (form(recipe, settings.entries).to(place) for recipe in recipes)
-    _replace_module(model, embeddings, AdaptedEmbedding(embeddings, own, pair.source_of))
+    _replace_module(model, embeddings, AdaptedEmbedding(embeddings, own, start.source_of))
     _replace_module(model, head, AdaptedHead(head, of_head))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import replacing, replacing_folder
 from lexigraft.errors import UserError
-from lexigraft.initialization.model_configuration import untie, update_special_token_ids
+from lexigraft.initialization.graft import untie, update_special_token_ids
 from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.integrity import check_folder, fault_of
 from lexigraft.provenance import write_card

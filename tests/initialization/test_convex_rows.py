@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from lexigraft.initialization import convex_rows
-from lexigraft.initialization.convex_rows import ConvexRows, truncate_weights
+from lexigraft.initialization import skip_gram
+from lexigraft.initialization.skip_gram import ConvexRows, truncate_weights
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ def test_small_blocks_make_the_same_rows_and_gradients(made, monkeypatch):
     numbers = np.array([4, 1, 0, 2])
     found = []
     for at_once in (1 << 20, 9, 20):
-        monkeypatch.setattr(convex_rows, "_LOGITS_AT_ONCE", at_once)
+        monkeypatch.setattr(skip_gram, "_LOGITS_AT_ONCE", at_once)
         rows = made.rows(numbers)
-        gradients = torch.autograd.grad(rows.square().sum(), made.parameters)
+        gradients = torch.autograd.grad(rows.square().sum(), (made.left, made.right))
         blocks = list(made.weights(numbers))
         found.append([rows.detach(), *gradients, np.concatenate([part for _, part in blocks])])
     assert len(blocks) == 2

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from lexigraft.initialization import matrix as matrices
-from lexigraft.initialization.linear_algebra import leading_singular_vectors, project
+from lexigraft.initialization.matrix import leading_singular_vectors, project
 
 
 @pytest.mark.parametrize("rank", [1, 3, 8])

@@ -5,13 +5,12 @@ from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
-from lexigraft.initialization.interface import RecipePairInitializer
-from lexigraft.initialization.recipe import assemble_recipe
-from lexigraft.initialization.recipe_pair import RecipePair
+from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.recipe import RecipePair, assemble_recipe
 from lexigraft.initialization.storage import load_initialization, save_initialization
 
 
-class Mine(RecipePairInitializer):
+class Mine(RecipeInitializer):
     """`abc` is `ab` in the input, half `c` and half the mean of all in the head; `de` fell back."""
 
     def _new_rows(self, pair, corpus, auxiliary):

@@ -4,8 +4,8 @@ import torch
 from scipy.sparse import csr_array, random_array
 
 from lexigraft.initialization.dense_rows import DenseRows
-from lexigraft.initialization.recipe_pair import RecipePair
-from lexigraft.initialization.statistics import cosine_to_mean, recipe_statistics
+from lexigraft.initialization.explanation import cosine_to_mean, recipe_statistics
+from lexigraft.initialization.recipe import RecipePair
 from tests.initialization.recipes import expansion
 
 NOTHING = np.zeros(0, int)

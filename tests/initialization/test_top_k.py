@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from lexigraft.initialization.top_k import top_k, top_k_candidates
+from lexigraft.initialization.similarity import top_k, top_k_candidates
 
 
 @pytest.fixture(params=["normal", "tied", "falling", "one chunk high"])

@@ -11,8 +11,7 @@ from torch.func import functional_call
 from lexigraft.errors import UserError
 from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.graft import graft
-from lexigraft.initialization.recipe import Recipe, assemble_recipe
-from lexigraft.initialization.recipe_pair import RecipePair
+from lexigraft.initialization.recipe import Recipe, RecipePair, assemble_recipe
 from lexigraft.initialization.registry import initializer
 from lexigraft.training.adapted_layers import attach_adapters, attached_adapters, merge_adapters
 from lexigraft.training.objectives.clm import CausalModeling

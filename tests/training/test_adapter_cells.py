@@ -12,8 +12,7 @@ from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
 from lexigraft.inference.likelihood import score_texts
-from lexigraft.initialization.recipe import Recipe
-from lexigraft.initialization.recipe_pair import RecipePair
+from lexigraft.initialization.recipe import Recipe, RecipePair
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import load_initialization, save_initialization
 from lexigraft.source.model import load_model

@@ -8,12 +8,13 @@ from scipy.sparse import csr_array, diags_array
 from tqdm import tqdm
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.arguments import Auxiliaries
-from lexigraft.initialization.decomposition import rows_with_fallback
+from lexigraft.initialization.arguments import Auxiliaries, Corpus, required_corpus
+from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
 _CHARACTERS_AT_ONCE = 1 << 18
+_PLAIN = {"add_special_tokens": False, "return_attention_mask": False, "verbose": False}
 _SPACES = np.array([i for i in range(0x3001) if chr(i).isspace()], dtype=np.uint32)
 
 
@@ -30,15 +31,9 @@ class Align(RecipeInitializer):
     never count: none is added, and neither special tokens in a text nor unknown tokens are
     evidence.
 
-    A new token that never occurs falls back to the mean of its source pieces, and one without
-    source pieces to the mean of all source tokens.
-
-    Attributes
-    ----------
-    sentences_, by_characters_ : int
-        Sentences read, and those of them that needed the character offsets of a tokenizer.
-    occurrences_ : ndarray of int
-        [len(new_ids)], number of aligned occurrences of each new token.
+    A new token that never occurs falls back. Of `sentences_` sentences read, `by_characters_`
+    needed the character offsets of a tokenizer; `occurrences_` [len(new_ids)] are the numbers of
+    aligned occurrences.
 
     References
     ----------
@@ -59,11 +54,8 @@ class Align(RecipeInitializer):
             "occurrences": int(self.occurrences_.sum()),
         }
 
-    def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
-    ) -> tuple[csr_array, np.ndarray]:
-        if corpus is None:
-            raise UserError("initializer 'align': it needs a corpus; call fit(…, corpus=sentences)")
+    def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
+        corpus = required_corpus(self.name, corpus)
         summed = csr_array((len(pair.new_ids), pair.n_source))
         self.occurrences_ = np.zeros(len(pair.new_ids), dtype=np.int64)
         self.sentences_ = self.by_characters_ = 0
@@ -77,20 +69,16 @@ class Align(RecipeInitializer):
             raise UserError("initializer 'align': the corpus has no sentences")
         seen = self.occurrences_ > 0
         rows = csr_array(diags_array(1 / self.occurrences_[seen]) @ summed[seen]).tocoo()
-        return rows_with_fallback(
-            pair, pair.new_ids[seen], rows.coords[0], rows.coords[1], rows.data
-        )
+        tokens = pair.new_ids[seen][rows.coords[0]]
+        return rows_with_fallback(pair, tokens, rows.coords[1], rows.data)
 
     def _occurrences(
         self, pair: VocabularyPair, texts: list[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All occurrences of new tokens in a batch of sentences.
 
-        Returns
-        -------
-        new : [n] index into `new_ids` of each occurrence
-        lengths : [n] number of source tokens of each occurrence
-        source_ids : [sum(lengths)] these source tokens, one occurrence after the other
+        For each its index into `new_ids` and its number of source tokens [n]; and these source
+        tokens, one occurrence after the other.
         """
         begins = np.cumsum([0, *(len(text.encode()) + 1 for text in texts)])[:-1]
         old, old_by_offsets = _spans(pair.source_tokenizer, pair.source_bytes, texts, begins)
@@ -141,27 +129,26 @@ def _spans(
     The texts are concatenated, each after one byte at `begins`: the space that some tokenizers put
     before a text.
     """
-    data = [text.encode() for text in texts]
-    encoded = tokenizer(
-        texts, add_special_tokens=False, return_attention_mask=False, verbose=False
-    )["input_ids"]
+    encoded = tokenizer(texts, **_PLAIN)["input_ids"]
     rebuilt = [b"".join([pieces[i] for i in ids]) for ids in encoded]
-    spaced = np.array(
-        [found == b" " + one for found, one in zip(rebuilt, data, strict=True)], dtype=bool
+    # Number of bytes that the tokenizer puts before a text; -1 where it does not rebuild the text.
+    added = np.array(
+        [
+            len(found) - len(data) if found in (data, b" " + data) else -1
+            for found, data in zip(rebuilt, map(str.encode, texts), strict=True)
+        ],
+        dtype=np.int64,
     )
-    exact = spaced | np.array(
-        [found == one for found, one in zip(rebuilt, data, strict=True)], dtype=bool
-    )
-    whole = [encoded[i] for i in np.flatnonzero(exact)]
-    ids = np.array([i for sentence in whole for i in sentence], dtype=np.int64)
+    whole = np.flatnonzero(added >= 0)
+    ids = np.array([i for place in whole for i in encoded[place]], dtype=np.int64)
     sizes = np.array([len(piece) for piece in pieces], dtype=np.int64)[ids]
     ends = np.cumsum(sizes)
     # From positions in the concatenated rebuilt texts to positions in all texts.
-    lengths = np.array([len(rebuilt[i]) for i in np.flatnonzero(exact)], dtype=np.int64)
-    moves = (begins + 1 - spaced)[exact] - (np.cumsum(lengths) - lengths)
-    ends += np.repeat(moves, np.array([len(sentence) for sentence in whole], dtype=np.int64))
+    lengths = np.array([len(rebuilt[place]) for place in whole], dtype=np.int64)
+    moves = (begins + 1 - added)[whole] - (np.cumsum(lengths) - lengths)
+    ends += np.repeat(moves, np.array([len(encoded[place]) for place in whole], dtype=np.int64))
     spans = np.stack([ids, ends - sizes, ends])
-    inexact = set(np.flatnonzero(~exact).tolist())
+    inexact = set(np.flatnonzero(added < 0).tolist())
     if inexact:
         by_characters = _by_characters(tokenizer, pieces, {i: texts[i] for i in inexact}, begins)
         spans = np.concatenate([spans, *by_characters], axis=1)
@@ -173,13 +160,7 @@ def _by_characters(
     tokenizer: Any, pieces: list[bytes], texts: dict[int, str], begins: np.ndarray
 ) -> Iterator[np.ndarray]:
     """Ids, first and last byte [3, n] of the tokens of each text, by their character offsets."""
-    encoded = tokenizer(
-        list(texts.values()),
-        add_special_tokens=False,
-        return_attention_mask=False,
-        return_offsets_mapping=True,
-        verbose=False,
-    )
+    encoded = tokenizer(list(texts.values()), return_offsets_mapping=True, **_PLAIN)
     begins_word = np.array([piece[:1] == b" " for piece in pieces], dtype=bool)
     space = np.array([piece == b" " for piece in pieces], dtype=bool)
     for (number, text), token_ids, offsets in zip(

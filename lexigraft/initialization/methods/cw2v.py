@@ -1,7 +1,6 @@
 """CW2V, Constrained Word2Vec: skip-gram whose new rows stay in the convex hull of source rows."""
 
 import logging
-from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
@@ -11,20 +10,22 @@ from scipy.sparse import csr_array
 from lexigraft.errors import UserError
 from lexigraft.initialization.arguments import (
     Auxiliaries,
+    Corpus,
     check_choice,
     check_integer,
     check_number,
+    required_corpus,
 )
-from lexigraft.initialization.convex_rows import truncate_weights
 from lexigraft.initialization.decomposition import decompose, mean_rows, rows_with_fallback
-from lexigraft.initialization.interface import RecipePairInitializer
+from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.matrix import Matrix, check_matrix
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.skip_gram import (
-    SkipGramResult,
+    ConvexRows,
     SkipGramSettings,
     TokenStream,
     train,
+    truncate_weights,
 )
 from lexigraft.initialization.training_text import tokenized_sentences, validation_split
 
@@ -34,22 +35,17 @@ _STARTS = ("mean-of-all", "mean")
 _SPREAD = 0.1  # share of a row that `start: mean` spreads over all source tokens
 
 
-class CW2V(RecipePairInitializer):
+class CW2V(RecipeInitializer):
     """`E_new = softmax(A) E`, with `A` trained by skip-gram with negative sampling [1]_.
 
     Words are the target tokens of the corpus; their vectors are input rows, their context vectors
     output rows (of a tied model the same matrix, with two recipes; it gets the one of `input`).
     Rows of source tokens are fixed; for each new token the weights on the source tokens are trained
-    with Adam. Special tokens are left out. `auxiliary` holds the source's `matrices` and optionally
-    a `dictionary`: pairs of an English word and its translation, each of which is a sentence of the
-    text.
-
-    A recipe is stored as the `keep` largest weights of a row and, for all others together, a share
-    of the mean of all source tokens. Every twentieth sentence (of a text with at least twenty) is
-    held out for the validation loss.
-
-    A new token that never occurs next to another falls back to the mean of its source pieces, and
-    one without source pieces to the mean of all source tokens.
+    with Adam. Special tokens are left out, and a new token that never occurs next to another falls
+    back. `auxiliary` holds the source's `matrices` and optionally a `dictionary`: pairs of an
+    English word and its translation, each of which is a sentence of the text. Every twentieth
+    sentence (of a text with at least twenty) is held out for `losses_`: the validation loss per
+    pair of tokens, before training and after each epoch.
 
     Parameters
     ----------
@@ -59,22 +55,16 @@ class CW2V(RecipePairInitializer):
         Noise tokens per pair of tokens, sampled by their counts to the power of 3/4.
     rank
         Rank of `A`: width of its two factors.
-    epochs
-        Number of epochs; the published code uses 5, the paper names none.
-    learning_rate
-        Adam's learning rate; the published code uses 3e-4, the paper names none.
+    epochs, learning_rate
+        Of Adam; the published code uses 5 and 3e-4, the paper names none.
     batch_tokens
         Tokens of the text per update.
     start
         Initial row: `mean-of-all` source tokens, or nine tenths the `mean` of its source pieces.
         The paper does not specify it.
     keep
-        Number of weights of a row that are stored individually, for each matrix.
-
-    Attributes
-    ----------
-    losses_ : list of float
-        Validation loss per pair of tokens, before training and after each epoch.
+        Number of weights of a row that are stored individually, the largest, for each matrix; all
+        others together are a share of the mean of all source tokens.
 
     References
     ----------
@@ -115,18 +105,20 @@ class CW2V(RecipePairInitializer):
         `moved_weight` is the share of a row's weight that the stored recipes have on other source
         tokens than the trained ones, the mean over rows and matrices.
         """
-        own: dict[str, Any] = {"epochs": self.settings.epochs, "moved_weight": self._moved}
-        own |= {"loss_before": None, "loss_after": None, "tokens_per_second": self._speed}
-        if self.losses_:
-            own |= {"loss_before": self.losses_[0], "loss_after": self.losses_[-1]}
-        return {**super().statistics(), **own}
+        return {
+            **super().statistics(),
+            "epochs": self.settings.epochs,
+            "moved_weight": self._moved,
+            "loss_before": self.losses_[0] if self.losses_ else None,
+            "loss_after": self.losses_[-1] if self.losses_ else None,
+            "tokens_per_second": self._speed,
+        }
 
     def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
+        self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries
     ) -> tuple[dict[str, csr_array], np.ndarray]:
         matrices = _matrices(auxiliary, pair)
-        if corpus is None:
-            raise UserError("initializer 'cw2v': it needs a corpus; call fit(…, corpus=sentences)")
+        corpus = required_corpus(self.name, corpus)
         words = (f"{english} {word}" for english, word in auxiliary.get("dictionary", ()))
         sentences = list(tokenized_sentences(pair.target_tokenizer, chain(corpus, words)))
         text, validation = (TokenStream.of(part) for part in validation_split(sentences))
@@ -135,13 +127,13 @@ class CW2V(RecipePairInitializer):
         if not len(seen):
             logger.warning("no new token occurs next to another in the text; nothing is trained")
             self.losses_, self._moved, self._speed = [], 0.0, None
-            rows, missing = rows_with_fallback(pair, seen, *_nothing())
+            rows, missing = rows_with_fallback(pair, seen, seen, np.zeros(0))
             return {"input": rows, "output": rows}, missing
-        rng = self._generator("training")
-        start = self._start(pair)
-        result = train(pair, matrices, text, validation, start, self.settings, rng)
-        self.losses_, self._speed = result.losses, result.tokens_per_second
-        return self._truncated(pair, result, seen)
+        start, rng = self._start(pair), self._generator("training")
+        trained, self.losses_, self._speed = train(
+            pair, matrices, text, validation, start, self.settings, rng
+        )
+        return self._truncated(pair, trained, seen)
 
     def _start(self, pair: VocabularyPair) -> csr_array:
         """Initial logits [len(new_ids), number of source tokens], zero where not stored."""
@@ -154,22 +146,22 @@ class CW2V(RecipePairInitializer):
         return means
 
     def _truncated(
-        self, pair: VocabularyPair, result: SkipGramResult, seen: np.ndarray
+        self, pair: VocabularyPair, trained: dict[str, ConvexRows], seen: np.ndarray
     ) -> tuple[dict[str, csr_array], np.ndarray]:
         """Recipe rows of both matrices, and which new tokens fell back."""
         rows, moved, missing = {}, [], np.zeros(0, dtype=bool)
-        for which in ("input", "output"):
-            at, columns, values = [], [], []
-            for block, weights in result.weights(which, np.searchsorted(pair.new_ids, seen)):
+        for which, convex in trained.items():
+            tokens, columns, values = [], [], []
+            for block, weights in convex.weights(np.searchsorted(pair.new_ids, seen)):
                 heavy, kept, on_all, distance = truncate_weights(weights, self.keep)
-                token = np.searchsorted(seen, pair.new_ids[block])
-                at += [np.repeat(token, heavy.shape[1]), token]
+                new_ids = pair.new_ids[block]
+                tokens += [np.repeat(new_ids, heavy.shape[1]), new_ids]
                 columns += [pair.source_ids[heavy].ravel(), np.full(len(block), pair.n_source)]
                 values += [kept.ravel(), on_all]
                 moved += [distance] * len(block)
-            parts = [np.concatenate(part) for part in (at, columns, values)]
+            parts = [np.concatenate(part) for part in (tokens, columns, values)]
             some = parts[2] > 0
-            rows[which], missing = rows_with_fallback(pair, seen, *(part[some] for part in parts))
+            rows[which], missing = rows_with_fallback(pair, *(part[some] for part in parts))
         self._moved = float(np.mean(moved))
         return rows, missing
 
@@ -186,7 +178,3 @@ def _matrices(auxiliary: Auxiliaries, pair: VocabularyPair) -> dict[str, Matrix]
     for matrix in matrices.values():
         check_matrix(matrix, pair.n_source)
     return matrices
-
-
-def _nothing() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)

@@ -1,17 +1,22 @@
 """Token distillation: rows for which the model's hidden states match those of the pieces."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.arguments import Auxiliaries, check_integer, check_number
+from lexigraft.initialization.arguments import (
+    Auxiliaries,
+    Corpus,
+    check_integer,
+    check_number,
+    required_corpus,
+)
 from lexigraft.initialization.decomposition import decompose, mean_rows
-from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.distillation import DistillationSettings, distill
 from lexigraft.initialization.interface import RowInitializer
-from lexigraft.initialization.matrix import Matrix, check_matrix, working_type
+from lexigraft.initialization.matrix import Matrix, working_type
 from lexigraft.initialization.recipe import assemble_recipe
 from lexigraft.initialization.training_text import (
     find_snippets,
@@ -27,16 +32,18 @@ class TokenDistillation(RowInitializer):
     """Input rows trained so that hidden states match those for the source pieces [1]_.
 
     The source model is teacher and student: it reads snippets of the corpus as source tokens, and
-    with the new tokens in their place. Adam minimizes the difference of its last hidden states, at
-    the ends of all tokens from the first new one on, by changing only the rows of the new tokens,
-    which start as the mean of their source pieces' rows. `auxiliary` holds the source `model`. The
-    defaults are those of the paper.
+    with the new tokens in their place. Adam minimizes the mean squared difference of its last
+    hidden states, at the ends of all target tokens from the first new one on, by changing only the
+    rows of the new tokens, which start as the mean of their source pieces' rows. `auxiliary` holds
+    the source `model`. The defaults are those of the paper.
 
     Hidden states do not depend on the head: a new token's row in an untied head is the mean of its
     pieces' rows there. A tied model has one matrix, which gets the trained rows.
 
-    A new token that occurs in no snippet falls back to the mean of its source pieces, and one
-    without source pieces to the mean of all source tokens.
+    A new token that occurs in none of the `snippets_` snippets found falls back to the mean of its
+    source pieces, and one without source pieces to the mean of all source tokens. `losses_` are the
+    mean squared differences on held-out snippets, before training and after each epoch; empty if no
+    new token occurs in the corpus.
 
     Parameters
     ----------
@@ -51,14 +58,6 @@ class TokenDistillation(RowInitializer):
     batch_size
         Snippets per update.
 
-    Attributes
-    ----------
-    losses_ : list of float
-        Mean squared difference on held-out snippets, before training and after each epoch; empty
-        if no new token occurs in the corpus.
-    snippets_ : int
-        Number of snippets found.
-
     References
     ----------
     .. [1] Dobler, Elliott and de Melo 2025, "Token Distillation: Attention-aware Input Embeddings
@@ -66,6 +65,7 @@ class TokenDistillation(RowInitializer):
     """
 
     reads = ("model",)
+    distribution = "a row trained so that hidden states match those of its source pieces"
     losses_: list[float]
     snippets_: int
 
@@ -85,42 +85,33 @@ class TokenDistillation(RowInitializer):
             batch_size=check_integer("distill", "batch_size", batch_size),
         )
 
-    @property
-    def distribution(self) -> str:
-        """Description of the rows."""
-        return "a row trained so that hidden states match those of its source pieces"
-
     def statistics(self) -> dict[str, Any]:
         """New tokens, share of fallbacks, snippets, and losses before and after training."""
         before, after = (self.losses_[0], self.losses_[-1]) if self.losses_ else (None, None)
         own = {"snippets": self.snippets_, "loss_before": before, "loss_after": after}
         return {**super().statistics(), **own}
 
-    def rows(self, matrices: dict[str, Matrix]) -> DenseRows:
-        """The trained rows as `input`, and means of pieces as `output`."""
-        pair = self._fitted()
-        new = {}
-        for which, matrix in matrices.items():
-            check_matrix(matrix, pair.n_source)
-            new[which] = self._trained if which == "input" else self._mean(matrix, which)
-        return DenseRows(new, pair.source_of, pair.n_source)
+    def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
+        return {
+            which: self._trained if which == "input" else self._mean(matrix, which)
+            for which, matrix in matrices.items()
+        }
 
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Auxiliaries) -> None:
+    def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         pair, model = self.pair_, auxiliary.get("model")
         if model is None or not hasattr(model, "get_input_embeddings"):
             raise UserError(
                 "initializer 'distill': it needs the source model; call fit(…, auxiliary="
                 "{'model': model})"
             )
-        if corpus is None:
-            raise UserError(
-                "initializer 'distill': it needs a corpus; call fit(…, corpus=sentences)"
-            )
+        corpus = required_corpus(self.name, corpus)
         pieces = decompose(pair, pair.new_ids.tolist())
         self._means = assemble_recipe(
             mean_rows(pieces, pair.n_source), pair.source_of, pair.source_ids
         )
-        prefix = _prefix(pair.source_tokenizer)
+        tokenizer = pair.source_tokenizer
+        beginnings = (tokenizer.bos_token_id, tokenizer.eos_token_id)
+        prefix = [i for i in beginnings if i is not None][:1]  # as in training
         found = find_snippets(
             tokenized_sentences(pair.target_tokenizer, corpus),
             pair,
@@ -130,8 +121,8 @@ class TokenDistillation(RowInitializer):
             context=(positions_of(model) or _DEFAULT_CONTEXT) - len(prefix),
         )
         self.snippets_ = len(found)
-        start, self.losses_ = self._mean(model.get_input_embeddings().weight, "input"), []
-        self._trained = start
+        start = self._mean(model.get_input_embeddings().weight, "input")
+        self._trained, self.losses_ = start, []
         training, validation = validation_split(found)
         if found:
             self._trained, self.losses_ = distill(
@@ -145,11 +136,3 @@ class TokenDistillation(RowInitializer):
         for columns, values in self._means.new_rows(matrix, which):
             rows[:, columns] = values
         return rows
-
-
-def _prefix(tokenizer: Any) -> list[int]:
-    """Ids of the special token that begins a text, as in training."""
-    for token in (tokenizer.bos_token_id, tokenizer.eos_token_id):
-        if token is not None:
-            return [token]
-    return []

@@ -24,11 +24,7 @@ class Gaussian(RandomInitializer):
 
     def __init__(self, variance: float = 0.02) -> None:
         self.variance = check_number("gaussian", "variance", variance, exclusive=True)
-
-    @property
-    def distribution(self) -> str:
-        """Description of the distribution."""
-        return f"N(0, {self.variance:g} I)"
+        self.distribution = f"N(0, {self.variance:g} I)"
 
     def _sample(self, matrix: Matrix, rng: np.random.Generator) -> np.ndarray:
         rows = rng.standard_normal((len(self.pair_.new_ids), matrix.shape[1]))

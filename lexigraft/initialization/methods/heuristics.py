@@ -2,16 +2,14 @@
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from lexigraft.initialization.arguments import Auxiliaries
+from lexigraft.initialization.arguments import Auxiliaries, Corpus
 from lexigraft.initialization.interface import RandomInitializer
-from lexigraft.initialization.linear_algebra import row_deviation, row_mean
-from lexigraft.initialization.matrix import Matrix
-from lexigraft.vocabulary.token_bytes import is_fallback
+from lexigraft.initialization.matrix import Matrix, row_deviation, row_mean
+from lexigraft.vocabulary.token_bytes import is_fallback, spelling
 
 _MIN_GROUP = 2  # source rows for a mean and a deviation
 
@@ -25,12 +23,8 @@ class Heuristics(RandomInitializer):
 
     A new token whose script and position have fewer than two source tokens uses its script alone;
     one whose script has fewer than two falls back to all source tokens. Special tokens of the
-    source are left out, and special tokens of the target fall back.
-
-    Attributes
-    ----------
-    groups_ : int
-        Number of groups of source tokens in use.
+    source are left out, and special tokens of the target fall back. `groups_` is the number of
+    groups of source tokens in use.
 
     References
     ----------
@@ -38,21 +32,18 @@ class Heuristics(RandomInitializer):
        Comparing Methods to Adapt Multilingual Vocabularies to New Languages".
     """
 
+    distribution = "N(mean, std) of the source rows of its script and position in a word"
     groups_: int
-
-    @property
-    def distribution(self) -> str:
-        """Description of the distribution."""
-        return "N(mean, std) of the source rows of its script and position in a word"
 
     def statistics(self) -> dict[str, Any]:
         """The number of new tokens, of groups, and the share of tokens that fell back."""
         return {**super().statistics(), "groups": self.groups_}
 
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Auxiliaries) -> None:
+    def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         pair = self.pair_
-        spelled = pair.source_tokenizer.get_vocab().items()
-        fallback_bytes = {i for token, i in spelled if is_fallback(token, pair.source_spelling)}
+        written = spelling(pair.source_tokenizer)
+        tokens = pair.source_tokenizer.get_vocab().items()
+        fallback_bytes = {i for token, i in tokens if is_fallback(token, written)}
         members: dict[tuple[str, ...], list[int]] = {}
         for source_id in np.setdiff1d(pair.source_ids, list(pair.source_special_ids)).tolist():
             data = b"" if source_id in fallback_bytes else pair.source_bytes[source_id]
@@ -83,10 +74,8 @@ class Heuristics(RandomInitializer):
 
 def _script_and_position(data: bytes) -> tuple[str, str]:
     """E.g. ("TELUGU", "inside"); the first word of a letter's name is its script."""
-    text = data.decode("utf-8", errors="ignore")
-    names = (
-        unicodedata.name(letter, "") for letter in text if unicodedata.category(letter)[0] in "LM"
-    )
+    letters = [c for c in data.decode("utf-8", "ignore") if unicodedata.category(c)[0] in "LM"]
+    names = [unicodedata.name(letter, "") for letter in letters]
     scripts = Counter(name.partition(" ")[0] for name in names if name)
     script = scripts.most_common(1)[0][0] if scripts else ""
     return script, "beginning" if data.startswith(b" ") else "inside"

@@ -1,16 +1,14 @@
 """Mean: a new token is the mean of its source pieces."""
 
-from collections.abc import Iterable
-
 import numpy as np
 from scipy.sparse import csr_array
 
-from lexigraft.initialization.arguments import Auxiliaries, check_choice
-from lexigraft.initialization.decomposition import decompose, mean_rows
+from lexigraft.initialization.arguments import Auxiliaries, Corpus, check_choice
+from lexigraft.initialization.decomposition import NewRows, decompose, mean_rows
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
-_WITHOUT_PIECES = ("mean-of-all", "random")
+_FALLBACKS = ("mean-of-all", "random")
 
 
 class Mean(RecipeInitializer):
@@ -34,13 +32,9 @@ class Mean(RecipeInitializer):
     """
 
     def __init__(self, without_pieces: str = "mean-of-all") -> None:
-        self.without_pieces = check_choice(
-            "mean", "without_pieces", without_pieces, _WITHOUT_PIECES
-        )
+        self.without_pieces = check_choice("mean", "without_pieces", without_pieces, _FALLBACKS)
 
-    def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
-    ) -> tuple[csr_array, np.ndarray]:
+    def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         pieces = decompose(pair, pair.new_ids.tolist())
         unknown = np.array([not ids for ids in pieces], dtype=bool)
         rows = mean_rows(pieces, pair.n_source)
@@ -48,12 +42,9 @@ class Mean(RecipeInitializer):
             return rows, unknown
         # Only these tokens use the last column, the mean of all.
         rows.data[rows.indices == pair.n_source] = 0
-        return csr_array(rows + self._random(pair, unknown)), unknown
-
-    def _random(self, pair: VocabularyPair, unknown: np.ndarray) -> csr_array:
-        """Random rows of the tokens without pieces; all other rows are empty."""
         count, size = int(unknown.sum()), len(pair.source_ids)
         weights = self._generator("weights").random((count, size))
         weights /= weights.sum(axis=1, keepdims=True)
         place = (np.repeat(np.flatnonzero(unknown), size), np.tile(pair.source_ids, count))
-        return csr_array((weights.ravel(), place), shape=(len(unknown), pair.n_source + 1))
+        drawn = csr_array((weights.ravel(), place), shape=rows.shape)
+        return csr_array(rows + drawn), unknown

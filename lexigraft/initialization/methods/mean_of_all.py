@@ -1,12 +1,9 @@
 """Mean of all: every new row is the mean of all source rows."""
 
-from collections.abc import Iterable
-
 import numpy as np
-from scipy.sparse import csr_array
 
-from lexigraft.initialization.arguments import Auxiliaries
-from lexigraft.initialization.decomposition import mean_rows
+from lexigraft.initialization.arguments import Auxiliaries, Corpus
+from lexigraft.initialization.decomposition import NewRows, mean_rows
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
@@ -20,8 +17,6 @@ class MeanOfAll(RecipeInitializer):
        Initialization Approaches for Language Models", section 4.4.
     """
 
-    def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
-    ) -> tuple[csr_array, np.ndarray]:
+    def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         k = len(pair.new_ids)
         return mean_rows([[]] * k, pair.n_source), np.zeros(k, dtype=bool)

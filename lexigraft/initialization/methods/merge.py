@@ -1,15 +1,13 @@
 """Merge: a new token is the hierarchical mean along its merge rules."""
 
 import json
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.arguments import Auxiliaries
-from lexigraft.initialization.decomposition import decompose, weighted_rows
+from lexigraft.initialization.arguments import Auxiliaries, Corpus
+from lexigraft.initialization.decomposition import NewRows, decompose, weighted_rows
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
@@ -26,9 +24,8 @@ class Merge(RecipeInitializer):
     them. The recursion ends at shared tokens. A new single character has no rule: it is the mean of
     its bytes, or of its other source pieces. A part without source pieces is left out.
 
-    A longer token without a rule falls back to the mean of its source pieces, and a token without
-    source pieces to the mean of all source tokens. A target that is not BPE (Unigram, WordPiece)
-    has no merge rules and raises an error.
+    A longer token without a rule falls back. A target that is not BPE (Unigram, WordPiece) has no
+    merge rules and raises an error.
 
     References
     ----------
@@ -36,40 +33,27 @@ class Merge(RecipeInitializer):
        LLMs with 0.01GB of Target Language Text?", section 4.3 and Algorithm 1.
     """
 
-    def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
-    ) -> tuple[csr_array, np.ndarray]:
+    def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         rules = _rules(pair.target_tokenizer)
-        numbers = pair.target_tokenizer.get_vocab()
-        new = list(zip(pair.new_ids.tolist(), pair.new_tokens, strict=True))
-        bare = [token_id for token_id, token in new if token not in rules]
-        without_rule = dict(zip(bare, decompose(pair, bare), strict=True))
-        known: dict[str, Weights] = {}  # empty for tokens without source pieces
-        covered = set()
+        known: dict[str, Weights] = {  # empty for tokens without source pieces
+            token: {int(pair.source_of[i]): 1.0}
+            for token, i in pair.target_tokenizer.get_vocab().items()
+            if pair.source_of[i] >= 0
+        }
+        new = zip(pair.new_tokens, pair.new_ids.tolist(), strict=True)
+        bare = {token: token_id for token, token_id in new if token not in rules}
+        for token, pieces in zip(bare, decompose(pair, list(bare.values())), strict=True):
+            known[token] = {i: pieces.count(i) / len(pieces) for i in pieces}
         # Both parts of a rule are shorter than its token, so shorter tokens are always done first.
-        for token_id, token in sorted(new, key=lambda one: len(one[1])):
-            if token not in rules:
-                pieces = without_rule[token_id]
-                known[token] = {i: pieces.count(i) / len(pieces) for i in pieces}
-                if pieces and len(token) == 1:
-                    covered.add(token)
-                continue
-            derivations = []
-            for rule in rules[token]:
-                copied = [int(pair.source_of[numbers[part]]) for part in rule]
-                parts = zip(rule, copied, strict=True)
-                derivations.append(
-                    _mean([{i: 1.0} if i >= 0 else known[part] for part, i in parts])
-                )
-            known[token] = _mean(derivations)
-            if known[token]:
-                covered.add(token)
-        return (
-            weighted_rows(
-                [known[token] or {pair.n_source: 1.0} for token in pair.new_tokens], pair.n_source
-            ),
-            np.array([token not in covered for token in pair.new_tokens], dtype=bool),
-        )
+        for token in sorted(pair.new_tokens, key=len):
+            if token in rules:
+                derivations = [_mean([known[part] for part in rule]) for rule in rules[token]]
+                known[token] = _mean(derivations)
+        recipes = [known[token] or {pair.n_source: 1.0} for token in pair.new_tokens]
+        fallback = [
+            not known[token] or (token not in rules and len(token) > 1) for token in pair.new_tokens
+        ]
+        return weighted_rows(recipes, pair.n_source), np.array(fallback, dtype=bool)
 
 
 def _mean(parts: list[Weights]) -> Weights:

@@ -4,8 +4,7 @@ import numpy as np
 
 from lexigraft.initialization.arguments import check_number
 from lexigraft.initialization.interface import RandomInitializer
-from lexigraft.initialization.linear_algebra import row_covariance, row_mean
-from lexigraft.initialization.matrix import Matrix
+from lexigraft.initialization.matrix import Matrix, row_covariance, row_mean
 
 
 class Multivariate(RandomInitializer):
@@ -27,11 +26,7 @@ class Multivariate(RandomInitializer):
 
     def __init__(self, covariance_scale: float = 1.0) -> None:
         self.covariance_scale = check_number("multivariate", "covariance_scale", covariance_scale)
-
-    @property
-    def distribution(self) -> str:
-        """Description of the distribution."""
-        return f"N(mean, {self.covariance_scale:g} · covariance) of the source rows"
+        self.distribution = f"N(mean, {self.covariance_scale:g} · covariance) of the source rows"
 
     def _sample(self, matrix: Matrix, rng: np.random.Generator) -> np.ndarray:
         ids = self.pair_.source_ids

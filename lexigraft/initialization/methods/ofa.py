@@ -1,19 +1,18 @@
 """OFA: as WECHSEL, with multilingual word vectors and a low-rank factorization of source rows."""
 
-from collections.abc import Iterable
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from lexigraft.initialization.arguments import Auxiliaries, check_integer, check_number
-from lexigraft.initialization.decomposition import rows_with_fallback
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.arguments import Auxiliaries, Corpus, check_optional_integer
+from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
 from lexigraft.initialization.pairing import VocabularyPair
-from lexigraft.initialization.similarity import neighbour_weights
+from lexigraft.initialization.recipe import Recipe
+from lexigraft.initialization.similarity import NeighbourInitializer
 
 
-class OFA(RecipeInitializer):
+class OFA(NeighbourInitializer):
     """Softmax over the cosine similarities to the nearest source tokens, at a reduced rank [1]_.
 
     OFA factorizes the source matrix into coordinates and primitives, `E = F P`, by a singular value
@@ -24,19 +23,16 @@ class OFA(RecipeInitializer):
 
     The auxiliaries are vectors of the target's tokens (`target`) and of the source's (`source`) in
     one space, such as ColexNet+ (`lexigraft.auxiliary.read_word_vectors`). A new token that differs
-    from a source token only in case copies it. One without a vector falls back to the mean of its
-    source pieces, and one without source pieces to the mean of all source tokens (the published
-    code draws such coordinates at random).
+    from a source token only in case copies it. One without a vector falls back (the published code
+    draws such coordinates at random).
 
     Parameters
     ----------
     dimensions
         Rank of the factorization: 100, 200 and 400 in the paper. None, or at least the width of
         the matrix, for the full rank.
-    neighbours
-        Number of source tokens in a new token's mixture.
-    temperature
-        Divisor of the cosines: the smaller, the larger the weight of the nearest.
+    neighbours, temperature
+        See `NeighbourInitializer`.
 
     References
     ----------
@@ -49,35 +45,24 @@ class OFA(RecipeInitializer):
     def __init__(
         self, dimensions: int | None = None, neighbours: int = 10, temperature: float = 0.1
     ) -> None:
-        self.dimensions = (
-            None if dimensions is None else check_integer("ofa", "dimensions", dimensions)
-        )
-        self.neighbours = check_integer("ofa", "neighbours", neighbours)
-        self.temperature = check_number("ofa", "temperature", temperature, exclusive=True)
+        self.dimensions = check_optional_integer("ofa", "dimensions", dimensions)
+        super().__init__(neighbours, temperature)
 
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Auxiliaries) -> None:
+    def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         super()._fit(corpus, auxiliary)
-        self.recipe_ = replace(self.recipe_, rank=self.dimensions)
+        self.recipe_ = replace(cast(Recipe, self.recipe_), rank=self.dimensions)
 
-    def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
-    ) -> tuple[csr_array, np.ndarray]:
-        new_ids, source_ids, weights = neighbour_weights(
-            self.name, auxiliary, pair, self.neighbours, self.temperature
+    def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
+        tokens, sources, weights = self._neighbour_weights(pair, auxiliary)
+        source_of = _equal_ignoring_case(pair)
+        copies = np.array(list(source_of), dtype=np.int64)
+        others = ~np.isin(tokens, copies)
+        return rows_with_fallback(
+            pair,
+            np.concatenate([tokens[others], copies]),
+            np.concatenate([sources[others], np.array(list(source_of.values()), dtype=np.int64)]),
+            np.concatenate([weights[others], np.ones(len(copies))]),
         )
-        copied = _equal_ignoring_case(pair)
-        mixed = weights[~np.isin(new_ids, list(copied))].tocoo()
-        new_ids = np.setdiff1d(new_ids, list(copied))
-        covered = np.sort(np.concatenate([new_ids, np.array(list(copied), dtype=np.int64)]))
-        of = np.concatenate(
-            [
-                np.searchsorted(covered, new_ids)[mixed.coords[0]],
-                np.searchsorted(covered, list(copied)),
-            ]
-        )
-        sources = np.concatenate([source_ids[mixed.coords[1]], list(copied.values())])
-        weights_of = np.concatenate([mixed.data, np.ones(len(copied))])
-        return rows_with_fallback(pair, covered, of, sources.astype(np.int64), weights_of)
 
 
 def _equal_ignoring_case(pair: VocabularyPair) -> dict[int, int]:

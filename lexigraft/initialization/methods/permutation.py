@@ -1,11 +1,10 @@
 """Permutation: every new token is a copy of a random source token."""
 
-from collections.abc import Iterable
-
 import numpy as np
 from scipy.sparse import csr_array
 
-from lexigraft.initialization.arguments import Auxiliaries
+from lexigraft.initialization.arguments import Auxiliaries, Corpus
+from lexigraft.initialization.decomposition import NewRows
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
@@ -22,9 +21,7 @@ class Permutation(RecipeInitializer):
        Alignment", section 3.1.
     """
 
-    def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
-    ) -> tuple[csr_array, np.ndarray]:
+    def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         k = len(pair.new_ids)
         ordinary = np.setdiff1d(pair.source_ids, list(pair.source_special_ids))
         drawn = self._generator().choice(ordinary, size=k)

@@ -3,8 +3,7 @@
 import numpy as np
 
 from lexigraft.initialization.interface import RandomInitializer
-from lexigraft.initialization.linear_algebra import row_deviation, row_mean
-from lexigraft.initialization.matrix import Matrix
+from lexigraft.initialization.matrix import Matrix, row_deviation, row_mean
 
 
 class Random(RandomInitializer):
@@ -20,10 +19,7 @@ class Random(RandomInitializer):
        Initialization Approaches for Language Models", section 4.4.
     """
 
-    @property
-    def distribution(self) -> str:
-        """Description of the distribution."""
-        return "N(mean, std) of the source rows, each dimension by itself"
+    distribution = "N(mean, std) of the source rows, each dimension by itself"
 
     def _sample(self, matrix: Matrix, rng: np.random.Generator) -> np.ndarray:
         ids = self.pair_.source_ids

@@ -1,29 +1,29 @@
 """SALT: rows of a target-language model, mapped into the source's space token by token."""
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from scipy.linalg import lstsq
-from scipy.sparse import csr_array
 from tqdm import tqdm
 
-from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.arguments import (
     Auxiliaries,
+    Corpus,
     check_boolean,
     check_integer,
     check_number,
-    target_vectors,
+    required_vectors,
 )
-from lexigraft.initialization.decomposition import rows_with_fallback
+from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.similarity import (
-    nearest_anchors,
+    nonzero,
+    score_blocks,
     sparsemax_of_cosines,
+    top_k,
     unit_vectors,
     vectors_of,
 )
@@ -43,11 +43,12 @@ class SALT(RecipeInitializer):
     `e X`. Since that is `(e pinv(A)) B`, it is a recipe: weights on the neighbours' source rows, of
     either sign and any sum, which do not depend on the source matrix.
 
-    Tokens are shared if they stand for the same text ignoring white space: a new token also copies
-    a source token that differs from it only by a leading space.
+    Tokens are shared if they stand for the same text ignoring white space: `alike_` new tokens also
+    copy a source token that differs from them only by a leading space. `anchors_` shared tokens can
+    be neighbours. `unexplained_` is the mean share of the squared length of a row in the model
+    outside the span of its neighbours, NaN if no token is mapped.
 
-    A new token without a static vector or a row in the model, or with a zero one, falls back to the
-    mean of its source pieces, and one without source pieces to the mean of all source tokens. (The
+    A new token without a static vector or a row in the model, or with a zero one, falls back. (The
     paper draws such rows from the normal distribution of the source rows, which no recipe
     describes.)
 
@@ -62,16 +63,6 @@ class SALT(RecipeInitializer):
         one of least norm.
     minimum_neighbours
         Where sparsemax gives fewer neighbours, the most similar tokens are added up to this number.
-
-    Attributes
-    ----------
-    anchors_ : int
-        Number of shared tokens that can be neighbours.
-    alike_ : int
-        Number of new tokens that copy a source token that differs from them only in white space.
-    unexplained_ : float
-        Mean share of the squared length of a row in the model outside the span of its neighbours;
-        NaN if no token is mapped.
 
     References
     ----------
@@ -101,17 +92,14 @@ class SALT(RecipeInitializer):
             "unexplained": None if math.isnan(self.unexplained_) else self.unexplained_,
         }
 
-    def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
-    ) -> tuple[csr_array, np.ndarray]:
-        words = unit_vectors(target_vectors(self.name, auxiliary, pair))
-        model = target_vectors(self.name, auxiliary, pair, role="plm")
+    def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
+        words = unit_vectors(required_vectors(self.name, auxiliary, pair))
+        model = nonzero(required_vectors(self.name, auxiliary, pair, "plm"))
         alike = fuzzy_matches(pair, pair.new_ids)
         self.alike_ = int((alike >= 0).sum())
         copied = pair.source_of.copy()
-        copied[pair.new_ids] = alike
-        with_row = model.tokens[model.vectors.any(axis=1)]
-        known = np.intersect1d(words.tokens, with_row, assume_unique=True)
+        copied[pair.new_ids] = alike  # a token that differs only in white space copies
+        known = np.intersect1d(words.tokens, model.tokens, assume_unique=True)
         shared = np.union1d(pair.shared_ids, pair.new_ids[alike >= 0])
         anchors = np.intersect1d(known, shared, assume_unique=True)
         new = np.setdiff1d(np.intersect1d(known, pair.new_ids, assume_unique=True), shared)
@@ -121,38 +109,21 @@ class SALT(RecipeInitializer):
                 "initializer 'salt': no shared token has both a static vector and a row in the "
                 "target-language model, so there is no map to fit; give vectors of more tokens"
             )
-        at, neighbours, weights = self._mapped(words, model, new, anchors)
-        copies = np.flatnonzero(alike >= 0)
-        covered = np.union1d(new, pair.new_ids[copies])
-        return rows_with_fallback(
-            pair,
-            covered,
-            np.searchsorted(covered, np.concatenate([new[at], pair.new_ids[copies]])),
-            np.concatenate([copied[anchors][neighbours], alike[copies]]),
-            np.concatenate([weights, np.ones(len(copies))]),
-        )
-
-    def _mapped(
-        self, words: TokenVectors, model: TokenVectors, new: np.ndarray, anchors: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights of the neighbours of all mapped tokens.
-
-        Returns
-        -------
-        at, neighbours, weights : [total number of neighbours]
-            Indices into `new` and into `anchors`, and the weight.
-        """
         supports = self._neighbours(vectors_of(words, new), vectors_of(words, anchors))
         queries, bases = vectors_of(model, new), vectors_of(model, anchors)
-        weights, unexplained = [], np.empty(len(new))
+        copies = pair.new_ids[alike >= 0]
+        tokens, sources, weights = [copies], [alike[alike >= 0]], [np.ones(len(copies))]
+        missed = []  # shares of squared lengths
         for i in tqdm(range(len(new)), desc="salt", unit=" tokens", disable=None):
-            found, unexplained[i] = self._weights(
+            found, share = self._weights(
                 bases[supports[i]].astype(np.float64), queries[i].astype(np.float64)
             )
+            missed.append(share)
+            tokens.append(np.full(len(found), new[i]))
+            sources.append(copied[anchors[supports[i]]])
             weights.append(found)
-        self.unexplained_ = float(unexplained.mean()) if len(new) else math.nan
-        at = np.repeat(np.arange(len(new)), [len(support) for support in supports])
-        return at, np.concatenate([*supports, at[:0]]), np.concatenate([*weights, at[:0]])
+        self.unexplained_ = float(np.mean(missed)) if missed else math.nan
+        return rows_with_fallback(pair, *map(np.concatenate, (tokens, sources, weights)))
 
     def _neighbours(self, queries: np.ndarray, anchors: np.ndarray) -> list[np.ndarray]:
         """Indices of each token's neighbours among the anchors."""
@@ -160,22 +131,16 @@ class SALT(RecipeInitializer):
         supports = np.split(weights.indices, weights.indptr[1:-1]) if len(queries) else []
         wanted = min(self.minimum_neighbours, len(anchors))
         few = np.flatnonzero(np.diff(weights.indptr) < wanted)
-        for i, support in zip(few, nearest_anchors(queries[few], anchors, wanted), strict=True):
-            supports[i] = support
+        for block, scores in score_blocks(queries[few], anchors):
+            for i, support in zip(few[block], top_k(scores, wanted), strict=True):
+                supports[i] = support
         return supports
 
     def _weights(self, rows: np.ndarray, query: np.ndarray) -> tuple[np.ndarray, float]:
-        """The map of one token as weights [k] on its neighbours' source rows.
+        """The map of one token as weights [k] on its neighbours' source rows, and what they miss.
 
-        Parameters
-        ----------
-        rows, query
-            [k, h_plm] and [h_plm]: the rows of the neighbours and of the token in the model.
-
-        Returns
-        -------
-        weights, unexplained
-            And the share of the query's squared length that the weighted rows miss.
+        `rows` [k, h_plm] and `query` [h_plm] are those of the neighbours and of the token in the
+        model. The second is the share of the query's squared length.
         """
         k, length = len(rows), float(query @ query)
         if self.centred:
@@ -199,33 +164,20 @@ class SALT(RecipeInitializer):
 def fuzzy_matches(pair: VocabularyPair, target_ids: np.ndarray) -> np.ndarray:
     """Source tokens that stand for the same text ignoring white space (SALT, appendix A).
 
-    `##ing` of a WordPiece vocabulary matches `▁ing` of the source.
-
-    Parameters
-    ----------
-    target_ids
-        Ids in the target vocabulary.
-
-    Returns
-    -------
-    ndarray of int
-        [len(target_ids)]: a source id, or -1 where there is none. Special tokens and tokens of
-        only white space match nothing; of several source tokens the shortest is used, then the
-        first.
+    `##ing` of a WordPiece vocabulary matches `▁ing` of the source. For each target id a source id,
+    or -1 where there is none: special tokens and tokens of only white space match nothing. Of
+    several source tokens the shortest is used, then the first.
     """
     ordinary = [i for i in pair.source_ids.tolist() if i not in pair.source_special_ids]
     first: dict[bytes, int] = {}
     for source_id in sorted(ordinary, key=lambda i: len(pair.source_bytes[i])):
         first.setdefault(_without_space(pair.source_bytes[source_id]), source_id)
     first.pop(b"", None)
-    special = pair.target_special_ids
-    return np.array(
-        [
-            -1 if i in special else first.get(_without_space(pair.target_bytes[i]), -1)
-            for i in target_ids.tolist()
-        ],
-        dtype=np.int64,
-    )
+    matches = [
+        -1 if i in pair.target_special_ids else first.get(_without_space(pair.target_bytes[i]), -1)
+        for i in target_ids.tolist()
+    ]
+    return np.array(matches, dtype=np.int64)
 
 
 def _without_space(piece: bytes) -> bytes:

@@ -1,27 +1,23 @@
 """UnifyVocab: a new token copies the source token nearest to it in GloVe vectors."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.arguments import (
     Auxiliaries,
+    Corpus,
     check_boolean,
-    check_integer,
     check_number,
-    source_vectors,
-    target_vectors,
+    check_optional_integer,
+    required_vectors,
 )
-from lexigraft.initialization.decomposition import rows_with_fallback
+from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
-from lexigraft.initialization.similarity import score_blocks, unit_vectors, vectors_of
-from lexigraft.initialization.top_k import top_k
-from lexigraft.vocabulary.token_bytes import special_ids
+from lexigraft.initialization.similarity import score_blocks, top_k, unit_vectors, vectors_of
 
 
 class UnifyVocab(RecipeInitializer):
@@ -34,9 +30,9 @@ class UnifyVocab(RecipeInitializer):
     the relative representation of [2]_, `+ Align Rep.` in Table 1 of the paper. Centring and CSLS
     [3]_ are extensions.
 
-    A new token without a vector, or with a zero vector, falls back to the mean of its source
-    pieces, and one without source pieces to the mean of all source tokens. (The published code
-    copies a random source token.)
+    A new token without a vector, or with a zero vector, falls back. (The published code copies a
+    random source token.) `anchors_` shared tokens are in the relative representation; 0 without
+    one.
 
     Parameters
     ----------
@@ -54,11 +50,6 @@ class UnifyVocab(RecipeInitializer):
     shuffled
         Share of the new tokens, drawn at random, whose source tokens are permuted at random, to
         simulate a worse alignment ([1]_, appendix B.2, Figure 7b).
-
-    Attributes
-    ----------
-    anchors_ : int
-        Number of shared tokens in the relative representation; 0 without one.
 
     References
     ----------
@@ -81,10 +72,8 @@ class UnifyVocab(RecipeInitializer):
         csls: int | None = None,
         shuffled: float = 0.0,
     ) -> None:
-        for option, value in (("anchors", anchors), ("csls", csls)):
-            if value is not None:
-                check_integer("unifyvocab", option, value)
-        self.anchors, self.csls = anchors, csls
+        self.anchors = check_optional_integer("unifyvocab", "anchors", anchors)
+        self.csls = check_optional_integer("unifyvocab", "csls", csls)
         self.renormalized = check_boolean("unifyvocab", "renormalized", renormalized)
         self.centred = check_boolean("unifyvocab", "centred", centred)
         self.shuffled = check_number("unifyvocab", "shuffled", shuffled, maximum=1)
@@ -93,26 +82,27 @@ class UnifyVocab(RecipeInitializer):
         """Statistics of the recipe, and anchors."""
         return {**super().statistics(), "anchors": self.anchors_}
 
-    def _new_rows(
-        self, pair: VocabularyPair, corpus: Iterable[str] | None, auxiliary: Auxiliaries
-    ) -> tuple[csr_array, np.ndarray]:
-        special = special_ids(pair.target_tokenizer)
-        target = self._ordinary(target_vectors(self.name, auxiliary, pair), special)
-        found = source_vectors(self.name, auxiliary, pair)
+    def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
+        found = required_vectors(self.name, auxiliary, pair)
+        target = self._ordinary(found, pair.target_special_ids)
+        found = required_vectors(self.name, auxiliary, pair, "source")
         source = self._ordinary(found, pair.source_special_ids)
         if not len(source.tokens):
             raise UserError("initializer 'unifyvocab': no source token has a vector to compare")
         queries, rows = self._comparable(pair, target, source)
         new = np.isin(target.tokens, pair.new_ids)
         queries = queries[new]
-        penalty = _hubness(rows, queries, self.csls) / 2 if self.csls and len(queries) else None
-        chosen = source.tokens[_nearest(queries, rows, penalty)]
+        penalty = _hubness(rows, queries, self.csls) / 2 if self.csls and len(queries) else 0
+        nearest = np.empty(len(queries), dtype=np.int64)
+        for block, scores in score_blocks(queries, rows):
+            scores -= penalty
+            nearest[block] = scores.argmax(axis=1)
+        chosen = source.tokens[nearest]
         if self.shuffled:
             rng = self._generator("shuffled")
             moved = rng.choice(len(chosen), round(self.shuffled * len(chosen)), replace=False)
             chosen[moved] = chosen[rng.permutation(moved)]
-        each = np.arange(len(chosen))
-        return rows_with_fallback(pair, target.tokens[new], each, chosen, np.ones(len(chosen)))
+        return rows_with_fallback(pair, target.tokens[new], chosen, np.ones(len(chosen)))
 
     def _ordinary(self, vectors: TokenVectors, special: set[int]) -> TokenVectors:
         """Unit vectors of the tokens that have a nonzero vector and are not special."""
@@ -152,16 +142,6 @@ def _unit(rows: np.ndarray) -> np.ndarray:
     """Rows scaled to length one, except zero rows."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(lengths > 0, lengths, 1)
-
-
-def _nearest(queries: np.ndarray, rows: np.ndarray, penalty: np.ndarray | None) -> np.ndarray:
-    """For each query the row with the highest inner product less the row's penalty."""
-    best = np.empty(len(queries), dtype=np.int64)
-    for block, scores in score_blocks(queries, rows):
-        if penalty is not None:
-            scores -= penalty
-        best[block] = scores.argmax(axis=1)
-    return best
 
 
 def _hubness(rows: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:

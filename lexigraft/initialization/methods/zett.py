@@ -1,24 +1,19 @@
 """ZeTT: rows that a pretrained hypernetwork predicts from the source rows of a token's pieces."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
-from lexigraft.initialization.arguments import Auxiliaries
-from lexigraft.initialization.dense_rows import DenseRows
+from lexigraft.initialization.arguments import Auxiliaries, Corpus
 from lexigraft.initialization.interface import RowInitializer
-from lexigraft.initialization.linear_algebra import row_mean
-from lexigraft.initialization.matrix import Matrix, check_matrix, read_rows
+from lexigraft.initialization.matrix import Matrix, read_rows, row_mean
 from lexigraft.source.hub import resolve_place
 from lexigraft.vocabulary.token_bytes import byte_alphabet
-
-if TYPE_CHECKING:
-    from lexigraft.initialization.hypernetwork import Hypernetwork
 
 _TOKENS_AT_ONCE = 256
 
@@ -28,7 +23,8 @@ class ZeTT(RowInitializer):
 
     The rows depend on both matrices of an untied model: use `rows` with both, not `apply` for each.
     Shared tokens keep their rows, as in every method here; the published script keeps only those of
-    special tokens. A token that stands for no text gets the mean of the source rows.
+    special tokens. A token that stands for no text gets the mean of the source rows. `cut_` new
+    tokens have more pieces than the hypernetwork reads, and are truncated.
 
     Parameters
     ----------
@@ -39,11 +35,6 @@ class ZeTT(RowInitializer):
         A branch, tag or commit on the hub.
     language
         Code of the target language, for hypernetworks with a language embedding.
-
-    Attributes
-    ----------
-    cut_ : int
-        Number of new tokens with more pieces than the hypernetwork reads, which are truncated.
 
     References
     ----------
@@ -58,19 +49,14 @@ class ZeTT(RowInitializer):
         self.hypernetwork = hypernetwork
         self.revision = revision
         self.language = language
-
-    @property
-    def distribution(self) -> str:
-        """Description of the rows."""
-        return f"predictions of the hypernetwork {self.hypernetwork}"
+        self.distribution = f"predictions of the hypernetwork {hypernetwork}"
 
     def statistics(self) -> dict[str, Any]:
         """The number of new tokens, the share of fallbacks, and the number of truncated tokens."""
         return {**super().statistics(), "cut": self.cut_}
 
-    def rows(self, matrices: Mapping[str, Matrix]) -> DenseRows:
-        """The new rows of all matrices; both matrices of an untied model must be given together."""
-        pair, network = self._fitted(), self._network
+    def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
+        pair, network = self.pair_, self._network
         wanted = {"input", "output"} if network.untied else {"input"}
         if set(matrices) != wanted:
             raise UserError(
@@ -79,7 +65,6 @@ class ZeTT(RowInitializer):
                 "was trained for this model, and call rows({'input': …, 'output': …}) if untied"
             )
         for matrix in matrices.values():
-            check_matrix(matrix, pair.n_source)
             if matrix.shape[1] != network.width:
                 raise UserError(
                     f"initializer 'zett': the matrix has width {matrix.shape[1]}, the hypernetwork "
@@ -90,14 +75,25 @@ class ZeTT(RowInitializer):
                 f"initializer 'zett': the hypernetwork is for a vocabulary of "
                 f"{network.source_size}, the source has {pair.n_source} rows"
             )
-        return DenseRows(self._predicted(matrices), pair.source_of, pair.n_source)
+        return self._predicted(matrices)
 
-    def _fit(self, corpus: Iterable[str] | None, auxiliary: Auxiliaries) -> None:
+    def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         from lexigraft.initialization.hypernetwork import load_hypernetwork
 
         folder, _ = resolve_place(self.hypernetwork, self.revision)
         self._network = load_hypernetwork(folder)
-        self._language = self._language_index(self._network)
+        languages = self._network.languages
+        if languages and self.language not in languages:
+            raise UserError(
+                f"option 'language' of initializer 'zett': {self.language!r} is not one of "
+                f"{', '.join(languages)}, the languages of {self.hypernetwork}"
+            )
+        if not languages and self.language is not None:
+            raise UserError(
+                f"option 'language' of initializer 'zett': {self.hypernetwork} has no "
+                "language embedding; remove the option"
+            )
+        self._language = languages.index(str(self.language)) if languages else None
         model = _tokenizer_model(folder)
         letters = {byte: letter for letter, byte in byte_alphabet().items()}
         # Its tokenizer is always byte-level: pieces are looked up by bytes.
@@ -109,45 +105,26 @@ class ZeTT(RowInitializer):
             token for token, pieces in zip(pair.new_tokens, self._pieces, strict=True) if not pieces
         ]
 
-    def _language_index(self, network: "Hypernetwork") -> int | None:
-        if not network.languages:
-            if self.language is not None:
-                raise UserError(
-                    f"option 'language' of initializer 'zett': {self.hypernetwork} has no "
-                    "language embedding; remove the option"
-                )
-            return None
-        if self.language not in network.languages:
-            raise UserError(
-                f"option 'language' of initializer 'zett': {self.language!r} is not one of "
-                f"{', '.join(network.languages)}, the languages of {self.hypernetwork}"
-            )
-        return network.languages.index(self.language)
-
     def _predicted(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
         """New rows [len(new_ids), width] by matrix, a batch of tokens at a time."""
         import torch
 
-        from lexigraft.initialization.hypernetwork import as_pieces
-
         pair, network, where = self.pair_, self._network.to(device()), device()
-        new = {
-            which: np.tile(
-                row_mean(matrix, pair.source_ids).astype(np.float32), (len(pair.new_ids), 1)
-            )
+        means = {
+            which: row_mean(matrix, pair.source_ids).astype(np.float32)
             for which, matrix in matrices.items()
         }
+        new = {which: np.tile(mean, (len(pair.new_ids), 1)) for which, mean in means.items()}
         known = np.flatnonzero([bool(pieces) for pieces in self._pieces])
-        for start in tqdm(
-            range(0, len(known), _TOKENS_AT_ONCE), desc="zett", unit=" batches", disable=None
-        ):
+        starts = range(0, len(known), _TOKENS_AT_ONCE)
+        for start in tqdm(starts, desc="zett", unit=" batches", disable=None):
             batch = known[start : start + _TOKENS_AT_ONCE]
-            pieces = as_pieces(network, [self._pieces[i] for i in batch])
+            pieces = np.full((len(batch), network.most), network.pad, dtype=np.int64)
+            for row, i in zip(pieces, batch, strict=True):
+                row[: len(self._pieces[i])] = self._pieces[i][: network.most]
             used, at = np.unique(np.minimum(pieces, network.source_size - 1), return_inverse=True)
-            rows = np.concatenate(
-                [read_rows(matrices[which], used, slice(None)) for which in sorted(matrices)],
-                axis=1,
-            ).astype(np.float32)
+            sides = [read_rows(matrices[which], used, slice(None)) for which in sorted(matrices)]
+            rows = np.concatenate(sides, axis=1).astype(np.float32)
             with torch.no_grad():
                 made = network(
                     torch.from_numpy(pieces).to(where),
