@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lexigraft.auxiliary.glove_counts import count_cooccurrences
-from lexigraft.auxiliary.glove_descent import descend, initial_parameters, stratify
+from lexigraft.auxiliary.glove import count_cooccurrences, descend, initial_parameters, stratify
 from lexigraft.auxiliary.tokenized_text import read_token_ids, write_token_ids
 from lexigraft.source.model import load_tokenizer
 
@@ -82,8 +81,8 @@ def _descended(counted, threads: int, epochs: int, draws) -> dict[str, float]:
     cells = stratify(counted, X_MAX, ALPHA, draws)
     shuffled = cpu()
     parameters = initial_parameters(counted.size, DIMENSIONS, draws)
-    settings = {"epochs": epochs, "learning_rate": RATE, "draws": draws, "threads": threads}
-    costs = list(descend(cells, parameters, **settings))
+    settings = {"epochs": epochs, "learning_rate": RATE, "rng": draws, "threads": threads}
+    costs = list(descend(cells, *parameters, **settings))
     end = cpu()
     named = {f"cost {epoch}": cost for epoch, cost in enumerate(costs)}
     times = {"shuffle": shuffled - begin, "descend": end - shuffled}

@@ -28,7 +28,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        _flush(temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
         # mkstemp makes files private; results are shared with the group as the umask says.
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
@@ -93,11 +94,6 @@ def write_lines(path: str | Path, lines: list[str]) -> None:
 def write_jsonl(path: str | Path, rows: list[dict]) -> None:
     """Write one JSON object a line, UTF-8."""
     write_lines(path, [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows])
-
-
-def _flush(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def _umask() -> int:

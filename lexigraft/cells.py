@@ -3,9 +3,9 @@
 Standard library only: the Snakefile is parsed again in every job.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"  # no slash, no leading dot: a name is one folder
@@ -49,14 +49,16 @@ def cell_of(wildcards: Mapping[str, Any]) -> Cell:
 
 def cells_of(blocks: list[dict[str, Any]]) -> list[Cell]:
     """Every cell of the blocks of a config, in their order, each once."""
-    return list(dict.fromkeys(_expanded(blocks)))
+    products = (product(*(block[plural] for plural in _PLURALS.values())) for block in blocks)
+    return list(dict.fromkeys(Cell(*names) for names in chain.from_iterable(products)))
 
 
 def is_selected(cell: Cell, selection: Mapping[str, Any]) -> bool:
     """Whether a task is run on a cell: an axis that the selection leaves null takes all names."""
     return all(
         selection[plural] is None or getattr(cell, axis) in selection[plural]
-        for axis, plural in _SELECTED.items()
+        for axis, plural in _PLURALS.items()
+        if axis != "vocabulary"
     )
 
 
@@ -68,10 +70,3 @@ _PLURALS = {
     "strategy": "strategies",
     "seed": "seeds",
 }
-_SELECTED = {axis: plural for axis, plural in _PLURALS.items() if axis != "vocabulary"}
-
-
-def _expanded(blocks: list[dict[str, Any]]) -> Iterator[Cell]:
-    for block in blocks:
-        for names in product(*(block[plural] for plural in _PLURALS.values())):
-            yield Cell(*names)

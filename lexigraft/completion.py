@@ -5,9 +5,8 @@ of the card and a fingerprint of the job: settings, code, seeds and the content 
 it read. Before a job works, it compares that fingerprint with its own. Where they agree and the
 files are whole, the card is put back and the job is over. So nothing finished is lost or done twice
 when Snakemake deletes, forgets or distrusts an output, and an input that was made again with the
-same bytes changes nothing.
-
-Standard library only: a finished job ends without importing anything heavy.
+same bytes changes nothing. Standard library only: a finished job ends without importing anything
+heavy.
 """
 
 import hashlib
@@ -16,15 +15,24 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from lexigraft.atomic import write_json
 from lexigraft.errors import UserError
-from lexigraft.integrity import CARD, COMPLETED, SMALL, fault_of, listed, read_card
-from lexigraft.provenance import describe_file, sha256_of
+from lexigraft.provenance import (
+    CARD,
+    COMPLETED,
+    SMALL,
+    describe_file,
+    fault_of,
+    leaves,
+    listed,
+    read_card,
+    sha256_of,
+)
 from lexigraft.usage import USAGE
 
 LOCK = ".lock"  # of the process that works in a folder
@@ -43,10 +51,7 @@ logger = logging.getLogger(__name__)
 def fingerprint(job: Mapping[str, Any], checksum: Callable[[Any], str] | None = None) -> str:
     """Digest of a job and of the content of what it reads; where that lies does not matter.
 
-    Parameters
-    ----------
-    checksum
-        A cached `input_checksum`, for many jobs that read the same.
+    `checksum` may be a cached `input_checksum`, for many jobs that read the same.
     """
     described = {key: value for key, value in job.items() if key not in _PLACES}
     return _digest([described, _checksums(job["inputs"], checksum or input_checksum)])
@@ -59,26 +64,21 @@ def input_checksums(inputs: Any) -> dict[str, str]:
 
 def completed(job: Mapping[str, Any]) -> dict[str, Any] | None:
     """`fingerprint` and `card` of the job that last completed these outputs; None without one."""
-    try:
+    with suppress(OSError, ValueError):
         found = json.loads(_notes_of(job).read_text("utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) and {"fingerprint", "card"} <= found.keys() else None
+        if isinstance(found, dict) and {"fingerprint", "card"} <= found.keys():
+            return found
+    return None
 
 
 def is_complete(job: Mapping[str, Any]) -> bool:
     """Whether the outputs of a job are whole and were made by an equal job from equal inputs."""
     notes, found = _notes_of(job), completed(job)
-    try:
-        if found is None or found["fingerprint"] != fingerprint(job):
-            return False
-        since = notes.stat().st_mtime_ns
-        return not any(
-            fault_of(file, described, since)
-            for file, described in listed(notes.parent, found["card"])
-        )
-    except (OSError, ValueError, KeyError, TypeError, UserError):
-        return False
+    with suppress(OSError, ValueError, KeyError, TypeError, UserError):
+        if found is not None and found["fingerprint"] == fingerprint(job):
+            since, files = notes.stat().st_mtime_ns, listed(notes.parent, found["card"])
+            return not any(fault_of(file, described, since) for file, described in files)
+    return False
 
 
 def date_inputs(job: Mapping[str, Any]) -> None:
@@ -88,7 +88,12 @@ def date_inputs(job: Mapping[str, Any]) -> None:
     machine is ahead of that of another, or was set back.
     """
     now = time.time_ns()
-    for file in {file for path in leaves(job["inputs"]) for file in _dated(path)}:
+    dated: set[Path] = set()  # files, and the cards that stand for folders and for files in them
+    for place in (Path(path) for path in leaves(job["inputs"]) if isinstance(path, str | Path)):
+        if place.exists():
+            card = (place if place.is_dir() else place.parent) / CARD
+            dated |= {file for file in (place, card) if file.is_file()}
+    for file in dated:
         if file.stat().st_mtime_ns > now:
             logger.warning("%s is newer than the clock of this machine; it is dated now", file)
             with suppress(PermissionError):
@@ -104,21 +109,19 @@ def begin(job: Mapping[str, Any]) -> str:
 def complete(job: Mapping[str, Any], files: list[str], begun: str | None = None) -> None:
     """Note that a job without a card of its own is complete, last of all.
 
-    Parameters
-    ----------
-    files
-        Names of its outputs, relative to its folder.
-    begun
-        The fingerprint that it began with (`begin`); without it the present one.
+    `files` are the names of its outputs, relative to its folder, `begun` is the fingerprint that it
+    began with (`begin`); without it the present one.
     """
     folder = Path(job["outputs"]["folder"])
     described = {name: describe_file(folder / name) for name in sorted(files)}
-    _note(job, begun, {"files": described})
+    notes = {"fingerprint": begun or fingerprint(job), "card": {"files": described}}
+    write_json(_notes_of(job), notes)
 
 
 def complete_with_card(job: Mapping[str, Any], begun: str) -> None:
     """Note that a job is complete whose card is written."""
-    _note(job, begun, json.loads(card_of(job).read_text("utf-8")))
+    card = json.loads(card_of(job).read_text("utf-8"))
+    write_json(_notes_of(job), {"fingerprint": begun, "card": card})
 
 
 def restore(job: Mapping[str, Any]) -> None:
@@ -129,15 +132,11 @@ def restore(job: Mapping[str, Any]) -> None:
 def keep_replaced(job: Mapping[str, Any]) -> Path | None:
     """Move aside the complete outputs of another job that this one is to replace.
 
-    Jobs with `outputs.replaced`, a folder in that of the results, ask for it; with
-    LEXIGRAFT_KEEP_REPLACED=0 in the environment nothing is kept. In `<replaced>/<time>/` the
-    outputs lie as they did in the results. Links to what they were made from lie beside them, so
-    that their relative references hold; there is none to what was made anew since.
-
-    Returns
-    -------
-    Path or None
-        Where they are now; None where nothing was moved.
+    Returns where they are now; None where nothing was moved. Jobs with `outputs.replaced`, a folder
+    in that of the results, ask for it; with LEXIGRAFT_KEEP_REPLACED=0 in the environment nothing is
+    kept. In `<replaced>/<time>/` the outputs lie as they did in the results. Links to what they
+    were made from lie beside them, so that their relative references hold; there is none to what
+    was made anew since.
     """
     place, found = job["outputs"].get("replaced"), completed(job)
     if not place or found is None or not keeps_replaced():
@@ -189,9 +188,8 @@ def input_checksum(path: Any) -> str:
         return _file_checksum(place)
     if (place / CARD).is_file():
         return _content(read_card(place))
-    return _digest(
-        {str(file.relative_to(place)): _file_checksum(file) for file in _files_below(place)}
-    )
+    files = sorted(file for file in place.rglob("*") if file.is_file())
+    return _digest({str(file.relative_to(place)): _file_checksum(file) for file in files})
 
 
 def card_of(job: Mapping[str, Any]) -> Path:
@@ -218,21 +216,6 @@ def _new_folder(wanted: Path) -> Path:
             number += 1
 
 
-def _note(job: Mapping[str, Any], begun: str | None, card: dict[str, Any]) -> None:
-    write_json(_notes_of(job), {"fingerprint": begun or fingerprint(job), "card": card})
-
-
-def leaves(inputs: Any) -> Iterator[Any]:
-    """Paths and names in the nested lists and mappings of a job's inputs."""
-    if isinstance(inputs, Mapping):
-        inputs = list(inputs.values())
-    if isinstance(inputs, list | tuple):
-        for one in inputs:
-            yield from leaves(one)
-    elif inputs is not None:
-        yield inputs
-
-
 def _checksums(inputs: Any, checksum: Callable[[Any], str]) -> Any:
     """The inputs as they are nested, each path replaced by the digest of its content."""
     if isinstance(inputs, Mapping):
@@ -244,10 +227,9 @@ def _checksums(inputs: Any, checksum: Callable[[Any], str]) -> Any:
 
 def _content(card: Mapping[str, Any]) -> str:
     """Digest of what a card says of the content of its folder."""
-    files = card.get("files", {})
     hashes = {
         name: described["sha256"] if isinstance(described, dict) else described
-        for name, described in files.items()
+        for name, described in card.get("files", {}).items()
         if name not in _NOT_COMPARED
     }
     facts = {key: value for key, value in card.items() if key not in _NOT_CONTENT}
@@ -260,22 +242,6 @@ def _file_checksum(file: Path) -> str:
     if found.st_size > SMALL:
         return f"{found.st_size} bytes of {found.st_mtime_ns}"
     return sha256_of(file)
-
-
-def _files_below(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.rglob("*") if file.is_file())
-
-
-def _dated(path: Any) -> Iterator[Path]:
-    """The files by whose dates Snakemake judges an input: it, or the card that stands for it."""
-    place = Path(path) if isinstance(path, str | Path) else None
-    if place is None or not place.exists():
-        return
-    if place.is_file():
-        yield place
-    folder = place if place.is_dir() else place.parent
-    if (folder / CARD).is_file():
-        yield folder / CARD
 
 
 def _digest(value: Any) -> str:

@@ -1,7 +1,27 @@
-"""The one error that speaks to the user; every other exception is a bug and shows its traceback."""
+"""The one error that speaks to the user; every other exception is a bug and shows its traceback.
 
+But for failed writes, which are no bugs: the disk is full, a quota is exceeded, a folder is not
+writable. Libraries written in Rust or C++ do not raise `OSError` for these: the cause is in their
+message.
+"""
+
+import errno
+import os
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+_MESSAGES = {
+    errno.ENOSPC: "no space is left on the disk; make room and run again",
+    errno.EDQUOT: "the disk quota is used up; make room and run again",
+    errno.EFBIG: "the file would be larger than the limit (ulimit -f); raise it and run again",
+    errno.EROFS: "the file system is read-only; results must be where this user may write",
+    errno.EACCES: "permission denied; the user of the job must be allowed to read and write there",
+    errno.EIO: "the disk reports an input/output error; check it before you run again",
+    errno.ESTALE: "the network file system lost the file; run again",
+}
+_RUST = re.compile(r"\(os error (\d+)\)")
+_TORCH = re.compile(r"PytorchStreamWriter failed|file write failed|iostream error")
 
 
 class UserError(Exception):
@@ -19,3 +39,23 @@ def suggestion(name: object, known: Iterable[str]) -> str:
     if close := get_close_matches(str(name), names, n=1):
         return f"; did you mean '{close[0]}'?"
     return f"; known are {', '.join(sorted(names)[:20])}" if names else ""
+
+
+def disk_fault(error: BaseException, folder: str) -> str | None:
+    """One line for the user if an error, or its cause, came from the disk; otherwise None.
+
+    `folder`, in which the process wrote, is named if the error names no file.
+    """
+    chain: BaseException | None = error
+    while chain is not None:
+        if isinstance(chain, OSError):
+            number, file = chain.errno, chain.filename or folder
+        else:
+            # Torch drops the number; the most common cause is a full disk.
+            number, file = errno.ENOSPC if _TORCH.search(str(chain)) else None, folder
+            if found := _RUST.search(str(chain)):
+                number = int(found[1])
+        if number in _MESSAGES:
+            return f"{os.fsdecode(file)}: {_MESSAGES[number]}; what was finished stays"
+        chain = chain.__cause__ or chain.__context__
+    return None

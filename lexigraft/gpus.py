@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from lexigraft.errors import UserError
@@ -28,31 +29,26 @@ SECONDS_BETWEEN_ATTEMPTS = 0.5
 def devices() -> list[str]:
     """The GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them; perhaps none."""
     if (visible := os.environ.get(VISIBLE)) is not None:
-        names = [name.strip() for name in visible.split(",")]
+        names = (name.strip() for name in visible.split(","))
         # CUDA ignores the first invalid name and all that follow it.
-        invalid = (i for i, name in enumerate(names) if name in ("", "-1", "NoDevFiles"))
-        return names[: next(invalid, len(names))]
+        return list(takewhile(lambda name: name not in ("", "-1", "NoDevFiles"), names))
     try:
         listed = subprocess.run(
             ["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return []
-    return _parse(listed)
+    # Of a GPU that is divided, its parts.
+    parts = re.findall(r"^\s+MIG .*\(UUID: ([^)]+)\)", listed, flags=re.MULTILINE)
+    return parts or re.findall(r"^GPU (\d+):", listed, flags=re.MULTILINE)
 
 
 def local_limit(arguments: Sequence[str], environment: Mapping[str, str]) -> int | None:
-    """How many GPUs a Snakemake may use at a time; None if its jobs run on other machines.
+    """How many GPUs a Snakemake with this command line may use at a time.
 
-    Snakemake reduces what a job asks for to this number, also in a job sent to a cluster. So it
-    must not be set where another profile or an executor says where jobs run.
-
-    Parameters
-    ----------
-    arguments
-        The command line of Snakemake.
-    environment
-        Its environment variables.
+    None if its jobs run on other machines. Snakemake reduces what a job asks for to this number,
+    also in a job sent to a cluster. So it must not be set where another profile or an executor says
+    where jobs run.
     """
     options = ("--profile", "--executor", "-e")
     if "SNAKEMAKE_PROFILE" in environment or any(a.startswith(options) for a in arguments):
@@ -63,15 +59,9 @@ def local_limit(arguments: Sequence[str], environment: Mapping[str, str]) -> int
 def reserve(count: int) -> None:
     """Wait for `count` free GPUs and make them the only visible ones until this process ends.
 
-    Raises
-    ------
-    UserError
-        There are fewer GPUs, or the folder of the locks is not safe to use.
+    A UserError is raised if there are fewer, or the folder of the locks is not safe to use.
     """
-    if os.environ.get(SWITCH) == "0":
-        return
-    names = devices()
-    if not names:
+    if os.environ.get(SWITCH) == "0" or not (names := devices()):
         return
     if count > len(names):
         raise UserError(
@@ -82,25 +72,15 @@ def reserve(count: int) -> None:
     if slurm_job and count == len(names):
         return  # Slurm gave this job the GPUs that it needs, and gives them to no other
     folder = _lock_folder(f"-slurm-{slurm_job}" if slurm_job else "")
-    taken = _take(names, count, folder)
-    if taken is None:
-        print(
-            f"waiting for {count} of {len(names)} GPUs: other jobs use them",
-            file=sys.stderr,
-            flush=True,
-        )
+    if (taken := _take(names, count, folder)) is None:
+        waiting = f"waiting for {count} of {len(names)} GPUs: other jobs use them"
+        print(waiting, file=sys.stderr, flush=True)
         while taken is None:
             time.sleep(SECONDS_BETWEEN_ATTEMPTS)
             taken = _take(names, count, folder)
     os.environ[VISIBLE] = ",".join(taken)
     # GPUs are numbered as nvidia-smi numbers them, not by speed.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-
-
-def _parse(listed: str) -> list[str]:
-    """Names of GPUs in the output of `nvidia-smi -L`; where a GPU is divided, of its parts."""
-    parts = re.findall(r"^\s+MIG .*\(UUID: ([^)]+)\)", listed, flags=re.MULTILINE)
-    return parts or re.findall(r"^GPU (\d+):", listed, flags=re.MULTILINE)
 
 
 def _take(names: Sequence[str], count: int, folder: Path) -> list[str] | None:

@@ -1,4 +1,8 @@
-"""How a script takes its work: one JSON job description, from a file or from the command line."""
+"""How a script takes its work: one JSON job description, from a file or from the command line.
+
+Paths below the prefix of a study are written without it, since what Snakemake compares is the text
+of a job: so results that move stay what they are.
+"""
 
 import fcntl
 import json
@@ -23,15 +27,14 @@ from lexigraft.completion import (
     keep_replaced,
     restore,
 )
-from lexigraft.disk_faults import disk_fault
-from lexigraft.errors import UserError
-from lexigraft.integrity import check_inputs
-from lexigraft.prefix import with_prefix
-from lexigraft.provenance import write_card
+from lexigraft.errors import UserError, disk_fault
+from lexigraft.provenance import check_inputs, write_card
 from lexigraft.shared_cache import fetch, store
 from lexigraft.usage import recorded
 
 Job = dict[str, Any]
+PREFIX = "LEXIGRAFT_PREFIX"  # the environment variable that the workflow sets for its jobs
+_MARK = f'"${PREFIX}/'  # how a path below the prefix begins, inside JSON
 SECONDS_TO_END = 5  # of an interrupted job, before it is ended by force
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 logger = logging.getLogger(__name__)
@@ -46,32 +49,27 @@ def run(
 ) -> None:
     """Run `stage` on the job named by the first command-line argument, and end the process.
 
-    The argument is the path of a `job.json` or the JSON text itself. The job is written to
-    `job.json` in its output folder, so that `python scripts/<rule>.py <folder>/job.json` repeats
-    one step by hand, and what it took to `usage.jsonl`. A `UserError` ends as one line and exit
-    status 1, and so does a disk that takes no more.
+    The job is written to `job.json` in its output folder, so that `python scripts/<rule>.py
+    <folder>/job.json` repeats one step by hand, and what it took to `usage.jsonl`. A `UserError`
+    ends as one line and exit status 1, and so does a disk that takes no more. SIGINT and SIGTERM
+    end the process within seconds, with one line and without a traceback.
 
     A job whose outputs are complete (`lexigraft.completion`) gets its card back and ends at once;
-    scripts import what is heavy inside `stage`. Otherwise inputs are checked against their cards
-    (`lexigraft.integrity`). A stage that writes no card gets one here, of the files that its job
-    names as outputs.
+    scripts import what is heavy inside `stage`. Otherwise inputs are checked against their cards.
+    A stage that writes no card gets one here, of the files that its job names as outputs.
 
     Two processes never work on one output folder: the second waits, and if the first did the same
-    job, it is complete. That happens when Snakemake was killed, its job lives on, and Snakemake is
-    started again, or when two of them share their results. Processes that `torchrun` started
-    together are one in this: the one of rank 0 holds the folder, and reports for all.
-
-    SIGINT and SIGTERM end the process within seconds, with one line and without a traceback.
+    job, it is complete. That happens when a killed Snakemake, whose job lives on, is started again,
+    or when two of them share their results. Processes that `torchrun` started together are one in
+    this: the one of rank 0 holds the folder, and reports for all.
 
     Parameters
     ----------
-    stage
-        Does the work.
     replaces
-        Whether it replaces its folder as a whole: until then, what is there stays.
+        Whether the stage replaces its folder as a whole: until then, what is there stays.
     expand
         Gives the job with all that it reads among its `inputs`, where these are too many for a
-        command line.
+        command line. The stage, its card and `job.json` have the job as it was given.
     checked
         Gives the inputs that must be intact before the stage begins; it checks the others itself.
     shared
@@ -87,21 +85,28 @@ def run(
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     folder = Path()
     try:
-        job = expand(read(sys.argv[1:]))
+        job = read(sys.argv[1:])
+        expanded = expand(job)
         folder = Path(job["outputs"]["folder"])
         folder.mkdir(parents=True, exist_ok=True)
         if not first:
-            if not is_complete(job):
+            if not is_complete(expanded):
                 stage(job)
             return
         with _alone_in(folder):
-            date_inputs(job)
-            if is_complete(job):
+            date_inputs(expanded)
+            if is_complete(expanded):
                 restore(job)
                 logger.info("complete already: nothing to do")
                 return
-            check_inputs(checked(job))
-            begun = _begin(job, folder, replaces)
+            check_inputs(checked(expanded))
+            clear_partial(folder)
+            if kept := keep_replaced(expanded):
+                logger.info("the outputs that this job replaces are now in %s", kept)
+            if not replaces:
+                # A card says that a folder is whole; while it is made anew, it is not.
+                card_of(job).unlink(missing_ok=True)
+            begun = begin(expanded)
             write_json(folder / "job.json", job)
             if shared and fetch(job, begun):
                 complete_with_card(job, begun)
@@ -109,7 +114,12 @@ def run(
             with recorded(folder):
                 stage(job)
                 if not card_of(job).exists():
-                    write_card(card_of(job), job, _named_outputs(job, folder))
+                    files = [
+                        os.path.relpath(path, folder)
+                        for name, path in job["outputs"].items()
+                        if name not in ("folder", "card") and Path(path).is_file()
+                    ]
+                    write_card(card_of(job), job, files)
                 complete_with_card(job, begun)
             if shared:
                 store(job, begun)
@@ -122,14 +132,18 @@ def run(
         raise SystemExit(1) from None
 
 
-def read(arguments: list[str]) -> Job:
-    """Read the job from the arguments of a script.
+def without_prefix(job: str, prefix: str | None) -> str:
+    """A job's JSON text with the prefix left out of its paths; as it is where there is none."""
+    return job.replace(f'"{prefix}/', _MARK) if prefix else job
 
-    Raises
-    ------
-    UserError
-        There is no argument, or it is neither a job's JSON nor a readable file with it.
-    """
+
+def with_prefix(job: str) -> str:
+    """The reverse, by the environment variable."""
+    return job.replace(_MARK, f'"{os.environ[PREFIX]}/') if _MARK in job else job
+
+
+def read(arguments: list[str]) -> Job:
+    """The job from the arguments of a script, which must be one: its JSON or a file with it."""
     if len(arguments) != 1:
         raise UserError(
             "a script takes one argument: the path of a job.json (it lies in every output folder)"
@@ -141,8 +155,7 @@ def read(arguments: list[str]) -> Job:
         job = json.loads(with_prefix(text))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise UserError(f"{arguments[0][:200]}: not a job description ({error})") from None
-    missing = {"rule", "inputs", "outputs", "settings"} - set(job)
-    if missing:
+    if missing := {"rule", "inputs", "outputs", "settings"} - set(job):
         raise UserError(f"{arguments[0][:200]}: the job lacks {', '.join(sorted(missing))}")
     return job
 
@@ -152,6 +165,7 @@ def _end_when_interrupted() -> None:
 
     Python handles a signal between two of its instructions, so that a long computation outside of
     Python delays it; a thread ends such a process. Nothing is lost but what no checkpoint holds.
+    Processes that this one forks have the usual handlers: libraries end them with SIGTERM.
     """
 
     def end(number: int, _: object) -> None:
@@ -168,46 +182,23 @@ def _end_when_interrupted() -> None:
         threading.Event().wait(SECONDS_TO_END)
         os._exit(128 + number)
 
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    for number in _INTERRUPTS:
-        signal.signal(number, end)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    threading.Thread(target=watch, daemon=True).start()
-    _leave_forks_alone()
-
-
-def _leave_forks_alone() -> None:
-    """Give processes that this one forks the usual handlers: libraries end them with SIGTERM."""
-
     def reset() -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTS)
 
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    for number in _INTERRUPTS:
+        signal.signal(number, end)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=watch, daemon=True).start()
     os.register_at_fork(
         before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS),
         after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTS),
         after_in_child=reset,
     )
-
-
-def _begin(job: Job, folder: Path, replaces: bool) -> str:
-    """Delete what an earlier run left unfinished; returns the fingerprint of the job."""
-    clear_partial(folder)
-    if kept := keep_replaced(job):
-        logger.info("the outputs that this job replaces are now in %s", kept)
-    if not replaces:
-        # A card says that a folder is whole; while it is made anew, it is not.
-        card_of(job).unlink(missing_ok=True)
-    return begin(job)
-
-
-def _named_outputs(job: Job, folder: Path) -> list[str]:
-    """The files that a job names as its outputs, as far as they were written."""
-    files = (path for name, path in job["outputs"].items() if name not in ("folder", "card"))
-    return [os.path.relpath(path, folder) for path in files if Path(path).is_file()]
 
 
 @contextmanager

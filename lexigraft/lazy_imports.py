@@ -10,14 +10,8 @@ def lazy_imports(
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """`__all__`, `__getattr__` and `__dir__` of a package that imports nothing until it is used.
 
-    Parameters
-    ----------
-    package
-        Its `__name__`.
-    modules
-        Public name -> the module that defines it.
-    defined
-        Public names that the package defines itself.
+    `modules` are the public names with the modules that define them, `defined` those that the
+    package defines itself.
     """
     names = [*modules, *defined]
 

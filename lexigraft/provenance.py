@@ -1,57 +1,52 @@
-"""Provenance of an output: settings, seeds, versions and checksums, in its `card.json`."""
+"""Cards: what an output was made from, and whether its files are still what the card says.
+
+A `card.json` holds settings, seeds and versions, and the size and SHA-256 of every file. A stage
+checks what it reads: the size of every file, and the SHA-256 of files up to 64 MB and of larger
+ones that were written after their card. Other large files are hashed where they are read as a whole
+anyway (a cell's tensors), and by `lexigraft.verification`.
+"""
 
 import hashlib
 import json
 import platform
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from lexigraft.atomic import write_json
+from lexigraft.errors import UserError
 
 PACKAGES = (
     "lexigraft", "torch", "transformers", "tokenizers", "peft", "accelerate", "datasets",
     "sentencepiece", "fasttext-wheel", "numba", "numpy", "scipy", "sacrebleu", "seqeval",
     "safetensors", "snakemake", "ftfy", "myanmartools", "pyicu-wheels",
 )  # fmt: skip
+CARD = "card.json"
+COMPLETED = ".completed{}.json"  # notes on the completion of a job, beside its card
 SEAL = "card_sha256"
+SMALL = 64 << 20  # bytes; a tenth of a second to hash
 
 
 def write_card(place: str | Path, job: dict[str, Any], files: list[str], **facts: Any) -> None:
     """Write a card, after all other files: its presence means that the output is complete.
 
-    It also holds a checksum of its own content (`card_sha256`), since later stages read it.
-
-    Parameters
-    ----------
-    place
-        The folder, whose card is called `card.json`, or the file of a card in it.
-    job
-        The job description that the script ran.
-    files
-        Names of the files in the folder that make up the output, recorded with size and SHA-256.
-    facts
-        Results of the stage, by name: counts, fallbacks, statistics.
+    It also holds a checksum of its own content (`card_sha256`), since later stages read it. `place`
+    is the folder, whose card is called `card.json`, or the file of a card in it; `files` are the
+    names of those in the folder that make up the output, and `facts` results of the stage, by name:
+    counts, fallbacks, statistics.
     """
-    file = Path(place) if Path(place).suffix == ".json" else Path(place, "card.json")
-    card = {
-        **facts,
-        "job": job,
-        "files": {name: describe_file(file.parent / name) for name in sorted(files)},
-        "versions": versions(),
-    }
-    write_json(file, sealed(card))
+    file = Path(place) if Path(place).suffix == ".json" else Path(place, CARD)
+    described = {name: describe_file(file.parent / name) for name in sorted(files)}
+    write_json(file, sealed({**facts, "job": job, "files": described, "versions": versions()}))
 
 
 def sealed(card: dict[str, Any]) -> dict[str, Any]:
     """A card with the checksum of its own content."""
     return {**card, SEAL: _digest(card)}
-
-
-def is_intact(card: dict[str, Any]) -> bool:
-    """Whether a card is as it was written; one without a checksum is accepted."""
-    return SEAL not in card or card[SEAL] == _digest({k: card[k] for k in card if k != SEAL})
 
 
 def describe_file(path: str | Path) -> dict[str, Any]:
@@ -65,21 +60,133 @@ def sha256_of(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+@cache  # not for every card and record: the metadata of twenty packages take 20 ms to read
 def versions() -> dict[str, str]:
     """Versions of Python, lexigraft and the packages that affect its results, where installed."""
-    return dict(_installed())
-
-
-@cache
-def _installed() -> dict[str, str]:
-    # Once, not for every card and record: the metadata of twenty packages take 20 ms to read.
     found = {"python": platform.python_version()}
     for package in PACKAGES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
     return found
+
+
+def check_inputs(inputs: Any) -> None:
+    """Check every file and folder that a job names, where a card tells of it.
+
+    `inputs` are paths, in lists and mappings as deep as they are. Of a folder all that its card
+    lists is checked, of a file that file alone. Anything else, such as a hub name, passes. A
+    UserError names the first file that is missing or damaged, what is wrong with it, and what to
+    do.
+    """
+    for path in (Path(one) for one in leaves(inputs) if isinstance(one, str | Path)):
+        if path.is_dir():
+            check_folder(path)
+        elif path.is_file():
+            for card in cards_of(path.parent):
+                if described := dict(_described(card, "files")).get(path.name):
+                    _refuse_if_damaged(path.parent, path, described)
+
+
+def check_folder(folder: str | Path) -> None:
+    """Check all that a folder's card lists, as `check_inputs`; one without a card passes."""
+    folder = Path(folder)
+    if (folder / CARD).is_file():
+        for file, described in listed(folder, read_card(folder)):
+            _refuse_if_damaged(folder, file, described)
+
+
+def leaves(inputs: Any) -> Iterator[Any]:
+    """Paths and names in the nested lists and mappings of a job's inputs."""
+    if isinstance(inputs, Mapping):
+        inputs = list(inputs.values())
+    if isinstance(inputs, list | tuple):
+        for one in inputs:
+            yield from leaves(one)
+    elif inputs is not None:
+        yield inputs
+
+
+def read_card(folder: Path, name: str = CARD) -> dict[str, Any]:
+    """A card of a folder; a UserError if it is damaged. One without a checksum is accepted."""
+    with suppress(OSError, ValueError):
+        card = json.loads((folder / name).read_text("utf-8"))
+        if isinstance(card, dict):
+            content = {key: value for key, value in card.items() if key != SEAL}
+            if SEAL not in card or card[SEAL] == _digest(content):
+                return card
+    raise UserError(f"{folder / name}: damaged{_remedy(folder)}")
+
+
+def cards_of(folder: Path) -> Iterator[dict[str, Any]]:
+    """What says of a folder's files what they are: its card, and the notes on records in it.
+
+    A record has no card, but the notes on its completion (`lexigraft.completion`) hold the same.
+    A damaged card is a UserError; damaged notes say nothing: their record is made anew.
+    """
+    if (folder / CARD).is_file():
+        yield read_card(folder)
+    for notes in sorted(folder.glob(COMPLETED.format("*"))):
+        try:
+            card = json.loads(notes.read_text("utf-8"))["card"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if isinstance(card, dict) and card.keys() == {"files"}:
+            yield card
+
+
+def listed(folder: Path, card: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The files that a card tells of, each with its size and checksum.
+
+    Those of a source model that stays where it is lie in the folder that `source.json` names.
+    """
+    for name, described in _described(card, "files"):
+        yield folder / name, described
+    if files := _described(card, "model_files"):
+        # Its own checksum was compared a line ago.
+        model = folder / json.loads((folder / "source.json").read_text("utf-8"))["path"]
+        for name, described in files:
+            yield model / name, described
+
+
+def fault_of(file: Path, described: Mapping[str, Any], since: int = 0) -> str | None:
+    """What is wrong with a file of which `bytes` and `sha256` are described, in words, or None.
+
+    `since` is when its card was written, in nanoseconds of Unix time: a large file that is not
+    newer is not hashed. With 0 every file is.
+    """
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return "missing"
+    if not stat.S_ISREG(found.st_mode):
+        return "not a file"
+    if found.st_size != described["bytes"]:
+        return f"has {found.st_size} bytes instead of {described['bytes']}"
+    is_hashed = found.st_size <= SMALL or found.st_mtime_ns > since
+    if is_hashed and sha256_of(file) != described["sha256"]:
+        return "damaged, its SHA-256 is not the card's"
+    return None
+
+
+def _refuse_if_damaged(folder: Path, file: Path, described: Mapping[str, Any]) -> None:
+    card = folder / CARD
+    if fault := fault_of(file, described, card.stat().st_mtime_ns if card.is_file() else 0):
+        raise UserError(f"{file}: {fault}{_remedy(folder)}")
+
+
+def _described(card: Mapping[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
+    """The entries of a card that say what a file is; other tables of that name have none."""
+    files = card.get(key)
+    entries = files.items() if isinstance(files, dict) else ()
+    return [
+        (name, described)
+        for name, described in entries
+        if isinstance(described, dict) and {"bytes", "sha256"} <= described.keys()
+    ]
+
+
+def _remedy(folder: Path) -> str:
+    return f"; restore it, or delete {folder} and run again, which makes it anew"
 
 
 def _digest(card: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ A model's fields say everything about a key of the config: its type, bounds, def
 The tables of `config/README.md` are made from them, and so are error messages.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin
 
@@ -23,21 +23,24 @@ from lexigraft.errors import UserError, suggestion
 
 Model = TypeVar("Model", bound=BaseModel)
 
-_TYPES = {
-    "bool_type": "true or false",
-    "dict_type": "a mapping of keys to values",
-    "float_type": "a number",
-    "int_type": "a whole number",
-    "list_type": "a list",
-    "model_type": "a mapping of keys to values",
-    "string_type": "text",
-    "tuple_type": "a list",
-}
-_BOUNDS = {
-    "greater_than": "above {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than": "below {lt:g}",
-    "less_than_equal": "at most {le:g}",
+_REASONS = {  # pydantic's name of an error -> what the user reads
+    "bool_type": "{shown} is not true or false",
+    "dict_type": "{shown} is not a mapping of keys to values",
+    "float_type": "{shown} is not a number",
+    "int_type": "{shown} is not a whole number",
+    "list_type": "{shown} is not a list",
+    "model_type": "{shown} is not a mapping of keys to values",
+    "string_type": "{shown} is not text",
+    "tuple_type": "{shown} is not a list",
+    "greater_than": "{value} is not above {gt:g}",
+    "greater_than_equal": "{value} is not at least {ge:g}",
+    "less_than": "{value} is not below {lt:g}",
+    "less_than_equal": "{value} is not at most {le:g}",
+    "literal_error": "{shown} is not one of {expected}",
+    "string_pattern_mismatch": "{value!r} does not match {pattern!r}",
+    "too_short": "{shown} is too short; give at least {min_length}",
+    "string_too_short": "{shown} is too short; give at least {min_length}",
+    "too_long": "{shown} is too long; give at most {max_length}",
 }
 
 
@@ -86,26 +89,19 @@ def optional(description: str, **bounds: Any) -> Any:
 def chosen_by(key: str, message: str, **variants: str) -> Discriminator:
     """Which of several models a mapping is meant to be: the one whose tag is `@` and its `key`.
 
-    Parameters
-    ----------
-    message
-        What is said where the key is missing or names none of the models.
-    variants
-        Key -> tag of the model, for mappings that have this key beside the `key` itself.
+    `message` is for mappings whose key is missing or names none of the models. `variants` are key
+    -> tag of the model, for mappings that have this key beside the `key` itself.
     """
 
-    def tag(value: Any) -> str:
-        has = value.__contains__ if isinstance(value, Mapping) else vars(value).__contains__
-        get = value.get if isinstance(value, Mapping) else vars(value).get
-        name = get(key)
-        own = [other for other, of in variants.items() if has(other) and of.startswith(f"{name}")]
-        return f"@{variants[own[0]] if own else name}"
+    def tag(value: Any) -> str | None:
+        if not isinstance(value, Mapping | BaseModel):
+            return None
+        given = value if isinstance(value, Mapping) else vars(value)
+        name = given.get(key)
+        own = [of for other, of in variants.items() if other in given and of.startswith(f"{name}")]
+        return f"@{own[0] if own else name}"
 
-    return Discriminator(
-        lambda value: tag(value) if isinstance(value, Mapping | BaseModel) else None,
-        custom_error_type="none_of_them",
-        custom_error_message=message,
-    )
+    return Discriminator(tag, custom_error_type="none_of_them", custom_error_message=message)
 
 
 def by_shape(message: str) -> Discriminator:
@@ -119,13 +115,9 @@ def by_shape(message: str) -> Discriminator:
 
 
 def validate(kind: type[Model], value: Any, where: str) -> Model:
-    """The value as a model.
+    """The value, called `where` in messages, as a model.
 
-    Raises
-    ------
-    UserError
-        Naming the key that is wrong, what is wrong with it, and what would be right. `where` is
-        what the value itself is called.
+    The UserError names the key that is wrong, what is wrong with it, and what would be right.
     """
     try:
         return kind.model_validate(value)
@@ -163,7 +155,8 @@ def _explain(error: Any, kind: Any) -> tuple[int, str, str]:
         _, hint = _described(kind, [*place, last])
         reason = f"'{last}' is missing{_in_brackets(hint)}"
     elif name == "extra_forbidden":
-        reason = f"unknown key '{last}'{suggestion(last, _fields(model))}"
+        fields = model.model_fields if is_model(model) else ()
+        reason = f"unknown key '{last}'{suggestion(last, fields)}"
     elif name == "value_error":
         wrong = error["ctx"]["error"]
         if isinstance(wrong, KeyedError):
@@ -177,35 +170,19 @@ def _explain(error: Any, kind: Any) -> tuple[int, str, str]:
 
 
 def _reason(error: Any) -> str:
-    name, value, facts = error["type"], error["input"], error.get("ctx", {})
-    if name in _TYPES:
-        return f"{_shown(value)} is not {_TYPES[name]}"
-    if name in _BOUNDS:
-        return f"{value} is not {_BOUNDS[name].format(**facts)}"
-    if name == "literal_error":
-        return f"{_shown(value)} is not one of {facts['expected'].replace(' or ', ', ')}"
-    if name == "string_pattern_mismatch":
-        return f"{value!r} does not match {facts['pattern']!r}"
-    if name in ("too_short", "string_too_short"):
-        return f"{_shown(value)} is too short; give at least {facts['min_length']}"
-    if name == "too_long":
-        return f"{_shown(value)} is too long; give at most {facts['max_length']}"
-    return str(error["msg"])
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    if error["type"] not in _REASONS:
+        return str(error["msg"])
+    text, facts = repr(error["input"]), dict(error.get("ctx", {}))
+    if "expected" in facts:
+        facts["expected"] = facts["expected"].replace(" or ", ", ")
+    shown = text if len(text) <= 60 else f"{text[:57]}..."
+    return _REASONS[error["type"]].format(shown=shown, value=error["input"], **facts)
 
 
 def _in_brackets(description: str) -> str:
     """The first clause of a description: the rest is for the documentation."""
     first = description.split(". ")[0].split("; ")[0].rstrip(".")
     return f" ({first})" if first else ""
-
-
-def _fields(model: Any) -> list[str]:
-    return list(model.model_fields) if is_model(model) else []
 
 
 def _described(kind: Any, place: Sequence[Any], hint: str = "") -> tuple[Any, str]:
@@ -233,7 +210,13 @@ def bare(kind: Any) -> tuple[Any, dict[str, Any]]:
         ):
             kind = members[0]
         elif get_origin(kind) in (Union, UnionType):
-            tags = {tag: one for one in members for tag in _tags(one)}
+            tags = {
+                note.tag: one
+                for one in members
+                if get_origin(one) is Annotated
+                for note in get_args(one)[1:]
+                if isinstance(note, Tag)
+            }
             if not tags and get_origin(members[0]) is Annotated:
                 kind = members[0]  # a choice, or null
                 continue
@@ -245,8 +228,3 @@ def bare(kind: Any) -> tuple[Any, dict[str, Any]]:
 def is_model(kind: Any) -> bool:
     """Whether a type is a model of settings."""
     return isinstance(kind, type) and issubclass(kind, BaseModel)
-
-
-def _tags(member: Any) -> Iterable[str]:
-    if get_origin(member) is Annotated:
-        yield from (one.tag for one in get_args(member)[1:] if isinstance(one, Tag))

@@ -16,8 +16,7 @@ from typing import Any
 from lexigraft.atomic import replacing, replacing_folder, write_json
 from lexigraft.completion import card_of, fingerprint
 from lexigraft.errors import UserError
-from lexigraft.integrity import CARD, fault_of, listed, read_card
-from lexigraft.provenance import SEAL, sealed
+from lexigraft.provenance import CARD, SEAL, fault_of, listed, read_card, sealed
 
 VARIABLE = "LEXIGRAFT_CACHE"
 logger = logging.getLogger(__name__)
@@ -26,20 +25,8 @@ logger = logging.getLogger(__name__)
 def fetch(job: Mapping[str, Any], begun: str) -> bool:
     """Put what an equal job made into the folder of this one, the card last.
 
-    Parameters
-    ----------
-    begun
-        The fingerprint of the job.
-
-    Returns
-    -------
-    bool
-        Whether the cache has it.
-
-    Raises
-    ------
-    UserError
-        The cache is not named by an absolute path.
+    `begun` is the fingerprint of the job. Returns whether the cache has it. A UserError is raised
+    if the cache is not named by an absolute path.
     """
     entry = _entry(job, begun)
     try:
@@ -51,9 +38,8 @@ def fetch(job: Mapping[str, Any], begun: str) -> bool:
         logger.warning("%s cannot be used: %s", entry, error)
         return False
     # Only places differ between equal jobs; status compares those that the card names.
-    own = {**card, "job": job}
-    own.pop(SEAL, None)
-    write_json(card_of(job), sealed(own))
+    own = {key: value for key, value in card.items() if key != SEAL}
+    write_json(card_of(job), sealed({**own, "job": job}))
     logger.info("taken from %s", entry)
     return True
 

@@ -14,12 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 def code_digest(*entry_points: str) -> str:
     """Digest of the entry points and of every lexigraft module that they import, directly or not.
 
-    Parameters
-    ----------
-    entry_points
-        Paths of Python files, relative to the repository, e.g. `scripts/train.py`.
-
-    Comments, docstrings and layout do not count; names, constants and imports do.
+    Entry points are paths relative to the repository, e.g. `scripts/train.py`. Comments, docstrings
+    and layout do not count; names, constants and imports do.
     """
     files: set[Path] = set()
     waiting = [ROOT / entry for entry in entry_points]
@@ -36,19 +32,17 @@ def code_digest(*entry_points: str) -> str:
 
 @cache
 def _read(file: Path) -> tuple[str, tuple[Path, ...]]:
-    """The content of a file, and the modules of the package that it imports anywhere.
+    """The syntax tree of a file, as text without docstrings, and the modules that it imports.
 
-    The content is its syntax tree as text, without docstrings, comments and layout. Imports within
-    functions are included. `__init__` files are not: they hold no logic, and no module imports
-    through them.
+    Imports within functions are included. `__init__` files are not: they hold no logic, and no
+    module imports through them.
     """
     tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
     modules: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            body = node.body
-            if body and isinstance(body[0], ast.Expr) and _is_text(body[0].value):
-                node.body = body[1:] or [ast.Pass()]
+            if ast.get_docstring(node, clean=False) is not None:
+                node.body = node.body[1:] or [ast.Pass()]
         elif isinstance(node, ast.Import):
             modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -57,7 +51,3 @@ def _read(file: Path) -> tuple[str, tuple[Path, ...]]:
     own = [module for module in modules if module.split(".")[0] == "lexigraft"]
     paths = (ROOT.joinpath(*module.split(".")).with_suffix(".py") for module in own)
     return ast.dump(tree), tuple(sorted(path for path in paths if path.is_file()))
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)

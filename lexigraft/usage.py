@@ -11,7 +11,7 @@ import resource
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -51,10 +51,8 @@ def read_usage(folder: str | Path) -> list[dict[str, Any]]:
         return []
     lines = []
     for line in text.splitlines():
-        try:
+        with suppress(ValueError):
             lines.append(json.loads(line))
-        except ValueError:
-            continue
     return [line for line in lines if isinstance(line, dict) and "seconds" in line]
 
 
@@ -63,24 +61,20 @@ def _usage(ended: str) -> dict[str, Any]:
     started = datetime.fromtimestamp(time.time() - seconds, UTC)
     # Kilobytes on Linux, bytes on macOS.
     scale = 1 << 20 if sys.platform == "darwin" else 1 << 10
+    gpus: dict[str, Any] = {"gpus": 0}
+    torch = sys.modules.get("torch")  # no GPU is initialized here
+    if torch is not None and torch.cuda.is_initialized():
+        gpus = {
+            "gpus": int(os.environ.get("WORLD_SIZE", "1")),
+            "device": torch.cuda.get_device_name(),
+            "gpu_memory_mb": torch.cuda.max_memory_allocated() >> 20,
+        }
     return {
         "started": started.isoformat(timespec="seconds"),
         "ended": ended,
         "seconds": round(seconds, 1),
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // scale,
-        **_gpus(),
-    }
-
-
-def _gpus() -> dict[str, Any]:
-    """The GPUs that this process and those started with it used; does not initialize one."""
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():
-        return {"gpus": 0}
-    return {
-        "gpus": int(os.environ.get("WORLD_SIZE", "1")),
-        "device": torch.cuda.get_device_name(),
-        "gpu_memory_mb": torch.cuda.max_memory_allocated() >> 20,
+        **gpus,
     }
 
 

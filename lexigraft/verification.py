@@ -5,13 +5,12 @@ import fnmatch
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from lexigraft.errors import UserError
-from lexigraft.integrity import CARD, COMPLETED, cards_of, fault_of, listed, read_card
-
-_ENDED = ("card*.json", COMPLETED.format("*"))  # what is left by a job that came to its end
+from lexigraft.provenance import CARD, COMPLETED, cards_of, fault_of, listed, read_card
 
 
 @dataclass(frozen=True)
@@ -25,47 +24,26 @@ class Fault:
 
 @dataclass(frozen=True)
 class Verified:
-    """What `verify` found.
+    """What `verify` found."""
 
-    Attributes
-    ----------
-    folders, files, bytes
-        How many folders have a card or a record, and what is noted of their files.
-    faults
-        Files that are missing or damaged.
-    unfinished
-        Folders of jobs that were begun, have no card, and on which no process works.
-    """
-
-    folders: int
-    files: int
-    bytes: int
-    faults: list[Fault]
-    unfinished: list[Path]
+    folders: int  # that have a card or a record
+    files: int  # that these list
+    bytes: int  # of the files, as they are listed
+    faults: list[Fault]  # files that are missing or damaged
+    unfinished: list[Path]  # of jobs that were begun, without a card, on which no process works
 
 
 def verify(
     *results: str | Path, threads: int = 1, advance: Callable[[int], object] = lambda size: None
 ) -> Verified:
-    """Hash every file that the cards in these folders tell of.
+    """Hash every file that the cards in these folders and in all folders below them tell of.
 
-    Parameters
-    ----------
-    results
-        Folders, such as `results` and that of unpacked packages; all folders below them count.
-    threads
-        Files that are read at a time.
-    advance
-        Told the bytes of each file when it was read.
-
-    Raises
-    ------
-    UserError
-        There is no such folder.
+    As many files are read at a time as there are `threads`; `advance` gets the bytes of each when
+    it was read. A UserError is raised if there is no such folder.
     """
-    begun = [folder for top in results for folder in _folders(Path(top))]
-    unfinished = [folder for folder in begun if not _is_whole(folder) and not _is_held(folder)]
-    whole = [folder for folder in begun if _is_whole(folder)]
+    ended = {folder: whole for top in results for folder, whole in _folders(Path(top))}
+    unfinished = [folder for folder in ended if not ended[folder] and not _is_held(folder)]
+    whole = [folder for folder in ended if ended[folder]]
     faults, files = [], []
     for folder in whole:
         try:
@@ -94,28 +72,25 @@ def verify(
     return Verified(len(whole), len(files), size, faults, unfinished)
 
 
-def _folders(top: Path) -> Iterator[Path]:
-    """Folders in which a job was begun or ended, or a record made, in the order of their names."""
+def _folders(top: Path) -> Iterator[tuple[Path, bool]]:
+    """Folders in which a job was begun or a record made, by name, and whether that came to its end.
+
+    Then it left a card, or notes on the completion of a record.
+    """
     if not top.is_dir():
         raise UserError(f"{top}: there is no such folder; name a folder of results")
     for place, folders, files in os.walk(top):
         folders.sort()
-        if CARD in files or "job.json" in files or fnmatch.filter(files, _ENDED[1]):
-            yield Path(place)
-
-
-def _is_whole(folder: Path) -> bool:
-    """Whether a job ended here: it left a card, or notes on the completion of a record."""
-    return any(True for pattern in _ENDED for _ in folder.glob(pattern))
+        has_notes = bool(fnmatch.filter(files, COMPLETED.format("*")))
+        if CARD in files or "job.json" in files or has_notes:
+            yield Path(place), has_notes or bool(fnmatch.filter(files, "card*.json"))
 
 
 def _is_held(folder: Path) -> bool:
     """Whether a process works on a folder now, see `lexigraft.job.run`."""
-    try:
-        with (folder / ".lock").open() as lock:
+    with suppress(FileNotFoundError), (folder / ".lock").open() as lock:
+        try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
+        except BlockingIOError:
+            return True
     return False

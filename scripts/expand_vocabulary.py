@@ -10,9 +10,8 @@ from lexigraft.provenance import write_card
 
 def stage(job: Job) -> None:
     from lexigraft.source.model import load_tokenizer, open_source
-    from lexigraft.vocabulary.description import describe_expansion, fertility
     from lexigraft.vocabulary.expand import expand_tokenizer
-    from lexigraft.vocabulary.tokenizer_files import save_tokenizer
+    from lexigraft.vocabulary.tokenizer_files import describe_expansion, fertility, save_tokenizer
 
     settings, folder = job["settings"], Path(job["outputs"]["folder"])
     source_folder = open_source(job["inputs"]["source"]).folder

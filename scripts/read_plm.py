@@ -4,8 +4,7 @@ from lexigraft.job import Job, run
 
 
 def stage(job: Job) -> None:
-    from lexigraft.auxiliary.plm import read_plm
-    from lexigraft.auxiliary.token_vectors import store_vectors
+    from lexigraft.auxiliary.token_vectors import read_plm, store_vectors
     from lexigraft.source.hub import resolve_place
     from lexigraft.source.model import open_tokenizer
 

@@ -7,11 +7,10 @@ _OPTIONS = ("unlisted_words", "pooling", "notation")
 
 
 def stage(job: Job) -> None:
-    from lexigraft.auxiliary.alignment import align_vectors
     from lexigraft.auxiliary.language_files import read_dictionary
     from lexigraft.auxiliary.token_vectors import store_vectors
     from lexigraft.auxiliary.word_vector_files import open_word_vectors
-    from lexigraft.auxiliary.word_vectors import read_word_vectors
+    from lexigraft.auxiliary.word_vectors import align_vectors, read_word_vectors
     from lexigraft.source.model import open_tokenizer
 
     settings, inputs = job["settings"], job["inputs"]

@@ -7,7 +7,7 @@ from lexigraft.provenance import write_card
 
 
 def stage(job: Job) -> None:
-    write_card(card_of(job), job, score_predictions(job))
+    write_card(card_of(job), job, score_predictions(with_predictions(job)))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,8 @@ def stage(job: Job) -> None:
     from lexigraft.initialization.pairing import pair_vocabularies
     from lexigraft.source.hub import resolve_tokenizer
     from lexigraft.source.model import load_tokenizer, open_source
-    from lexigraft.vocabulary.description import describe_replacement, fertility
-    from lexigraft.vocabulary.replace import take_tokenizer
-    from lexigraft.vocabulary.tokenizer_files import save_tokenizer
+    from lexigraft.vocabulary.tokenizer_files import describe_replacement, fertility, save_tokenizer
+    from lexigraft.vocabulary.tokenizer_settings import take_tokenizer
 
     settings, folder = job["settings"], Path(job["outputs"]["folder"])
     source = load_tokenizer(open_source(job["inputs"]["source"]).folder)

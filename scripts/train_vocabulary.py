@@ -11,17 +11,16 @@ from lexigraft.provenance import write_card
 def stage(job: Job) -> None:
     from lexigraft.initialization.pairing import pair_vocabularies
     from lexigraft.source.model import load_tokenizer, open_source
-    from lexigraft.vocabulary.description import describe_replacement, fertility
-    from lexigraft.vocabulary.tokenizer_files import save_tokenizer
+    from lexigraft.vocabulary.tokenizer_files import describe_replacement, fertility, save_tokenizer
     from lexigraft.vocabulary.train import train_family
 
     settings, folder = job["settings"], Path(job["outputs"]["folder"])
     source = load_tokenizer(open_source(job["inputs"]["source"]).folder)
     lines = list(read_lines(Path(job["inputs"]["corpus"]) / "train.txt"))
-    trained = train_family(lines, settings["family"], settings["size"], source)
-    files = save_tokenizer(trained.tokenizer, folder, samples=lines[:1000], model=trained.model)
-    new_ids = pair_vocabularies(source, trained.tokenizer).new_ids.tolist()
-    description = describe_replacement(source, trained.tokenizer, new_ids)
+    tokenizer, model = train_family(lines, settings["family"], settings["size"], source)
+    files = save_tokenizer(tokenizer, folder, samples=lines[:1000], model=model)
+    new_ids = pair_vocabularies(source, tokenizer).new_ids.tolist()
+    description = describe_replacement(source, tokenizer, new_ids)
     write_json(folder / "vocabulary.json", description)
     write_card(
         folder,
@@ -30,7 +29,7 @@ def stage(job: Job) -> None:
         new_tokens=len(new_ids),
         shared_tokens=description["shared"],
         train_fertility_before=fertility(source, lines),
-        train_fertility_after=fertility(trained.tokenizer, lines),
+        train_fertility_after=fertility(tokenizer, lines),
     )
 
 

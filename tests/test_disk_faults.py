@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lexigraft.disk_faults import disk_fault
+from lexigraft.errors import disk_fault
 
 
 def by_python(file: Path) -> None:

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft import UserError, integrity
+from lexigraft import UserError, provenance
 from lexigraft.completion import complete
-from lexigraft.integrity import check_folder, check_inputs
-from lexigraft.provenance import describe_file, write_card
+from lexigraft.provenance import check_folder, check_inputs, describe_file, write_card
 
 JOB = {"rule": "r", "inputs": {}, "outputs": {}, "settings": {}}
 
@@ -139,7 +138,7 @@ def test_a_card_without_a_seal_is_believed(folder):
 
 
 def test_a_large_file_is_hashed_only_if_it_is_newer_than_its_card(folder, monkeypatch):
-    monkeypatch.setattr(integrity, "SMALL", 3)
+    monkeypatch.setattr(provenance, "SMALL", 3)
     file, card = folder / "train.txt", folder / "card.json"
     flip(file)
     check_folder(folder)  # left to those that read it as a whole, and to `make verify`
@@ -148,7 +147,7 @@ def test_a_large_file_is_hashed_only_if_it_is_newer_than_its_card(folder, monkey
 
 
 def test_a_large_file_that_was_copied_anew_passes(folder, monkeypatch):
-    monkeypatch.setattr(integrity, "SMALL", 3)
+    monkeypatch.setattr(provenance, "SMALL", 3)
     os.utime(folder / "train.txt", ns=(0, (folder / "card.json").stat().st_mtime_ns + 1))
     check_folder(folder)
 

@@ -210,3 +210,34 @@ def test_a_worker_that_a_job_ends_is_no_interruption(script):
     process = script({"fork": 6})  # seconds afterwards, more than an interrupted job has
     _, said = process.communicate(timeout=30)
     assert (process.returncode, said) == (0, "")
+
+
+EXPANDED = """
+from lexigraft.job import run
+
+def expand(job):
+    return job | {"inputs": {"read": job["folders"]}}
+
+def stage(job):
+    with open(job["outputs"]["file"], "w") as file:
+        file.write("written")
+
+run(stage, expand=expand)
+"""
+
+
+def test_what_a_script_reads_by_itself_counts_but_is_in_no_card(tmp_path):
+    (tmp_path / "script.py").write_text(EXPANDED)
+    read, out = tmp_path / "read.txt", tmp_path / "out"
+    outputs = {"folder": str(out), "file": str(out / "made.txt")}
+    job = {"rule": "r", "inputs": {}, "outputs": outputs, "settings": {}, "folders": [str(read)]}
+    command = [sys.executable, str(tmp_path / "script.py"), json.dumps(job)]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    messages = []
+    for text in ("one", "one", "two"):
+        read.write_text(text)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        messages.append(done.stderr)
+        assert json.loads((out / "card.json").read_text())["job"] == job
+        assert json.loads((out / "job.json").read_text()) == job
+    assert ["complete already" in message for message in messages] == [False, True, False]

@@ -2,7 +2,7 @@
 
 import json
 
-from lexigraft.prefix import VARIABLE, with_prefix, without_prefix
+from lexigraft.job import PREFIX, with_prefix, without_prefix
 
 
 def text(job):
@@ -21,7 +21,7 @@ def test_only_paths_below_the_prefix_lose_it_and_get_it_back(monkeypatch):
         "list": ["$LEXIGRAFT_PREFIX/results/y", "/scratch/ab/z", "data/scratch/a/z"],
         "prefix": "/scratch/a",
     }
-    monkeypatch.setenv(VARIABLE, "/scratch/a")
+    monkeypatch.setenv(PREFIX, "/scratch/a")
     assert json.loads(with_prefix(short)) == job
 
 
@@ -31,6 +31,6 @@ def test_two_prefixes_give_one_text():
 
 
 def test_without_a_prefix_nothing_changes_and_nothing_is_asked_of_the_environment(monkeypatch):
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(PREFIX, raising=False)
     job = text({"folder": "results/x"})
     assert without_prefix(job, None) == job == with_prefix(job)

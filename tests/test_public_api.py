@@ -111,7 +111,7 @@ def test_export_takes_the_folder_of_a_cell_and_an_output_folder():
 @pytest.mark.parametrize(
     "module",
     [
-        "lexigraft.auxiliary.alignment",
+        "lexigraft.auxiliary.word_vectors",
         "lexigraft.auxiliary.token_vectors",
         "lexigraft.initialization.registry",
         "lexigraft.initialization.similarity",

@@ -11,8 +11,7 @@ import pytest
 
 from lexigraft import UserError
 from lexigraft.completion import is_complete
-from lexigraft.integrity import check_folder
-from lexigraft.provenance import write_card
+from lexigraft.provenance import check_folder, write_card
 from lexigraft.shared_cache import VARIABLE, fetch
 from tests.test_integrity import flip
 
@@ -21,7 +20,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from lexigraft.job import run
-from lexigraft.integrity import check_folder
+from lexigraft.provenance import check_folder
 from lexigraft.provenance import write_card
 
 def stage(job):

@@ -7,9 +7,9 @@ _MODULES = {
     "train_fasttext": "lexigraft.auxiliary.fasttext",
     "train_glove": "lexigraft.auxiliary.glove",
     "read_word_vectors": "lexigraft.auxiliary.word_vectors",
-    "align_vectors": "lexigraft.auxiliary.alignment",
+    "align_vectors": "lexigraft.auxiliary.word_vectors",
     "read_dictionary": "lexigraft.auxiliary.language_files",
-    "read_plm": "lexigraft.auxiliary.plm",
+    "read_plm": "lexigraft.auxiliary.token_vectors",
     "save_vectors": "lexigraft.auxiliary.token_vectors",
     "load_vectors": "lexigraft.auxiliary.token_vectors",
 }

@@ -43,26 +43,18 @@ def train_fasttext(
 ) -> TokenVectors:
     """Train fastText vectors [1]_ of the tokens of a tokenizer [2]_.
 
+    Special tokens, and tokens that occur less than `minimum_count` times, get none. The corpus is
+    read once and tokenized into a temporary file. Same corpus, options and seed: same bits. A
+    UserError is raised if the corpus is one string, or no token occurs often enough.
+
     Parameters
     ----------
-    tokenizer
-        A fast tokenizer.
-    corpus
-        Sentences, read once; they are tokenized into a temporary file.
     model
         `cbow` or `skipgram`.
-    dimensions
-        Width of the vectors.
-    window
-        Maximum number of context tokens on either side.
-    negatives
-        Negative samples per token.
-    epochs
-        Number of epochs.
-    minimum_count
-        Tokens that occur less often get no vector.
+    window, negatives
+        Maximum number of context tokens on either side, and negative samples per token.
     learning_rate
-        Initial learning rate; it decreases to zero.
+        At the start; it decreases to zero.
     subsampling
         Tokens with a larger share of the text than this are skipped at random.
     character_ngrams
@@ -75,16 +67,6 @@ def train_fasttext(
         Minimum number of words of a sentence, see `write_sentences`.
     seed
         Seed of the initial values. fastText's own generator has the fixed seed 0.
-
-    Returns
-    -------
-    TokenVectors
-        Same corpus, options and seed: same bits. Special tokens have no vector.
-
-    Raises
-    ------
-    UserError
-        The corpus is one string, or no token occurs `minimum_count` times.
 
     References
     ----------

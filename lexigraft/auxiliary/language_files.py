@@ -18,18 +18,9 @@ def word_vector_files(
 ) -> dict[str, tuple[str, str | None]]:
     """The files from which word vectors of a language's tokens are read.
 
-    Parameters
-    ----------
-    name, entry
-        An auxiliary of kind `word-vectors`.
-    language, texts
-        A language and its settings.
-
-    Returns
-    -------
-    dict
-        `word_vectors` and, where they are aligned, `english_word_vectors` and `dictionary`: the
-        config key of the file, and its path or None.
+    `name` and `entry` are an auxiliary of kind `word-vectors`, `language` and `texts` a language
+    and its settings. The files are `word_vectors` and, where these are aligned,
+    `english_word_vectors` and `dictionary`: the config key of each, and its path or None.
     """
     own = "english_word_vectors" if entry.get("of") == "english" else "word_vectors"
     files = {"word_vectors": (f"languages.{language}.{own}", texts[own])}
@@ -44,22 +35,12 @@ def word_vector_files(
 def check_word_vectors(path: str | Path, where: str) -> None:
     """Check that a file of word vectors exists, is not empty, and has a supported format.
 
-    Parameters
-    ----------
-    path
-        The file.
-    where
-        Its name in messages, such as `languages.te.word_vectors`.
-
-    Raises
-    ------
-    UserError
-        Names the key, the path and the problem.
+    `where` is its name in messages, such as `languages.te.word_vectors`. The UserError names it,
+    the path and the problem.
     """
-    file = Path(path)
-    if not file.name.endswith(FORMATS):
+    if not Path(path).name.endswith(FORMATS):
         raise UserError(f"{where}: {path} is not a {', '.join(FORMATS[:-1])} or {FORMATS[-1]} file")
-    check_dictionary(file, where)
+    check_dictionary(path, where)
 
 
 def check_dictionary(path: str | Path, where: str) -> None:
@@ -72,24 +53,12 @@ def check_dictionary(path: str | Path, where: str) -> None:
 
 
 def read_dictionary(path: str | Path) -> list[tuple[str, str]]:
-    """Read a bilingual dictionary from a text file.
+    """Read a bilingual dictionary: `(English, translation)` in the order of the file, each once.
 
-    Parameters
-    ----------
-    path
-        A UTF-8 text file with one pair per line, the English word first: two entries separated by
-        a tab, as in the dictionaries of WECHSEL, or two words separated by spaces, as in those of
-        MUSE. Empty lines are ignored.
-
-    Returns
-    -------
-    list
-        `(English, translation)`, in the order of the file, each pair once.
-
-    Raises
-    ------
-    UserError
-        The file is missing, empty or not UTF-8 text, or a line is not a pair.
+    It is a UTF-8 text file with one pair per line, the English word first: two entries separated
+    by a tab, as in the dictionaries of WECHSEL, or two words separated by spaces, as in those of
+    MUSE. Empty lines are ignored. A UserError is raised if the file is missing, empty or not UTF-8
+    text, or a line is not a pair.
 
     Examples
     --------
@@ -101,17 +70,16 @@ def read_dictionary(path: str | Path) -> list[tuple[str, str]]:
     try:
         with Path(path).open(encoding="utf-8-sig", newline="\n") as lines:
             for number, line in enumerate(lines, 1):
-                if line.strip():
-                    pairs.setdefault(_pair(line, f"{path}: line {number}"))
+                if line := line.strip():
+                    words = [word.strip() for word in line.split("\t" if "\t" in line else None)]
+                    if len(words) != 2 or not all(words):
+                        raise UserError(
+                            f"{path}: line {number}: not a pair of an English word, a tab and its "
+                            "translation"
+                        )
+                    pairs.setdefault((words[0], words[1]))
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text ({error})") from None
     if not pairs:
         raise UserError(f"{path}: contains no pair of words")
     return list(pairs)
-
-
-def _pair(line: str, where: str) -> tuple[str, str]:
-    words = line.strip().split("\t") if "\t" in line.strip() else line.split()
-    if len(words) != 2 or not all(word.strip() for word in words):
-        raise UserError(f"{where}: not a pair of an English word, a tab and its translation")
-    return words[0].strip(), words[1].strip()

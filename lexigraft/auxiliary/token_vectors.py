@@ -1,4 +1,8 @@
-"""Vectors of the tokens of one vocabulary, in memory and on disk (`vectors.safetensors`)."""
+"""Vectors of the tokens of one vocabulary: in memory, on disk (`vectors.safetensors`), of a model.
+
+The input embeddings of another pretrained language model (PLM) are such vectors. SALT maps those of
+a target-language model, CLP and OMP compare tokens in those of a donor model.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +14,7 @@ from lexigraft.atomic import replacing
 from lexigraft.errors import UserError
 from lexigraft.job import Job
 from lexigraft.provenance import write_card
+from lexigraft.source.model import load_tokenizer, read_input_matrix
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -21,17 +26,7 @@ _FILE = "vectors.safetensors"
 class TokenVectors:
     """Static vectors of tokens of one tokenizer.
 
-    Attributes
-    ----------
-    tokens
-        int64 [n]: ids of the tokens that have a vector, ascending.
-    vectors
-        float32 [n, dimensions], finite: one row for each of them.
-
-    Raises
-    ------
-    ValueError
-        The arrays have the wrong type or shape, or do not fit together.
+    A ValueError is raised for arrays of the wrong type or shape, or that do not fit together.
 
     Examples
     --------
@@ -40,8 +35,8 @@ class TokenVectors:
     [4, 7]
     """
 
-    tokens: np.ndarray
-    vectors: np.ndarray
+    tokens: np.ndarray  # int64 [n]: ids of the tokens that have a vector, ascending
+    vectors: np.ndarray  # float32 [n, dimensions], finite: one row for each of them
 
     def __post_init__(self) -> None:
         tokens, vectors = self.tokens, self.vectors
@@ -77,13 +72,7 @@ def store_vectors(
 
 
 def load_vectors(folder: str | Path) -> TokenVectors:
-    """Read what `save_vectors` wrote.
-
-    Raises
-    ------
-    UserError
-        The folder holds no vectors, or the file is truncated or damaged.
-    """
+    """Read what `save_vectors` wrote; a UserError if there is none, or it is damaged."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -97,3 +86,38 @@ def load_vectors(folder: str | Path) -> TokenVectors:
         raise UserError(
             f"auxiliary {file}: truncated or damaged ({error}); delete {folder} and run again"
         ) from None
+
+
+def read_plm(tokenizer: "PreTrainedTokenizerFast", folder: str | Path) -> TokenVectors:
+    """Read the input embeddings of a model; its other weights are not loaded.
+
+    There is one row for each token of the model, special tokens too; padding rows are left out. The
+    target tokenizer is that of the model, or one that appends tokens to it; the folder is a model
+    of any architecture in Hugging Face layout, with `config.json`, `tokenizer.json` and
+    safetensors.
+
+    A UserError is raised if the folder holds no such model, or the tokenizer does not belong to it.
+
+    Examples
+    --------
+    >>> read_plm(tokenizer, "bert-base-german-cased").vectors.shape  # doctest: +SKIP
+    (30000, 768)
+    """
+    vocabulary = tokenizer.get_vocab()
+    own = load_tokenizer(folder).get_vocab()
+    foreign = next((token for token, i in own.items() if vocabulary.get(token) != i), None)
+    if foreign is not None:
+        raise UserError(
+            f"plm {folder}: its token {foreign!r} is not in the vocabulary under its id; the "
+            "vocabulary must be this model's own: {mode: replace, plm: …} in vocabularies.yaml"
+        )
+    rows = read_input_matrix(folder)
+    tokens = np.array(sorted(own.values()), dtype=np.int64)
+    if tokens[-1] >= len(rows):
+        raise UserError(
+            f"plm {folder}: its tokenizer has tokens up to id {tokens[-1]} and the model "
+            f"{len(rows)} rows, so they do not belong together"
+        )
+    if not np.isfinite(rows[tokens]).all():
+        raise UserError(f"plm {folder}: its embeddings are not finite; fetch the model again")
+    return TokenVectors(tokens, rows[tokens])

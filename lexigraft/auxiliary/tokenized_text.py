@@ -1,22 +1,24 @@
-"""Tokenized corpora on disk: as text for fastText, as token ids for GloVe.
+"""Tokenized corpora: in batches, and on disk as text for fastText or as token ids for GloVe.
 
 fastText splits at white space and adds `</s>` at the end of a line, while tokens may contain both.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tqdm import tqdm
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.token_bytes import special_ids
-from lexigraft.vocabulary.tokenization import encoded_batches
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
+_SENTENCES_AT_ONCE = 1000
 END_OF_LINE = "</s>"  # the word that fastText adds to every line
 END_OF_SENTENCE = -1  # in files of ids
 # fastText splits at ASCII white space and NUL; Unicode's control pictures replace them.
@@ -25,11 +27,24 @@ _BREAKING = {ord(letter): chr(0x2400 + ord(letter)) for letter in " \n\r\t\v\f\0
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]")
 
 
+def encoded_batches(
+    tokenizer: "PreTrainedTokenizerFast", corpus: Iterable[str]
+) -> Iterator[list[list[int]]]:
+    """Yield batches of the sentences' token ids, with a progress bar.
+
+    No special tokens are added; those in the text itself are kept.
+    """
+    sentences = iter(tqdm(corpus, desc="tokenize", unit=" sentences", disable=None))
+    while texts := list(islice(sentences, _SENTENCES_AT_ONCE)):
+        yield tokenizer(
+            texts, add_special_tokens=False, return_attention_mask=False, verbose=False
+        )["input_ids"]
+
+
 def numbered_words(tokenizer: "PreTrainedTokenizerFast") -> list[str]:
     """`t` and the id as the word of every token, by id; special tokens have none (`""`)."""
-    return _without_special(
-        tokenizer, [f"t{number}" for number in range(_largest_id(tokenizer) + 1)]
-    )
+    special = special_ids(tokenizer)
+    return [f"t{i}" if i not in special else "" for i in range(_size(tokenizer))]
 
 
 def spelled_words(tokenizer: "PreTrainedTokenizerFast") -> list[str]:
@@ -38,8 +53,8 @@ def spelled_words(tokenizer: "PreTrainedTokenizerFast") -> list[str]:
     For fastText with character n-grams. White space is written as control pictures, repeated where
     a token already has that spelling.
     """
-    vocabulary = tokenizer.get_vocab()
-    words = [""] * (_largest_id(tokenizer) + 1)
+    vocabulary, special = tokenizer.get_vocab(), special_ids(tokenizer)
+    words = [""] * _size(tokenizer)
     taken = {*vocabulary, END_OF_LINE}
     for token, number in sorted(vocabulary.items(), key=lambda entry: entry[1]):
         word = token.translate(_BREAKING)
@@ -47,8 +62,9 @@ def spelled_words(tokenizer: "PreTrainedTokenizerFast") -> list[str]:
             while word in taken:
                 word += word[-1]
             taken.add(word)
-        words[number] = word
-    return _without_special(tokenizer, words)
+        if number not in special:
+            words[number] = word
+    return words
 
 
 def write_sentences(
@@ -60,24 +76,17 @@ def write_sentences(
 ) -> tuple[np.ndarray, int]:
     """Tokenize a corpus into a text file with one line per sentence, in bounded memory.
 
-    Parameters
-    ----------
-    words
-        Word of each token, by id; tokens with `""` are left out.
-    minimum_words
-        Shorter sentences are left out, by the number of words between spaces; in Thai and Japanese,
-        by the number of characters.
-
-    Returns
-    -------
-    counts : ndarray of int
-        [len(words)], number of occurrences of each token in the file.
-    lines : int
-        Number of sentences in the file.
+    `words` are those of the tokens, by id; tokens with `""` are left out. So are sentences of fewer
+    words between spaces than `minimum_words`, or, in Thai and Japanese, fewer characters. Returns
+    the number of occurrences of each token in the file, int64 [len(words)], and that of sentences.
     """
     _check_sentences(corpus)
     counts, lines = np.zeros(len(words), dtype=np.int64), 0
-    long_enough = (text for text in corpus if _length(text) >= minimum_words)
+    long_enough = (
+        text
+        for text in corpus
+        if (len(text) if _UNSPACED.search(text) else len(text.split())) >= minimum_words
+    )
     with Path(file).open("w", encoding="utf-8", newline="\n") as out:
         for encoded in encoded_batches(tokenizer, long_enough):
             for ids in encoded:
@@ -94,15 +103,11 @@ def write_token_ids(
 ) -> np.ndarray:
     """Tokenize a corpus into a file of int32 ids, in bounded memory.
 
-    Each sentence ends with `END_OF_SENTENCE`; special tokens are left out.
-
-    Returns
-    -------
-    ndarray of int64
-        [largest id + 1], number of occurrences of each token in the file.
+    Each sentence ends with `END_OF_SENTENCE`; special tokens are left out. Returns the number of
+    occurrences of each token in the file, int64 [largest id + 1].
     """
     _check_sentences(corpus)
-    size = _largest_id(tokenizer) + 1
+    size = _size(tokenizer)
     ordinary = np.ones(size, dtype=bool)
     ordinary[list(special_ids(tokenizer))] = False
     counts = np.zeros(size, dtype=np.int64)
@@ -128,14 +133,6 @@ def _check_sentences(corpus: Iterable[str]) -> None:
         raise UserError("corpus: give an iterable of sentences, not one string")
 
 
-def _length(text: str) -> int:
-    return len(text) if _UNSPACED.search(text) else len(text.split())
-
-
-def _largest_id(tokenizer: "PreTrainedTokenizerFast") -> int:
-    return max(tokenizer.get_vocab().values())
-
-
-def _without_special(tokenizer: "PreTrainedTokenizerFast", words: list[str]) -> list[str]:
-    special = special_ids(tokenizer)
-    return ["" if number in special else word for number, word in enumerate(words)]
+def _size(tokenizer: "PreTrainedTokenizerFast") -> int:
+    """The largest id and one."""
+    return max(tokenizer.get_vocab().values()) + 1

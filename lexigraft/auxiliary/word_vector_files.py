@@ -11,11 +11,11 @@ import struct
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -24,34 +24,19 @@ from lexigraft.auxiliary.language_files import BINARY, check_word_vectors
 from lexigraft.auxiliary.tokenized_text import END_OF_LINE
 from lexigraft.errors import UserError
 
+# Words, their vectors (float32 [words, dimensions]), and how often each occurs in the text on which
+# these were trained; None if the file does not say.
+WordBatch = tuple[list[str], np.ndarray, np.ndarray | None]
 _WORDS_AT_ONCE = 10_000
 _MAGIC = 793712314  # of fastText's binary format
-_SETTINGS = 12 * 4 + 8  # twelve integers and a double
-_CHUNK = 1 << 20
-
-
-@dataclass(frozen=True)
-class WordBatch:
-    """Some words of a file.
-
-    Attributes
-    ----------
-    words
-        The words, in the order of the file.
-    vectors
-        float32 [len(words), dimensions].
-    counts
-        Number of occurrences of each word in the training text of the vectors; None if the file
-        does not contain it.
-    """
-
-    words: list[str]
-    vectors: np.ndarray
-    counts: np.ndarray | None
+_SIZES = 8 + 12 * 4 + 8  # after it: the version, twelve integers and a double, then these
 
 
 class WordVectorFile(ABC):
-    """One file of word vectors, open for reading."""
+    """One file of word vectors, open for reading.
+
+    Both methods raise a UserError if it is truncated, damaged or of another format.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -61,23 +46,16 @@ class WordVectorFile(ABC):
         """Nonzero vectors [dimensions] of those of the words that the file lists.
 
         Of a word that is listed twice the first vector counts. With `unlisted` also vectors of
-        other words, composed of their character n-grams.
-
-        Raises
-        ------
-        UserError
-            The file is truncated, damaged or of another format, or has no n-grams.
+        other words, composed of their character n-grams; a UserError if the file has none.
         """
 
     @abstractmethod
     def batches(self) -> Iterator[WordBatch]:
-        """All words, a few thousand at a time.
+        """All words in the order of the file, a few thousand at a time."""
 
-        Raises
-        ------
-        UserError
-            The file is truncated, damaged or of another format.
-        """
+    def _nonzero(self, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        self._check_finite(*found.values())
+        return {word: vector for word, vector in found.items() if vector.any()}
 
     def _check_finite(self, *vectors: np.ndarray) -> None:
         if not all(np.isfinite(some).all() for some in vectors):
@@ -89,12 +67,8 @@ class WordVectorFile(ABC):
 def open_word_vectors(path: str | Path | WordVectorFile) -> WordVectorFile:
     """Open a fastText model (`.bin`) or a file in word2vec's text format (`.vec`, `.vec.gz`).
 
-    A file that is already open is returned as it is, so that a model is loaded once.
-
-    Raises
-    ------
-    UserError
-        The file is missing, empty, or has another extension.
+    A file that is already open is returned as it is, so that a model is loaded once. A UserError is
+    raised for a file that is missing, empty, or has another extension.
     """
     if isinstance(path, WordVectorFile):
         return path
@@ -110,7 +84,20 @@ class _BinaryFile(WordVectorFile):
     def _model(self) -> Any:
         import fasttext
 
-        _check_binary(self.path)
+        # fastText makes zero vectors of a truncated file, or the process crashes.
+        try:
+            with self.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+                whole = _announced_size(data)
+        except struct.error:
+            whole = -1
+        if whole == 0:
+            raise UserError(
+                f"{self.path}: not a fastText model, or a quantized one; give the full .bin"
+            )
+        if whole != self.path.stat().st_size:
+            raise UserError(
+                f"{self.path}: the file is truncated or damaged; copy or download it again"
+            )
         # fastText prints a deprecation warning on every load.
         with contextlib.redirect_stderr(io.StringIO()):
             return fasttext.load_model(str(self.path))
@@ -122,9 +109,7 @@ class _BinaryFile(WordVectorFile):
             for word in words
             if unlisted or model.get_word_id(word) >= 0
         }
-        # Words without n-grams get zero vectors, which are left out.
-        self._check_finite(*found.values())
-        return {word: vector for word, vector in found.items() if vector.any()}
+        return self._nonzero(found)  # words without n-grams get zero vectors
 
     def batches(self) -> Iterator[WordBatch]:
         model = self._model
@@ -140,7 +125,7 @@ class _BinaryFile(WordVectorFile):
             some = [word for word, _ in batch]
             vectors = np.stack([model.get_word_vector(word) for word in some])
             self._check_finite(vectors)
-            yield WordBatch(some, vectors, np.array([count for _, count in batch], np.float64))
+            yield some, vectors, np.array([count for _, count in batch], np.float64)
 
 
 class _TextFile(WordVectorFile):
@@ -160,8 +145,7 @@ class _TextFile(WordVectorFile):
                 word, vector = self._entry(place, line, dimensions)
                 if word in wanted:
                     found.setdefault(wanted[word], vector)
-        self._check_finite(*found.values())
-        return {word: vector for word, vector in found.items() if vector.any()}
+        return self._nonzero(found)
 
     def batches(self) -> Iterator[WordBatch]:
         entries = (self._entry(*line) for line in self._lines())
@@ -170,29 +154,24 @@ class _TextFile(WordVectorFile):
             if kept:
                 vectors = np.stack([vector for _, vector in kept])
                 self._check_finite(vectors)
-                words = [word.decode(errors="replace") for word, _ in kept]
-                yield WordBatch(words, vectors, None)
+                yield [word.decode(errors="replace") for word, _ in kept], vectors, None
 
     def _lines(self) -> Iterator[tuple[int, bytes, int]]:
         """Yield the number of each line, the line, and the number of dimensions."""
-        packed = self.path.suffix == ".gz"
+        packed, read = self.path.suffix == ".gz", 0
         try:
             with gzip.open(self.path, "rb") if packed else self.path.open("rb") as lines:
-                yield from self._read(lines)
+                header = next(lines, b"").split()
+                if len(header) != 2 or not all(part.isdigit() for part in header):
+                    raise UserError(
+                        f"{self.path}: its first line is not the number of words and of dimensions"
+                    )
+                count, dimensions = map(int, header)
+                progress = tqdm(lines, self.path.name, count, unit=" words", disable=None)
+                for read, line in enumerate(progress, 1):
+                    yield read + 1, line, dimensions
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise UserError(f"{self.path}: the gzip file is damaged ({error})") from None
-
-    def _read(self, lines: Iterator[bytes]) -> Iterator[tuple[int, bytes, int]]:
-        header = next(lines, b"").split()
-        if len(header) != 2 or not all(part.isdigit() for part in header):
-            raise UserError(
-                f"{self.path}: its first line is not the number of words and of dimensions"
-            )
-        count, dimensions = map(int, header)
-        read = 0
-        progress = tqdm(lines, self.path.name, count, unit=" words", disable=None)
-        for read, line in enumerate(progress, 1):
-            yield read + 1, line, dimensions
         if read != count:
             raise UserError(
                 f"{self.path}: contains {read} of {count} words; copy or download it again"
@@ -210,58 +189,20 @@ class _TextFile(WordVectorFile):
         return word, vector
 
 
-def _check_binary(path: str | Path) -> None:
-    """Check that a fastText model is not truncated, by the sizes in its header.
-
-    fastText itself makes zero vectors of a truncated file, or the process crashes.
-
-    Raises
-    ------
-    UserError
-        The file is truncated, not a fastText model, or a quantized one.
-    """
-    try:
-        with Path(path).open("rb") as file:
-            whole = _announced_size(file)
-    except struct.error:
-        whole = -1
-    if whole == 0:
-        raise UserError(f"{path}: not a fastText model, or a quantized one; give the full .bin")
-    if whole != Path(path).stat().st_size:
-        raise UserError(f"{path}: the file is truncated or damaged; copy or download it again")
-
-
-def _announced_size(file: BinaryIO) -> int:
+def _announced_size(data: mmap) -> int:
     """Size in bytes of the whole file; 0 if it is not a full model."""
-    magic, _version = _read(file, "<ii")
-    if magic != _MAGIC:
+    if struct.unpack_from("<i", data)[0] != _MAGIC:
         return 0
-    file.seek(_SETTINGS, 1)
-    size, _words, _labels, _tokens, pruned = _read(file, "<iiiqq")
-    _skip_words(file, size)
-    file.seek(8 * max(pruned, 0), 1)
+    size, _words, _labels, _tokens, pruned = struct.unpack_from("<iiiqq", data, _SIZES)
+    at = _SIZES + struct.calcsize("<iiiqq")
+    for _ in range(size):  # words: each ends with a zero byte, its count and its type follow
+        if (end := data.find(b"\0", at)) < 0:
+            raise struct.error("the word list does not end")
+        at = end + 10
+    at += 8 * max(pruned, 0)
     for _ in ("input", "output"):
-        (quantized,) = _read(file, "<?")
+        quantized, rows, columns = struct.unpack_from("<?qq", data, at)
         if quantized:
             return 0
-        rows, columns = _read(file, "<qq")
-        file.seek(4 * rows * columns, 1)
-    return file.tell()
-
-
-def _skip_words(file: BinaryIO, count: int) -> None:
-    """Skip the word list: each word ends with a zero byte, then its count and its type follow."""
-    at, held = 0, b""
-    start = file.tell()
-    for _ in range(count):
-        while (end := held.find(b"\0", at)) < 0 or end + 10 > len(held):
-            more = file.read(_CHUNK)
-            if not more:
-                raise struct.error("the word list does not end")
-            start, held, at = start + at, held[at:] + more, 0
-        at = end + 10
-    file.seek(start + at)
-
-
-def _read(file: BinaryIO, layout: str) -> tuple:
-    return struct.unpack(layout, file.read(struct.calcsize(layout)))
+        at += struct.calcsize("<?qq") + 4 * rows * columns
+    return at

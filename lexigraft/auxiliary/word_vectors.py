@@ -1,4 +1,4 @@
-"""Pretrained word vectors as vectors of tokens, for FOCUS, WECHSEL, OFA and SALT."""
+"""Pretrained word vectors as vectors of tokens, and their alignment: FOCUS, WECHSEL, OFA, SALT."""
 
 import contextlib
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
-from lexigraft.auxiliary.word_vector_files import WordBatch, WordVectorFile, open_word_vectors
+from lexigraft.auxiliary.word_vector_files import WordVectorFile, open_word_vectors
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
 
@@ -29,13 +29,14 @@ def read_word_vectors(
 ) -> TokenVectors:
     """Give each token the vector of the word that it spells, or a mean over words that contain it.
 
+    The words are those of a fastText model (`.bin`), which is loaded as a whole, or of a file in
+    the text format of word2vec (`.vec`, `.vec.gz`), which is read a line at a time. Special tokens,
+    and tokens for which the file has no word, get no vector. A UserError is raised if the file is
+    missing, truncated, or of another format, or lists none of the words; or if the options exclude
+    each other.
+
     Parameters
     ----------
-    tokenizer
-        A fast tokenizer.
-    words
-        A fastText model (`.bin`), which is loaded as a whole, or a file in the text format of
-        word2vec (`.vec`, `.vec.gz`), which is read a line at a time.
     unlisted_words
         Also give a vector to words that the file does not list, composed of their character
         n-grams, as the published code of FOCUS does; needs a `.bin` file.
@@ -45,17 +46,6 @@ def read_word_vectors(
         `"frequency"`: the same, weighted by the frequency of each word [3]_; needs a `.bin` file.
     notation
         Notation of the words that are pooled: `"plain"`, or `"colexnet"` for `deu:$haus$`.
-
-    Returns
-    -------
-    TokenVectors
-        Without special tokens, and without tokens for which the file has no word.
-
-    Raises
-    ------
-    UserError
-        The file is missing, truncated, or of another format, or lists none of the words; or the
-        options exclude each other.
 
     References
     ----------
@@ -70,20 +60,6 @@ def read_word_vectors(
     >>> vectors.vectors.shape  # doctest: +SKIP
     (5120, 300)
     """
-    _check_options(unlisted_words, pooling, notation)
-    file = open_word_vectors(words)
-    if pooling is None:
-        found = _spelled(tokenizer, file, unlisted_words)
-    else:
-        found = pool_words(tokenizer, file.batches(), pooling == "frequency", notation)
-    if not len(found.tokens):
-        raise UserError(
-            f"{file.path}: lists none of the words that tokens spell; is it the language's?"
-        )
-    return found
-
-
-def _check_options(unlisted_words: bool, pooling: str | None, notation: str) -> None:
     if pooling not in (None, *_POOLINGS):
         raise UserError(f"pooling: {pooling!r} is not one of {', '.join(_POOLINGS)}, or null")
     if notation not in NOTATIONS:
@@ -94,78 +70,128 @@ def _check_options(unlisted_words: bool, pooling: str | None, notation: str) -> 
         )
     if pooling is None and notation != "plain":
         raise UserError("notation: it applies only to pooled words; set pooling")
+    file = open_word_vectors(words)
+    if pooling is None:
+        found = _spelled(tokenizer, file, unlisted_words)
+    else:
+        found = _pooled(tokenizer, file, pooling == "frequency", notation)
+    if not len(found.tokens):
+        raise UserError(
+            f"{file.path}: lists none of the words that tokens spell; is it the language's?"
+        )
+    return found
+
+
+def align_vectors(
+    vectors: TokenVectors,
+    of: str | Path | WordVectorFile,
+    onto: str | Path | WordVectorFile,
+    pairs: Iterable[tuple[str, str]],
+) -> tuple[TokenVectors, int]:
+    """Rotate vectors of one language so that translations become similar [1]_.
+
+    `of` is the file of word vectors whose space they are in, `onto` that of English. `pairs` are
+    English words and their translations. Each word is looked up as it is, in lower case and
+    capitalized; pairs of which a file lists no form are ignored.
+
+    Returns the same tokens in the space of `onto`, lengths and angles unchanged, and the number of
+    pairs from which the rotation is computed. A UserError is raised if the files have vectors of
+    different widths, or list no pair.
+
+    References
+    ----------
+    .. [1] Minixhofer, Paischer and Rekabsaz 2022 (WECHSEL), section 3.
+
+    Examples
+    --------
+    >>> pairs = read_dictionary("telugu.txt")  # doctest: +SKIP
+    >>> vectors, used = align_vectors(vectors, "te.bin", "en.bin", pairs)  # doctest: +SKIP
+    """
+    forms = {
+        (english, translation): None
+        for pair in pairs
+        for english in _forms(pair[0])
+        for translation in _forms(pair[1])
+    }
+    of, onto = open_word_vectors(of), open_word_vectors(onto)
+    here = of.vectors_of({translation for _, translation in forms})
+    there = onto.vectors_of({english for english, _ in forms})
+    both = [
+        (here[translation], there[english])
+        for english, translation in forms
+        if translation in here and english in there
+    ]
+    if not both:
+        raise UserError(
+            f"dictionary: {of.path} and {onto.path} list no pair of it; is it a dictionary from "
+            "English into the language?"
+        )
+    if len(both[0][0]) != len(both[0][1]):
+        raise UserError(
+            f"{of.path} has {len(both[0][0])} dimensions and {onto.path} {len(both[0][1])}; give "
+            "word vectors of one width"
+        )
+    rotation = procrustes_rotation(*map(np.stack, zip(*both, strict=True)))
+    rotated = (vectors.vectors @ rotation).astype(np.float32)
+    return TokenVectors(vectors.tokens, rotated), len(both)
+
+
+def procrustes_rotation(rows: np.ndarray, onto: np.ndarray) -> np.ndarray:
+    """The orthogonal matrix (float64 [d, d]) for which `rows @ matrix` is closest to `onto`.
+
+    Row i of `rows` is mapped to row i of `onto` (both [n, d]), in least squares (Schönemann 1966,
+    "A Generalized Solution of the Orthogonal Procrustes Problem"). The matrix may contain a
+    reflection, and is not unique for fewer than d independent rows.
+
+    Examples
+    --------
+    >>> procrustes_rotation(np.eye(2), np.array([[0.0, 1.0], [-1.0, 0.0]])).round().tolist()
+    [[0.0, 1.0], [-1.0, 0.0]]
+    """
+    left, _, right = np.linalg.svd(rows.astype(np.float64).T @ onto.astype(np.float64))
+    return left @ right
 
 
 def _spelled(
     tokenizer: "PreTrainedTokenizerFast", file: WordVectorFile, unlisted: bool
 ) -> TokenVectors:
-    texts = _texts(tokenizer)
-    found = file.vectors_of(set(texts.values()), unlisted)
-    tokens = [number for number, text in texts.items() if text in found]
-    rows = [found[texts[number]] for number in tokens]
-    return TokenVectors(
-        np.array(tokens, dtype=np.int64), np.stack(rows) if rows else np.zeros((0, 0), np.float32)
-    )
-
-
-def _texts(tokenizer: "PreTrainedTokenizerFast") -> dict[int, str]:
-    """The word that each token spells, by id in ascending order; only tokens that spell one."""
-    special = special_ids(tokenizer)
-    texts = {}
+    """Give each token the vector of the word that it spells; many tokens spell none."""
+    special, texts = special_ids(tokenizer), {}
     for number, piece in enumerate(token_bytes(tokenizer)):
         if number not in special:
             with contextlib.suppress(UnicodeDecodeError):
                 if text := piece.decode("utf-8").strip():
                     texts[number] = text
-    return texts
+    found = file.vectors_of(set(texts.values()), unlisted)
+    rows = {number: found[text] for number, text in texts.items() if text in found}
+    vectors = np.stack([*rows.values()]) if rows else np.zeros((0, 0), np.float32)
+    return TokenVectors(np.array([*rows], dtype=np.int64), vectors)
 
 
-def pool_words(
-    tokenizer: "PreTrainedTokenizerFast",
-    batches: Iterable[WordBatch],
-    by_frequency: bool,
-    notation: str = "plain",
+def _pooled(
+    tokenizer: "PreTrainedTokenizerFast", file: WordVectorFile, by_frequency: bool, notation: str
 ) -> TokenVectors:
-    """Give each token the mean vector of the words that contain it.
+    """Give each token the mean vector of the words that contain it; zero vectors are left out.
 
-    Parameters
-    ----------
-    tokenizer
-        A fast tokenizer.
-    batches
-        Words and their vectors.
-    by_frequency
-        Whether words are weighted by their frequency; otherwise uniformly.
-    notation
-        Notation of the words, one of `NOTATIONS`. Each word is tokenized in several spellings, with
-        and without a space before it, and counts once for each that contains the token.
-
-    Returns
-    -------
-    TokenVectors
-        Tokens that occur in a word, without special tokens and zero vectors.
-
-    Raises
-    ------
-    UserError
-        `by_frequency` is set, but the file contains no frequencies.
+    Each word is tokenized in several spellings, with and without a space before it, and counts once
+    for each that contains the token.
     """
     spellings = NOTATIONS[notation]
     size = max(tokenizer.get_vocab().values()) + 1
     sums, totals = np.zeros((size, 0)), np.zeros(size)
-    for batch in batches:
-        weights = batch.counts if by_frequency else np.ones(len(batch.words))
+    for listed, vectors, counts in file.batches():
+        weights = counts if by_frequency else np.ones(len(listed))
         if weights is None:
             raise UserError(
                 "pooling: 'frequency' needs a .bin file; this one contains no "
                 "frequencies, so use 'uniform'"
             )
-        words, tokens = _occurrences(tokenizer, [spellings(word) for word in batch.words])
-        shares = csr_array((weights[words], (tokens, words)), shape=(size, len(batch.words)))
+        words, tokens = _occurrences(tokenizer, [spellings(word) for word in listed])
+        shares = csr_array((weights[words], (tokens, words)), shape=(size, len(listed)))
         used = np.unique(tokens)
         if not sums.shape[1]:
-            sums = np.zeros((size, batch.vectors.shape[1]))
-        sums[used] += shares[used] @ batch.vectors.astype(np.float64)
+            sums = np.zeros((size, vectors.shape[1]))
+        sums[used] += shares[used] @ vectors.astype(np.float64)
         totals += np.bincount(tokens, weights[words], minlength=size)
     covered = (totals > 0) & sums.any(axis=1)
     covered[list(special_ids(tokenizer))] = False
@@ -199,11 +225,14 @@ def _colexnet(word: str) -> list[str]:
 
     Words without a code are English. One spelling is capitalized.
     """
-    text = word[4:] if len(word) > 4 and word[3] == ":" else word
-    begins = text.startswith("$")
-    text = text.replace("$", " ")
-    bare = text[1:] if begins else text
-    return [text, f" {text}", ("" if begins else " ") + bare[:1].upper() + bare[1:]]
+    marked = word[4:] if len(word) > 4 and word[3] == ":" else word
+    text, bare = (part.replace("$", " ") for part in (marked, marked.removeprefix("$")))
+    space = "" if marked.startswith("$") else " "
+    return [text, f" {text}", space + bare[:1].upper() + bare[1:]]
 
 
 NOTATIONS: dict[str, Callable[[str], list[str]]] = {"plain": _plain, "colexnet": _colexnet}
+
+
+def _forms(word: str) -> dict[str, None]:
+    return dict.fromkeys((word, word.lower(), word.title()))

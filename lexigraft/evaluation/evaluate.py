@@ -18,7 +18,7 @@ from lexigraft.completion import begin, complete, is_complete
 from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import reason_not_available
 from lexigraft.evaluation.task_kinds import Measurement, prompts_of, record, task_kind
-from lexigraft.integrity import check_inputs
+from lexigraft.provenance import check_inputs
 from lexigraft.training.store import load_cell, read_card, reference
 
 if TYPE_CHECKING:

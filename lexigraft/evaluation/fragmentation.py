@@ -20,8 +20,7 @@ from lexigraft.evaluation.texts import (
 from lexigraft.provenance import versions
 from lexigraft.source.hub import find_tokenizer
 from lexigraft.source.model import load_tokenizer, open_source
-from lexigraft.vocabulary.reachability import unreachable
-from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
+from lexigraft.vocabulary.token_bytes import special_ids, token_bytes, unreachable
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from lexigraft.auxiliary.tokenized_text import encoded_batches
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.vocabulary.token_bytes import special_ids
-from lexigraft.vocabulary.tokenization import encoded_batches
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

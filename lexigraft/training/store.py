@@ -10,8 +10,7 @@ from lexigraft.atomic import replacing, replacing_folder
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import untie, update_special_token_ids
 from lexigraft.initialization.pairing import pair_vocabularies
-from lexigraft.integrity import check_folder, fault_of
-from lexigraft.provenance import write_card
+from lexigraft.provenance import check_folder, fault_of, write_card
 from lexigraft.source.model import load_config, load_model, load_tokenizer, open_source
 
 if TYPE_CHECKING:

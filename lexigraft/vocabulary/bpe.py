@@ -1,13 +1,11 @@
-"""The BPE model of a fast tokenizer: read, validated, and extended."""
+"""The BPE model of a fast tokenizer: read and validated."""
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 
 if TYPE_CHECKING:
     from tokenizers.models import BPE
@@ -20,27 +18,14 @@ Pair = tuple[str, str]
 class Bpe:
     """The BPE model of a fast tokenizer.
 
-    Attributes
-    ----------
-    vocab
-        Every token, added tokens included, to its id; the ids are 0 … len(vocab) - 1.
-    merges
-        Pairs of tokens in order of priority.
-    byte_level
-        Tokens are written in the alphabet of byte-level BPE ("Ġ" is a space).
-    byte_fallback
-        Characters without a token fall back to the tokens <0x00> … <0xFF> (SentencePiece).
-    added
-        Tokens that are matched in the text before the model runs: special and user-defined ones.
-    ignore_merges, unk_token, fuse_unk
-        The flags of the model that decide how a word is segmented.
+    Its last three flags decide how a word is segmented.
     """
 
-    vocab: dict[str, int]
-    merges: list[Pair]
-    byte_level: bool
-    byte_fallback: bool
-    added: frozenset[str]
+    vocab: dict[str, int]  # every token, added ones included, to its id in 0 … len(vocab) - 1
+    merges: list[Pair]  # in order of priority
+    byte_level: bool  # tokens are written in the alphabet of byte-level BPE ("Ġ" is a space)
+    byte_fallback: bool  # characters without a token fall back to <0x00> … <0xFF> (SentencePiece)
+    added: frozenset[str]  # matched in the text before the model runs: special, user-defined
     ignore_merges: bool
     unk_token: str | None
     fuse_unk: bool
@@ -60,7 +45,7 @@ class Bpe:
         """Tokens that may be merged: neither added tokens nor byte-fallback tokens."""
         return frozenset(self.vocab) - self.added - (BYTE_TOKENS if self.byte_fallback else set())
 
-    def model(self, ignore_merges: bool | None = None) -> "BPE":
+    def model(self) -> "BPE":
         """The model alone, without dropout, so that segmentation is deterministic."""
         from tokenizers.models import BPE
 
@@ -70,7 +55,7 @@ class Bpe:
             unk_token=self.unk_token,
             fuse_unk=self.fuse_unk,
             byte_fallback=self.byte_fallback,
-            ignore_merges=self.ignore_merges if ignore_merges is None else ignore_merges,
+            ignore_merges=self.ignore_merges,
         )
 
 
@@ -80,14 +65,16 @@ BYTE_TOKENS = frozenset(f"<0x{byte:02X}>" for byte in range(256))
 def read_bpe(tokenizer: "PreTrainedTokenizerFast") -> Bpe:
     """Read and validate the BPE model of a fast tokenizer.
 
-    Raises
-    ------
-    UserError
-        The tokenizer is not a fast one, its model is not byte-level or byte-fallback BPE, or it is
-        corrupt: two tokens with one id, missing ids, a duplicate merge. The `tokenizers` library
-        loads such files without a warning and segments text differently.
+    A UserError is raised if the tokenizer is not a fast one, its model is not byte-level or
+    byte-fallback BPE, or it is corrupt: two tokens with one id, missing ids, a duplicate merge. The
+    `tokenizers` library loads such files without a warning and segments text differently.
     """
-    backend = _backend(tokenizer)
+    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        raise UserError(
+            f"{type(tokenizer).__name__} is not a fast tokenizer (it has no tokenizer.json); "
+            "convert it first, a tokenizer.model with lexigraft.source.sentencepiece_to_fast"
+        )
     # Before serialization, in which two tokens with one id make the library panic.
     vocab = backend.get_vocab(with_added_tokens=True)
     _check_ids(vocab)
@@ -109,7 +96,9 @@ def read_bpe(tokenizer: "PreTrainedTokenizerFast") -> Bpe:
             "the tokenizer is BPE over characters without byte fallback; only byte-level "
             "BPE and byte-fallback BPE (SentencePiece) tokenizers can be extended"
         )
-    merges = [_pair(merge) for merge in model["merges"]]
+    # A merge is "left right" in old files, and a list of the two in others.
+    pairs = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
+    merges = [(left, right) for left, right in pairs]
     _check_merges(vocab, merges)
     return Bpe(
         vocab=vocab,
@@ -123,59 +112,13 @@ def read_bpe(tokenizer: "PreTrainedTokenizerFast") -> Bpe:
     )
 
 
-def extended(
-    tokenizer: "PreTrainedTokenizerFast", new_tokens: Sequence[str], merges: Sequence[Pair]
-) -> "PreTrainedTokenizerFast":
-    """A copy of `tokenizer` with `new_tokens` after its last id, and `merges` as its merges.
-
-    Everything else is preserved: the flags of the model, normalizer, pre-tokenizer, decoder,
-    post-processor, added tokens, roles of special tokens, chat template.
-    """
-    from tokenizers import Tokenizer
-
-    state = json.loads(_backend(tokenizer).to_str())
-    vocab = state["model"]["vocab"]
-    # Loading would renumber added tokens after the model's last id, since the model now grows past
-    # them; written into the model as well, they keep their ids.
-    vocab.update((token["content"], token["id"]) for token in state["added_tokens"])
-    size = len(vocab)
-    vocab.update((token, size + place) for place, token in enumerate(new_tokens))
-    state["model"]["merges"] = [list(pair) for pair in merges]
-    # Truncation and padding are left over from the last call, not properties of the tokenizer.
-    state["truncation"] = state["padding"] = None
-    return fast_tokenizer(Tokenizer.from_str(json.dumps(state)), settings_of(tokenizer))
-
-
-def is_byte_level(state: dict[str, Any]) -> bool:
-    """Whether a tokenizer (given its `tokenizer.json`) is byte-level."""
-    return any(
-        part.get("type") == "ByteLevel"
-        for name in ("pre_tokenizer", "decoder")
-        for part in _components(state.get(name))
-    )
-
-
-def _components(component: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
-    """The component itself and, for a sequence, its parts."""
-    if component:
-        yield component
-        for inner in component.get("pretokenizers", []) + component.get("decoders", []):
-            yield from _components(inner)
-
-
-def _backend(tokenizer: Any) -> Any:
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None:
-        raise UserError(
-            f"{type(tokenizer).__name__} is not a fast tokenizer (it has no tokenizer.json); "
-            "convert it first, a tokenizer.model with lexigraft.source.sentencepiece_to_fast"
-        )
-    return backend
-
-
-def _pair(merge: str | list[str]) -> Pair:
-    left, right = merge.split(" ") if isinstance(merge, str) else merge
-    return left, right
+def is_byte_level(part: dict[str, Any] | None) -> bool:
+    """Whether a tokenizer, or a component of one, is byte-level; as `tokenizer.json` has it."""
+    if not part:
+        return False
+    sequence = (*part.get("pretokenizers", ()), *part.get("decoders", ()))
+    inner = (part.get("pre_tokenizer"), part.get("decoder"), *sequence)
+    return part.get("type") == "ByteLevel" or any(map(is_byte_level, inner))
 
 
 def _check_ids(vocab: dict[str, int]) -> None:

@@ -1,20 +1,27 @@
 """Expansion of a tokenizer by k tokens of a target language, each of which some text produces."""
 
+import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
 from lexigraft.errors import UserError
-from lexigraft.vocabulary.auxiliary_tokenizer import choose_tokens, train_auxiliary
-from lexigraft.vocabulary.bpe import Bpe, extended, read_bpe
-from lexigraft.vocabulary.continued import continue_merges
-from lexigraft.vocabulary.merge_rules import Key, PairRules, PieceRules, Rules
-from lexigraft.vocabulary.reachability import unreachable_by_merges
-from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens
+from lexigraft.vocabulary.bpe import Bpe, Pair, read_bpe
+from lexigraft.vocabulary.merges import (
+    MINIMUM_GAIN,
+    Key,
+    PairRules,
+    PieceRules,
+    Rules,
+    continue_merges,
+    segment,
+)
+from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens, unreachable_by_merges
+from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -37,7 +44,9 @@ def expand_tokenizer(
     """Add exactly `new_tokens` tokens, learned from a corpus, to a BPE tokenizer.
 
     `append` and `auxiliary-first` follow Yamaguchi et al. (lowres, §3): the most frequent new
-    tokens of an auxiliary tokenizer that is trained on the corpus.
+    tokens of an auxiliary tokenizer that is trained on the corpus. A UserError is raised if the
+    tokenizer is of another family or corrupt, the corpus is empty, or it yields too few tokens
+    (with their number).
 
     Parameters
     ----------
@@ -46,28 +55,19 @@ def expand_tokenizer(
         (SentencePiece: Llama 2, Mistral, Gemma). It is not changed.
     corpus
         Texts in the target language, for example sentences. Read once.
-    new_tokens
-        The number of tokens to add. Their ids follow the last id of the source, including its
-        added tokens.
-    auxiliary_size
-        Size of the auxiliary tokenizer of `append` and `auxiliary-first`.
     merges
         `continued`: segment the corpus with the source tokenizer and continue learning merges.
-        `append`: merges of an auxiliary tokenizer after those of the source.
-        `auxiliary-first`: before them, as in the published code; changes how English is segmented.
+        `append`: merges of an auxiliary tokenizer of `auxiliary_size` tokens after those of the
+        source. `auxiliary-first`: before them, as in the published code; changes how English is
+        segmented.
 
     Returns
     -------
     PreTrainedTokenizerFast
-        With `continued` and `append`, text to which no new merge applies keeps its tokens. For
-        corpora that are not mostly in Latin script, no new token can occur in English text, so this
-        holds for all English text. No new token spans two words.
-
-    Raises
-    ------
-    UserError
-        The tokenizer is of another family or corrupt, the corpus is empty, or it yields too few
-        tokens (with their number).
+        The ids of new tokens follow the last id of the source, including its added tokens. With
+        `continued` and `append`, text to which no new merge applies keeps its tokens. For corpora
+        that are not mostly in Latin script, no new token can occur in English text, so this holds
+        for all English text. No new token spans two words.
 
     Examples
     --------
@@ -99,10 +99,10 @@ def expand_tokenizer(
             f"merges={merges!r}{limit}; ask for fewer or give more text"
         )
     if first:
-        for left, right in bpe.merges:
-            key: Key = rules.key(left, right)
+        for pair in bpe.merges:
+            key: Key = rules.key(*pair)
             rules.add(key)
-    target = extended(source_tokenizer, added, rules.merges())
+    target = _extended(source_tokenizer, added, rules.merges())
     if unreachable := unreachable_by_merges(read_bpe(target), added):
         raise RuntimeError(
             f"{len(unreachable)} new tokens can never be produced, first {unreachable[0]!r}"
@@ -115,10 +115,7 @@ def new_token_ids(
 ) -> list[int]:
     """Ids that the target tokenizer adds to the source's, in order.
 
-    Raises
-    ------
-    UserError
-        The target is not an expansion of the source: the token of a source id differs.
+    A UserError is raised if the target is no expansion: the token of a source id differs.
     """
     source, target = source_tokenizer.get_vocab(), target_tokenizer.get_vocab()
     for token, number in source.items():
@@ -130,18 +127,77 @@ def new_token_ids(
     return sorted(number for token, number in target.items() if token not in source)
 
 
+def train_auxiliary(words: Counter[str], bpe: Bpe, size: int) -> list[Pair]:
+    """Merges of a BPE tokenizer with at most `size` tokens trained on the words, in order.
+
+    No merge spans two words, whatever the source's pre-tokenizer.
+    """
+    from tokenizers import Tokenizer
+    from tokenizers.models import BPE
+    from tokenizers.pre_tokenizers import ByteLevel
+    from tokenizers.trainers import BpeTrainer
+
+    tokenizer = Tokenizer(BPE())
+    trainer = BpeTrainer(
+        vocab_size=size,
+        min_frequency=MINIMUM_GAIN,
+        initial_alphabet=sorted(ByteLevel.alphabet()) if bpe.byte_level else [],
+        show_progress=False,
+    )
+    # The words are already split; each list counts as that many texts.
+    tokenizer.train_from_iterator(([word] * count for word, count in words.items()), trainer)
+    return [(left, right) for left, right in json.loads(tokenizer.to_str())["model"]["merges"]]
+
+
+def choose_tokens(
+    auxiliary: list[Pair],
+    rules: Rules,
+    new_tokens: int,
+    accepts: Callable[[str], bool],
+    reorder: bool,
+) -> list[str]:
+    """Add the most frequent new tokens of the auxiliary tokenizer, with their merges, to `rules`.
+
+    `auxiliary` are its merges, most frequent first; `rules` are the merges of the source (`append`)
+    or none yet (`auxiliary-first`). Returns the new tokens in order, fewer than `new_tokens` if
+    there are not enough candidates.
+
+    A candidate is accepted if the merges so far produce the two parts of its own merge; otherwise
+    no text could produce it, and it is skipped. Characters of it that are not tokens are added
+    before it and count as new tokens. With `reorder`, auxiliary merges of source tokens into a
+    source token are added too: they move that token forward in the order of merges, which changes
+    how English is segmented.
+    """
+    added: list[str] = []
+    for left, right in auxiliary:
+        key: Key = rules.key(left, right)
+        piece = left + right
+        if piece in rules.known or piece in rules.new:
+            both = all(part in rules.known or part in rules.new for part in (left, right))
+            if both and (reorder or rules.touches_new(key)):
+                rules.add(key)
+            continue
+        characters = dict.fromkeys(piece)
+        needed = [one for one in characters if one not in rules.known and one not in rules.new]
+        if len(added) + len(needed) + 1 > new_tokens or not accepts(piece):
+            continue
+        parts = segment(piece, rules.rank)
+        if len(parts) == 2 and rules.key(*parts) == key:
+            for character in needed:
+                rules.add_character(character)
+            rules.add(key)
+            added += [*needed, piece]
+    return added
+
+
 def count_words(
     tokenizer: "PreTrainedTokenizerFast", bpe: Bpe, corpus: Iterable[str]
 ) -> Counter[str]:
     """Count the words of a corpus, in the spelling of the model's tokens.
 
     Words are the output of the tokenizer's normalizer and pre-tokenizer, further split before every
-    space: SentencePiece models have no pre-tokenizer and would learn tokens across words.
-
-    Raises
-    ------
-    UserError
-        The corpus has no word, or is one string instead of an iterable of texts.
+    space: SentencePiece models have no pre-tokenizer and would learn tokens across words. A
+    UserError is raised for a corpus without a word, or that is one string.
     """
     if isinstance(corpus, str):
         raise UserError("corpus is one string; give an iterable of texts, for example its lines")
@@ -163,16 +219,9 @@ def token_filter(bpe: Bpe, words: Counter[str], protect_latin: bool) -> Callable
     A token is rejected if it is already in the vocabulary; if it contains white space after its
     first character; and, in SentencePiece models, if it combines letters with other characters or
     digits with anything, as their trainer does. (In byte-level models the pre-tokenizer ensures
-    this.)
-
-    Parameters
-    ----------
-    words
-        The words of the corpus with their counts.
-    protect_latin
-        Reject tokens that may occur in Latin script, unless the corpus itself is mostly in Latin
-        script. Otherwise names and loan words of, e.g., a Telugu corpus would become tokens that
-        change how English is segmented.
+    this.) With `protect_latin` also if it may occur in Latin script, unless the words of the corpus
+    are mostly in Latin script themselves. Otherwise names and loan words of, e.g., a Telugu corpus
+    would become tokens that change how English is segmented.
     """
     spelling = "byte-level" if bpe.byte_level else "sentencepiece"
     protect_latin = protect_latin and not _is_mostly_latin(words, spelling)
@@ -188,6 +237,29 @@ def token_filter(bpe: Bpe, words: Counter[str], protect_latin: bool) -> Callable
         )
 
     return accepts
+
+
+def _extended(
+    tokenizer: "PreTrainedTokenizerFast", new_tokens: Sequence[str], merges: Sequence[Pair]
+) -> "PreTrainedTokenizerFast":
+    """A copy of `tokenizer` with `new_tokens` after its last id, and `merges` as its merges.
+
+    Everything else is preserved: the flags of the model, normalizer, pre-tokenizer, decoder,
+    post-processor, added tokens, roles of special tokens, chat template.
+    """
+    from tokenizers import Tokenizer
+
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    vocab = state["model"]["vocab"]
+    # Loading would renumber added tokens after the model's last id, since the model now grows past
+    # them; written into the model as well, they keep their ids.
+    vocab.update((token["content"], token["id"]) for token in state["added_tokens"])
+    size = len(vocab)
+    vocab.update((token, size + place) for place, token in enumerate(new_tokens))
+    state["model"]["merges"] = [list(pair) for pair in merges]
+    # Truncation and padding are left over from the last call, not properties of the tokenizer.
+    state["truncation"] = state["padding"] = None
+    return fast_tokenizer(Tokenizer.from_str(json.dumps(state)), settings_of(tokenizer))
 
 
 def _joins_classes(text: str) -> bool:

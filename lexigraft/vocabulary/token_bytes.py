@@ -1,34 +1,32 @@
-"""Tokens as bytes, the common representation of all families of tokenizers."""
+"""Tokens as bytes, the common representation of all families, and tokens that no text produces."""
 
 import json
 import re
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from lexigraft.vocabulary.bpe import is_byte_level
+from lexigraft.vocabulary.bpe import Bpe, is_byte_level
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _FALLBACK = re.compile(r"<0x([0-9A-F]{2})>")
+# Bytes that never occur in UTF-8.
+_NEVER = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
+# An ASCII character is one byte, so its byte is needed only where the character is no token.
+_ASCII = 0x80
 
 
 def token_bytes(tokenizer: "PreTrainedTokenizerFast") -> list[bytes]:
-    """Bytes of every token of a fast tokenizer, by id.
+    """Bytes of every token of a byte-level BPE, byte-fallback BPE, Unigram or WordPiece tokenizer.
 
-    Parameters
-    ----------
-    tokenizer
-        Byte-level BPE, byte-fallback BPE, Unigram or WordPiece.
-
-    Returns
-    -------
-    list[bytes]
-        One entry per id, up to the largest. The alphabet of byte-level BPE is decoded, "▁" is a
-        space, <0xNN> is that byte, "##" is removed. A WordPiece token at the beginning of a word
-        begins with a space, as in the other families; one that the pre-tokenizer always separates
-        from a preceding letter, such as punctuation, does not. Added tokens are their literal
-        UTF-8.
+    There is one entry per id, up to the largest. The alphabet of byte-level BPE is decoded, "▁" is
+    a space, <0xNN> is that byte, "##" is removed. A WordPiece token at the beginning of a word
+    begins with a space, as in the other families; one that the pre-tokenizer always separates from
+    a preceding letter, such as punctuation, does not. Added tokens are their literal UTF-8.
     """
     written = spelling(tokenizer)
     added = {token.content for token in tokenizer.added_tokens_decoder.values()}
@@ -37,15 +35,10 @@ def token_bytes(tokenizer: "PreTrainedTokenizerFast") -> list[bytes]:
     for token, number in vocab.items():
         data = token.encode() if token in added else piece_bytes(token, written)
         begins_word = written == "wordpiece" and token not in added and not token.startswith("##")
-        if begins_word and joins(tokenizer, token):
+        if begins_word and pre_tokens(tokenizer, f"a{token}")[:1] != ["a"]:
             data = b" " + data
         found[number] = data
     return found
-
-
-def joins(tokenizer: "PreTrainedTokenizerFast", text: str) -> bool:
-    """Whether the pre-tokenizer keeps a letter and a directly following `text` in one word."""
-    return pre_tokens(tokenizer, f"a{text}")[:1] != ["a"]
 
 
 def pre_tokens(tokenizer: "PreTrainedTokenizerFast", text: str) -> list[str]:
@@ -96,6 +89,52 @@ def special_ids(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
     """Ids of the special tokens: those with a role and all added tokens marked as special."""
     marked = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
     return marked | set(tokenizer.all_special_ids)
+
+
+def unreachable(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
+    """Ids of the tokens that no text produces: they cost rows of the model and are never trained.
+
+    A token is unreachable if the model segments its own spelling into other tokens. (In BPE and
+    Unigram, the segmentation of a string does not depend on its context as long as no merge or
+    piece crosses its ends, and none does where the token is produced.) It is also unreachable if it
+    contains bytes that never occur in UTF-8; if it is the byte fallback of a character that is a
+    token; and, in byte-level BPE, if normalizer and pre-tokenizer change or split its text.
+
+    Added tokens, including special ones, are matched literally and count as reachable, as do the
+    pieces of WordPiece, each of which matches itself first.
+    """
+    written = spelling(tokenizer)
+    if written == "wordpiece":
+        return set()
+    model, vocabulary = tokenizer.backend_tokenizer.model, tokenizer.get_vocab()
+    stands_for = token_bytes(tokenizer)
+    literal = special_ids(tokenizer) | set(tokenizer.added_tokens_decoder)
+    unreached = set()
+    for token, number in vocabulary.items():
+        data = stands_for[number]
+        if number in literal:
+            continue
+        if is_fallback(token, written):
+            reached = data[0] >= _ASCII or data.decode() not in vocabulary
+        else:
+            reached = [piece.id for piece in model.tokenize(token)] == [number]
+        if reached and written == "byte-level":
+            # Tokens of incomplete characters have no text that could be changed or split.
+            with suppress(UnicodeDecodeError):
+                reached = any(token in word for word in pre_tokens(tokenizer, data.decode("utf-8")))
+        if not reached or not _NEVER.isdisjoint(data):
+            unreached.add(number)
+    return unreached
+
+
+def unreachable_by_merges(bpe: Bpe, tokens: Iterable[str]) -> list[str]:
+    """Tokens that the merges do not produce from their own spelling.
+
+    `ignore_merges`, with which a word that is a token needs no merges, is disregarded: inside a
+    longer word the token needs its merges all the same.
+    """
+    model = replace(bpe, ignore_merges=False).model()
+    return [token for token in tokens if [part.value for part in model.tokenize(token)] != [token]]
 
 
 @cache

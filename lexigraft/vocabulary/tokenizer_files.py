@@ -1,13 +1,18 @@
-"""Tokenizer folders whose `tokenizer.json` and `tokenizer.model` segment identically."""
+"""The files of a vocabulary: its tokenizer, and its description for `vocabulary.json`.
 
+`tokenizer.json` and `tokenizer.model` segment identically.
+"""
+
+import json
 import logging
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import PARTIAL
 from lexigraft.errors import UserError
+from lexigraft.source.model import family_of
 from lexigraft.source.sentencepiece import (
     CONTROL,
     NORMAL,
@@ -16,7 +21,8 @@ from lexigraft.source.sentencepiece import (
     sentencepiece_to_fast,
 )
 from lexigraft.vocabulary.bpe import read_bpe
-from lexigraft.vocabulary.token_bytes import special_ids
+from lexigraft.vocabulary.expand import new_token_ids
+from lexigraft.vocabulary.token_bytes import special_ids, token_bytes, unreachable_by_merges
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -35,29 +41,21 @@ def save_tokenizer(
 ) -> list[str]:
     """Write the tokenizer to `folder`, with its `tokenizer.model` if it has one.
 
+    Returns the names of the files written. A UserError is raised if the source's `tokenizer.model`
+    belongs to another tokenizer, or the files disagree on a sample.
+
     Parameters
     ----------
     source_folder
-        Folder of the tokenizer that was expanded. Its `tokenizer.model`, if any, is extended too:
-        an unchanged copy would give users of the SentencePiece library the old vocabulary without
-        any warning.
-    model
-        The content of `tokenizer.model` for a SentencePiece tokenizer that was trained.
+        Of the tokenizer that was expanded. Its `tokenizer.model`, if any, is extended too: an
+        unchanged copy would give users of the SentencePiece library the old vocabulary without any
+        warning.
     samples
         Texts for a check before the files appear: the saved tokenizer must give the ids of
         `tokenizer`, and so must `tokenizer.model` (except on texts on which the two files of the
         source already differ).
-
-    Returns
-    -------
-    list[str]
-        Names of the files written.
-
-    Raises
-    ------
-    UserError
-        The source's `tokenizer.model` belongs to another tokenizer, or the files disagree on a
-        sample.
+    model
+        The content of `tokenizer.model` for a SentencePiece tokenizer that was trained.
     """
     from transformers import AutoTokenizer
 
@@ -71,7 +69,11 @@ def save_tokenizer(
             _check_extended(tokenizer, written / _MODEL, source_file, samples)
         elif model is not None:
             (written / _MODEL).write_bytes(model)
-            _check_trained(tokenizer, written / _MODEL, samples)
+            if differing := _differing(tokenizer, written / _MODEL, samples):
+                raise RuntimeError(
+                    f"the SentencePiece library segments {len(differing)} of {len(samples)} "
+                    f"samples differently from the fast tokenizer, first {differing[0]!r}"
+                )
         loaded = AutoTokenizer.from_pretrained(written, trust_remote_code=False)
         for text in samples:
             if loaded.encode(text) != tokenizer.encode(text):
@@ -91,12 +93,8 @@ def extended_model(source_file: str | Path, tokenizer: "PreTrainedTokenizerFast"
 
     If all new merges come after the old ones, new pieces score below the lowest old score, in the
     order of their ids. Otherwise (`auxiliary-first`) the position of its first merge becomes the
-    score of every piece, including old ones, since the library merges in order of scores.
-
-    Raises
-    ------
-    UserError
-        `tokenizer` was not expanded from `source_file`.
+    score of every piece, including old ones, since the library merges in order of scores. A
+    UserError is raised if `tokenizer` was not expanded from `source_file`.
     """
     model = read_model(source_file)
     bpe = read_bpe(tokenizer)
@@ -133,25 +131,67 @@ def extended_model(source_file: str | Path, tokenizer: "PreTrainedTokenizerFast"
     return model.SerializeToString()
 
 
-def _check_trained(
-    tokenizer: "PreTrainedTokenizerFast", model: Path, samples: Sequence[str]
-) -> None:
-    """Compare a trained `tokenizer.model` with the fast tokenizer on the samples."""
-    if differing := _differing(tokenizer, model, samples):
-        raise RuntimeError(
-            f"the SentencePiece library segments {len(differing)} of {len(samples)} samples "
-            f"differently from the fast tokenizer, first {differing[0]!r}"
-        )
+def describe_expansion(
+    source_tokenizer: "PreTrainedTokenizerFast",
+    target_tokenizer: "PreTrainedTokenizerFast",
+    merges: str,
+) -> dict[str, Any]:
+    """Describe an expansion: the sizes before and after, and the new tokens.
+
+    These are `mode` ("expand"), `family`, `merges`, `source_size`, `size`, `new_merges` (number of
+    added merges), `unreachable` (number of new tokens that no text produces), and `new_tokens`: for
+    each its `id`, its spelling in the vocabulary as `token`, and its `text`, with bytes of
+    incomplete characters as \\xNN.
+    """
+    source, target = read_bpe(source_tokenizer), read_bpe(target_tokenizer)
+    new = new_token_ids(source_tokenizer, target_tokenizer)
+    tokens = _described(target_tokenizer, new)
+    return {
+        "mode": "expand",
+        "family": target.family,
+        "merges": merges,
+        "source_size": len(source.vocab),
+        "size": len(target.vocab),
+        "new_merges": len(target.merges) - len(source.merges),
+        "unreachable": len(unreachable_by_merges(target, [token["token"] for token in tokens])),
+        "new_tokens": tokens,
+    }
 
 
-def _differing(
-    tokenizer: "PreTrainedTokenizerFast", model: Path, samples: Sequence[str]
-) -> list[str]:
-    library = _library(model)
+def describe_replacement(
+    source_tokenizer: "PreTrainedTokenizerFast",
+    target_tokenizer: "PreTrainedTokenizerFast",
+    new_ids: Sequence[int],
+) -> dict[str, Any]:
+    """Describe a replacement: the sizes of both vocabularies, and the tokens the source lacks.
+
+    `new_ids` are the target's tokens without a corresponding source token. The description has
+    `mode` ("replace"), `family`, `source_size`, `size`, `shared` (number of tokens that copy a
+    source token), and `new_tokens` as in `describe_expansion`.
+    """
+    size = len(target_tokenizer.get_vocab())
+    return {
+        "mode": "replace",
+        "family": family_of(json.loads(target_tokenizer.backend_tokenizer.to_str())),
+        "source_size": len(source_tokenizer.get_vocab()),
+        "size": size,
+        "shared": size - len(new_ids),
+        "new_tokens": _described(target_tokenizer, new_ids),
+    }
+
+
+def fertility(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> float:
+    """Tokens per space-separated word, which is high for scripts without spaces."""
+    encodings = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+    return sum(map(len, encodings)) / max(sum(len(text.split()) for text in texts), 1)
+
+
+def _described(tokenizer: "PreTrainedTokenizerFast", ids: Sequence[int]) -> list[dict[str, Any]]:
+    data, tokens = token_bytes(tokenizer), tokenizer.convert_ids_to_tokens(list(ids))
+    texts = (data[number].decode("utf-8", errors="backslashreplace") for number in ids)
     return [
-        text
-        for text in samples
-        if library(text) != tokenizer.encode(text, add_special_tokens=False)
+        {"id": number, "token": token, "text": text}
+        for number, token, text in zip(ids, tokens, texts, strict=True)
     ]
 
 
@@ -159,17 +199,16 @@ def _check_extended(
     tokenizer: "PreTrainedTokenizerFast", model: Path, source: Path, samples: Sequence[str]
 ) -> None:
     """Compare the extended `tokenizer.model` with the fast tokenizer on the samples."""
-    differing = _differing(tokenizer, model, samples)
-    if not differing:
+    from transformers import PreTrainedTokenizerFast
+
+    if not (differing := _differing(tokenizer, model, samples)):
         return
-    source_library = _library(source)
-    source_fast = _source_tokenizer(source)
-    new = [
-        text
-        for text in differing
-        if source_library(text) == source_fast.encode(text, add_special_tokens=False)
-    ]
-    if new:
+    if (source.parent / "tokenizer.json").is_file():
+        fast = PreTrainedTokenizerFast.from_pretrained(source.parent)
+    else:
+        fast = sentencepiece_to_fast(source)
+    as_before = _differing(fast, source, differing)
+    if new := [text for text in differing if text not in as_before]:
         raise UserError(
             f"{source}: extended, it segments {len(new)} of {len(samples)} samples differently "
             f"from the extended tokenizer.json, first {new[0]!r}"
@@ -180,15 +219,15 @@ def _check_extended(
     )  # fmt: skip
 
 
-def _source_tokenizer(model: Path) -> "PreTrainedTokenizerFast":
-    from transformers import PreTrainedTokenizerFast
-
-    if (model.parent / "tokenizer.json").is_file():
-        return PreTrainedTokenizerFast.from_pretrained(model.parent)
-    return sentencepiece_to_fast(model)
-
-
-def _library(model: Path) -> Callable[[str], list[int]]:
+def _differing(
+    tokenizer: "PreTrainedTokenizerFast", model: Path, samples: Sequence[str]
+) -> list[str]:
+    """The samples that a `tokenizer.model` segments differently from a fast tokenizer."""
     from sentencepiece import SentencePieceProcessor
 
-    return SentencePieceProcessor(model_file=str(model)).encode
+    library = SentencePieceProcessor(model_file=str(model)).encode
+    return [
+        text
+        for text in samples
+        if library(text) != tokenizer.encode(text, add_special_tokens=False)
+    ]

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lexigraft.errors import UserError
 from lexigraft.source.model import ROLES
+from lexigraft.vocabulary.token_bytes import spelling
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -13,6 +15,72 @@ _SETTINGS = (
     "model_max_length", "padding_side", "truncation_side", "model_input_names",
     "clean_up_tokenization_spaces", "split_special_tokens", "chat_template",
 )  # fmt: skip
+# Roles that a source may use, and the role that replaces each if the tokenizer lacks it: in
+# encoders [CLS] begins a text and [SEP] ends it.
+_SUBSTITUTES = {
+    "bos_token": "cls_token",
+    "eos_token": "sep_token",
+    "cls_token": "bos_token",
+    "sep_token": "eos_token",
+    "pad_token": None,
+    "mask_token": None,
+}
+_CAUSAL_ROLES = ("bos_token", "eos_token")
+
+
+def take_tokenizer(
+    tokenizer: "PreTrainedTokenizerFast", source_tokenizer: "PreTrainedTokenizerFast"
+) -> "PreTrainedTokenizerFast":
+    """A copy of another model's tokenizer that adds special tokens as the source's tokenizer does.
+
+    A causal model was trained with certain tokens at the beginning and end of texts, and generates
+    from a text without an end token. The copy therefore adds the tokens with the roles of those
+    that `source_tokenizer` adds, and no others: BERT's `[SEP]` no longer ends a prompt. An encoder
+    was trained on masked and padded texts and on pairs of texts, and needs tokens for them.
+
+    If the source's tokenizer has tokens that begin and end a text, so has the copy: its own; those
+    of encoders, `[CLS]` and `[SEP]`; or else the source's, added after its last id. If it has a
+    mask token, it belongs to an encoder, and the same holds for all tokens that an encoder needs:
+    `<s>` and `</s>` are used as `[CLS]` and `[SEP]`. The tokenizer may be of any family; its chat
+    template belongs to another model and is dropped. If its ids have a gap, which would be matrix
+    rows without a token, a UserError is raised.
+    """
+    from tokenizers import AddedToken, Tokenizer
+
+    ids = set(tokenizer.get_vocab().values())
+    gap = next((number for number in range(len(ids)) if number not in ids), None)
+    if gap is not None:
+        raise UserError(
+            f"tokenizer: no token has id {gap}, but ids go up to {max(ids)}; choose a tokenizer "
+            "whose ids have no gap"
+        )
+    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    backend.no_truncation()
+    backend.no_padding()
+    settings = settings_of(tokenizer)
+    settings.pop("chat_template", None)
+    roles = _SUBSTITUTES if source_tokenizer.mask_token is not None else _CAUSAL_ROLES
+    for role in roles:
+        wanted, substitute = source_tokenizer._special_tokens_map.get(role), _SUBSTITUTES[role]
+        if wanted is None or role in settings:
+            continue
+        if substitute in settings:
+            settings[role] = settings[substitute]
+        else:
+            backend.add_special_tokens([AddedToken(str(wanted), special=True, normalized=False)])
+            settings[role] = str(wanted)
+    by_source: dict[str, str] = {}
+    for role in ROLES:
+        token = source_tokenizer._special_tokens_map.get(role)
+        if token is not None and role in settings:
+            by_source.setdefault(str(token), str(settings[role]))
+    between, second = joining(source_tokenizer)
+    before, after, between = (
+        [by_source.get(token, token) for token in tokens]
+        for tokens in (*surrounding(source_tokenizer), between)
+    )
+    surround(backend, before, after, spelling(tokenizer) == "byte-level", (between, second))
+    return fast_tokenizer(backend, settings)
 
 
 def settings_of(tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
@@ -30,14 +98,9 @@ def settings_of(tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
 
 def surrounding(tokenizer: "PreTrainedTokenizerFast") -> tuple[list[str], list[str]]:
     """The special tokens that a tokenizer adds before and after each text."""
-    encoded = tokenizer("a", return_special_tokens_mask=True)
-    ids, mask = encoded["input_ids"], encoded["special_tokens_mask"]
-    first = mask.index(0)
-    last = len(mask) - mask[::-1].index(0)
-    return (
-        list(tokenizer.convert_ids_to_tokens(ids[:first])),
-        list(tokenizer.convert_ids_to_tokens(ids[last:])),
-    )
+    encoding = tokenizer("a", return_special_tokens_mask=True).encodings[0]
+    mask, tokens = encoding.special_tokens_mask, list(encoding.tokens)
+    return tokens[: mask.index(0)], tokens[len(mask) - mask[::-1].index(0) :]
 
 
 def joining(tokenizer: "PreTrainedTokenizerFast") -> tuple[list[str], int]:
@@ -57,30 +120,23 @@ def surround(
 ) -> None:
     """Make a tokenizer add these tokens, and no others, before and after each text, in place.
 
-    Tokens that it does not have are omitted.
-
-    Parameters
-    ----------
-    joint
-        The result of `joining`; without it, each text of a pair is treated as a single text.
+    Tokens that it does not have are omitted. `joint` is the result of `joining`; without it, each
+    text of a pair is treated as a single text.
     """
     from tokenizers import processors
 
     between, second = joint or ([*after, *before], 0)
-
     steps: list[Any] = [processors.ByteLevel(trim_offsets=False)] if byte_level else []
     ids = {token: backend.token_to_id(token) for token in (*before, *after, *between)}
     if ids := {token: number for token, number in ids.items() if number is not None}:
-        first = [f"{token}:0" for token in before if token in ids]
-        last = [token for token in after if token in ids]
-        middle = [f"{token}:0" for token in between if token in ids]
+        first, middle, last = (
+            [f"{token}:{kind}" for token in tokens if token in ids]
+            for tokens, kind in ((before, 0), (between, 0), (after, second))
+        )
         steps.append(
             processors.TemplateProcessing(
-                single=[*first, "$A:0", *(f"{token}:0" for token in last)],
-                pair=[
-                    *(*first, "$A:0", *middle, f"$B:{second}"),
-                    *(f"{token}:{second}" for token in last),
-                ],
+                single=[*first, "$A:0", *(f"{token}:0" for token in after if token in ids)],
+                pair=[*first, "$A:0", *middle, f"$B:{second}", *last],
                 special_tokens=list(ids.items()),
             )
         )

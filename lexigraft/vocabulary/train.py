@@ -3,7 +3,7 @@
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError, unknown
@@ -34,21 +34,16 @@ _PATTERN = rf" ?{_WORD}+|\p{{N}}| ?(?:(?!{_WORD})[^\s\p{{N}}])+|\s+(?!\S)|\s+"
 # whole sentences would become tokens otherwise.
 _LONGEST_TOKEN = 48
 _MINIMUM_COUNT = 2
-
 # Fixed, so that Unigram training sums in the same order on every machine.
 _THREADS = 8
 # The library drops longer sentences (by default from 4,192 bytes on) with no more than a log line.
 _LONGEST_SENTENCE = 100_000_000
+_TOO_LITTLE_TEXT = (
+    "size: asked for {size} tokens, but the text yields only {found}; ask for fewer or give more "
+    "text"
+)
 _TOO_MANY = re.compile(r"Vocabulary size too high.*<= (\d+)")
 _TOO_FEW = re.compile(r"Vocabulary size is smaller than required_chars\. \d+ vs (\d+)")
-
-
-@dataclass(frozen=True)
-class TrainedTokenizer:
-    """A tokenizer and, for SentencePiece, the content of its `tokenizer.model`."""
-
-    tokenizer: "PreTrainedTokenizerFast"
-    model: bytes | None
 
 
 def train_tokenizer(
@@ -59,34 +54,22 @@ def train_tokenizer(
 ) -> "PreTrainedTokenizerFast":
     """Train a tokenizer of exactly `size` tokens that replaces the tokenizer of a model.
 
-    VocADT (§5.2), for example, uses SentencePiece tokenizers of 50,000 tokens.
+    These include special tokens and bytes. VocADT (§5.2), for example, uses SentencePiece
+    tokenizers of 50,000 tokens. The corpus, texts such as sentences, is read once. Decoding
+    restores every text exactly, and no text has unknown tokens. The same texts give the same
+    tokenizer. A UserError is raised for an unknown family, an empty corpus, or a size that is too
+    large for the corpus or too small for its characters.
 
     Parameters
     ----------
-    corpus
-        Texts in the target language or languages, for example sentences. Read once.
     family
         `sentencepiece-bpe` (as in Llama 2, Mistral and Gemma) or `sentencepiece-unigram`, both with
         byte fallback, or `byte-level-bpe` (as in GPT-2, Llama 3 and Qwen).
-    size
-        The number of tokens, including special tokens and bytes.
     source_tokenizer
         The tokenizer to replace: its special tokens with their roles, its chat template, and the
         tokens that it adds to a text or a pair of texts are preserved. By default the special
         tokens are `<unk>`, `<s>` and `</s>` (`<|endoftext|>` for byte-level BPE), and none is added
         to texts.
-
-    Returns
-    -------
-    PreTrainedTokenizerFast
-        Decoding restores every text exactly, and no text has unknown tokens. The same texts give
-        the same tokenizer.
-
-    Raises
-    ------
-    UserError
-        An unknown family, an empty corpus, or a size that is too large for the corpus or too small
-        for its characters.
 
     Examples
     --------
@@ -94,7 +77,7 @@ def train_tokenizer(
     >>> len(tokenizer)  # doctest: +SKIP
     50000
     """
-    return train_family(corpus, family, size, source_tokenizer).tokenizer
+    return train_family(corpus, family, size, source_tokenizer)[0]
 
 
 def train_family(
@@ -102,8 +85,8 @@ def train_family(
     family: str,
     size: int,
     source_tokenizer: "PreTrainedTokenizerFast | None" = None,
-) -> TrainedTokenizer:
-    """As `train_tokenizer`, including the `tokenizer.model` of a SentencePiece tokenizer."""
+) -> tuple["PreTrainedTokenizerFast", bytes | None]:
+    """As `train_tokenizer`, with the content of `tokenizer.model` for SentencePiece."""
     if family not in FAMILIES:
         raise unknown("family", family, FAMILIES)
     if isinstance(corpus, str):
@@ -111,52 +94,31 @@ def train_family(
     if not isinstance(size, int) or size < 1:
         raise UserError(f"size: {size!r} is not a number of tokens (1, 2, 3 …)")
     byte_level = family == "byte-level-bpe"
-    settings = _settings(source_tokenizer, byte_level)
-    special = _special_tokens(source_tokenizer, settings)
+    if source_tokenizer is not None:
+        settings = settings_of(source_tokenizer) | {"clean_up_tokenization_spaces": False}
+        settings |= {role: str(settings[role]) for role in ROLES if role in settings}
+        # In the order of their ids.
+        special = source_tokenizer.convert_ids_to_tokens(sorted(special_ids(source_tokenizer)))
+    else:
+        begin, end = ("<|endoftext|>", "<|endoftext|>") if byte_level else ("<s>", "</s>")
+        settings = {"bos_token": begin, "eos_token": end}
+        special = list(dict.fromkeys((begin, end)))
     model: bytes | None = None
     # A byte order mark or a stray line end is not part of any sentence.
     texts = (text.strip("\r\n\ufeff") for text in corpus)
     if byte_level:
         backend = _train_byte_level(texts, size, special)
     else:
-        settings["unk_token"] = _unknown_piece(settings)
-        others = [token for token in special if token != settings["unk_token"]]
-        kind = family.removeprefix("sentencepiece-")
-        model = _train_sentencepiece(texts, kind, size, settings["unk_token"], others, settings)
+        # In GPT-2 the unknown token is also the end-of-text token; a piece can be only one of them.
+        own = settings.get("unk_token", _UNKNOWN)
+        others = [value for role, value in settings.items() if role != "unk_token"]
+        settings["unk_token"] = _UNKNOWN if own in others else own
+        model = _train_sentencepiece(texts, family, size, special, settings)
         backend = pipeline(parse_model(model, "the model trained"))
     if source_tokenizer is not None:
         around, joint = surrounding(source_tokenizer), joining(source_tokenizer)
         surround(backend, *around, byte_level, joint)
-    return TrainedTokenizer(fast_tokenizer(backend, settings), model)
-
-
-def _settings(source: "PreTrainedTokenizerFast | None", byte_level: bool) -> dict[str, Any]:
-    """The settings of a tokenizer besides its pipeline, such as roles of special tokens."""
-    if source is not None:
-        settings = {**settings_of(source), "clean_up_tokenization_spaces": False}
-        return {key: str(value) if key in ROLES else value for key, value in settings.items()}
-    if byte_level:
-        return {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"}
-    return {"bos_token": "<s>", "eos_token": "</s>"}
-
-
-def _special_tokens(
-    source: "PreTrainedTokenizerFast | None", settings: dict[str, Any]
-) -> list[str]:
-    """The special tokens of the source in the order of their ids, or those that have a role."""
-    if source is None:
-        return list(dict.fromkeys(settings.values()))
-    return list(source.convert_ids_to_tokens(sorted(special_ids(source))))
-
-
-def _unknown_piece(settings: dict[str, Any]) -> str:
-    """The piece for unknown characters: the source's, unless that has another role too.
-
-    In GPT-2 the unknown token is also the end-of-text token; a piece can be only one of them.
-    """
-    own = settings.get("unk_token", _UNKNOWN)
-    others = [value for role, value in settings.items() if role != "unk_token"]
-    return _UNKNOWN if own in others else own
+    return fast_tokenizer(backend, settings), model
 
 
 def _train_byte_level(texts: Iterable[str], size: int, special: Sequence[str]) -> "Tokenizer":
@@ -186,39 +148,20 @@ def _train_byte_level(texts: Iterable[str], size: int, special: Sequence[str]) -
         show_progress=False,
     )
     tokenizer.train_from_iterator((text for text in texts if text.strip()), trainer)
-    made = tokenizer.get_vocab_size()
-    if made < size:
-        raise UserError(
-            f"size: asked for {size} tokens, but the text yields only {made}; ask for fewer or "
-            "give more text"
-        )
+    if (made := tokenizer.get_vocab_size()) < size:
+        raise UserError(_TOO_LITTLE_TEXT.format(size=size, found=made))
     return tokenizer
 
 
 def _train_sentencepiece(
-    texts: Iterable[str],
-    kind: str,
-    size: int,
-    unknown: str,
-    special: Sequence[str],
-    roles: Mapping[str, str],
+    texts: Iterable[str], family: str, size: int, special: Sequence[str], roles: Mapping[str, Any]
 ) -> bytes:
     """Train a SentencePiece model with exactly `size` pieces; returns the `tokenizer.model`.
 
     The settings are those of Llama 2, Mistral and Gemma: no normalization, so that texts are
     restored byte for byte; a space before the first word; single digits; runs of spaces as pieces;
-    and bytes for characters without a piece.
-
-    Parameters
-    ----------
-    kind
-        `bpe` or `unigram`.
-    unknown
-        The piece for unknown characters, which never occurs due to the bytes; its id is 0.
-    special
-        Control pieces in the order of their ids, which follow.
-    roles
-        Which of them are `bos_token`, `eos_token` and `pad_token`.
+    and bytes for characters without a piece. The piece for unknown characters, which never occurs
+    due to the bytes, has id 0; the other special tokens follow in their order.
     """
     import sentencepiece
 
@@ -226,12 +169,13 @@ def _train_sentencepiece(
     first = next(sentences, None)
     if first is None:
         raise UserError("the corpus is empty: no text has a word to learn tokens from")
+    control = [token for token in special if token != roles["unk_token"]]
     buffer = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_chained(first, sentences),
+            sentence_iterator=chain([first], sentences),
             model_writer=buffer,
-            model_type=kind,
+            model_type=family.removeprefix("sentencepiece-"),
             vocab_size=size,
             byte_fallback=True,
             character_coverage=0.9995,
@@ -242,39 +186,27 @@ def _train_sentencepiece(
             allow_whitespace_only_pieces=True,
             max_sentence_length=_LONGEST_SENTENCE,
             unk_id=0,
-            unk_piece=unknown,
+            unk_piece=roles["unk_token"],
             bos_id=-1,
             eos_id=-1,
             pad_id=-1,
-            control_symbols=list(special),
+            control_symbols=control,
             num_threads=_THREADS,
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise _explained(str(error), size) or error from None
-    return _with_roles(buffer.getvalue(), special, roles)
+        if found := _TOO_MANY.search(str(error)):
+            raise UserError(_TOO_LITTLE_TEXT.format(size=size, found=found[1])) from None
+        if found := _TOO_FEW.search(str(error)):
+            raise UserError(
+                f"size: {size} tokens are too few: special tokens, bytes and the characters of the "
+                f"text alone are {found[1]}; ask for more"
+            ) from None
+        raise
+    return _with_roles(buffer.getvalue(), control, roles)
 
 
-def _chained(first: str, others: Iterable[str]) -> Iterable[str]:
-    yield first
-    yield from others
-
-
-def _explained(message: str, size: int) -> UserError | None:
-    if found := _TOO_MANY.search(message):
-        return UserError(
-            f"size: asked for {size} tokens, but the text yields only {found[1]}; ask for fewer or "
-            "give more text"
-        )
-    if found := _TOO_FEW.search(message):
-        return UserError(
-            f"size: {size} tokens are too few: special tokens, bytes and the characters of the "
-            f"text alone are {found[1]}; ask for more"
-        )
-    return None
-
-
-def _with_roles(data: bytes, special: Sequence[str], roles: Mapping[str, str]) -> bytes:
+def _with_roles(data: bytes, control: Sequence[str], roles: Mapping[str, Any]) -> bytes:
     """The model with its begin, end and padding pieces declared, for readers of this file alone."""
     from sentencepiece import sentencepiece_model_pb2
 
@@ -283,7 +215,7 @@ def _with_roles(data: bytes, special: Sequence[str], roles: Mapping[str, str]) -
     model.ParseFromString(data)
     for role in ("bos", "eos", "pad"):
         piece = roles.get(f"{role}_token")
-        if piece in special:
+        if piece in control:
             setattr(model.trainer_spec, f"{role}_piece", piece)
-            setattr(model.trainer_spec, f"{role}_id", special.index(piece) + 1)
+            setattr(model.trainer_spec, f"{role}_id", control.index(piece) + 1)
     return model.SerializeToString()

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes
 
-from lexigraft.auxiliary.alignment import align_vectors, procrustes_rotation
 from lexigraft.auxiliary.token_vectors import TokenVectors
+from lexigraft.auxiliary.word_vectors import align_vectors, procrustes_rotation
 from lexigraft.errors import UserError
 
 QUARTER = np.array([[0.0, 1.0], [-1.0, 0.0]])  # rows turn by 90 degrees

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lexigraft.auxiliary import glove_counts
-from lexigraft.auxiliary.glove_counts import count_cooccurrences
+from lexigraft.auxiliary import glove
+from lexigraft.auxiliary.glove import count_cooccurrences
 
 END = -1
 
@@ -66,8 +66,8 @@ def test_tokens_that_are_passed_over_take_no_room():
 @pytest.mark.parametrize("pairs_at_once", [20, 1 << 16])
 @pytest.mark.parametrize("frequent", [0, 1, 4, 4096])
 def test_random_sentences_equal_the_definition(window, pairs_at_once, frequent, monkeypatch):
-    monkeypatch.setattr(glove_counts, "_PAIRS_AT_ONCE", pairs_at_once)
-    monkeypatch.setattr(glove_counts, "_FREQUENT", frequent)
+    monkeypatch.setattr(glove, "_PAIRS_AT_ONCE", pairs_at_once)
+    monkeypatch.setattr(glove, "_FREQUENT", frequent)
     draws = np.random.default_rng(window)
     ids = np.minimum(draws.geometric(0.2, 600), 12) - 1
     ids[draws.random(600) < 0.1] = END

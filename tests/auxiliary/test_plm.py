@@ -14,7 +14,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from lexigraft.auxiliary.plm import read_plm
+from lexigraft.auxiliary.token_vectors import read_plm
 from lexigraft.errors import UserError
 
 PADDING = 3

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from lexigraft.vocabulary.auxiliary_tokenizer import choose_tokens, train_auxiliary
 from lexigraft.vocabulary.bpe import Bpe
-from lexigraft.vocabulary.merge_rules import PairRules, PieceRules
+from lexigraft.vocabulary.expand import choose_tokens, train_auxiliary
+from lexigraft.vocabulary.merges import PairRules, PieceRules
 
 EVERYTHING = lambda token: True  # noqa: E731 (reads as a value here)
 

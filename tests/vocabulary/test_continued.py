@@ -12,8 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.source.sentencepiece import read_model, sentencepiece_to_fast
 from lexigraft.vocabulary.bpe import BYTE_TOKENS, Bpe, read_bpe
-from lexigraft.vocabulary.continued import continue_merges
-from lexigraft.vocabulary.merge_rules import PairRules, PieceRules
+from lexigraft.vocabulary.merges import PairRules, PieceRules, continue_merges
 
 
 def byte_level(vocab, merges):
@@ -226,8 +225,8 @@ def test_in_small_worlds_it_learns_what_recounting_learns_and_all_of_it_is_reach
         if not frequent or len(new) == 8:
             break
         key = min(frequent, key=lambda key: (-gains[key], key))
-        if again.piece(key) not in vocab:
-            new.append(again.piece(key))
+        if "".join(key) not in vocab:
+            new.append("".join(key))
         elif not again.touches_new(key):
             refused.add(key)
             continue

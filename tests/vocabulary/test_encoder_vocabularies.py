@@ -3,8 +3,7 @@
 import pytest
 
 from lexigraft.vocabulary.expand import expand_tokenizer
-from lexigraft.vocabulary.replace import take_tokenizer
-from lexigraft.vocabulary.tokenizer_settings import joining, surrounding
+from lexigraft.vocabulary.tokenizer_settings import joining, surrounding, take_tokenizer
 from lexigraft.vocabulary.train import FAMILIES, train_tokenizer
 
 ROLES = ("bos", "eos", "cls", "sep", "pad", "mask")

@@ -10,10 +10,9 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.bpe import read_bpe
-from lexigraft.vocabulary.description import describe_expansion, fertility
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
-from lexigraft.vocabulary.reachability import unreachable_by_merges
-from lexigraft.vocabulary.token_bytes import token_bytes
+from lexigraft.vocabulary.token_bytes import token_bytes, unreachable_by_merges
+from lexigraft.vocabulary.tokenizer_files import describe_expansion, fertility
 from tests.conftest import first_merges
 
 K = 120

@@ -1,7 +1,7 @@
 """Merges of the two families of BPE, and segmentation with them."""
 
 from lexigraft.vocabulary.bpe import read_bpe
-from lexigraft.vocabulary.merge_rules import PairRules, PieceRules, segment
+from lexigraft.vocabulary.merges import PairRules, PieceRules, segment
 
 
 def test_a_byte_level_rule_merges_one_pair_only():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lexigraft.vocabulary.reachability import unreachable
+from lexigraft.vocabulary.token_bytes import unreachable
 
 # Bytes that UTF-8 does not use.
 NEVER = {0xC0, 0xC1, *range(0xF5, 0x100)}

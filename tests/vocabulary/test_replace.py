@@ -6,12 +6,12 @@ from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
-from lexigraft.vocabulary.replace import take_tokenizer
 from lexigraft.vocabulary.tokenizer_settings import (
     fast_tokenizer,
     settings_of,
     surround,
     surrounding,
+    take_tokenizer,
 )
 
 

@@ -23,13 +23,13 @@ def trained(telugu, greek, smollm2_tokenizer):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_it_has_exactly_the_requested_size_and_no_gap(family, trained):
-    tokenizer = trained[family].tokenizer
+    tokenizer = trained[family][0]
     assert sorted(tokenizer.get_vocab().values()) == list(range(SIZE))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_text_comes_back_and_none_has_an_unknown_token(family, trained, lines):
-    tokenizer = trained[family].tokenizer
+    tokenizer = trained[family][0]
     ids = tokenizer(lines, add_special_tokens=False)["input_ids"]
     assert [tokenizer.decode(row) for row in ids] == lines
     assert not set(special_ids(tokenizer)) & {number for row in ids for number in row}
@@ -40,14 +40,14 @@ def test_it_shortens_its_languages(family, trained, smollm2_tokenizer, telugu, g
     texts = [*telugu[300:], *greek[300:]]
     ours, source = (
         sum(map(len, tokenizer(texts, add_special_tokens=False)["input_ids"]))
-        for tokenizer in (trained[family].tokenizer, smollm2_tokenizer)
+        for tokenizer in (trained[family][0], smollm2_tokenizer)
     )
     assert ours < 0.6 * source
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_is_special_is_the_sources(family, trained, smollm2_tokenizer):
-    tokenizer = trained[family].tokenizer
+    tokenizer = trained[family][0]
     for role in ("bos_token", "eos_token", "pad_token"):
         assert getattr(tokenizer, role) == getattr(smollm2_tokenizer, role)
     assert tokenizer.chat_template == smollm2_tokenizer.chat_template
@@ -74,7 +74,7 @@ def test_a_text_is_led_by_what_leads_it_in_the_source(family, telugu, mistral_to
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_token_spans_two_words_or_joins_digits(family, trained):
-    tokenizer = trained[family].tokenizer
+    tokenizer = trained[family][0]
     special = special_ids(tokenizer)
     for number, data in enumerate(token_bytes(tokenizer)):
         text = data.decode("utf-8", errors="ignore")
@@ -84,19 +84,19 @@ def test_no_token_spans_two_words_or_joins_digits(family, trained):
 
 
 def test_byte_level_tokens_contain_letters_with_their_vowel_signs(trained):
-    texts = [data.decode("utf-8", "ignore") for data in token_bytes(trained[FAMILIES[2]].tokenizer)]
+    texts = [data.decode("utf-8", "ignore") for data in token_bytes(trained[FAMILIES[2]][0])]
     assert any("ట్" in text and len(text.strip()) > 2 for text in texts)
 
 
 @pytest.mark.parametrize("family", SENTENCEPIECE)
 def test_tokenizer_model_and_tokenizer_json_segment_alike(family, trained, lines, tmp_path):
-    one = trained[family]
-    files = save_tokenizer(one.tokenizer, tmp_path, samples=lines, model=one.model)
+    tokenizer, model = trained[family]
+    files = save_tokenizer(tokenizer, tmp_path, samples=lines, model=model)
     assert "tokenizer.model" in files
     library = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "tokenizer.model"))
-    assert library.encode(lines) == one.tokenizer(lines, add_special_tokens=False)["input_ids"]
-    assert library.bos_id() == one.tokenizer.bos_token_id
-    assert library.eos_id() == one.tokenizer.eos_token_id
+    assert library.encode(lines) == tokenizer(lines, add_special_tokens=False)["input_ids"]
+    assert library.bos_id() == tokenizer.bos_token_id
+    assert library.eos_id() == tokenizer.eos_token_id
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -79,6 +79,29 @@ def test_a_finished_study_plans_nothing(finished):
     assert finished[0].planned() == set()
 
 
+# Prints the folder of each job of the study -> its state.
+STATES = """
+import json
+from pathlib import Path
+from workflow.config.registries import load_registries, read_yaml, resolve
+from workflow.stages import Study
+from workflow.status.states import states
+
+study = Study(resolve(read_yaml(Path("study.yaml")), load_registries()))
+jobs = study.jobs()
+print(json.dumps({jobs[card].output: state.name for card, state in states(study, jobs).items()}))
+"""
+
+
+def test_every_job_of_a_finished_study_is_done_in_its_status(finished):
+    checkout, _ = finished
+    command = [sys.executable, "-c", STATES]
+    shown = subprocess.check_output(command, cwd=checkout.folder, env=checkout.environment())
+    states = json.loads(shown)
+    assert "results/report/miniature" in states
+    assert {folder: name for folder, name in states.items() if name != "done"} == {}
+
+
 def test_every_record_holds_finite_numbers_and_where_they_come_from(finished):
     records = list((finished[0].folder / "results/evaluation").rglob("run-0/record.json"))
     assert len(records) == 4 * 3

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import Cell, cells_of
-from lexigraft.prefix import VARIABLE, without_prefix
+from lexigraft.job import PREFIX, without_prefix
 from lexigraft.staleness import code_digest
 from workflow.stages.stage import CARD, PACKAGES, STAGES, Output, any_of
 
@@ -67,7 +67,7 @@ class Study:
 
     def environment(self) -> dict[str, str]:
         """Environment variables that say where the study's prefix and hub cache are."""
-        places = {VARIABLE: self.config["prefix"], "HF_HUB_CACHE": self.config["hub_cache"]}
+        places = {PREFIX: self.config["prefix"], "HF_HUB_CACHE": self.config["hub_cache"]}
         return {name: str(Path(place).expanduser()) for name, place in places.items() if place}
 
     @cached_property

@@ -3,9 +3,8 @@ import numpy as np
 import pytest
 from wechsel import WECHSEL
 
-from lexigraft.auxiliary.alignment import align_vectors
 from lexigraft.auxiliary.language_files import read_dictionary
-from lexigraft.auxiliary.word_vectors import read_word_vectors
+from lexigraft.auxiliary.word_vectors import align_vectors, read_word_vectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer
 from lexigraft.vocabulary.train import train_tokenizer

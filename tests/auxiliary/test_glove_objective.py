@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from lexigraft.auxiliary.glove_counts import Cooccurrences
-from lexigraft.auxiliary.glove_descent import GloveParameters, descend, initial_parameters, stratify
+from lexigraft.auxiliary.glove import Cooccurrences, descend, initial_parameters, stratify
 
 
 def cooccurrences(matrix) -> Cooccurrences:
@@ -33,10 +32,10 @@ def objective(matrix, words, contexts, x_max, alpha):
 def run(matrix, *, epochs=1, rate=0.05, dimensions=4, seed=0, threads=1):
     draws = np.random.default_rng(seed)
     parameters = initial_parameters(len(matrix), dimensions, draws)
-    start = GloveParameters(parameters.words.copy(), parameters.contexts.copy())
+    start = [array.copy() for array in parameters]
     cells = stratify(cooccurrences(matrix), 10.0, 0.75, draws)
     steps = descend(
-        cells, parameters, epochs=epochs, learning_rate=rate, rng=draws, threads=threads
+        cells, *parameters, epochs=epochs, learning_rate=rate, rng=draws, threads=threads
     )
     return start, parameters, list(steps)
 
@@ -44,7 +43,7 @@ def run(matrix, *, epochs=1, rate=0.05, dimensions=4, seed=0, threads=1):
 def test_the_cost_is_half_the_published_objective_per_cell():
     matrix = random_matrix(40)
     start, _, costs = run(matrix, rate=1e-12)
-    expected = objective(matrix, start.words.astype(float), start.contexts.astype(float), 10, 0.75)
+    expected = objective(matrix, *(array.astype(float) for array in start), 10, 0.75)
     assert costs[0] == pytest.approx(expected / 2 / np.count_nonzero(matrix), rel=1e-5)
 
 
@@ -52,7 +51,7 @@ def slope(matrix, start, side, at):
     """Derivative of half the objective by one parameter."""
     values = []
     for step in (-1e-4, 1e-4):
-        moved = [start.words.astype(float), start.contexts.astype(float)]
+        moved = [array.astype(float) for array in start]
         moved[side][at] += step
         values.append(objective(matrix, *moved, 10, 0.75) / 2)
     return (values[1] - values[0]) / 2e-4
@@ -61,35 +60,34 @@ def slope(matrix, start, side, at):
 @pytest.mark.parametrize("x", [0.4, 25.0])
 def test_the_first_step_goes_down_the_slope_and_the_second_is_shortened(x):
     matrix = np.array([[0.0, x], [0.0, 0.0]])
-    start = GloveParameters(*np.random.default_rng(1).normal(size=(2, 2, 4)).astype(np.float32))
+    start = list(np.random.default_rng(1).normal(size=(2, 2, 4)).astype(np.float32))
     cells = stratify(cooccurrences(matrix), 10.0, 0.75, np.random.default_rng(0))
     one = cells.columns == 1  # the cell above the diagonal alone
     cells = type(cells)(
         cells.rows[one], cells.columns[one], cells.logs[one], cells.weights[one],
         np.concatenate([[0], np.cumsum(np.bincount([1], minlength=256))]),
     )  # fmt: skip
-    moved = GloveParameters(start.words.copy(), start.contexts.copy())
+    moved = [array.copy() for array in start]
     squares, rate = [np.ones((2, 4)), np.ones((2, 4))], 0.05
-    steps = descend(cells, moved, epochs=2, learning_rate=rate, rng=np.random.default_rng(0))
+    steps = descend(cells, *moved, epochs=2, learning_rate=rate, rng=np.random.default_rng(0))
     for _ in steps:
-        expected = [start.words.astype(float), start.contexts.astype(float)]
+        expected = [array.astype(float) for array in start]
         for side, row in ((0, 0), (1, 1)):
             for at in range(4):
                 pull = rate * slope(matrix, start, side, (row, at))
                 expected[side][row, at] -= pull / np.sqrt(squares[side][row, at])
                 squares[side][row, at] += pull**2
-        np.testing.assert_allclose(moved.words, expected[0], atol=1e-5)
-        np.testing.assert_allclose(moved.contexts, expected[1], atol=1e-5)
-        start = GloveParameters(moved.words.copy(), moved.contexts.copy())
+        np.testing.assert_allclose(moved, expected, atol=1e-5)
+        start = [array.copy() for array in moved]
 
 
 def test_a_matrix_that_vectors_can_make_is_made():
     draws = np.random.default_rng(3)
     vectors, bias = draws.normal(0, 0.7, (30, 3)), draws.normal(0, 1, 30)
     matrix = np.exp(vectors @ vectors.T + bias[:, None] + bias)
-    _, parameters, costs = run(matrix, epochs=400, dimensions=6, rate=0.1)
-    made = parameters.words[:, :-1] @ parameters.contexts[:, :-1].T
-    made += parameters.words[:, -1:] + parameters.contexts[:, -1]
+    _, (words, contexts), costs = run(matrix, epochs=400, dimensions=6, rate=0.1)
+    made = words[:, :-1] @ contexts[:, :-1].T
+    made += words[:, -1:] + contexts[:, -1]
     assert costs[-1] < 1e-4 * costs[0]
     heavy = matrix > 1  # what weighs little is fitted last
     assert np.abs(made - np.log(matrix))[heavy].max() < 0.1
@@ -99,8 +97,8 @@ def test_the_threads_do_not_change_a_bit():
     matrix = random_matrix(60)
     runs = [run(matrix, epochs=3, threads=threads) for threads in (1, 2, 5)]
     for _, parameters, costs in runs[1:]:
-        assert np.array_equal(parameters.words, runs[0][1].words)
-        assert np.array_equal(parameters.contexts, runs[0][1].contexts)
+        for array, other in zip(parameters, runs[0][1], strict=True):
+            assert np.array_equal(array, other)
         assert costs == runs[0][2]
 
 
@@ -127,6 +125,6 @@ def test_strata_that_are_done_at_a_time_share_no_token():
 
 def test_starting_values_lie_within_half_over_the_width():
     start = initial_parameters(200, 9, np.random.default_rng(0))
-    both = np.concatenate([start.words, start.contexts])
+    both = np.concatenate(start)
     assert 0.049 < np.abs(both).max() <= 0.05
     assert abs(both.mean()) < 0.002
