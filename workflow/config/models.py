@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, Tag, model_validator
 
 from lexigraft.settings import Settings, by_shape, chosen_by, optional
-from workflow.config.texts import Words
+from workflow.config.texts import Chosen, Words
 
 HubName = Annotated[
     str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$")
@@ -105,9 +105,6 @@ class PackageConfig(Settings):
     members: list[str] = Field(min_length=1, description="shell patterns of the files to unpack")
 
 
-# ---- vocabularies ------------------------------------------------------------------------------
-
-
 class Expansion(Settings):
     """The source's tokens stay, new ones are added."""
 
@@ -166,8 +163,6 @@ Vocabulary = Annotated[
         plm="replace-model",
     ),
 ]
-
-# ---- auxiliary vectors --------------------------------------------------------------------------
 
 
 class FastText(Settings):
@@ -238,15 +233,7 @@ class ModelEmbeddings(Settings):
     plm: Words = Field(description="a name in languages.<language>.plms")
 
 
-Auxiliary = Annotated[
-    Annotated[FastText, Tag("@fasttext")]
-    | Annotated[Glove, Tag("@glove")]
-    | Annotated[WordVectors, Tag("@word-vectors")]
-    | Annotated[ModelEmbeddings, Tag("@plm")],
-    chosen_by("kind", "needs a kind: fasttext, glove, word-vectors or plm, with its keys"),
-]
-
-# ---- initializers -------------------------------------------------------------------------------
+Auxiliary = Chosen[FastText, Glove, WordVectors, ModelEmbeddings]
 
 
 class InitializerConfig(Settings):
@@ -276,8 +263,6 @@ class InitializerConfig(Settings):
         False, description="whether the method draws at random. It is then fitted once per seed"
     )
 
-
-# ---- learned metrics ---------------------------------------------------------------------------
 
 Place = Annotated[
     str,

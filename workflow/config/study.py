@@ -27,23 +27,19 @@ class Cells(Settings):
     )
 
 
+def _only(names: str) -> Any:
+    return Field(None, description=f"only cells of these {names}. `null` is all")
+
+
 class Run(Settings):
     """How a task is run, and on which cells."""
 
     runs: int = Field(1, ge=1, description="how often, each time with another seed")
-    seeds: list[Seed] | None = Field(None, description="only cells of these seeds. `null` is all")
-    languages: Names | None = Field(
-        None, description="only cells of these languages. `null` is all"
-    )
-    sources: Names | None = Field(
-        None, description="only cells of these source models. `null` is all"
-    )
-    initializers: Names | None = Field(
-        None, description="only cells of these initializers. `null` is all"
-    )
-    strategies: Names | None = Field(
-        None, description="only cells of these strategies. `null` is all"
-    )
+    seeds: list[Seed] | None = _only("seeds")
+    languages: Names | None = _only("languages")
+    sources: Names | None = _only("source models")
+    initializers: Names | None = _only("initializers")
+    strategies: Names | None = _only("strategies")
     checkpoints: bool = Field(
         False, description="run the task on every checkpoint that a strategy keeps, too"
     )

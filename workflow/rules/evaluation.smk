@@ -27,8 +27,8 @@ rule evaluate:
         STUDY.log("evaluate"),
     resources:
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory("evaluate", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("evaluate", wildcards, attempt),
+        mem_mb=STUDY.memory("evaluate"),
+        runtime=STUDY.minutes("evaluate"),
     params:
         job=lambda wildcards: STUDY.job("evaluate", wildcards),
     message:
@@ -46,12 +46,8 @@ rule evaluate_checkpoint:
         STUDY.log("evaluate_checkpoint"),
     resources:
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "evaluate_checkpoint", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "evaluate_checkpoint", wildcards, attempt
-        ),
+        mem_mb=STUDY.memory("evaluate_checkpoint"),
+        runtime=STUDY.minutes("evaluate_checkpoint"),
     params:
         job=lambda wildcards: STUDY.job("evaluate_checkpoint", wildcards),
     message:
@@ -71,12 +67,8 @@ rule measure_speed:
     threads: workflow.cores
     resources:
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "measure_speed", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "measure_speed", wildcards, attempt
-        ),
+        mem_mb=STUDY.memory("measure_speed"),
+        runtime=STUDY.minutes("measure_speed"),
     params:
         job=lambda wildcards: STUDY.job("measure_speed", wildcards),
     message:
@@ -109,12 +101,8 @@ rule score_predictions:
         STUDY.log("score_predictions"),
     resources:
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "score_predictions", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "score_predictions", wildcards, attempt
-        ),
+        mem_mb=STUDY.memory("score_predictions"),
+        runtime=STUDY.minutes("score_predictions"),
     params:
         job=lambda wildcards: STUDY.job("score_predictions", wildcards),
     message:
@@ -131,12 +119,8 @@ rule measure_fragmentation:
     log:
         STUDY.log("measure_fragmentation"),
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "measure_fragmentation", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "measure_fragmentation", wildcards, attempt
-        ),
+        mem_mb=STUDY.memory("measure_fragmentation"),
+        runtime=STUDY.minutes("measure_fragmentation"),
     params:
         job=lambda wildcards: STUDY.job("measure_fragmentation", wildcards),
     message:
@@ -169,12 +153,8 @@ rule measure_alignment:
     log:
         STUDY.log("measure_alignment"),
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "measure_alignment", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "measure_alignment", wildcards, attempt
-        ),
+        mem_mb=STUDY.memory("measure_alignment"),
+        runtime=STUDY.minutes("measure_alignment"),
     params:
         job=lambda wildcards: STUDY.job("measure_alignment", wildcards),
     message:

@@ -10,9 +10,9 @@ rule train:
         STUDY.log("train"),
     priority: 50
     resources:
-        gpu=lambda wildcards: STUDY.gpus("train", wildcards),
-        mem_mb=lambda wildcards, attempt: STUDY.memory("train", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("train", wildcards, attempt),
+        gpu=STUDY.gpus("train"),
+        mem_mb=STUDY.memory("train"),
+        runtime=STUDY.minutes("train"),
     params:
         job=lambda wildcards: STUDY.job("train", wildcards),
         launcher=lambda wildcards, resources: launcher(
@@ -32,12 +32,8 @@ rule export_cell:
     log:
         STUDY.log("export_cell"),
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "export_cell", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "export_cell", wildcards, attempt
-        ),
+        mem_mb=STUDY.memory("export_cell"),
+        runtime=STUDY.minutes("export_cell"),
     params:
         job=lambda wildcards: STUDY.job("export_cell", wildcards),
     message:
