@@ -78,12 +78,12 @@ onstart:
         check_local_files(STUDY.config)
     except UserError as error:
         raise WorkflowError(str(error)) from None
-    # By the names that a module gives these rules.
-    stages = {getattr(rules, stage).rule.name: stage for stage in STAGES}
+    # By their outputs: a module may give these rules other names.
+    stages = {STUDY.card(stage): stage for stage in STAGES}
     planned = [
-        STUDY.output(stages[job.rule.name], **dict(job.wildcards.items()))
+        STUDY.output(stages[job.rule.output[0]], **dict(job.wildcards.items()))
         for job in workflow.dag.needrun_jobs()
-        if job.rule.name in stages
+        if job.rule.output and job.rule.output[0] in stages
     ]
     if warning := notice(STUDY, planned):
         logger.warning(warning)

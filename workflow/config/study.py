@@ -150,12 +150,11 @@ class StudyConfig(Settings):
         0,
         description="a whole number from 0. Every random draw derives from it and the cell's name",
     )
-    prefix: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9/._-]*[A-Za-z0-9._-]$")] | None = (
-        Field(
-            None,
-            description="folder below which `results` and `packages_folder` lie "
-            f"([results elsewhere](../docs/sharing.md)): {_PATH}",
-        )
+    prefix: str | None = Field(
+        None,
+        description="folder below which `results` and `packages_folder` lie "
+        f"([results elsewhere](../docs/sharing.md)): {_PATH}",
+        pattern="^[A-Za-z0-9/._-]*[A-Za-z0-9._-]$",
     )
     hub_cache: Words | None = Field(
         None,

@@ -92,12 +92,10 @@ def own_test_settings(config: Mapping[str, Any], task: str, part: str) -> dict[s
     """Settings of the job that reads one part: `kind`, `text`, `repair`; of questions `columns`."""
     entry = config["tasks"][task]
     key, _, code = part.partition("-")
-    text, called = _text_of(entry["examples"][key], code)
+    text = _text_of(entry["examples"][key], code)
     own = ("languages", "columns", "repair")
-    settings = {
-        "kind": entry["kind"],
-        "text": {name: _filled(value, called) for name, value in text.items() if name not in own},
-    }
+    place = {name: value for name, value in text.items() if name not in own}
+    settings = {"kind": entry["kind"], "text": place}
     if "repair" in text:
         settings["repair"] = text["repair"]
     if columns := task_kind(entry["kind"]).columns:
@@ -121,15 +119,14 @@ def example_parts(config: Mapping[str, Any], task: str, language: str) -> dict[s
 
 def example_settings(config: Mapping[str, Any], task: str, part: str) -> dict[str, Any]:
     """Settings of the job that reads one part of a task's examples: `text`, `columns`, `labels`."""
-    entry = config["tasks"][task]
-    examples = entry["examples"]
-    text, called = (examples["train"], part) if part == TRAIN else _text_of(examples["test"], part)
+    examples = config["tasks"][task]["examples"]
+    text = examples["train"] if part == TRAIN else _text_of(examples["test"], part)
     own = ("languages", "columns", "labels")
     return {
-        "kind": entry["kind"],
+        "kind": config["tasks"][task]["kind"],
         "columns": text.get("columns") or examples["columns"],
         "labels": text.get("labels") or examples.get("labels"),
-        "text": {key: _filled(value, called) for key, value in text.items() if key not in own},
+        "text": {key: value for key, value in text.items() if key not in own},
     }
 
 
@@ -186,12 +183,16 @@ def check_examples(config: Mapping[str, Any]) -> None:
         takes = task_kind(kind).fine_tunes or task_kind(kind).generates
         if "examples" in config["tasks"][task] and not takes:
             raise UserError(f"tasks.{task}.examples: kind '{kind}' learns from none; take them out")
-    for task, language in _run_on(config, "fine_tunes"):
-        _check_codes(config, task, "test", example_parts(config, task, language))
-    for task, language in _run_on(config, "generates"):
+    for task, language in (*_run_on(config, "fine_tunes"), *_run_on(config, "generates")):
         entry = config["tasks"][task]
+        codes = example_parts(config, task, language) or own_test_codes(config, task, language)
         for key in (key for key in _PARTS.values() if key in entry["examples"]):
-            _check_codes(config, task, key, own_test_codes(config, task, language))
+            known = _codes_of(entry["examples"][key])
+            for name in (name for name, code in codes.items() if code not in known):
+                raise UserError(
+                    f"tasks.{task}.examples.{key}: none of '{codes[name]}', the language of "
+                    f"'{name}'; add some, or leave it out of config.run_tasks.{task}.languages"
+                )
         if "shots" in entry["examples"] and not entry.get("shots"):
             raise UserError(
                 f"tasks.{task}.shots: missing, but there are examples.shots; say how many of them "
@@ -237,17 +238,6 @@ def check_benchmarks(config: Mapping[str, Any]) -> None:
             )
 
 
-def _check_codes(config: Mapping[str, Any], task: str, key: str, codes: Mapping[str, str]) -> None:
-    """A part of a task's examples, `test` or `shots`, has some of every language."""
-    known = _codes_of(config["tasks"][task]["examples"][key])
-    for name, code in codes.items():
-        if code not in known:
-            raise UserError(
-                f"tasks.{task}.examples.{key}: none of '{code}', the language of '{name}'; add "
-                f"some, or leave it out of config.run_tasks.{task}.languages"
-            )
-
-
 # ---- texts by the codes of languages -----------------------------------------------------------
 
 
@@ -270,18 +260,17 @@ def _codes_of(texts: Iterable[Mapping[str, Any]]) -> set[str]:
     return {code for text in texts for code in text["languages"]}
 
 
-def _text_of(texts: Iterable[Mapping[str, Any]], code: str) -> tuple[Mapping[str, Any], str]:
-    """The first text that serves a language, and what it calls it: its code, or another name."""
+def _text_of(texts: Iterable[Mapping[str, Any]], code: str) -> dict[str, Any]:
+    """The first text that serves a language, with what it calls that filled in."""
     text = next(one for one in texts if code in one["languages"])
     called = text["languages"][code] if isinstance(text["languages"], Mapping) else code
-    return text, called
 
+    def filled(value: Any) -> Any:
+        if isinstance(value, str):
+            return value.replace("{code}", called)
+        return [filled(one) for one in value] if isinstance(value, list) else value
 
-def _filled(value: Any, called: str) -> Any:
-    """A setting of a text of several languages, with the name of one of them for `{code}`."""
-    if isinstance(value, str):
-        return value.replace("{code}", called)
-    return [_filled(one, called) for one in value] if isinstance(value, list) else value
+    return {key: filled(value) for key, value in text.items()}
 
 
 def _run_on(config: Mapping[str, Any], declared: str) -> list[tuple[str, str]]:
@@ -313,9 +302,8 @@ def _benchmarks(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]
 
 def _benchmark(entry: Mapping[str, Any], code: str) -> dict[str, Any]:
     """The harness's task of a language, the folder of its definition, and the entry's own data."""
-    found, called = _text_of(entry["harness"], code)
-    named = {key: found[key].replace("{code}", called) for key in ("task", "folder")}
-    return {**named, "data": entry.get("data")}
+    found = _text_of(entry["harness"], code)
+    return {"task": found["task"], "folder": found["folder"], "data": entry.get("data")}
 
 
 def _benchmark_name(settings: Mapping[str, Any]) -> str:

@@ -45,8 +45,7 @@ def answered_samples(config: Mapping[str, Any]) -> list[tuple[str, str, dict[str
     """Language, name and settings of the answered samples that cells are trained on, once each."""
     found = {
         (language, name): config["languages"][language]["samples"].get(name)
-        for group, strategy in used(config, "languages", "strategies")
-        for name in samples_of(config["strategies"][strategy])
+        for group, _, name in _trained_on(config)
         for language in members(config, group)
     }
     return [
@@ -98,34 +97,38 @@ def check_teachers(config: Mapping[str, Any]) -> None:
 
 def check_samples(study: Mapping[str, Any]) -> None:
     """Every language has the samples that its cells' strategies train on."""
-    for language, strategy in used(study, "languages", "strategies"):
-        for name in samples_of(study["strategies"][strategy]):
-            of_members = [study["languages"][one]["samples"] for one in members(study, language)]
-            if not any(name in samples for samples in of_members):
-                known = sorted({key for samples in of_members for key in samples})
+    for language, strategy, name in _trained_on(study):
+        of_members = [study["languages"][one]["samples"] for one in members(study, language)]
+        if not any(name in samples for samples in of_members):
+            known = sorted({key for samples in of_members for key in samples})
+            raise UserError(
+                f"languages.{language}.samples: no '{name}', which strategy '{strategy}' trains "
+                f"on{suggestion(name, known)}; add it, or leave the language out of its cells"
+            )
+        for where, entry in _entries(study, language, name):
+            text = entry.get("text", {})
+            if "package" in text and text["package"] not in study["packages"]:
+                raise unknown(f"{where}.text.package", text["package"], study["packages"])
+            rated = any(key in text for key in QUALITY)
+            if entry.get("minimum_quality") is not None and not rated:
                 raise UserError(
-                    f"languages.{language}.samples: no '{name}', which strategy '{strategy}' "
-                    f"trains on{suggestion(name, known)}; add it, or leave the language out of its "
-                    "cells"
+                    f"{where}.minimum_quality: the text names no quality; say where it is written, "
+                    f"in {', '.join(QUALITY)}, or leave it out"
                 )
-            for where, entry in _entries(study, language, name):
-                text = entry.get("text", {})
-                if "package" in text and text["package"] not in study["packages"]:
-                    raise unknown(f"{where}.text.package", text["package"], study["packages"])
-                rated = any(key in text for key in QUALITY)
-                if entry.get("minimum_quality") is not None and not rated:
-                    raise UserError(
-                        f"{where}.minimum_quality: the text names no quality; say where it is "
-                        f"written, in {', '.join(QUALITY)}, or leave it out"
-                    )
 
 
 def check_local_samples(study: Mapping[str, Any]) -> None:
     """The local files of the samples that a resolved study trains on are there."""
+    for language, _, name in _trained_on(study):
+        for where, entry in _entries(study, language, name):
+            check_samples_files(entry, where)
+
+
+def _trained_on(study: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Every language, strategy and name of samples that come together in a cell."""
     for language, strategy in used(study, "languages", "strategies"):
         for name in samples_of(study["strategies"][strategy]):
-            for where, entry in _entries(study, language, name):
-                check_samples_files(entry, where)
+            yield language, strategy, name
 
 
 def _entries(

@@ -11,8 +11,7 @@ rule train_fasttext:
         STUDY.log("train_fasttext"),
     priority: 85
     resources:
-        mem_mb=STUDY.memory("train_fasttext"),
-        runtime=STUDY.minutes("train_fasttext"),
+        **STUDY.resources("train_fasttext"),
     params:
         job=lambda wildcards: STUDY.job("train_fasttext", wildcards),
     message:
@@ -31,8 +30,7 @@ rule train_glove:
     priority: 85
     threads: 4
     resources:
-        mem_mb=STUDY.memory("train_glove"),
-        runtime=STUDY.minutes("train_glove"),
+        **STUDY.resources("train_glove"),
     params:
         job=lambda wildcards: STUDY.job("train_glove", wildcards),
     message:
@@ -50,8 +48,7 @@ rule read_word_vectors:
         STUDY.log("read_word_vectors"),
     priority: 85
     resources:
-        mem_mb=STUDY.memory("read_word_vectors"),
-        runtime=STUDY.minutes("read_word_vectors"),
+        **STUDY.resources("read_word_vectors"),
     params:
         job=lambda wildcards: STUDY.job("read_word_vectors", wildcards),
     message:
@@ -69,8 +66,7 @@ rule read_plm:
         STUDY.log("read_plm"),
     priority: 85
     resources:
-        mem_mb=STUDY.memory("read_plm"),
-        runtime=STUDY.minutes("read_plm"),
+        **STUDY.resources("read_plm"),
     params:
         job=lambda wildcards: STUDY.job("read_plm", wildcards),
     message:

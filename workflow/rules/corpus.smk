@@ -78,9 +78,8 @@ rule answer_samples:
         STUDY.log("answer_samples"),
     priority: 100
     resources:
+        **STUDY.resources("answer_samples"),
         gpu=1,
-        mem_mb=STUDY.memory("answer_samples"),
-        runtime=STUDY.minutes("answer_samples"),
     params:
         job=lambda wildcards: STUDY.job("answer_samples", wildcards),
     message:

@@ -26,9 +26,8 @@ rule evaluate:
     log:
         STUDY.log("evaluate"),
     resources:
+        **STUDY.resources("evaluate"),
         gpu=1,
-        mem_mb=STUDY.memory("evaluate"),
-        runtime=STUDY.minutes("evaluate"),
     params:
         job=lambda wildcards: STUDY.job("evaluate", wildcards),
     message:
@@ -45,9 +44,8 @@ rule evaluate_checkpoint:
     log:
         STUDY.log("evaluate_checkpoint"),
     resources:
+        **STUDY.resources("evaluate_checkpoint"),
         gpu=1,
-        mem_mb=STUDY.memory("evaluate_checkpoint"),
-        runtime=STUDY.minutes("evaluate_checkpoint"),
     params:
         job=lambda wildcards: STUDY.job("evaluate_checkpoint", wildcards),
     message:
@@ -66,9 +64,8 @@ rule measure_speed:
         STUDY.log("measure_speed"),
     threads: workflow.cores
     resources:
+        **STUDY.resources("measure_speed"),
         gpu=1,
-        mem_mb=STUDY.memory("measure_speed"),
-        runtime=STUDY.minutes("measure_speed"),
     params:
         job=lambda wildcards: STUDY.job("measure_speed", wildcards),
     message:
@@ -100,9 +97,8 @@ rule score_predictions:
     log:
         STUDY.log("score_predictions"),
     resources:
+        **STUDY.resources("score_predictions"),
         gpu=1,
-        mem_mb=STUDY.memory("score_predictions"),
-        runtime=STUDY.minutes("score_predictions"),
     params:
         job=lambda wildcards: STUDY.job("score_predictions", wildcards),
     message:
@@ -119,8 +115,7 @@ rule measure_fragmentation:
     log:
         STUDY.log("measure_fragmentation"),
     resources:
-        mem_mb=STUDY.memory("measure_fragmentation"),
-        runtime=STUDY.minutes("measure_fragmentation"),
+        **STUDY.resources("measure_fragmentation"),
     params:
         job=lambda wildcards: STUDY.job("measure_fragmentation", wildcards),
     message:
@@ -153,8 +148,7 @@ rule measure_alignment:
     log:
         STUDY.log("measure_alignment"),
     resources:
-        mem_mb=STUDY.memory("measure_alignment"),
-        runtime=STUDY.minutes("measure_alignment"),
+        **STUDY.resources("measure_alignment"),
     params:
         job=lambda wildcards: STUDY.job("measure_alignment", wildcards),
     message:

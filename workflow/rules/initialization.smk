@@ -10,8 +10,7 @@ rule initialize:
         STUDY.log("initialize"),
     priority: 80
     resources:
-        mem_mb=STUDY.memory("initialize"),
-        runtime=STUDY.minutes("initialize"),
+        **STUDY.resources("initialize"),
     params:
         job=lambda wildcards: STUDY.job("initialize", wildcards),
     message:
@@ -30,9 +29,8 @@ rule learn_initialization:
         STUDY.log("learn_initialization"),
     priority: 80
     resources:
+        **STUDY.resources("learn_initialization"),
         gpu=1,
-        mem_mb=STUDY.memory("learn_initialization"),
-        runtime=STUDY.minutes("learn_initialization"),
     params:
         job=lambda wildcards: STUDY.job("learn_initialization", wildcards),
     message:

@@ -10,9 +10,8 @@ rule train:
         STUDY.log("train"),
     priority: 50
     resources:
+        **STUDY.resources("train"),
         gpu=STUDY.gpus("train"),
-        mem_mb=STUDY.memory("train"),
-        runtime=STUDY.minutes("train"),
     params:
         job=lambda wildcards: STUDY.job("train", wildcards),
         launcher=lambda wildcards, resources: launcher(
@@ -32,8 +31,7 @@ rule export_cell:
     log:
         STUDY.log("export_cell"),
     resources:
-        mem_mb=STUDY.memory("export_cell"),
-        runtime=STUDY.minutes("export_cell"),
+        **STUDY.resources("export_cell"),
     params:
         job=lambda wildcards: STUDY.job("export_cell", wildcards),
     message:

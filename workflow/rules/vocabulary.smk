@@ -11,8 +11,7 @@ rule expand_vocabulary:
         STUDY.log("expand_vocabulary"),
     priority: 90
     resources:
-        mem_mb=STUDY.memory("expand_vocabulary"),
-        runtime=STUDY.minutes("expand_vocabulary"),
+        **STUDY.resources("expand_vocabulary"),
     params:
         job=lambda wildcards: STUDY.job("expand_vocabulary", wildcards),
     message:
@@ -30,8 +29,7 @@ rule train_vocabulary:
         STUDY.log("train_vocabulary"),
     priority: 90
     resources:
-        mem_mb=STUDY.memory("train_vocabulary"),
-        runtime=STUDY.minutes("train_vocabulary"),
+        **STUDY.resources("train_vocabulary"),
     params:
         job=lambda wildcards: STUDY.job("train_vocabulary", wildcards),
     message:

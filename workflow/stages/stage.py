@@ -52,8 +52,8 @@ class Output(str):
 class Resources:
     """What a job asks of a cluster at its first attempt."""
 
-    memory_mb: int | None = None
-    minutes: int | None = None
+    memory_mb: int = 0
+    minutes: int = 0
     gpus: int = 0
 
 
@@ -103,7 +103,7 @@ class Stage:
 
     def pattern(self, wildcard: str) -> str:
         """What a wildcard of this rule may be, whatever the study."""
-        return ((self.patterns or {}) | _PATTERNS).get(wildcard, NAME)
+        return {**_PATTERNS, **(self.patterns or {})}.get(wildcard, NAME)
 
     @cached_property
     def _folders(self) -> re.Pattern[str]:

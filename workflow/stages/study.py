@@ -140,15 +140,16 @@ class Study:
         needs, files = self._reads(rule, wildcards)
         return [*needs, *files]
 
-    def memory(self, rule: str) -> Callable[..., int]:
-        """Megabytes of a job by its wildcards and attempt; more after each failure."""
-        return lambda wildcards, attempt: (
-            (self._resources(rule, wildcards).memory_mb or 0) * attempt
-        )
-
-    def minutes(self, rule: str) -> Callable[..., int]:
-        """Time limit of a job by its wildcards and attempt; more after each failure."""
-        return lambda wildcards, attempt: (self._resources(rule, wildcards).minutes or 0) * attempt
+    def resources(self, rule: str) -> dict[str, Callable[..., int]]:
+        """Megabytes and time limit of a job by its wildcards; as much again after each failure."""
+        return {
+            "mem_mb": lambda wildcards, attempt: (
+                self._resources(rule, wildcards).memory_mb * attempt
+            ),
+            "runtime": lambda wildcards, attempt: (
+                self._resources(rule, wildcards).minutes * attempt
+            ),
+        }
 
     def gpus(self, rule: str) -> Callable[..., int]:
         """How many GPUs a job asks for by its wildcards."""

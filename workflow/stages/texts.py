@@ -1,6 +1,6 @@
 """Packages, source models, corpora, samples and test sets: what is read from outside."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from lexigraft.cells import is_selected
@@ -20,7 +20,7 @@ from workflow.config.task_data import (
     tested_language,
 )
 from workflow.config.training_data import ANSWERED, answered_samples
-from workflow.stages.stage import Output, Resources, named, stage
+from workflow.stages.stage import Describe, Output, Resources, named, stage
 from workflow.stages.study import Study
 
 EXAMPLES = "examples.jsonl"  # what `lexigraft.corpus.examples` writes
@@ -164,24 +164,20 @@ def answer_samples(study: Study, language: str, samples: str) -> dict[str, Any]:
     }
 
 
-@stage(
-    "corpus",
-    "examples/{task}/{part}",
-    names=named("task", "tasks", lambda entry: task_kind(entry["kind"]).fine_tunes),
-    patterns={"part": "train|[a-z]{2,3}"},
-)
+def _examples_stage(declared: str, part: str) -> Callable[[Describe], Describe]:
+    """Of tasks whose kind declares something of itself; `part` is the pattern of the wildcard."""
+    names = named("task", "tasks", lambda entry: getattr(task_kind(entry["kind"]), declared))
+    return stage("corpus", "examples/{task}/{part}", names=names, patterns={"part": part})
+
+
+@_examples_stage("fine_tunes", "train|[a-z]{2,3}")
 def prepare_examples(study: Study, task: str, part: str) -> dict[str, Any]:
     """Examples that a task is learned from (part `train`), or tested on, by code."""
     settings = example_settings(study.config, task, part)
     return {"settings": settings, "inputs": _local(local_samples_files(settings))}
 
 
-@stage(
-    "corpus",
-    "examples/{task}/{part}",
-    names=named("task", "tasks", lambda entry: task_kind(entry["kind"]).generates),
-    patterns={"part": "(test|shots)-[a-z]{2,3}"},
-)
+@_examples_stage("generates", "(test|shots)-[a-z]{2,3}")
 def prepare_test_set(study: Study, task: str, part: str) -> dict[str, Any]:
     """A test set of a task in one language, or the examples that its prompts begin with."""
     settings = own_test_settings(study.config, task, part)

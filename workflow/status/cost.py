@@ -99,7 +99,7 @@ def _cost(study: Study, job: Job, known: Finished) -> Cost:
     size = _cell_megabytes(study, wildcards) if job.rule == "train" else 0.0
     of_rule = STAGES[job.rule].resources
     resources = of_rule(study, **wildcards) if of_rule else Resources()
-    hours = (resources.minutes or 0) / 60
+    hours = resources.minutes / 60
     return Cost(
         jobs=1,
         most_job_hours=hours,

@@ -46,7 +46,9 @@ class Finished:
 
     def add(self, key: SimilarityKey | None, usage: Mapping[str, Any], megabytes: float) -> None:
         """Note one finished job, by the last line of its `usage.jsonl` and its folder's size."""
-        for length in range(key.least, len(key.row) + 1) if key else ():
+        if key is None:
+            return
+        for length in range(key.least, len(key.row) + 1):
             sums, seconds = self._sums[key.row[:length]], usage["seconds"] / key.amount
             sums.jobs += 1
             sums.seconds += seconds
@@ -60,7 +62,9 @@ class Finished:
 
         Times are those of the key's amount of work; disk does not grow with it.
         """
-        for length in range(len(key.row), key.least - 1, -1) if key else ():
+        if key is None:
+            return None
+        for length in range(len(key.row), key.least - 1, -1):
             if sums := self._sums.get(key.row[:length]):
                 return Taken(
                     sums.jobs,

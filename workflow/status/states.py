@@ -13,6 +13,7 @@ from workflow.stages import Job, Study
 from workflow.status.results_folder import is_held
 
 DONE, RUNNING, QUEUED, FAILED, STALE = "done", "running", "queued", "failed", "stale"
+_ERROR = "error: "  # how the one-line error of a job's log begins
 STATES = (DONE, RUNNING, QUEUED, FAILED, STALE)
 
 
@@ -41,18 +42,12 @@ def states(study: Study, jobs: Mapping[str, Job]) -> dict[str, State]:
 
 def reason(job: Job) -> str:
     """Why a job failed: the error in its log, or its last line."""
-    if errors := _errors(job):
-        return errors[-1]
     lines = _log(job)
+    if errors := [line for line in lines if line.startswith(_ERROR)]:
+        return errors[-1].removeprefix(_ERROR)
     if any(line.startswith("Traceback") for line in lines):
         return lines[-1]
     return "it stopped without a message: killed, out of memory or out of time"
-
-
-def _errors(job: Job) -> list[str]:
-    """The one-line errors in a job's log."""
-    start = "error: "
-    return [line.removeprefix(start) for line in _log(job) if line.startswith(start)]
 
 
 def _log(job: Job) -> list[str]:
@@ -71,7 +66,8 @@ def _state(study: Study, job: Job, found: Mapping[str, State]) -> State:
     if written is None:
         if is_held(f"{folder}/.lock"):
             return State(RUNNING, begun, usage)
-        refused = bool(_errors(job))  # also of a job that ended before it noted anything
+        # Also of a job that ended before it noted anything.
+        refused = any(line.startswith(_ERROR) for line in _log(job))
         if begun is None:
             return State(FAILED if refused else QUEUED, None, usage)
         ended = _changed(f"{folder}/{USAGE}") or 0
