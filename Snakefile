@@ -32,11 +32,9 @@ for package in ("lexigraft", "workflow"):
             name for name in sys.modules if f"{name}.".startswith(f"{package}.")
         ]:
             del sys.modules[name]
-from lexigraft.cells import NAME
 from lexigraft.errors import UserError
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
-from workflow.interruption import interrupt_jobs_with_snakemake
 from workflow.slurm import (
     begin_submitting,
     date_back_unrecorded,
@@ -44,14 +42,13 @@ from workflow.slurm import (
     leftover_jobs,
     missing_slurm,
 )
-from workflow.snakemake_patches import stop_rescheduling
-from workflow.stages import Study
+from workflow.snakemake_patches import interrupt_jobs_with_snakemake, stop_rescheduling
+from workflow.stages import STAGES, Study
 from workflow.stages.cells import launcher
 from workflow.stages.report import report_items
 from workflow.stages.study import in_repository
-from workflow.status.activity import hold
-from workflow.status.disk import check_writable
-from workflow.status.replacements import notice, planned_outputs
+from workflow.status.replacements import notice
+from workflow.status.results_folder import check_writable, hold
 
 if not workflow.config_settings.configfiles:
 
@@ -81,8 +78,14 @@ onstart:
         check_local_files(STUDY.config)
     except UserError as error:
         raise WorkflowError(str(error)) from None
-    jobs = planned_outputs(STUDY, workflow.dag.needrun_jobs())
-    if warning := notice(STUDY, jobs):
+    # By their outputs: a module may give these rules other names.
+    stages = {STUDY.card(stage): stage for stage in STAGES}
+    planned = [
+        STUDY.output(stages[job.rule.output[0]], **dict(job.wildcards.items()))
+        for job in workflow.dag.needrun_jobs()
+        if job.rule.output and job.rule.output[0] in stages
+    ]
+    if warning := notice(STUDY, planned):
         logger.warning(warning)
     hold(STUDY)
     begin_submitting(workflow.executor_plugin.name, Path.cwd(), STUDY.name)
@@ -104,24 +107,6 @@ os.environ.update(
     LEXIGRAFT=REPOSITORY,
     LEXIGRAFT_BIN=str(Path(sys.executable).parent),
 )
-
-
-wildcard_constraints:
-    source=NAME,
-    language=NAME,
-    vocabulary=NAME,
-    initializer=NAME,
-    strategy=NAME,
-    seed=r"\d+",
-    fit=r"all-seeds|seed-\d+",
-    checkpoint=r"\d+",
-    task=NAME,
-    metric=NAME,
-    benchmark=NAME,
-    package=NAME,
-    samples=NAME,
-    tokenizer=NAME,
-    auxiliary=NAME,
 
 
 include: "workflow/rules/source.smk"

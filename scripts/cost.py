@@ -14,9 +14,9 @@ from lexigraft.errors import UserError
 from workflow.config.registries import load_registries, read_yaml, resolve
 from workflow.stages import Study
 from workflow.status.cost import as_text, costs, planned
-from workflow.status.disk import sizes
 from workflow.status.estimates import finished_in
 from workflow.status.replacements import notice
+from workflow.status.results_folder import sizes
 
 
 def main(config: str = "config/config.yaml") -> None:

@@ -212,6 +212,19 @@ def test_what_is_checked_before_a_run_can_be_called_for_a_module(repository, fol
     assert not (folder / CORPUS).exists()
 
 
+def test_a_module_under_another_name_says_what_a_run_replaces(repository, folder):
+    as_module(repository, folder, "onstart:\n    lexigraft.onstart()\n", prefix="lexigraft_")
+    config = yaml.safe_load((folder / "my-study.yaml").read_text("utf-8"))
+    config["cells"][0]["strategies"] = ["scored"]
+    config["strategies"]["scored"] = {"base": "none", "curve": {"sentences": 4}}
+    write(folder / "my-study.yaml", yaml.safe_dump(config, allow_unicode=True))
+    cell = "results/training/tiny/telugu/source/none/scored/seed-0/card.json"
+    assert "replaces up to" not in run(folder, cell)
+    config["strategies"]["scored"]["curve"]["sentences"] = 6
+    write(folder / "my-study.yaml", yaml.safe_dump(config, allow_unicode=True))
+    assert "replaces up to 1 finished jobs" in run(folder, cell)
+
+
 def test_a_users_own_packages_go_on_working_beside_a_module(repository, folder):
     write(folder / "workflow/mine.py", "NAME = 'mine'\n")
     write(folder / "workflow/later.py", "NAME = 'later'\n")

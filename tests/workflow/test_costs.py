@@ -7,8 +7,7 @@ import pytest
 
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Job, Study
-from workflow.status.cell_size import changed_parameters
-from workflow.status.cost import as_text, costs
+from workflow.status.cost import as_text, changed_parameters, costs
 from workflow.status.estimates import Finished, similarity_key
 
 CELL = {

@@ -3,7 +3,7 @@
 import pytest
 
 from lexigraft import UserError
-from workflow.status.disk import check_writable
+from workflow.status.results_folder import check_writable
 
 
 def test_a_folder_that_can_be_written_is_left_as_it_was(tmp_path):

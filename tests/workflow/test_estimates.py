@@ -5,8 +5,8 @@ import json
 import pytest
 
 from workflow.stages import Study
-from workflow.status.disk import sizes
 from workflow.status.estimates import Finished, finished_in, similarity_key
+from workflow.status.results_folder import sizes
 
 SELECTIONS = ("sources", "languages", "initializers", "strategies", "seeds")
 CONFIG = {
@@ -14,7 +14,7 @@ CONFIG = {
     "results": "results",
     "cells": [],
     "strategies": {
-        "short": {"phases": [{}], "epochs": 1, "sentences": 100},
+        "short": {"phases": [{}], "epochs": 1, "sentences": 100, "checkpoints": 3},
         "long": {"phases": [{}], "epochs": 2, "sentences": 300},
         "whole": {"phases": [{}], "epochs": 1, "sentences": None},
         "none": {"phases": [], "epochs": 1, "sentences": None},
@@ -22,8 +22,8 @@ CONFIG = {
     "languages": {"te": {"train_sentences": 1000}, "el": {"train_sentences": None}},
     "tasks": {"perplexity": {"kind": "perplexity"}, "speed": {"kind": "speed"}},
     "run_tasks": {
-        "perplexity": {"runs": 1, **dict.fromkeys(SELECTIONS)},
-        "speed": {"runs": 2, **dict.fromkeys(SELECTIONS)},
+        "perplexity": {"runs": 1, "checkpoints": True, **dict.fromkeys(SELECTIONS)},
+        "speed": {"runs": 2, "checkpoints": False, **dict.fromkeys(SELECTIONS)},
     },
 }
 STUDY = Study(CONFIG)
@@ -87,6 +87,17 @@ def test_of_evaluations_time_grows_with_the_runs_of_tasks():
     found = known((cell(), 40), rule="measure_speed")
     assert like(found, "measure_speed", seed="1").seconds == 40  # two runs, as before
     assert like(found, "measure_speed", seed="1").megabytes == 10
+
+
+def test_of_a_checkpoint_only_the_tasks_count_that_are_run_on_it():
+    found = known((cell(), 30), rule="evaluate")
+    final = CONFIG["run_tasks"]["speed"] | {"runs": 4}
+    more = CONFIG | {
+        "tasks": CONFIG["tasks"] | {"translation": {"kind": "translation"}},
+        "run_tasks": CONFIG["run_tasks"] | {"translation": final},
+    }
+    assert like(found, "evaluate", Study(more)).seconds == 150
+    assert like(found, "evaluate_checkpoint", Study(more), checkpoint="1").seconds == 30
 
 
 def test_a_strategy_that_the_config_lacks_has_no_similar_jobs():

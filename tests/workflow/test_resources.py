@@ -90,16 +90,16 @@ def test_a_teacher_takes_what_its_evaluation_takes_on_each_gpu():
 
 def test_each_attempt_asks_for_as_much_again():
     twice = study(times={"time": 2})
-    assert twice.memory("train", CELL, 3) == 3 * 2 * 6000
-    assert twice.minutes("train", CELL, 3) == 3 * 120
-    assert twice.gpus("train", CELL) == 2
+    assert twice.resources("train")["mem_mb"](CELL, 3) == 3 * 2 * 6000
+    assert twice.resources("train")["runtime"](CELL, 3) == 3 * 120
+    assert twice.gpus("train")(CELL) == 2
 
 
 def test_what_trains_nothing_asks_for_what_an_evaluation_asks_for():
     untrained = study({"phases": []}, times={"time": 5, "memory": 5})
     assert asked(untrained) == Resources(3000, 20, gpus=1)
-    assert untrained.memory("train", CELL, 2) == 6000
-    assert untrained.minutes("train", CELL, 2) == 40
+    assert untrained.resources("train")["mem_mb"](CELL, 2) == 6000
+    assert untrained.resources("train")["runtime"](CELL, 2) == 40
 
 
 @pytest.mark.parametrize(("runs", "minutes"), [(1, 20), (3, 60), (500, MOST_MINUTES)])
@@ -121,7 +121,7 @@ def test_speed_is_measured_by_a_job_of_its_own_and_counts_there_only():
 def test_jobs_of_a_real_study_ask_for_gpus_where_they_compute_on_a_model():
     real = open_study("vocadt")
     gpus = {
-        job.rule: real.gpus(job.rule, job.output.wildcards)
+        job.rule: real.gpus(job.rule)(job.output.wildcards)
         for job in real.jobs().values()
         if not STAGES[job.rule].is_local
     }
@@ -129,5 +129,5 @@ def test_jobs_of_a_real_study_ask_for_gpus_where_they_compute_on_a_model():
     assert {rule for rule, number in gpus.items() if number} == computing
     for job in real.jobs().values():
         if not STAGES[job.rule].is_local:
-            assert real.memory(job.rule, job.output.wildcards, 1) >= 1000
-            assert real.minutes(job.rule, job.output.wildcards, 1) >= 1
+            assert real.resources(job.rule)["mem_mb"](job.output.wildcards, 1) >= 1000
+            assert real.resources(job.rule)["runtime"](job.output.wildcards, 1) >= 1

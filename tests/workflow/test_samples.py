@@ -86,6 +86,18 @@ def test_a_cell_s_job_names_the_files_that_its_strategy_reads(changed):
     }
 
 
+def test_a_cell_waits_for_its_samples_whatever_their_name(changed):
+    def rename(config):
+        for texts in config["languages"].values():
+            if "samples" in texts:
+                texts["samples"] = {"python": texts["samples"]["parallel"]}
+        config["strategies"]["two-texts"]["phases"][1] = {**SHARED, "share": 0.5, "data": "python"}
+
+    study = Study(changed(rename))
+    cell = next(cell for cell in study.cells if cell.language == "telugu")
+    assert "results/corpus/telugu/samples/python/card.json" in study.inputs("train", cell.wildcards)
+
+
 def test_the_jobs_of_samples_run_as_the_rules_describe_them(changed, tmp_path, monkeypatch):
     study = Study(changed())
     monkeypatch.chdir(tmp_path)

@@ -19,11 +19,11 @@ from lexigraft.completion import begin, complete_with_card
 from tests.workflow.conftest import copy_project
 from workflow.config.registries import load_registries, read_yaml, resolve
 from workflow.stages import Study
-from workflow.status.activity import at_work, hold
 from workflow.status.cost import costs
 from workflow.status.cost import planned as to_run
 from workflow.status.estimates import Finished
 from workflow.status.page import page
+from workflow.status.results_folder import at_work, hold
 from workflow.status.states import states
 from workflow.status.summary import as_text, status
 
@@ -324,7 +324,7 @@ def test_a_snakemake_is_seen_while_it_lives_and_no_longer(miniature, tmp_path):
     assert not at_work(study)
     file = Path(study.results) / "status" / "miniature.lock"
     code = (
-        "import sys, types; from workflow.status.activity import hold\n"
+        "import sys, types; from workflow.status.results_folder import hold\n"
         f"hold(types.SimpleNamespace(results={study.results!r}, name='miniature'))\n"
         "print('held', flush=True); sys.stdin.read()"
     )

@@ -89,7 +89,7 @@ def test_only_the_job_of_a_cell_with_a_teacher_names_one(study):
 
 def test_a_job_with_a_teacher_requests_memory_for_it_too(study):
     with_teacher, without = (
-        study.memory("train", wildcards(name), 2) for name in ("distilled", "short")
+        study.resources("train")["mem_mb"](wildcards(name), 2) for name in ("distilled", "short")
     )
     assert with_teacher - without == 2 * 700
 

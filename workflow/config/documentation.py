@@ -15,16 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from lexigraft.settings import bare, is_model
-from lexigraft.training.settings import (
-    MONOLINGUAL,
-    AdapterSettings,
-    Curve,
-    DistillSettings,
-    Lora,
-    Phase,
-    Strategy,
-    StrategyResources,
-)
+from lexigraft.training import settings as training
 from workflow.config import languages, models, study, tasks
 from workflow.config.registries import ROOT
 
@@ -57,13 +48,13 @@ TABLES: dict[str, type[BaseModel]] = {
     "auxiliary.word-vectors": models.WordVectors,
     "auxiliary.plm": models.ModelEmbeddings,
     "initializers": models.InitializerConfig,
-    "strategies": Strategy,
-    "strategies.phases": Phase,
-    "strategies.lora": Lora,
-    "strategies.adapter": AdapterSettings,
-    "strategies.distill": DistillSettings,
-    "strategies.curve": Curve,
-    "strategies.resources": StrategyResources,
+    "strategies": training.Strategy,
+    "strategies.phases": training.Phase,
+    "strategies.lora": training.Lora,
+    "strategies.adapter": training.AdapterSettings,
+    "strategies.distill": training.DistillSettings,
+    "strategies.curve": training.Curve,
+    "strategies.resources": training.StrategyResources,
     "tasks": tasks.Task,
     "tasks.harness": tasks.HarnessTasks,
     "tasks.examples": tasks.TrainingExamples,
@@ -94,11 +85,9 @@ def table(model: type[BaseModel]) -> str:
     rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
         description = (field.description or "").replace("|", "\\|")
-        default = (
-            f"`{_plain(passed_on[name].default)}`"
-            if passed_on and name in passed_on and name != "kind"
-            else _default(field)
-        )
+        default = _default(field)
+        if name in passed_on and name != "kind":
+            default = f"`{_plain(passed_on[name].default)}`"
         rows.append(f"| `{name}` | {_value(field)} | {default} | {description} |")
     return "\n".join(rows) + "\n"
 
@@ -150,8 +139,8 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)  # type: ignore[call-arg]
-    if value == {MONOLINGUAL: 1.0}:
-        value = MONOLINGUAL
+    if value == {training.MONOLINGUAL: 1.0}:
+        value = training.MONOLINGUAL
     if isinstance(value, BaseModel):
         value = value.model_dump()
         if any(isinstance(one, dict | list) for one in value.values()) or len(value) > 3:

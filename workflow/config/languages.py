@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, Tag, field_validator, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from lexigraft.settings import KeyedError, Settings, chosen_by, optional
+from lexigraft.settings import KeyedError, Settings, optional
 from workflow.config.texts import (
     Articles,
+    Chosen,
     Code,
     Name,
     Pairs,
@@ -75,12 +76,7 @@ class AnsweredSamples(Settings):
     batch_size: Amount = Field(8, description="prompts answered at once")
 
 
-Samples = Annotated[
-    Annotated[ParallelSamples, Tag("@parallel")]
-    | Annotated[QuestionSamples, Tag("@questions")]
-    | Annotated[AnsweredSamples, Tag("@answered")],
-    chosen_by("kind", "needs a kind: parallel, questions or answered, with its keys"),
-]
+Samples = Chosen[ParallelSamples, QuestionSamples, AnsweredSamples]
 
 
 class Group(Settings):

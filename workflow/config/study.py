@@ -27,23 +27,19 @@ class Cells(Settings):
     )
 
 
+def _only(names: str) -> Any:
+    return Field(None, description=f"only cells of these {names}. `null` is all")
+
+
 class Run(Settings):
     """How a task is run, and on which cells."""
 
     runs: int = Field(1, ge=1, description="how often, each time with another seed")
-    seeds: list[Seed] | None = Field(None, description="only cells of these seeds. `null` is all")
-    languages: Names | None = Field(
-        None, description="only cells of these languages. `null` is all"
-    )
-    sources: Names | None = Field(
-        None, description="only cells of these source models. `null` is all"
-    )
-    initializers: Names | None = Field(
-        None, description="only cells of these initializers. `null` is all"
-    )
-    strategies: Names | None = Field(
-        None, description="only cells of these strategies. `null` is all"
-    )
+    seeds: list[Seed] | None = _only("seeds")
+    languages: Names | None = _only("languages")
+    sources: Names | None = _only("source models")
+    initializers: Names | None = _only("initializers")
+    strategies: Names | None = _only("strategies")
     checkpoints: bool = Field(
         False, description="run the task on every checkpoint that a strategy keeps, too"
     )
@@ -154,12 +150,11 @@ class StudyConfig(Settings):
         0,
         description="a whole number from 0. Every random draw derives from it and the cell's name",
     )
-    prefix: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9/._-]*[A-Za-z0-9._-]$")] | None = (
-        Field(
-            None,
-            description="folder below which `results` and `packages_folder` lie "
-            f"([results elsewhere](../docs/sharing.md)): {_PATH}",
-        )
+    prefix: str | None = Field(
+        None,
+        description="folder below which `results` and `packages_folder` lie "
+        f"([results elsewhere](../docs/sharing.md)): {_PATH}",
+        pattern="^[A-Za-z0-9/._-]*[A-Za-z0-9._-]$",
     )
     hub_cache: Words | None = Field(
         None,

@@ -2,9 +2,10 @@
 
 Tasks bring tests of their own in three forms: `examples` of kinds that fine-tune (`train` and
 `test`), `examples` of kinds that generate (`test` and `shots`), and tasks of lm-evaluation-harness
-(`harness`). Each text says which languages it serves, by their codes.
+(`harness`). Each text says which languages it serves, by their codes; `{code}` in it stands for the
+code of each, or for what its `languages` say that the text calls it.
 
-Plain Python: the Snakefile is parsed again in every job.
+Each check raises a `UserError` that names the task and what it lacks.
 """
 
 import json
@@ -15,7 +16,7 @@ from typing import Any
 from lexigraft.corpus.local_files import check_samples_files
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import task_kind
-from workflow.config.training_data import members
+from workflow.config.training_data import members, used
 
 ENGLISH = "english"
 TRAIN = "train"  # the part that is learned from; tests are called by their language's code
@@ -39,10 +40,7 @@ def languages_named(config: Mapping[str, Any]) -> set[str]:
 
 
 def languages_of(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
-    """The languages that a task tests a cell of a language on: name -> code.
-
-    Each language of a group.
-    """
+    """The languages that a task tests a cell of a language on, each of a group: name -> code."""
     names = members(config, tested_language(config, task, language))
     return {name: config["languages"][name]["code"] for name in names}
 
@@ -91,19 +89,13 @@ def own_test_parts(
 
 
 def own_test_settings(config: Mapping[str, Any], task: str, part: str) -> dict[str, Any]:
-    """Settings of the job that reads one part: `kind`, `text`, `repair`; of questions `columns`.
-
-    `{code}` in a text of several languages stands for the code of each, or for what its
-    `languages` say that the text calls it.
-    """
+    """Settings of the job that reads one part: `kind`, `text`, `repair`; of questions `columns`."""
     entry = config["tasks"][task]
     key, _, code = part.partition("-")
-    text, called = _text_of(entry["examples"][key], code)
+    text = _text_of(entry["examples"][key], code)
     own = ("languages", "columns", "repair")
-    settings = {
-        "kind": entry["kind"],
-        "text": {name: _filled(value, called) for name, value in text.items() if name not in own},
-    }
+    place = {name: value for name, value in text.items() if name not in own}
+    settings = {"kind": entry["kind"], "text": place}
     if "repair" in text:
         settings["repair"] = text["repair"]
     if columns := task_kind(entry["kind"]).columns:
@@ -117,8 +109,7 @@ def own_test_settings(config: Mapping[str, Any], task: str, part: str) -> dict[s
 def example_parts(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
     """What a cell of a language is tested on by a task: name of the test -> part of the examples.
 
-    Each language of a group, by its name; and English, if the task has it. None for a task that
-    fine-tunes nothing.
+    None for a task that fine-tunes nothing.
     """
     entry = config["tasks"][task]
     if not task_kind(entry["kind"]).fine_tunes:
@@ -127,19 +118,15 @@ def example_parts(config: Mapping[str, Any], task: str, language: str) -> dict[s
 
 
 def example_settings(config: Mapping[str, Any], task: str, part: str) -> dict[str, Any]:
-    """Settings of the job that reads one part of a task's examples: `text`, `columns`, `labels`.
-
-    `{code}` in a text of several languages stands for the code of each.
-    """
-    entry = config["tasks"][task]
-    examples = entry["examples"]
-    text, called = (examples["train"], part) if part == TRAIN else _text_of(examples["test"], part)
+    """Settings of the job that reads one part of a task's examples: `text`, `columns`, `labels`."""
+    examples = config["tasks"][task]["examples"]
+    text = examples["train"] if part == TRAIN else _text_of(examples["test"], part)
     own = ("languages", "columns", "labels")
     return {
-        "kind": entry["kind"],
+        "kind": config["tasks"][task]["kind"],
         "columns": text.get("columns") or examples["columns"],
         "labels": text.get("labels") or examples.get("labels"),
-        "text": {key: _filled(value, called) for key, value in text.items() if key not in own},
+        "text": {key: value for key, value in text.items() if key not in own},
     }
 
 
@@ -149,21 +136,16 @@ def example_settings(config: Mapping[str, Any], task: str, part: str) -> dict[st
 def benchmarks_of(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
     """What a task tests a cell of a language on: name of the test -> name of the benchmark.
 
-    Each language of a group that the harness has the task in, by its name; and English, if it has
-    it in English. None for other kinds of task. A benchmark is named after the harness's task, and
-    after a digest of its data where the task's entry names some: results of one name are of one
-    setting.
+    Only languages that the harness has the task in. None for other kinds of task. A benchmark is
+    named after the harness's task, and after a digest of its data where the task's entry names
+    some: results of one name are of one setting.
     """
     entry = config["tasks"][task]
     if task_kind(entry["kind"]).tests != "benchmark":
         return {}
     known = _codes_of(entry["harness"])
-    tests = _tests_of(config, task, language, known)
-    return {
-        test: _benchmark_name(_benchmark(entry, code))
-        for test, code in tests.items()
-        if code in known
-    }
+    tests = _tests_of(config, task, language, known).items()
+    return {test: _benchmark_name(_benchmark(entry, code)) for test, code in tests if code in known}
 
 
 def benchmark_settings(config: Mapping[str, Any], benchmark: str) -> dict[str, Any]:
@@ -177,19 +159,12 @@ def benchmark_settings(config: Mapping[str, Any], benchmark: str) -> dict[str, A
 
 
 def check_tested(config: Mapping[str, Any]) -> None:
-    """Check that languages that tasks name are there, and the checkpoints that they ask for.
-
-    Raises
-    ------
-    UserError
-        Naming the task.
-    """
-    strategies = {name for block in config["cells"] for name in block["strategies"]}
+    """Languages that tasks name are there, and the checkpoints that they ask for."""
+    languages, strategies = used(config, "languages"), used(config, "strategies")
     for task, wanted in config["run_tasks"].items():
         language = config["tasks"][task].get("language")
         if language and language not in config["languages"]:
             raise unknown(f"tasks.{task}.language", language, config["languages"])
-        languages = {name for block in config["cells"] for name in block["languages"]}
         for name in wanted["languages"] or ():
             if name not in languages:
                 raise unknown(f"config.run_tasks.{task}.languages", name, languages, "of a cell")
@@ -202,24 +177,22 @@ def check_tested(config: Mapping[str, Any]) -> None:
 
 
 def check_examples(config: Mapping[str, Any]) -> None:
-    """Check that tasks have tests, and examples, of every language that they are run on.
-
-    Raises
-    ------
-    UserError
-        Naming the task and what it lacks.
-    """
+    """Tasks have tests, and examples, of every language that they are run on."""
     for task in config["run_tasks"]:
         kind = config["tasks"][task]["kind"]
         takes = task_kind(kind).fine_tunes or task_kind(kind).generates
         if "examples" in config["tasks"][task] and not takes:
             raise UserError(f"tasks.{task}.examples: kind '{kind}' learns from none; take them out")
-    for task, language in _run_on(config, "fine_tunes"):
-        _check_codes(config, task, "test", example_parts(config, task, language))
-    for task, language in _run_on(config, "generates"):
+    for task, language in (*_run_on(config, "fine_tunes"), *_run_on(config, "generates")):
         entry = config["tasks"][task]
+        codes = example_parts(config, task, language) or own_test_codes(config, task, language)
         for key in (key for key in _PARTS.values() if key in entry["examples"]):
-            _check_codes(config, task, key, own_test_codes(config, task, language))
+            known = _codes_of(entry["examples"][key])
+            for name in (name for name, code in codes.items() if code not in known):
+                raise UserError(
+                    f"tasks.{task}.examples.{key}: none of '{codes[name]}', the language of "
+                    f"'{name}'; add some, or leave it out of config.run_tasks.{task}.languages"
+                )
         if "shots" in entry["examples"] and not entry.get("shots"):
             raise UserError(
                 f"tasks.{task}.shots: missing, but there are examples.shots; say how many of them "
@@ -228,41 +201,29 @@ def check_examples(config: Mapping[str, Any]) -> None:
 
 
 def check_local_examples(config: Mapping[str, Any]) -> None:
-    """Check that the local files of examples and test sets exist.
-
-    Raises
-    ------
-    UserError
-        Naming the key and the path of the first one that is missing or empty.
-    """
+    """The local files of examples and test sets are there, and not empty."""
+    read: dict[tuple[str, str], dict[str, Any]] = {}
     for task, language in _run_on(config, "fine_tunes"):
         for part in (TRAIN, *example_parts(config, task, language).values()):
-            _check_files(task, part, example_settings(config, task, part))
+            read[task, part] = example_settings(config, task, part)
     for task, language in _run_on(config, "generates"):
         for parts in own_test_parts(config, task, language).values():
             for part in parts.values():
-                _check_files(task, part, own_test_settings(config, task, part))
+                read[task, part] = own_test_settings(config, task, part)
+    for (task, part), settings in read.items():
+        check_samples_files({"text": settings["text"]}, f"tasks.{task}.examples ({part})")
 
 
 def check_benchmarks(config: Mapping[str, Any]) -> None:
-    """Check that tasks of the harness fit the languages of their cells, and each other.
-
-    Raises
-    ------
-    UserError
-        A task has nothing of a language, or two tasks name one benchmark in different folders.
-    """
+    """Each task of the harness has something of every language, and one folder in all tasks."""
     for task, wanted in config["run_tasks"].items():
         entry = config["tasks"][task]
         if task_kind(entry["kind"]).tests != "benchmark":
             continue
-        for language in dict.fromkeys(
-            name for block in config["cells"] for name in block["languages"]
-        ):
-            if wanted["languages"] is not None and language not in wanted["languages"]:
-                continue
-            tested = languages_of(config, task, language)
-            if not {*tested.values()} & _codes_of(entry["harness"]):
+        for language in used(config, "languages"):
+            asked = wanted["languages"] is None or language in wanted["languages"]
+            tested = {*languages_of(config, task, language).values()}
+            if asked and not tested & _codes_of(entry["harness"]):
                 raise UserError(
                     f"tasks.{task}.harness: no task of the language of '{language}'; leave it out "
                     f"of config.run_tasks.{task}.languages"
@@ -275,21 +236,6 @@ def check_benchmarks(config: Mapping[str, Any]) -> None:
                 f"tasks.{task}: {settings['task']} has another folder than in task '{other}'; give "
                 "both the same"
             )
-
-
-def _check_codes(config: Mapping[str, Any], task: str, key: str, codes: Mapping[str, str]) -> None:
-    """A part of a task's examples, `test` or `shots`, has some of every language."""
-    known = _codes_of(config["tasks"][task]["examples"][key])
-    for name, code in codes.items():
-        if code not in known:
-            raise UserError(
-                f"tasks.{task}.examples.{key}: none of '{code}', the language of '{name}'; add "
-                f"some, or leave it out of config.run_tasks.{task}.languages"
-            )
-
-
-def _check_files(task: str, part: str, settings: Mapping[str, Any]) -> None:
-    check_samples_files({"text": settings["text"]}, f"tasks.{task}.examples ({part})")
 
 
 # ---- texts by the codes of languages -----------------------------------------------------------
@@ -314,18 +260,17 @@ def _codes_of(texts: Iterable[Mapping[str, Any]]) -> set[str]:
     return {code for text in texts for code in text["languages"]}
 
 
-def _text_of(texts: Iterable[Mapping[str, Any]], code: str) -> tuple[Mapping[str, Any], str]:
-    """The first text that serves a language, and what it calls it: its code, or another name."""
+def _text_of(texts: Iterable[Mapping[str, Any]], code: str) -> dict[str, Any]:
+    """The first text that serves a language, with what it calls that filled in."""
     text = next(one for one in texts if code in one["languages"])
     called = text["languages"][code] if isinstance(text["languages"], Mapping) else code
-    return text, called
 
+    def filled(value: Any) -> Any:
+        if isinstance(value, str):
+            return value.replace("{code}", called)
+        return [filled(one) for one in value] if isinstance(value, list) else value
 
-def _filled(value: Any, called: str) -> Any:
-    """A setting of a text of several languages, with the name of one of them for `{code}`."""
-    if isinstance(value, str):
-        return value.replace("{code}", called)
-    return [_filled(one, called) for one in value] if isinstance(value, list) else value
+    return {key: filled(value) for key, value in text.items()}
 
 
 def _run_on(config: Mapping[str, Any], declared: str) -> list[tuple[str, str]]:
@@ -339,10 +284,9 @@ def _run_on(config: Mapping[str, Any], declared: str) -> list[tuple[str, str]]:
             for task, wanted in config["run_tasks"].items()
             if "examples" in config["tasks"][task]
             and getattr(task_kind(config["tasks"][task]["kind"]), declared)
-            for block in config["cells"]
-            for language in block["languages"]
+            for language, source in used(config, "languages", "sources")
             if (wanted["languages"] is None or language in wanted["languages"])
-            and (wanted["sources"] is None or set(wanted["sources"]) & set(block["sources"]))
+            and (wanted["sources"] is None or source in wanted["sources"])
         )
     )
 
@@ -358,9 +302,8 @@ def _benchmarks(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]
 
 def _benchmark(entry: Mapping[str, Any], code: str) -> dict[str, Any]:
     """The harness's task of a language, the folder of its definition, and the entry's own data."""
-    found, called = _text_of(entry["harness"], code)
-    named = {key: found[key].replace("{code}", called) for key in ("task", "folder")}
-    return {**named, "data": entry.get("data")}
+    found = _text_of(entry["harness"], code)
+    return {"task": found["task"], "folder": found["folder"], "data": entry.get("data")}
 
 
 def _benchmark_name(settings: Mapping[str, Any]) -> str:

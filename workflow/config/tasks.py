@@ -1,12 +1,13 @@
 """Tasks: what cells are tested on. A kind's own keys are checked by its file in the library."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
 
-from lexigraft.settings import Settings, chosen_by, optional
+from lexigraft.settings import Settings, optional
 from workflow.config.texts import (
     CalledCodes,
+    Chosen,
     Codes,
     HubConfigs,
     HubPairs,
@@ -24,6 +25,7 @@ from workflow.config.texts import (
 )
 
 Columns = dict[str, str]
+Pair = TypeVar("Pair")
 
 
 class _OfLanguages(Settings):
@@ -44,18 +46,6 @@ class _Labelled(_Table):
     labels: list[str] = optional("names of the labels, in place of those of `examples`")
 
 
-class LabelledJson(JsonRows, _Labelled):
-    """Lines of JSON with labels."""
-
-
-class LabelledParquet(ParquetRows, _Labelled):
-    """A table with labels."""
-
-
-class LabelledHub(HubRows, _Labelled):
-    """A data set with labels."""
-
-
 class QuestionSquad(_OfLanguages):
     """A file in SQuAD's layout."""
 
@@ -63,76 +53,19 @@ class QuestionSquad(_OfLanguages):
     path: str
 
 
-class QuestionJson(JsonRows, _OfLanguages, _Table):
-    """Questions in lines of JSON."""
+class _QuestionJson(JsonRows, _OfLanguages, _Table): ...
 
 
-class QuestionParquet(ParquetRows, _OfLanguages, _Table):
-    """Questions in a table."""
+class _QuestionParquet(ParquetRows, _OfLanguages, _Table): ...
 
 
-class QuestionHub(HubRows, _OfLanguages, _Table):
-    """Questions in a data set."""
+class _QuestionHub(HubRows, _OfLanguages, _Table): ...
 
 
-class TsvTest(Tsv, _OfLanguages):
-    """Pairs to translate."""
-
-
-class FilesTest(PairFiles, _OfLanguages):
-    """Pairs in two files."""
-
-
-class JsonTest(PairJson, _OfLanguages):
-    """Pairs in lines of JSON."""
-
-
-class ParquetTest(PairParquet, _OfLanguages):
-    """Pairs in a table."""
-
-
-class HubTest(HubPairs, _OfLanguages):
-    """Pairs in a data set."""
-
-
-class HubConfigsTest(HubConfigs, _OfLanguages):
-    """Pairs in two configurations of a data set."""
-
-
-_LABELLED = "needs a loader: jsonl, parquet or datasets, with its keys"
-LabelledText = Annotated[
-    Annotated[LabelledJson, Tag("@jsonl")]
-    | Annotated[LabelledParquet, Tag("@parquet")]
-    | Annotated[LabelledHub, Tag("@datasets")],
-    chosen_by("loader", _LABELLED),
-]
-QuestionText = Annotated[
-    Annotated[QuestionSquad, Tag("@squad")]
-    | Annotated[QuestionJson, Tag("@jsonl")]
-    | Annotated[QuestionParquet, Tag("@parquet")]
-    | Annotated[QuestionHub, Tag("@datasets")],
-    chosen_by("loader", "needs a loader: squad, jsonl, parquet or datasets, with its keys"),
-]
-PairText = Annotated[
-    Annotated[TsvTest, Tag("@tsv")]
-    | Annotated[FilesTest, Tag("@files")]
-    | Annotated[JsonTest, Tag("@jsonl")]
-    | Annotated[ParquetTest, Tag("@parquet")]
-    | Annotated[HubTest, Tag("@datasets")]
-    | Annotated[HubConfigsTest, Tag("@datasets-configs")],
-    chosen_by(
-        "loader",
-        "needs a loader: tsv, files, jsonl, parquet or datasets, with its keys",
-        source_config="datasets-configs",
-    ),
-]
-ArticleText = Annotated[
-    Annotated[FilesTest, Tag("@files")]
-    | Annotated[JsonTest, Tag("@jsonl")]
-    | Annotated[ParquetTest, Tag("@parquet")]
-    | Annotated[HubTest, Tag("@datasets")],
-    chosen_by("loader", "needs a loader: files, jsonl, parquet or datasets, with its keys"),
-]
+LabelledText = Chosen[_Labelled, JsonRows, ParquetRows, HubRows]
+QuestionText = Chosen[QuestionSquad, _QuestionJson, _QuestionParquet, _QuestionHub]
+PairText = Chosen[_OfLanguages, Tsv, PairFiles, PairJson, PairParquet, HubPairs, HubConfigs]
+ArticleText = Chosen[_OfLanguages, PairFiles, PairJson, PairParquet, HubPairs]
 
 
 class TrainingExamples(Settings):
@@ -156,28 +89,17 @@ class QuestionExamples(Settings):
     shots: list[QuestionText] = optional("the same, for examples in prompts", min_length=1)
 
 
-class _OneOfThem(Settings):
+class OwnTests(Settings, Generic[Pair]):
+    """Pairs to translate or articles to summarize, and those that prompts begin with."""
+
+    test: list[Pair] = optional("texts, each with the codes of its `languages`", min_length=1)
+    shots: list[Pair] = optional("the same, for examples in prompts", min_length=1)
+
     @model_validator(mode="after")
     def _has_one(self) -> Any:
         if not self.model_fields_set:
             raise ValueError("needs `test`, `shots` or both")
         return self
-
-
-class TranslationExamples(_OneOfThem):
-    """Pairs to translate, and those that prompts begin with."""
-
-    test: list[PairText] = optional("texts, each with the codes of its `languages`", min_length=1)
-    shots: list[PairText] = optional("the same, for examples in prompts", min_length=1)
-
-
-class SummarizationExamples(_OneOfThem):
-    """Articles to summarize, and those that prompts begin with."""
-
-    test: list[ArticleText] = optional(
-        "texts, each with the codes of its `languages`", min_length=1
-    )
-    shots: list[ArticleText] = optional("the same, for examples in prompts", min_length=1)
 
 
 class HarnessTasks(Settings):
@@ -217,36 +139,26 @@ class Task(Settings):
     )
 
 
-class FineTunedTask(Task):
-    """A task that fine-tunes encoders on examples."""
-
+class _FineTuned(Task):
     examples: TrainingExamples = Field(description="where examples come from")  # type: ignore[assignment]
 
 
-class ChoiceTask(Task):
-    """Multiple choice by lm-evaluation-harness."""
-
+class _Choice(Task):
     harness: Annotated[list[HarnessTasks], Field(min_length=1)] = Field(
         description="which tasks of lm-evaluation-harness test which languages"
     )
 
 
-class QuestionTask(Task):
-    """Questions about a text."""
-
+class _Questions(Task):
     examples: QuestionExamples = Field(description="where questions come from")  # type: ignore[assignment]
 
 
-class TranslationTask(Task):
-    """Translation."""
-
-    examples: TranslationExamples = optional("a test set of its own")  # type: ignore[assignment]
+class _Translation(Task):
+    examples: OwnTests[PairText] = optional("a test set of its own")  # type: ignore[assignment]
 
 
-class SummarizationTask(Task):
-    """Summaries of articles."""
-
-    examples: SummarizationExamples = optional("a test set of its own")  # type: ignore[assignment]
+class _Summarization(Task):
+    examples: OwnTests[ArticleText] = optional("a test set of its own")  # type: ignore[assignment]
 
 
 _KINDS = {
@@ -266,11 +178,11 @@ def _kind(value: Any) -> str:
 
 
 AnyTask = Annotated[
-    Annotated[FineTunedTask, Tag("@fine-tuned")]
-    | Annotated[ChoiceTask, Tag("@choice")]
-    | Annotated[QuestionTask, Tag("@questions")]
-    | Annotated[TranslationTask, Tag("@translation")]
-    | Annotated[SummarizationTask, Tag("@summarization")]
+    Annotated[_FineTuned, Tag("@fine-tuned")]
+    | Annotated[_Choice, Tag("@choice")]
+    | Annotated[_Questions, Tag("@questions")]
+    | Annotated[_Translation, Tag("@translation")]
+    | Annotated[_Summarization, Tag("@summarization")]
     | Annotated[Task, Tag("@task")],
     Discriminator(_kind),
 ]

@@ -3,9 +3,11 @@
 A text names its `loader`, and the loader says which other keys it has.
 """
 
-from typing import Annotated, Any, Literal
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, StringConstraints, Tag
+from pydantic import AfterValidator, Field, StringConstraints, Tag, create_model
 
 from lexigraft.cells import NAME
 from lexigraft.settings import Settings, by_shape, chosen_by, optional
@@ -14,6 +16,7 @@ Name = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
 Code = Annotated[str, StringConstraints(pattern="^[a-z]{2,3}$")]
 Words = Annotated[str, StringConstraints(min_length=1)]
 Locale = Annotated[str, StringConstraints(pattern="^[A-Za-z_0-9]+$")]
+Column = Annotated[int, Field(ge=1)]
 
 
 def unique(values: list[Any]) -> list[Any]:
@@ -39,6 +42,33 @@ CalledCodes = Annotated[
 ]
 
 
+if TYPE_CHECKING:
+    from typing import Union as Chosen
+else:
+
+    class Chosen:
+        """One of several models, by its `loader` or `kind`: `Chosen[Tsv, PairFiles]`.
+
+        A model without such a key has keys that each of the others takes, too.
+        """
+
+        def __class_getitem__(cls, models: tuple[type[Settings], ...]) -> Any:
+            keys = [{"loader", "kind"} & model.model_fields.keys() for model in models]
+            shared = tuple(model for model, found in zip(models, keys, strict=True) if not found)
+            (key,) = keys[-1]
+            names, tagged = [], []
+            for model in models[len(shared) :]:
+                (name,) = get_args(model.model_fields[key].annotation)
+                names.append(name)
+                tag = f"@{name}-configs" if "source_config" in model.model_fields else f"@{name}"
+                own = create_model(model.__name__, __base__=(model, *shared)) if shared else model
+                tagged.append(Annotated[own, Tag(tag)])
+            *others, last = dict.fromkeys(names)
+            message = f"needs a {key}: {', '.join(others)} or {last}, with its keys"
+            twice = {"source_config": "datasets-configs"} if len({*names}) < len(names) else {}
+            return Annotated[reduce(or_, tagged), chosen_by(key, message, **twice)]
+
+
 class Catalogue(Settings):
     """Messages of an interface in a package, with their English."""
 
@@ -47,7 +77,21 @@ class Catalogue(Settings):
     locale: Locale = Field(description="the folder of the language in the package")
 
 
-class _OnHub(Settings):
+class JsonRows(Settings):
+    """Lines of JSON."""
+
+    loader: Literal["jsonl"]
+    path: str
+
+
+class ParquetRows(Settings):
+    """A table."""
+
+    loader: Literal["parquet"]
+    path: str
+
+
+class HubRows(Settings):
     """A data set of the hub, or of files that its library reads."""
 
     loader: Literal["datasets"]
@@ -58,7 +102,7 @@ class _OnHub(Settings):
     data_files: DataFiles = optional("paths, patterns or addresses")
 
 
-# ---- one language ------------------------------------------------------------------------------
+Rows = Chosen[JsonRows, ParquetRows, HubRows]
 
 
 class Lines(Settings):
@@ -68,45 +112,27 @@ class Lines(Settings):
     paths: list[str] = Field(min_length=1, description="files, which may be compressed")
 
 
-class JsonLines(Settings):
+class JsonLines(JsonRows):
     """A field of lines of JSON."""
 
-    loader: Literal["jsonl"]
-    path: str
     field: str
 
 
-class ParquetColumn(Settings):
+class ParquetColumn(ParquetRows):
     """A column of a table."""
 
-    loader: Literal["parquet"]
-    path: str
     column: str
 
 
-class HubColumn(_OnHub):
+class HubColumn(HubRows):
     """A column of a data set."""
 
     column: str
 
 
-_TEXT = "needs a loader: catalogue, text, jsonl, parquet or datasets, with its keys"
-Text = Annotated[
-    Annotated[Catalogue, Tag("@catalogue")]
-    | Annotated[Lines, Tag("@text")]
-    | Annotated[JsonLines, Tag("@jsonl")]
-    | Annotated[ParquetColumn, Tag("@parquet")]
-    | Annotated[HubColumn, Tag("@datasets")],
-    chosen_by("loader", _TEXT),
-]
+Text = Chosen[Catalogue, Lines, JsonLines, ParquetColumn, HubColumn]
 # Texts that the training text is searched for.
-SearchedText = Annotated[
-    Annotated[Lines, Tag("@text")]
-    | Annotated[JsonLines, Tag("@jsonl")]
-    | Annotated[ParquetColumn, Tag("@parquet")]
-    | Annotated[HubColumn, Tag("@datasets")],
-    chosen_by("loader", "needs a loader: text, jsonl, parquet or datasets, with its keys"),
-]
+SearchedText = Chosen[Lines, JsonLines, ParquetColumn, HubColumn]
 
 # ---- pairs: English and the language, or articles and summaries ---------------------------------
 
@@ -126,29 +152,24 @@ class PairFiles(Settings):
     target: str
 
 
-class PairJson(Settings):
+class PairJson(JsonRows):
     """Two fields of lines of JSON."""
 
-    loader: Literal["jsonl"]
-    path: str
     source_field: str
     target_field: str
 
 
-class PairParquet(Settings):
+class _PairColumns(Settings):
+    source_column: str
+    target_column: str
+
+
+class PairParquet(_PairColumns, ParquetRows):
     """Two columns of a table."""
 
-    loader: Literal["parquet"]
-    path: str
-    source_column: str
-    target_column: str
 
-
-class HubPairs(_OnHub):
+class HubPairs(_PairColumns, HubRows):
     """Two columns of a data set."""
-
-    source_column: str
-    target_column: str
 
 
 class HubConfigs(Settings):
@@ -164,28 +185,8 @@ class HubConfigs(Settings):
     revision: str | None = optional("a commit, tag or branch")
 
 
-_PAIRS = "needs a loader: catalogue, tsv, files, jsonl, parquet or datasets, with its keys"
-Pairs = Annotated[
-    Annotated[Catalogue, Tag("@catalogue")]
-    | Annotated[Tsv, Tag("@tsv")]
-    | Annotated[PairFiles, Tag("@files")]
-    | Annotated[PairJson, Tag("@jsonl")]
-    | Annotated[PairParquet, Tag("@parquet")]
-    | Annotated[HubPairs, Tag("@datasets")]
-    | Annotated[HubConfigs, Tag("@datasets-configs")],
-    chosen_by("loader", _PAIRS, source_config="datasets-configs"),
-]
-Articles = Annotated[
-    Annotated[PairFiles, Tag("@files")]
-    | Annotated[PairJson, Tag("@jsonl")]
-    | Annotated[PairParquet, Tag("@parquet")]
-    | Annotated[HubPairs, Tag("@datasets")],
-    chosen_by("loader", "needs a loader: files, jsonl, parquet or datasets, with its keys"),
-]
-
-# ---- samples to train on ------------------------------------------------------------------------
-
-Column = Annotated[int, Field(ge=1)]
+Pairs = Chosen[Catalogue, Tsv, PairFiles, PairJson, PairParquet, HubPairs, HubConfigs]
+Articles = Chosen[PairFiles, PairJson, PairParquet, HubPairs]
 
 
 class RatedTsv(Tsv):
@@ -208,51 +209,18 @@ class RatedJson(PairJson):
     quality_field: str = optional("the field with the quality of a pair")
 
 
-class RatedParquet(PairParquet):
-    """The same with a column of qualities."""
-
+class _RatedColumn(Settings):
     quality_column: str = optional("the column with the quality of a pair")
 
 
-class RatedHubPairs(HubPairs):
+class RatedParquet(_RatedColumn, PairParquet):
     """The same with a column of qualities."""
 
-    quality_column: str = optional("the column with the quality of a pair")
+
+class RatedHubPairs(_RatedColumn, HubPairs):
+    """The same with a column of qualities."""
 
 
-RatedPairs = Annotated[
-    Annotated[Catalogue, Tag("@catalogue")]
-    | Annotated[RatedTsv, Tag("@tsv")]
-    | Annotated[RatedFiles, Tag("@files")]
-    | Annotated[RatedJson, Tag("@jsonl")]
-    | Annotated[RatedParquet, Tag("@parquet")]
-    | Annotated[RatedHubPairs, Tag("@datasets")]
-    | Annotated[HubConfigs, Tag("@datasets-configs")],
-    chosen_by("loader", _PAIRS, source_config="datasets-configs"),
-]
-
-
-class JsonRows(Settings):
-    """Lines of JSON."""
-
-    loader: Literal["jsonl"]
-    path: str
-
-
-class ParquetRows(Settings):
-    """A table."""
-
-    loader: Literal["parquet"]
-    path: str
-
-
-class HubRows(_OnHub):
-    """A data set."""
-
-
-Rows = Annotated[
-    Annotated[JsonRows, Tag("@jsonl")]
-    | Annotated[ParquetRows, Tag("@parquet")]
-    | Annotated[HubRows, Tag("@datasets")],
-    chosen_by("loader", "needs a loader: jsonl, parquet or datasets, with its keys"),
+RatedPairs = Chosen[
+    Catalogue, RatedTsv, RatedFiles, RatedJson, RatedParquet, RatedHubPairs, HubConfigs
 ]

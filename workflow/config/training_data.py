@@ -1,9 +1,10 @@
 """What cells are trained on: members of groups, samples, and teachers that answer or are imitated.
 
-Plain Python: the Snakefile is parsed again in every job.
+Each check raises a `UserError` that names the key that is wrong and says what to do.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Any
 
 from lexigraft.corpus.local_files import check_samples_files
@@ -16,6 +17,17 @@ ANSWERED = "answered"  # the kind of samples that a teacher makes
 QUALITY = ("quality", "quality_column", "quality_field")
 
 
+def used(config: Mapping[str, Any], *axes: str) -> list[Any]:
+    """Names of an axis in the cells of a study, such as `languages`; of several, tuples of them.
+
+    Each once, in the order of the blocks. Several are those that come together in a block.
+    """
+    found = (
+        names for block in config["cells"] for names in product(*(block[axis] for axis in axes))
+    )
+    return list(dict.fromkeys(names if len(axes) > 1 else names[0] for names in found))
+
+
 def members(config: Mapping[str, Any], language: str) -> list[str]:
     """The languages whose texts a language needs: those of a group, or itself."""
     entry = config["languages"][language]
@@ -24,39 +36,27 @@ def members(config: Mapping[str, Any], language: str) -> list[str]:
 
 def teachers(config: Mapping[str, Any]) -> set[str]:
     """All source models that teach in the cells of a study."""
-    strategies = {name for block in config["cells"] for name in block["strategies"]}
-    found = {teacher_of(config["strategies"][name]) for name in strategies} - {None}
-    answering = {entry["teacher"] for _, _, entry in answered_samples(config)}
-    return found | answering  # type: ignore[return-value]
+    strategies = (config["strategies"][name] for name in used(config, "strategies"))
+    imitated = {teacher for strategy in strategies if (teacher := teacher_of(strategy))}
+    return imitated | {entry["teacher"] for _, _, entry in answered_samples(config)}
 
 
-def answered_samples(config: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def answered_samples(config: Mapping[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
     """Language, name and settings of the answered samples that cells are trained on, once each."""
-    seen = set()
-    for block in config["cells"]:
-        for group in block["languages"]:
-            for language in members(config, group):
-                for strategy in block["strategies"]:
-                    for name in samples_of(config["strategies"][strategy]):
-                        entry = config["languages"][language]["samples"].get(name)
-                        if entry and entry["kind"] == ANSWERED and (language, name) not in seen:
-                            seen.add((language, name))
-                            yield language, name, entry
-
-
-def prompts_of(config: Mapping[str, Any], language: str, samples: str) -> str:
-    """The entry of a language's samples whose prompts an entry has: its own, or what it answers."""
-    return config["languages"][language]["samples"][samples].get("prompts", samples)
+    found = {
+        (language, name): config["languages"][language]["samples"].get(name)
+        for group, _, name in _trained_on(config)
+        for language in members(config, group)
+    }
+    return [
+        (language, name, entry)
+        for (language, name), entry in found.items()
+        if entry and entry["kind"] == ANSWERED
+    ]
 
 
 def check_group(study: Mapping[str, Any], language: str) -> None:
-    """Check that the members of a group are languages and that its shares can be had.
-
-    Raises
-    ------
-    UserError
-        Naming the member or the shares that are wrong.
-    """
+    """The members of a group are languages, and its shares can be had."""
     entry = study["languages"][language]
     if "group" not in entry:
         return
@@ -73,15 +73,9 @@ def check_group(study: Mapping[str, Any], language: str) -> None:
 
 
 def check_teachers(config: Mapping[str, Any]) -> None:
-    """Check that every teacher of a study's cells is there, and the prompts that it answers.
-
-    Raises
-    ------
-    UserError
-        Naming the key that is wrong.
-    """
+    """Every teacher of a study's cells is there, and the prompts that it answers."""
     known = list(config["sources"])
-    for name in sorted({name for block in config["cells"] for name in block["strategies"]}):
+    for name in sorted(used(config, "strategies")):
         teacher = teacher_of(config["strategies"][name])
         if teacher is not None and teacher not in known:
             raise unknown(f"strategies.{name}.phases: distill.teacher", teacher, known)
@@ -102,66 +96,50 @@ def check_teachers(config: Mapping[str, Any]) -> None:
 
 
 def check_samples(study: Mapping[str, Any]) -> None:
-    """Check that every language has the samples that its cells' strategies train on.
-
-    Raises
-    ------
-    UserError
-        Naming the language and the entry that is missing, or the key of it that is wrong.
-    """
+    """Every language has the samples that its cells' strategies train on."""
     for language, strategy, name in _trained_on(study):
-        having = [one for one in members(study, language) if name in _samples(study, one)]
-        if not having:
-            known = sorted(
-                {key for one in members(study, language) for key in _samples(study, one)}
-            )
+        of_members = [study["languages"][one]["samples"] for one in members(study, language)]
+        if not any(name in samples for samples in of_members):
+            known = sorted({key for samples in of_members for key in samples})
             raise UserError(
                 f"languages.{language}.samples: no '{name}', which strategy '{strategy}' trains "
                 f"on{suggestion(name, known)}; add it, or leave the language out of its cells"
             )
-        for one in having:
-            text = prompts_of(study, one, name)
-            _check_entry(study, _samples(study, one)[text], f"languages.{one}.samples.{text}")
+        for where, entry in _entries(study, language, name):
+            text = entry.get("text", {})
+            if "package" in text and text["package"] not in study["packages"]:
+                raise unknown(f"{where}.text.package", text["package"], study["packages"])
+            rated = any(key in text for key in QUALITY)
+            if entry.get("minimum_quality") is not None and not rated:
+                raise UserError(
+                    f"{where}.minimum_quality: the text names no quality; say where it is written, "
+                    f"in {', '.join(QUALITY)}, or leave it out"
+                )
 
 
 def check_local_samples(study: Mapping[str, Any]) -> None:
-    """Check that the local files of the samples that a resolved study trains on exist.
-
-    Raises
-    ------
-    UserError
-        Naming the key and the path of the first one that is missing or empty.
-    """
+    """The local files of the samples that a resolved study trains on are there."""
     for language, _, name in _trained_on(study):
-        for one in members(study, language):
-            if name in _samples(study, one):
-                text = prompts_of(study, one, name)
-                check_samples_files(_samples(study, one)[text], f"languages.{one}.samples.{text}")
+        for where, entry in _entries(study, language, name):
+            check_samples_files(entry, where)
 
 
-def _trained_on(study: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Every language, strategy and name of samples that come together in a cell, once."""
-    return list(
-        dict.fromkeys(
-            (language, strategy, name)
-            for block in study["cells"]
-            for language in block["languages"]
-            for strategy in block["strategies"]
-            for name in samples_of(study["strategies"][strategy])
-        )
-    )
+def _trained_on(study: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Every language, strategy and name of samples that come together in a cell."""
+    for language, strategy in used(study, "languages", "strategies"):
+        for name in samples_of(study["strategies"][strategy]):
+            yield language, strategy, name
 
 
-def _samples(study: Mapping[str, Any], language: str) -> dict[str, Any]:
-    return study["languages"][language]["samples"]
+def _entries(
+    study: Mapping[str, Any], language: str, name: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Key and settings of the entries whose prompts samples have: their own, or what they answer.
 
-
-def _check_entry(study: Mapping[str, Any], entry: dict[str, Any], where: str) -> None:
-    text = entry.get("text", {})
-    if "package" in text and text["package"] not in study["packages"]:
-        raise unknown(f"{where}.text.package", text["package"], study["packages"])
-    if entry.get("minimum_quality") is not None and not any(key in text for key in QUALITY):
-        raise UserError(
-            f"{where}.minimum_quality: the text names no quality; say where it is written, in "
-            f"{', '.join(QUALITY)}, or leave it out"
-        )
+    Of a group those of each member that has some.
+    """
+    for member in members(study, language):
+        samples = study["languages"][member]["samples"]
+        if name in samples:
+            prompts = samples[name].get("prompts", name)
+            yield f"languages.{member}.samples.{prompts}", samples[prompts]

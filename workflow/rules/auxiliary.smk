@@ -9,16 +9,9 @@ rule train_fasttext:
         STUDY.card("train_fasttext"),
     log:
         STUDY.log("train_fasttext"),
-    wildcard_constraints:
-        **STUDY.constraints("train_fasttext"),
     priority: 85
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "train_fasttext", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "train_fasttext", wildcards, attempt
-        ),
+        **STUDY.resources("train_fasttext"),
     params:
         job=lambda wildcards: STUDY.job("train_fasttext", wildcards),
     message:
@@ -34,17 +27,10 @@ rule train_glove:
         STUDY.card("train_glove"),
     log:
         STUDY.log("train_glove"),
-    wildcard_constraints:
-        **STUDY.constraints("train_glove"),
     priority: 85
     threads: 4
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "train_glove", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "train_glove", wildcards, attempt
-        ),
+        **STUDY.resources("train_glove"),
     params:
         job=lambda wildcards: STUDY.job("train_glove", wildcards),
     message:
@@ -60,16 +46,9 @@ rule read_word_vectors:
         STUDY.card("read_word_vectors"),
     log:
         STUDY.log("read_word_vectors"),
-    wildcard_constraints:
-        **STUDY.constraints("read_word_vectors"),
     priority: 85
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "read_word_vectors", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "read_word_vectors", wildcards, attempt
-        ),
+        **STUDY.resources("read_word_vectors"),
     params:
         job=lambda wildcards: STUDY.job("read_word_vectors", wildcards),
     message:
@@ -85,12 +64,9 @@ rule read_plm:
         STUDY.card("read_plm"),
     log:
         STUDY.log("read_plm"),
-    wildcard_constraints:
-        **STUDY.constraints("read_plm"),
     priority: 85
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory("read_plm", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("read_plm", wildcards, attempt),
+        **STUDY.resources("read_plm"),
     params:
         job=lambda wildcards: STUDY.job("read_plm", wildcards),
     message:

@@ -8,8 +8,6 @@ rule prepare_corpus:
         STUDY.card("prepare_corpus"),
     log:
         STUDY.log("prepare_corpus"),
-    wildcard_constraints:
-        **STUDY.constraints("prepare_corpus"),
     priority: 100
     localrule: True
     params:
@@ -27,8 +25,6 @@ rule mix_corpora:
         STUDY.card("mix_corpora"),
     log:
         STUDY.log("mix_corpora"),
-    wildcard_constraints:
-        **STUDY.constraints("mix_corpora"),
     priority: 100
     localrule: True
     params:
@@ -46,8 +42,6 @@ rule prepare_samples:
         STUDY.card("prepare_samples"),
     log:
         STUDY.log("prepare_samples"),
-    wildcard_constraints:
-        **STUDY.constraints("prepare_samples"),
     priority: 100
     localrule: True
     params:
@@ -65,8 +59,6 @@ rule mix_samples:
         STUDY.card("mix_samples"),
     log:
         STUDY.log("mix_samples"),
-    wildcard_constraints:
-        **STUDY.constraints("mix_samples"),
     priority: 100
     localrule: True
     params:
@@ -84,17 +76,10 @@ rule answer_samples:
         STUDY.card("answer_samples"),
     log:
         STUDY.log("answer_samples"),
-    wildcard_constraints:
-        **STUDY.constraints("answer_samples"),
     priority: 100
     resources:
+        **STUDY.resources("answer_samples"),
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "answer_samples", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "answer_samples", wildcards, attempt
-        ),
     params:
         job=lambda wildcards: STUDY.job("answer_samples", wildcards),
     message:
@@ -113,9 +98,6 @@ rule prepare_examples:
         STUDY.card("prepare_examples"),
     log:
         STUDY.log("prepare_examples"),
-    wildcard_constraints:
-        **STUDY.constraints("prepare_examples"),
-        part="train|[a-z]{2,3}",
     priority: 100
     localrule: True
     params:
@@ -133,9 +115,6 @@ rule prepare_test_set:
         STUDY.card("prepare_test_set"),
     log:
         STUDY.log("prepare_test_set"),
-    wildcard_constraints:
-        **STUDY.constraints("prepare_test_set"),
-        part="(test|shots)-[a-z]{2,3}",
     priority: 100
     localrule: True
     params:

@@ -26,9 +26,8 @@ rule evaluate:
     log:
         STUDY.log("evaluate"),
     resources:
+        **STUDY.resources("evaluate"),
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory("evaluate", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("evaluate", wildcards, attempt),
     params:
         job=lambda wildcards: STUDY.job("evaluate", wildcards),
     message:
@@ -45,13 +44,8 @@ rule evaluate_checkpoint:
     log:
         STUDY.log("evaluate_checkpoint"),
     resources:
+        **STUDY.resources("evaluate_checkpoint"),
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "evaluate_checkpoint", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "evaluate_checkpoint", wildcards, attempt
-        ),
     params:
         job=lambda wildcards: STUDY.job("evaluate_checkpoint", wildcards),
     message:
@@ -70,13 +64,8 @@ rule measure_speed:
         STUDY.log("measure_speed"),
     threads: workflow.cores
     resources:
+        **STUDY.resources("measure_speed"),
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "measure_speed", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "measure_speed", wildcards, attempt
-        ),
     params:
         job=lambda wildcards: STUDY.job("measure_speed", wildcards),
     message:
@@ -108,13 +97,8 @@ rule score_predictions:
     log:
         STUDY.log("score_predictions"),
     resources:
+        **STUDY.resources("score_predictions"),
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "score_predictions", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "score_predictions", wildcards, attempt
-        ),
     params:
         job=lambda wildcards: STUDY.job("score_predictions", wildcards),
     message:
@@ -131,12 +115,7 @@ rule measure_fragmentation:
     log:
         STUDY.log("measure_fragmentation"),
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "measure_fragmentation", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "measure_fragmentation", wildcards, attempt
-        ),
+        **STUDY.resources("measure_fragmentation"),
     params:
         job=lambda wildcards: STUDY.job("measure_fragmentation", wildcards),
     message:
@@ -169,12 +148,7 @@ rule measure_alignment:
     log:
         STUDY.log("measure_alignment"),
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "measure_alignment", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "measure_alignment", wildcards, attempt
-        ),
+        **STUDY.resources("measure_alignment"),
     params:
         job=lambda wildcards: STUDY.job("measure_alignment", wildcards),
     message:

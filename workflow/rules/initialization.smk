@@ -8,14 +8,9 @@ rule initialize:
         STUDY.card("initialize"),
     log:
         STUDY.log("initialize"),
-    wildcard_constraints:
-        **STUDY.constraints("initialize"),
     priority: 80
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory("initialize", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "initialize", wildcards, attempt
-        ),
+        **STUDY.resources("initialize"),
     params:
         job=lambda wildcards: STUDY.job("initialize", wildcards),
     message:
@@ -32,17 +27,10 @@ rule learn_initialization:
         STUDY.card("learn_initialization"),
     log:
         STUDY.log("learn_initialization"),
-    wildcard_constraints:
-        **STUDY.constraints("learn_initialization"),
     priority: 80
     resources:
+        **STUDY.resources("learn_initialization"),
         gpu=1,
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "learn_initialization", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "learn_initialization", wildcards, attempt
-        ),
     params:
         job=lambda wildcards: STUDY.job("learn_initialization", wildcards),
     message:

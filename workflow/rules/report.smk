@@ -3,43 +3,33 @@
 REPORT = STUDY.template("build_report")
 
 
+def shown(path, name, label, category):
+    """A file of the report with its caption, as Snakemake's own report lists it."""
+    return report(
+        f"{REPORT}/{path}",
+        caption=os.path.abspath(f"{REPORT}/captions/{name}.rst"),
+        category=category,
+        labels={"item": label},
+    )
+
+
 rule build_report:
     input:
         # Found when the report is planned, not in each job, which parses this file again.
         lambda wildcards: STUDY.inputs("build_report", wildcards),
     output:
         card=STUDY.card("build_report"),
-        page=report(
-            f"{REPORT}/report.html",
-            caption=os.path.abspath(f"{REPORT}/captions/report.rst"),
-            category="1 Read this first",
-            labels={"item": "Report"},
-        ),
+        page=shown("report.html", "report", "Report", "1 Read this first"),
         pages=[
-            report(
-                f"{REPORT}/{item.name}.html",
-                caption=os.path.abspath(f"{REPORT}/captions/{item.name}.rst"),
-                category="1 Read this first",
-                labels={"item": item.label},
-            )
+            shown(f"{item.name}.html", item.name, item.label, "1 Read this first")
             for item in report_items(STUDY, "pages")
         ],
         tables=[
-            report(
-                f"{REPORT}/tables/{item.name}.html",
-                caption=os.path.abspath(f"{REPORT}/captions/{item.name}.rst"),
-                category="2 Tables",
-                labels={"item": item.label},
-            )
+            shown(f"tables/{item.name}.html", item.name, item.label, "2 Tables")
             for item in report_items(STUDY, "tables")
         ],
         figures=[
-            report(
-                f"{REPORT}/figures/{item.name}.png",
-                caption=os.path.abspath(f"{REPORT}/captions/{item.name}.rst"),
-                category="3 Figures",
-                labels={"item": item.label},
-            )
+            shown(f"figures/{item.name}.png", item.name, item.label, "3 Figures")
             for item in report_items(STUDY, "figures")
         ],
     log:

@@ -10,9 +10,8 @@ rule train:
         STUDY.log("train"),
     priority: 50
     resources:
-        gpu=lambda wildcards: STUDY.gpus("train", wildcards),
-        mem_mb=lambda wildcards, attempt: STUDY.memory("train", wildcards, attempt),
-        runtime=lambda wildcards, attempt: STUDY.minutes("train", wildcards, attempt),
+        **STUDY.resources("train"),
+        gpu=STUDY.gpus("train"),
     params:
         job=lambda wildcards: STUDY.job("train", wildcards),
         launcher=lambda wildcards, resources: launcher(
@@ -32,12 +31,7 @@ rule export_cell:
     log:
         STUDY.log("export_cell"),
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "export_cell", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "export_cell", wildcards, attempt
-        ),
+        **STUDY.resources("export_cell"),
     params:
         job=lambda wildcards: STUDY.job("export_cell", wildcards),
     message:

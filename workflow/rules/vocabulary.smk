@@ -9,16 +9,9 @@ rule expand_vocabulary:
         STUDY.card("expand_vocabulary"),
     log:
         STUDY.log("expand_vocabulary"),
-    wildcard_constraints:
-        **STUDY.constraints("expand_vocabulary"),
     priority: 90
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "expand_vocabulary", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "expand_vocabulary", wildcards, attempt
-        ),
+        **STUDY.resources("expand_vocabulary"),
     params:
         job=lambda wildcards: STUDY.job("expand_vocabulary", wildcards),
     message:
@@ -34,16 +27,9 @@ rule train_vocabulary:
         STUDY.card("train_vocabulary"),
     log:
         STUDY.log("train_vocabulary"),
-    wildcard_constraints:
-        **STUDY.constraints("train_vocabulary"),
     priority: 90
     resources:
-        mem_mb=lambda wildcards, attempt: STUDY.memory(
-            "train_vocabulary", wildcards, attempt
-        ),
-        runtime=lambda wildcards, attempt: STUDY.minutes(
-            "train_vocabulary", wildcards, attempt
-        ),
+        **STUDY.resources("train_vocabulary"),
     params:
         job=lambda wildcards: STUDY.job("train_vocabulary", wildcards),
     message:
@@ -59,8 +45,6 @@ rule take_vocabulary:
         STUDY.card("take_vocabulary"),
     log:
         STUDY.log("take_vocabulary"),
-    wildcard_constraints:
-        **STUDY.constraints("take_vocabulary"),
     priority: 90
     localrule: True
     params:

@@ -1,6 +1,7 @@
 """The description of the pipeline: one `Stage` per rule, from which all else about jobs follows.
 
-Plain Python: the Snakefile is parsed again in every job.
+Plain Python, as all of `workflow`: the Snakefile is parsed again in every job, and a study may have
+ten thousand cells.
 """
 
 from workflow.stages import cells, measuring, report, texts  # noqa: F401  (they declare stages)

@@ -1,7 +1,4 @@
-"""What makes a cell: tokenizer, vectors of its tokens, initializer, training, export.
-
-Plain Python: the Snakefile is parsed again in every job.
-"""
+"""What makes a cell: tokenizer, vectors of its tokens, initializer, training, export."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -21,9 +18,9 @@ from lexigraft.initialization.registry import method_file, read_roles
 from lexigraft.source.hub import is_folder
 from lexigraft.training.registry import objective_file
 from lexigraft.training.settings import samples_of, teacher_of
-from workflow.stages.stage import Output, Resources, stage
+from workflow.stages.stage import Describe, Output, Resources, fixed, named, of_source, stage
 from workflow.stages.study import Study
-from workflow.stages.texts import corpus, members, samples, source
+from workflow.stages.texts import corpus, members, sample_folder, source
 
 AUXILIARY_PATH = f"{VOCABULARY_PATH}/{{auxiliary}}"
 FIT_PATH = f"{VOCABULARY_PATH}/{{initializer}}/{{fit}}"
@@ -38,25 +35,18 @@ _VECTORS = {
 # ---- the outputs of these stages, by what they hold ---------------------------------------------
 
 
-def vocabulary(study: Study, source_name: str, language: str, name: str) -> Output:
-    """A tokenizer; an unchanged vocabulary is the source's own."""
+def tokenizer_axes(wildcards: Mapping[str, str]) -> dict[str, str]:
+    """The wildcards that name a tokenizer."""
+    return {axis: wildcards[axis] for axis in ("source", "language", "vocabulary")}
+
+
+def vocabulary(study: Study, wildcards: Mapping[str, str]) -> Output:
+    """The tokenizer of a cell, or of anything made for its tokens; unchanged, the source's own."""
+    name = wildcards["vocabulary"]
     if name == SOURCE_VOCABULARY:
-        return source(study, source_name)
+        return source(study, wildcards["source"])
     rule = f"{way(study.config['vocabularies'][name])}_vocabulary"
-    return study.output(rule, source=source_name, language=language, vocabulary=name)
-
-
-def auxiliaries(study: Study, initializer: str, **axes: str) -> dict[str, Output]:
-    """Role -> static vectors that an initializer reads.
-
-    Those in the role `source` are of the source's own tokens, all others of the cell's.
-    """
-    found = {}
-    for role, name in study.config["initializers"][initializer]["auxiliary"].items():
-        own = {"vocabulary": SOURCE_VOCABULARY} if role == "source" else {}
-        rule = _VECTORS[study.config["auxiliary"][name]["kind"]]
-        found[role] = study.output(rule, **{**axes, **own}, auxiliary=name)
-    return found
+    return study.output(rule, **tokenizer_axes(wildcards))
 
 
 def initialization(study: Study, cell: Cell) -> Output | None:
@@ -64,14 +54,8 @@ def initialization(study: Study, cell: Cell) -> Output | None:
     if cell.initializer == NO_INITIALIZER:
         return None
     drawn = study.config["initializers"][cell.initializer]["draws"]
-    return fit_of(
-        study,
-        source=cell.source,
-        language=cell.language,
-        vocabulary=cell.vocabulary,
-        initializer=cell.initializer,
-        fit=f"seed-{cell.seed}" if drawn else "all-seeds",
-    )
+    names = tokenizer_axes(cell.wildcards) | {"initializer": cell.initializer}
+    return fit_of(study, **names, fit=f"seed-{cell.seed}" if drawn else "all-seeds")
 
 
 def fit_of(study: Study, **wildcards: str) -> Output:
@@ -95,124 +79,80 @@ def way(entry: Mapping[str, Any]) -> str:
     return "train" if "family" in entry else "take"
 
 
-def _made(how: str) -> Callable[[Study], Mapping[str, Iterable[str]]]:
-    def names(study: Study) -> Mapping[str, Iterable[str]]:
-        entries = study.config["vocabularies"].items()
-        return {"vocabulary": [name for name, entry in entries if way(entry) == how]}
-
-    return names
+def _vocabulary_stage(how: str, **options: Any) -> Callable[[Describe], Describe]:
+    names = named("vocabulary", "vocabularies", lambda entry: way(entry) == how)
+    return stage("vocabulary", f"vocabulary/{VOCABULARY_PATH}", names=names, **options)
 
 
-def _fixed(memory_mb: int, minutes: int) -> Callable[..., Resources]:
-    return lambda study, **wildcards: Resources(memory_mb, minutes)
-
-
-@stage(
-    "vocabulary",
-    f"vocabulary/{VOCABULARY_PATH}",
-    resources=_fixed(4000, 30),
-    names=_made("expand"),
-)
+@_vocabulary_stage("expand", resources=fixed(4000, 30))
 def expand_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
     """The source's tokenizer with new tokens."""
-    return _vocabulary(study, study.config["vocabularies"][axes["vocabulary"]], **axes)
+    inputs = {"source": source(study, axes["source"]), "corpus": corpus(study, axes["language"])}
+    return {"settings": study.config["vocabularies"][axes["vocabulary"]], "inputs": inputs}
 
 
-@stage(
-    "vocabulary",
-    f"vocabulary/{VOCABULARY_PATH}",
-    resources=_fixed(8000, 60),
-    names=_made("train"),
-)
+@_vocabulary_stage("train", resources=fixed(8000, 60))
 def train_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
     """A tokenizer trained on the corpus in the place of the source's."""
-    return _vocabulary(study, study.config["vocabularies"][axes["vocabulary"]], **axes)
+    return expand_vocabulary(study, **axes)
 
 
-@stage("vocabulary", f"vocabulary/{VOCABULARY_PATH}", names=_made("take"))
+@_vocabulary_stage("take")
 def take_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
     """Another model's tokenizer in the place of the source's."""
     entry = study.config["vocabularies"][axes["vocabulary"]]
     if "plm" in entry:
-        model = study.config["languages"][axes["language"]]["plms"][entry["plm"]]
-        settings = {"tokenizer": model["model"], "revision": model.get("revision")}
-    else:
-        settings = {"tokenizer": entry["tokenizer"], "revision": entry.get("revision")}
-    described = _vocabulary(study, settings, **axes)
-    if is_folder(settings["tokenizer"]):
-        file = f"{Path(settings['tokenizer']).expanduser()}/tokenizer.json"
-        described["inputs"]["files"] = [file]
-    return described
-
-
-def _vocabulary(study: Study, settings: dict[str, Any], **axes: str) -> dict[str, Any]:
-    inputs = {"source": source(study, axes["source"]), "corpus": corpus(study, axes["language"])}
-    return {"settings": settings, "inputs": inputs}
+        entry = study.config["languages"][axes["language"]]["plms"][entry["plm"]]
+    place = entry.get("tokenizer") or entry["model"]
+    inputs = expand_vocabulary(study, **axes)["inputs"]
+    if is_folder(place):
+        inputs["files"] = [f"{Path(place).expanduser()}/tokenizer.json"]
+    return {"settings": {"tokenizer": place, "revision": entry.get("revision")}, "inputs": inputs}
 
 
 # ---- auxiliary ---------------------------------------------------------------------------------
 
 
-def _of_kind(kind: str) -> Callable[[Study], Mapping[str, Iterable[str]]]:
-    def names(study: Study) -> Mapping[str, Iterable[str]]:
-        entries = study.config["auxiliary"].items()
-        return {"auxiliary": [name for name, entry in entries if entry["kind"] == kind]}
-
-    return names
+def _auxiliary_stage(kind: str, resources: Callable[..., Resources]) -> Any:
+    names = named("auxiliary", "auxiliary", lambda entry: entry["kind"] == kind)
+    return stage("auxiliary", f"auxiliary/{AUXILIARY_PATH}", resources=resources, names=names)
 
 
 # With character n-grams 2.4 GB for these alone.
-@stage(
-    "auxiliary",
-    f"auxiliary/{AUXILIARY_PATH}",
-    resources=_fixed(5000, 60),
-    names=_of_kind("fasttext"),
-)
+@_auxiliary_stage("fasttext", fixed(5000, 60))
 def train_fasttext(study: Study, **wildcards: str) -> dict[str, Any]:
     """fastText vectors of a tokenizer's tokens."""
-    return _trained_vectors(study, **wildcards)
+    described = _vectors(study, **wildcards)
+    described["inputs"]["corpus"] = corpus(study, wildcards["language"])
+    names = AUXILIARY_PATH.format(**wildcards).split("/")
+    return {**described, "seed": [study.config["seed"], "auxiliary", *names]}
 
 
 # 40 bytes for each pair of tokens that stand near each other: 30,000 sentences of 40 tokens have 36
 # million of them at most.
-@stage(
-    "auxiliary",
-    f"auxiliary/{AUXILIARY_PATH}",
-    resources=_fixed(4000, 120),
-    names=_of_kind("glove"),
-)
+@_auxiliary_stage("glove", fixed(4000, 120))
 def train_glove(study: Study, **wildcards: str) -> dict[str, Any]:
     """GloVe vectors of a tokenizer's tokens."""
-    return _trained_vectors(study, **wildcards)
+    return train_fasttext(study, **wildcards)
 
 
 def _reading(study: Study, **wildcards: str) -> Resources:
     """Each .bin is loaded as a whole."""
-    places = _word_vectors(study, wildcards["auxiliary"], wildcards["language"]).values()
-    files = (Path(place) for place in places if place.endswith(BINARY))
-    return Resources(2000 + sum(file.stat().st_size >> 20 for file in files if file.is_file()), 30)
+    files = map(Path, _word_vectors(study, **wildcards).values())
+    sizes = (file.stat().st_size for file in files if file.suffix == BINARY and file.is_file())
+    return Resources(2000 + sum(size >> 20 for size in sizes), 30)
 
 
-@stage(
-    "auxiliary",
-    f"auxiliary/{AUXILIARY_PATH}",
-    resources=_reading,
-    names=_of_kind("word-vectors"),
-)
+@_auxiliary_stage("word-vectors", _reading)
 def read_word_vectors(study: Study, **wildcards: str) -> dict[str, Any]:
     """Vectors of a tokenizer's tokens from word vectors in files."""
     described = _vectors(study, **wildcards)
-    described["inputs"] |= _word_vectors(study, wildcards["auxiliary"], wildcards["language"])
+    described["inputs"] |= _word_vectors(study, **wildcards)
     return described
 
 
 # Of the model only its input matrix is read.
-@stage(
-    "auxiliary",
-    f"auxiliary/{AUXILIARY_PATH}",
-    resources=_fixed(4000, 60),
-    names=_of_kind("plm"),
-)
+@_auxiliary_stage("plm", fixed(4000, 60))
 def read_plm(study: Study, **wildcards: str) -> dict[str, Any]:
     """Vectors of a tokenizer's tokens from another model's rows."""
     plm = study.config["auxiliary"][wildcards["auxiliary"]]["plm"]
@@ -221,21 +161,14 @@ def read_plm(study: Study, **wildcards: str) -> dict[str, Any]:
 
 
 def _vectors(study: Study, **wildcards: str) -> dict[str, Any]:
-    axes = (wildcards[axis] for axis in ("source", "language", "vocabulary"))
     return {
         "settings": study.config["auxiliary"][wildcards["auxiliary"]],
-        "inputs": {"tokenizer": vocabulary(study, *axes)},
+        "inputs": {"tokenizer": vocabulary(study, wildcards)},
     }
 
 
-def _trained_vectors(study: Study, **wildcards: str) -> dict[str, Any]:
-    described = _vectors(study, **wildcards)
-    described["inputs"]["corpus"] = corpus(study, wildcards["language"])
-    names = AUXILIARY_PATH.format(**wildcards).split("/")
-    return {**described, "seed": [study.config["seed"], "auxiliary", *names]}
-
-
-def _word_vectors(study: Study, auxiliary: str, language: str) -> dict[str, str]:
+def _word_vectors(study: Study, **wildcards: str) -> dict[str, str]:
+    auxiliary, language = wildcards["auxiliary"], wildcards["language"]
     settings, texts = study.config["auxiliary"][auxiliary], study.config["languages"][language]
     files = word_vector_files(auxiliary, settings, language, texts)
     return {kind: str(path) for kind, (_, path) in files.items()}
@@ -250,41 +183,32 @@ def _learns(study: Study, initializer: str) -> bool:
     return bool({"matrices", "model"} & {*read_roles(method)})
 
 
-def _fitting(study: Study, **wildcards: str) -> Resources:
-    resources = study.config["sources"][wildcards["source"]]["resources"]
-    return Resources(resources["initialization_mb"], 30)
-
-
-def _learning(study: Study, **wildcards: str) -> Resources:
-    resources = study.config["sources"][wildcards["source"]]["resources"]
-    return Resources(resources["training_mb"], resources["training_minutes"], gpus=1)
-
-
-def _initializers(learned: bool) -> Callable[[Study], Mapping[str, Iterable[str]]]:
+def _fit_stage(learned: bool, **options: Any) -> Callable[[Describe], Describe]:
     def names(study: Study) -> Mapping[str, Iterable[str]]:
         used = {cell.initializer for cell in study.cells} - {NO_INITIALIZER}
         return {"initializer": [name for name in used if _learns(study, name) == learned]}
 
-    return names
+    return stage("initialization", f"initialization/{FIT_PATH}", names=names, **options)
 
 
-@stage(
-    "initialization",
-    f"initialization/{FIT_PATH}",
-    resources=_fitting,
-    names=_initializers(learned=False),
-)
+@_fit_stage(learned=False, resources=of_source("initialization_mb", 30))
 def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
     """An initializer, fitted."""
-    entry = study.config["initializers"][wildcards["initializer"]]
-    axes = {axis: wildcards[axis] for axis in ("source", "language", "vocabulary")}
-    vectors = auxiliaries(study, wildcards["initializer"], **axes)
-    dictionaries = _dictionaries(study, entry, axes["language"])
+    entry, axes = study.config["initializers"][wildcards["initializer"]], tokenizer_axes(wildcards)
+    vectors = {}
+    for role, name in entry["auxiliary"].items():
+        # Those in the role `source` are of the source's own tokens, all others of the cell's.
+        own = axes | ({"vocabulary": SOURCE_VOCABULARY} if role == "source" else {})
+        rule = _VECTORS[study.config["auxiliary"][name]["kind"]]
+        vectors[role] = study.output(rule, **own, auxiliary=name)
+    group = members(study, axes["language"]) or [axes["language"]]
+    paths = [study.config["languages"][name]["dictionary"] for name in group]
+    dictionaries = [path for path in paths if path and entry["dictionary"]]
     return {
         "settings": {"method": entry["method"], "options": entry["options"]},
         "inputs": {
             "source": source(study, axes["source"]),
-            "tokenizer": vocabulary(study, *axes.values()),
+            "tokenizer": vocabulary(study, axes),
             "corpus": corpus(study, axes["language"]),
             **({"auxiliary": vectors} if vectors else {}),
             **({"dictionaries": dictionaries} if dictionaries else {}),
@@ -294,24 +218,14 @@ def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
     }
 
 
-@stage(
-    "initialization",
-    f"initialization/{FIT_PATH}",
+@_fit_stage(
+    learned=True,
     script="initialize",
-    resources=_learning,
-    names=_initializers(learned=True),
+    resources=of_source("training_mb", "training_minutes", gpus=1),
 )
 def learn_initialization(study: Study, **wildcards: str) -> dict[str, Any]:
     """The same of an initializer that learns from the source model or its matrices."""
     return initialize(study, **wildcards)
-
-
-def _dictionaries(study: Study, entry: Mapping[str, Any], language: str) -> list[str]:
-    """Those that an initializer reads, if it does: of the cell's language, or of a group's."""
-    if not entry["dictionary"]:
-        return []
-    texts = (study.config["languages"][name] for name in members(study, language) or [language])
-    return [text["dictionary"] for text in texts if text["dictionary"]]
 
 
 # ---- training ----------------------------------------------------------------------------------
@@ -345,7 +259,8 @@ def train(study: Study, **axes: str) -> dict[str, Any]:
     cell = cell_of(axes)
     strategy = study.config["strategies"][cell.strategy]
     read = {
-        name: samples(study, cell.language, name).file(SAMPLES) for name in samples_of(strategy)
+        name: sample_folder(study, cell.language, name).file(SAMPLES)
+        for name in samples_of(strategy)
     }
     teacher = teacher_of(strategy)
     objectives = {objective_file(phase["objective"]) for phase in strategy["phases"]}
@@ -354,7 +269,7 @@ def train(study: Study, **axes: str) -> dict[str, Any]:
         "settings": {key: value for key, value in strategy.items() if key != "resources"},
         "inputs": {
             "source": source(study, cell.source),
-            "tokenizer": vocabulary(study, cell.source, cell.language, cell.vocabulary),
+            "tokenizer": vocabulary(study, axes),
             "initialization": initialization(study, cell),
             "corpus": corpus(study, cell.language),
             **({"samples": read} if read else {}),
@@ -368,11 +283,7 @@ def train(study: Study, **axes: str) -> dict[str, Any]:
     }
 
 
-def _exporting(study: Study, **axes: str) -> Resources:
-    return Resources(study.config["sources"][axes["source"]]["resources"]["training_mb"], 30)
-
-
-@stage("training", f"export/{CELL_PATH}", script="export", resources=_exporting)
+@stage("training", f"export/{CELL_PATH}", script="export", resources=of_source("training_mb", 30))
 def export_cell(study: Study, **axes: str) -> dict[str, Any]:
     """A cell as a plain folder."""
     cell = cell_of(axes)

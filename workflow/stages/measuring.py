@@ -1,9 +1,6 @@
-"""What is measured: tasks on cells and their checkpoints, learned metrics, tokenizers, alignment.
+"""What is measured: tasks on cells and checkpoints, learned metrics, tokenizers, alignment."""
 
-Plain Python: the Snakefile is parsed again in every job.
-"""
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +17,9 @@ from workflow.config.task_data import (
     tested_language,
 )
 from workflow.stages.cells import fit_of, training, vocabulary
-from workflow.stages.stage import Output, Resources, stage
+from workflow.stages.stage import Output, Resources, fixed, of_source, stage
 from workflow.stages.study import Study, digest
-from workflow.stages.texts import benchmark, corpus, examples, metric, package, source, test_set
+from workflow.stages.texts import corpus, package, source
 
 # A job's hours are bounded by what queues allow; the next attempt goes on where it stopped.
 MOST_MINUTES = 24 * 60
@@ -48,21 +45,16 @@ def evaluations(study: Study, cell: Cell) -> list[Output]:
 
 def scores(study: Study) -> list[Output]:
     """The scores of learned metrics, a job for each metric, source and language."""
-    keys: dict[tuple[str, str, str], None] = {}
-    for cell in study.cells:
-        for task in tasks_of(study, cell):
-            for name in study.config["run_tasks"][task]["learned_metrics"]:
-                keys[name, cell.source, cell.language] = None
+    keys = dict.fromkeys(
+        (name, cell.source, cell.language)
+        for cell in study.cells
+        for task in tasks_of(study, cell)
+        for name in study.config["run_tasks"][task]["learned_metrics"]
+    )
     return [
         study.output("score_predictions", metric=name, source=source_name, language=language)
         for name, source_name, language in keys
     ]
-
-
-def fragmentation(study: Study, cell: Cell) -> Output:
-    """How the tokenizer of a cell cuts text."""
-    axes = {"source": cell.source, "language": cell.language, "vocabulary": cell.vocabulary}
-    return study.output("measure_fragmentation", **axes)
 
 
 def tokenizers(study: Study) -> list[Output]:
@@ -73,11 +65,6 @@ def tokenizers(study: Study) -> list[Output]:
         for language in compared["languages"]
         for tokenizer in compared["tokenizers"]
     ]
-
-
-def alignment(study: Study, fitted: Output) -> Output:
-    """How well a fitted initializer aligns old tokens with new ones."""
-    return study.output("measure_alignment", **fitted.wildcards)
 
 
 def tasks_of(study: Study, cell: Cell) -> list[str]:
@@ -93,102 +80,81 @@ def runs_alone(study: Study, task: str) -> bool:
 # ---- tasks on cells ----------------------------------------------------------------------------
 
 
-def _evaluating(tasks_of: Callable[[Study, Cell, Mapping[str, str]], list[str]]) -> Any:
-    """Resources of a process that runs these tasks, one run after the other."""
+def tasks_of_job(study: Study, rule: str, wildcards: Mapping[str, str]) -> list[str]:
+    """The tasks that a job of `evaluate`, `measure_speed` or `evaluate_checkpoint` runs."""
+    cell = cell_of(wildcards)
+    tasks = tasks_of(study, cell)
+    if rule == "evaluate_checkpoint":
+        number = int(wildcards["checkpoint"])
+        kept = {task: checkpoints_of(study.config, task, cell.strategy) for task in tasks}
+        return [task for task in tasks if number in kept[task]]
+    return [task for task in tasks if runs_alone(study, task) == (rule == "measure_speed")]
+
+
+def _evaluation_stage(rule: str, folder: str = "", **options: Any) -> Any:
+    """A stage whose process runs tasks on one model, one run after the other."""
 
     def resources(study: Study, **axes: str) -> Resources:
-        cell = cell_of(axes)
-        own = study.config["sources"][cell.source]["resources"]
-        tasks = tasks_of(study, cell, axes)
-        runs = sum(study.config["run_tasks"][task]["runs"] for task in tasks)
+        own = study.config["sources"][axes["source"]]["resources"]
+        runs = (study.config["run_tasks"][task]["runs"] for task in tasks_of_job(study, rule, axes))
         most = max(MOST_MINUTES, own["evaluation_minutes"])
-        minutes = min(most, own["evaluation_minutes"] * runs)
+        minutes = min(most, own["evaluation_minutes"] * sum(runs))
         return Resources(own["evaluation_mb"], minutes, gpus=1)
 
-    return resources
+    place = f"evaluation/{CELL_PATH}{folder}"
+    return stage("evaluation", place, script="evaluate", card=_CARD, resources=resources)
 
 
-def _together(study: Study, cell: Cell, _: Mapping[str, str]) -> list[str]:
-    return [task for task in tasks_of(study, cell) if not runs_alone(study, task)]
-
-
-def _alone(study: Study, cell: Cell, _: Mapping[str, str]) -> list[str]:
-    return [task for task in tasks_of(study, cell) if runs_alone(study, task)]
-
-
-def _of_checkpoint(study: Study, cell: Cell, axes: Mapping[str, str]) -> list[str]:
-    number, config = int(axes["checkpoint"]), study.config
-    return [
-        task
-        for task in tasks_of(study, cell)
-        if number in checkpoints_of(config, task, cell.strategy)
-    ]
-
-
-@stage("evaluation", f"evaluation/{CELL_PATH}", card=_CARD, resources=_evaluating(_together))
+@_evaluation_stage("evaluate")
 def evaluate(study: Study, **axes: str) -> dict[str, Any]:
     """All tasks and runs on a cell, its model opened once."""
-    cell = cell_of(axes)
-    return _evaluation(study, cell, _together(study, cell, axes), training(study, cell))
+    return _evaluation(study, "evaluate", axes, training(study, cell_of(axes)))
 
 
-@stage(
-    "evaluation",
-    f"evaluation/{CELL_PATH}/checkpoint-{{checkpoint}}",
-    script="evaluate",
-    card=_CARD,
-    resources=_evaluating(_of_checkpoint),
-)
+@_evaluation_stage("evaluate_checkpoint", "/checkpoint-{checkpoint}")
 def evaluate_checkpoint(study: Study, **axes: str) -> dict[str, Any]:
     """The same on a cell as it was in the middle of its training."""
-    cell, number = cell_of(axes), int(axes["checkpoint"])
+    number = int(axes["checkpoint"])
     # A checkpoint lies in its cell's folder and is complete when the cell is.
-    folder = training(study, cell).file(f"checkpoint-{number}")
-    described = _evaluation(study, cell, _of_checkpoint(study, cell, axes), folder)
-    return {**described, "checkpoint": number}
+    folder = training(study, cell_of(axes)).file(f"checkpoint-{number}")
+    return {**_evaluation(study, "evaluate_checkpoint", axes, folder), "checkpoint": number}
 
 
-@stage(
-    "evaluation",
-    f"evaluation/{CELL_PATH}/speed",
-    script="evaluate",
-    card=_CARD,
-    resources=_evaluating(_alone),
-)
+@_evaluation_stage("measure_speed", "/speed")
 def measure_speed(study: Study, **axes: str) -> dict[str, Any]:
     """The speed of a cell, measured with no other job beside it."""
-    cell = cell_of(axes)
-    described = _evaluation(study, cell, _alone(study, cell, axes), training(study, cell))
+    described = _evaluation(study, "measure_speed", axes, training(study, cell_of(axes)))
     # A folder of its own, since two processes never work on one.
     return {**described, "outputs": {"records": str(study.output("evaluate", **axes))}}
 
 
-def _evaluation(study: Study, cell: Cell, tasks: list[str], folder: Output) -> dict[str, Any]:
+def _evaluation(study: Study, rule: str, axes: Mapping[str, str], folder: Output) -> dict[str, Any]:
     """What a process is told that runs some tasks on one model."""
+    cell, tasks = cell_of(axes), tasks_of_job(study, rule, axes)
     return {
         "settings": {},
         "inputs": {
             "cell": folder,
-            "read": {task: _read_by(study, cell, task) for task in tasks},
+            "read": {task: _read_by(study, cell.language, task) for task in tasks},
         },
         "cell": vars(cell),
-        "tasks": {task: _task(study, cell, task) for task in tasks},
+        "tasks": {task: _task(study, cell.language, task) for task in tasks},
     }
 
 
-def _task(study: Study, cell: Cell, task: str) -> dict[str, Any]:
-    """A task as it is run on a cell, apart from what it reads."""
+def _task(study: Study, cells_language: str, task: str) -> dict[str, Any]:
+    """A task as it is run on cells of a language, apart from what it reads."""
     config = study.config
-    language = tested_language(config, task, cell.language)
+    language = tested_language(config, task, cells_language)
     # Where texts come from, rules before this one know.
     left_out = ("language", "examples", *PREPARED)
     settings = {key: value for key, value in config["tasks"][task].items() if key not in left_out}
-    codes = own_test_codes(config, task, cell.language)
+    codes = own_test_codes(config, task, cells_language)
     return {
         "settings": settings,
         "language": config["languages"][language].get("code"),
         "language_name": config["languages"][language]["name"],
-        **({"tested": codes} if own_test_parts(config, task, cell.language) else {}),
+        **({"tested": codes} if own_test_parts(config, task, cells_language) else {}),
         "runs": config["run_tasks"][task]["runs"],
         # The same examples for every cell: what is drawn depends on the task and the run only.
         "seed": [config["seed"], "evaluation", language, task],
@@ -196,35 +162,28 @@ def _task(study: Study, cell: Cell, task: str) -> dict[str, Any]:
     }
 
 
-def _read_by(study: Study, cell: Cell, task: str) -> dict[str, Any]:
-    """The texts that a task reads for a cell."""
+def _read_by(study: Study, language: str, task: str) -> dict[str, Any]:
+    """The texts that a task reads for cells of a language."""
+
+    def outputs(rule: str, parts: Mapping[str, str]) -> dict[str, Output]:
+        return {name: study.output(rule, task=task, part=part) for name, part in parts.items()}
+
     config = study.config
-    parts = example_parts(config, task, cell.language)
-    test_sets = {
-        key: {name: test_set(study, task, part) for name, part in own.items()}
-        for key, own in own_test_parts(config, task, cell.language).items()
-    }
-    benchmarks = benchmarks_of(config, task, cell.language)
-    return {
-        "corpus": corpus(study, tested_language(config, task, cell.language)),
+    found: dict[str, Any] = {
+        "corpus": corpus(study, tested_language(config, task, language)),
         "prompts": study.prompts,
-        **(
-            {
-                "examples": {
-                    "train": examples(study, task, TRAIN),
-                    "tests": {name: examples(study, task, part) for name, part in parts.items()},
-                }
-            }
-            if parts
-            else {}
-        ),
-        **({"test_sets": test_sets} if test_sets else {}),
-        **(
-            {"benchmarks": {name: benchmark(study, own) for name, own in benchmarks.items()}}
-            if benchmarks
-            else {}
-        ),
     }
+    if parts := example_parts(config, task, language):
+        (train,) = outputs("prepare_examples", {TRAIN: TRAIN}).values()
+        found["examples"] = {"train": train, "tests": outputs("prepare_examples", parts)}
+    if own := own_test_parts(config, task, language):
+        found["test_sets"] = {key: outputs("prepare_test_set", own[key]) for key in own}
+    if benchmarks := benchmarks_of(config, task, language):
+        found["benchmarks"] = {
+            name: study.output("prepare_benchmark", benchmark=benchmark)
+            for name, benchmark in benchmarks.items()
+        }
+    return found
 
 
 # ---- learned metrics ---------------------------------------------------------------------------
@@ -237,24 +196,32 @@ def _scoring(study: Study, **wildcards: str) -> Resources:
     return Resources(resources["scoring_mb"], minutes, gpus=1)
 
 
+def _predictions(study: Study, **wildcards: str) -> list[Output]:
+    cells = (cell for cell, _ in _scored(study, **wildcards))
+    return [study.output("evaluate", **cell.wildcards) for cell in cells]
+
+
 @stage(
     "evaluation",
     "learned/{metric}/{source}/{language}",
     card=_CARD,
     resources=_scoring,
-    requires=lambda study, **wildcards: _predictions(study, **wildcards),
+    requires=_predictions,
 )
 def score_predictions(study: Study, **wildcards: str) -> dict[str, Any]:
     """A learned metric's scores of the predictions of many cells, its checkpoint loaded once."""
-    entry = study.config["metrics"][wildcards["metric"]]
+    name = wildcards["metric"]
+    settings = {
+        key: own for key, own in study.config["metrics"][name].items() if key != "resources"
+    }
     return {
-        "settings": {key: value for key, value in entry.items() if key != "resources"},
+        "settings": settings,
         "inputs": {
-            "metric": metric(study, wildcards["metric"]).file("card.json"),
+            "metric": study.output("prepare_metric", metric=name).file("card.json"),
             "python": study.metrics_python,
         },
         "outputs": {"records": f"{study.results}/evaluation"},
-        "metric": wildcards["metric"],
+        "metric": name,
         "cells": [[cell.path, runs] for cell, runs in _scored(study, **wildcards)],
         "code": [SCORER],
     }
@@ -262,38 +229,28 @@ def score_predictions(study: Study, **wildcards: str) -> dict[str, Any]:
 
 def _scored(study: Study, **wildcards: str) -> Iterator[tuple[Cell, dict[str, int]]]:
     """Cells with the tasks, and the numbers of runs, that a metric scores."""
-    for cell in study.cells:
-        if (cell.source, cell.language) == (wildcards["source"], wildcards["language"]):
-            run_tasks = study.config["run_tasks"]
-            runs = {
-                task: run_tasks[task]["runs"]
-                for task in tasks_of(study, cell)
-                if wildcards["metric"] in run_tasks[task]["learned_metrics"]
-            }
-            if runs:
-                yield cell, runs
-
-
-def _predictions(study: Study, **wildcards: str) -> Iterator[Output]:
-    for cell, _ in _scored(study, **wildcards):
-        yield study.output("evaluate", **cell.wildcards)
+    run_tasks, axes = study.config["run_tasks"], (wildcards["source"], wildcards["language"])
+    for cell in (cell for cell in study.cells if (cell.source, cell.language) == axes):
+        runs = {
+            task: run_tasks[task]["runs"]
+            for task in tasks_of(study, cell)
+            if wildcards["metric"] in run_tasks[task]["learned_metrics"]
+        }
+        if runs:
+            yield cell, runs
 
 
 # ---- tokenizers and initializers, without a trained model --------------------------------------
 
 
-@stage(
-    "evaluation",
-    f"evaluation/{VOCABULARY_PATH}/fragmentation",
-    resources=lambda study, **axes: Resources(2000, 20),
-)
+@stage("evaluation", f"evaluation/{VOCABULARY_PATH}/fragmentation", resources=fixed(2000, 20))
 def measure_fragmentation(study: Study, **axes: str) -> dict[str, Any]:
     """How a tokenizer cuts text."""
     return {
         "settings": {},
         "inputs": {
             "source": source(study, axes["source"]),
-            "tokenizer": vocabulary(study, axes["source"], axes["language"], axes["vocabulary"]),
+            "tokenizer": vocabulary(study, axes),
             "corpus": corpus(study, axes["language"]),
         },
         "outputs": _record(study.output("measure_fragmentation", **axes)),
@@ -306,54 +263,44 @@ def measure_tokenizer(study: Study, tokenizer: str, language: str) -> dict[str, 
     """How a tokenizer of the registry cuts a language's text."""
     entry = study.config["tokenizers"][tokenizer]
     folder = study.output("measure_tokenizer", tokenizer=tokenizer, language=language)
-    own: dict[str, Any] = {}
+    inputs: dict[str, Any] = {"corpus": corpus(study, language)}
     if "package" in entry:
-        own["package"] = package(study, entry["package"])
+        inputs["package"] = package(study, entry["package"])
     if entry.get("folder"):
-        own["files"] = [f"{Path(entry['folder']).expanduser()}/tokenizer.json"]
+        inputs["files"] = [f"{Path(entry['folder']).expanduser()}/tokenizer.json"]
     return {
         "settings": entry,
-        "inputs": {"corpus": corpus(study, language), **own},
+        "inputs": inputs,
         "outputs": _record(folder),
         "tokenizer": tokenizer,
         "language": language,
     }
 
 
-def _aligning(study: Study, **wildcards: str) -> Resources:
-    resources = study.config["sources"][wildcards["source"]]["resources"]
-    return Resources(resources["initialization_mb"], 20)
-
-
 @stage(
     "evaluation",
     f"evaluation/{VOCABULARY_PATH}/{{initializer}}/alignment/{{fit}}",
-    resources=_aligning,
+    resources=of_source("initialization_mb", 20),
 )
 def measure_alignment(study: Study, **wildcards: str) -> dict[str, Any]:
     """How well a fitted initializer aligns old tokens with new ones."""
-    axes = {axis: wildcards[axis] for axis in ("source", "language", "vocabulary")}
+    language = wildcards["language"]
+    encoder = study.config["alignment"]["encoder"]  # {hub, revision}, or {folder}
+    if encoder and "package" in encoder:
+        encoder = {"folder": package(study, encoder["package"]).file(encoder["folder"])}
     return {
         "settings": study.config["alignment"],
         "inputs": {
-            "source": source(study, axes["source"]),
-            "tokenizer": vocabulary(study, *axes.values()),
+            "source": source(study, wildcards["source"]),
+            "tokenizer": vocabulary(study, wildcards),
             "initialization": fit_of(study, **wildcards),
-            "corpus": corpus(study, axes["language"]),
-            "encoder": _sentence_encoder(study),
+            "corpus": corpus(study, language),
+            "encoder": encoder,
         },
         "outputs": _record(study.output("measure_alignment", **wildcards)),
         "cell": wildcards,
-        "seed": [study.config["seed"], "evaluation", axes["language"], "alignment"],
+        "seed": [study.config["seed"], "evaluation", language, "alignment"],
     }
-
-
-def _sentence_encoder(study: Study) -> Mapping[str, str] | None:
-    """The encoder that compares texts in meaning: `{"hub", "revision"}` or `{"folder"}`."""
-    encoder = study.config["alignment"]["encoder"]
-    if encoder and "package" in encoder:
-        return {"folder": package(study, encoder["package"]).file(encoder["folder"])}
-    return encoder
 
 
 def _record(folder: Output) -> dict[str, str]:

@@ -1,7 +1,4 @@
-"""The report of a study.
-
-Plain Python: the Snakefile is parsed again in every job.
-"""
+"""The report of a study."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,10 +7,9 @@ from lexigraft.cells import NO_INITIALIZER
 from lexigraft.report.items import Item, kind_file, read_items, records_read
 from workflow.config.checks import languages_measured
 from workflow.config.task_data import languages_named
-from workflow.config.training_data import teachers
-from workflow.stages import measuring
-from workflow.stages.cells import initialization, training, vocabulary
-from workflow.stages.measuring import alignment, evaluations, fragmentation, tokenizers
+from workflow.config.training_data import teachers, used
+from workflow.stages.cells import initialization, tokenizer_axes, training, vocabulary
+from workflow.stages.measuring import evaluations, scores, tokenizers
 from workflow.stages.stage import Output, stage
 from workflow.stages.study import Study
 from workflow.stages.texts import corpus, members, package, searched
@@ -33,16 +29,16 @@ def _required(study: Study, **_: str) -> Iterator[Output]:
     for cell in study.cells:
         yield training(study, cell)
         yield from evaluations(study, cell)
-        yield fragmentation(study, cell)
-        yield vocabulary(study, cell.source, cell.language, cell.vocabulary)
+        yield study.output("measure_fragmentation", **tokenizer_axes(cell.wildcards))
+        yield vocabulary(study, cell.wildcards)
         fitted = initialization(study, cell)
         if fitted is not None:
             yield fitted
             if aligned:
-                yield alignment(study, fitted)
+                yield study.output("measure_alignment", **fitted.wildcards)
         for language in members(study, cell.language) or [cell.language]:
             yield corpus(study, language)
-    yield from measuring.scores(study)
+    yield from scores(study)
     yield from tokenizers(study)
     for language, task in searched(study):
         yield study.output("count_tests", language=language, task=task)
@@ -86,23 +82,20 @@ def _shows_alignment(study: Study) -> bool:
 def _used_config(study: Study) -> dict[str, Any]:
     """The resolved config with the registry entries that this study uses, and no others."""
     config = study.config
-    used = {
-        axis: {getattr(cell, axis) for cell in study.cells}
-        for axis in ("source", "language", "vocabulary", "initializer", "strategy")
-    }
-    tested = used["language"] | languages_named(config) | languages_measured(config)
+    initializers = {*used(config, "initializers")}
+    tested = {*used(config, "languages")} | languages_named(config) | languages_measured(config)
     keep = {
-        "sources": used["source"] | teachers(config),
+        "sources": {*used(config, "sources")} | teachers(config),
         "languages": tested.union(*(members(study, language) for language in tested)),
         "tokenizers": set(config["fragmentation"]["tokenizers"]),
-        "vocabularies": used["vocabulary"],
-        "initializers": used["initializer"],
+        "vocabularies": {*used(config, "vocabularies")},
+        "initializers": initializers,
         "auxiliary": {
             auxiliary
-            for name in used["initializer"] - {NO_INITIALIZER}
+            for name in initializers - {NO_INITIALIZER}
             for auxiliary in config["initializers"][name]["auxiliary"].values()
         },
-        "strategies": used["strategy"],
+        "strategies": {*used(config, "strategies")},
         "tasks": set(config["run_tasks"]),
         "metrics": {
             name for task in config["run_tasks"].values() for name in task["learned_metrics"]

@@ -22,18 +22,15 @@ PACKAGES = (
 CARD = "card.json"
 # `names(study)`: a `Study` -> wildcard -> its names.
 Names = Callable[[Any], Mapping[str, Iterable[str]]]
+Describe = Callable[..., dict[str, Any]]
 _PATTERNS = {"seed": r"\d+", "checkpoint": r"\d+", "fit": r"all-seeds|seed-\d+"}
 
 
 class Output(str):
     """A folder or a file that a job writes; as text, its path.
 
-    Attributes
-    ----------
-    rule, wildcards
-        What writes it.
-    card
-        The file that says that it is complete, the only one that Snakemake knows.
+    `rule` and `wildcards` say what writes it. `card` is the file that says that it is complete, the
+    only one that Snakemake knows.
     """
 
     rule: str
@@ -55,8 +52,8 @@ class Output(str):
 class Resources:
     """What a job asks of a cluster at its first attempt."""
 
-    memory_mb: int | None = None
-    minutes: int | None = None
+    memory_mb: int = 0
+    minutes: int = 0
     gpus: int = 0
 
 
@@ -80,6 +77,8 @@ class Stage:
         `resources(study, **wildcards)`; without it the rule runs where Snakemake runs.
     names
         Wildcards that this rule alone has -> their names in a study.
+    patterns
+        Patterns of wildcards that have another one in this rule.
     requires
         `requires(study, **wildcards)` gives outputs that must be complete before a job begins whose
         `inputs` name them in a shorter form.
@@ -88,32 +87,37 @@ class Stage:
     rule: str
     package: str
     folder: str
-    describe: Callable[..., dict[str, Any]]
+    describe: Describe
     script: str
-    card: str
     log: str
-    resources: Callable[..., Resources] | None
-    names: Names | None
-    requires: Callable[..., Iterable[Output]] | None
+    card: str = CARD
+    resources: Callable[..., Resources] | None = None
+    names: Names | None = None
+    patterns: Mapping[str, str] | None = None
+    requires: Callable[..., Iterable[Output]] | None = None
 
     @property
     def is_local(self) -> bool:
         """Whether it takes a second or reaches the network, and so is no job of a cluster."""
         return self.resources is None
 
+    def pattern(self, wildcard: str) -> str:
+        """What a wildcard of this rule may be, whatever the study."""
+        return {**_PATTERNS, **(self.patterns or {})}.get(wildcard, NAME)
+
     @cached_property
-    def pattern(self) -> re.Pattern[str]:
+    def _folders(self) -> re.Pattern[str]:
         """What folders of this rule look like below `results/`, each wildcard a group."""
         parts = re.split(r"\{(\w+)\}", self.folder)
         texts = (
-            f"(?P<{part}>{_PATTERNS.get(part, NAME)})" if number % 2 else re.escape(part)
+            f"(?P<{part}>{self.pattern(part)})" if number % 2 else re.escape(part)
             for number, part in enumerate(parts)
         )
         return re.compile("".join(texts))
 
     def wildcards(self, folder: str) -> dict[str, str] | None:
         """The wildcards of a folder below `results/`; None if it is not of this rule."""
-        found = self.pattern.fullmatch(folder)
+        found = self._folders.fullmatch(folder)
         return found and {name: text for name, text in found.groupdict().items() if name != "study"}
 
 
@@ -121,40 +125,46 @@ STAGES: dict[str, Stage] = {}
 
 
 def stage(
-    package: str,
-    folder: str,
-    *,
-    script: str | None = None,
-    card: str = CARD,
-    log: str | None = None,
-    resources: Callable[..., Resources] | None = None,
-    names: Names | None = None,
-    requires: Callable[..., Iterable[Output]] | None = None,
-) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., dict[str, Any]]]:
-    """Declare the stage whose `describe` is the decorated function, under that function's name."""
+    package: str, folder: str, *, script: str | None = None, log: str | None = None, **options: Any
+) -> Callable[[Describe], Describe]:
+    """Declare the stage whose `describe` is the decorated function, under that function's name.
 
-    def declare(describe: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    The options are attributes of `Stage`.
+    """
+
+    def declare(describe: Describe) -> Describe:
         rule = describe.__name__
         STAGES[rule] = Stage(
-            rule=rule,
-            package=package,
-            folder=folder,
-            describe=describe,
-            script=f"scripts/{script or rule}.py",
-            card=card,
-            log=log or folder,
-            resources=resources,
-            names=names,
-            requires=requires,
+            rule,
+            package,
+            folder,
+            describe,
+            f"scripts/{script or rule}.py",
+            log or folder,
+            **options,
         )
         return describe
 
     return declare
 
 
-def any_of(names: Iterable[str]) -> str:
-    """A pattern of these names; of none at all it fits nothing.
+def named(wildcard: str, registry: str, fits: Callable[[dict[str, Any]], bool]) -> Names:
+    """`names` of a stage: those whose entries in a registry fit."""
+    return lambda study: {
+        wildcard: [name for name, entry in study.config[registry].items() if fits(entry)]
+    }
 
-    An empty pattern would be no constraint to Snakemake, and the rule would take every job.
-    """
-    return "|".join(map(re.escape, sorted(set(names)))) or "(?!)"
+
+def fixed(memory_mb: int, minutes: int) -> Callable[..., Resources]:
+    """`resources` of a stage whose jobs all ask for the same."""
+    return lambda study, **wildcards: Resources(memory_mb, minutes)
+
+
+def of_source(memory: str, minutes: str | int, gpus: int = 0) -> Callable[..., Resources]:
+    """`resources` of a stage whose jobs ask for what the entry of their source model says."""
+
+    def resources(study: Any, **wildcards: str) -> Resources:
+        own = study.config["sources"][wildcards["source"]]["resources"]
+        return Resources(own[memory], own[minutes] if isinstance(minutes, str) else minutes, gpus)
+
+    return resources

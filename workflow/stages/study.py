@@ -1,10 +1,8 @@
-"""A study's config -> its cells, and the jobs that make them.
-
-Plain Python: the Snakefile is parsed again in every job, and a study may have ten thousand cells.
-"""
+"""A study's config -> its cells, and the jobs that make them."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain
@@ -12,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import Cell, cells_of
+from lexigraft.completion import leaves
 from lexigraft.job import PREFIX, without_prefix
 from lexigraft.staleness import code_digest
-from workflow.stages.stage import CARD, PACKAGES, STAGES, Output, any_of
+from workflow.stages.stage import CARD, PACKAGES, STAGES, Output, Resources
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 digest = cache(code_digest)  # of a set of files, computed once
@@ -24,14 +23,8 @@ digest = cache(code_digest)  # of a set of files, computed once
 class Job:
     """One job of a study, as Snakemake would plan it.
 
-    Attributes
-    ----------
-    output
-        The folder of its outputs, with the rule and the wildcards that make it.
-    needs
-        Cards of the jobs that it waits for.
-    files
-        Files of the user's that it reads.
+    `output` is the folder of its outputs, with the rule and the wildcards that make it; `needs` are
+    the cards of the jobs that it waits for, `files` those of the user's that it reads.
     """
 
     output: Output
@@ -53,10 +46,7 @@ class Job:
 class Study:
     """The cells, tasks and report items of one resolved config, and the job of each of their files.
 
-    Parameters
-    ----------
-    config
-        What `workflow.config.registries.resolve` returned.
+    `config` is what `workflow.config.registries.resolve` returned.
     """
 
     def __init__(self, config: dict[str, Any]):
@@ -94,20 +84,32 @@ class Study:
         return f"{self._below(rule)}/{STAGES[rule].folder.replace('{study}', self.name)}"
 
     def card(self, rule: str) -> str:
-        """The output that a rule declares, with its wildcards in braces."""
-        return f"{self.template(rule)}/{STAGES[rule].card.replace('{study}', self.name)}"
+        """The output that a rule declares, with its wildcards and their patterns in braces."""
+        stage, own = STAGES[rule], self.constraints(rule)
+        card = f"{self.template(rule)}/{stage.card.replace('{study}', self.name)}"
+        return re.sub(
+            r"\{(\w+)\}",
+            lambda found: f"{{{found[1]},{own.get(found[1]) or stage.pattern(found[1])}}}",
+            card,
+        )
 
     def log(self, rule: str) -> str:
         """The log of a rule, with its wildcards in braces."""
         return f"{self.results}/logs/{STAGES[rule].log.replace('{study}', self.name)}.log"
 
     def constraints(self, rule: str) -> dict[str, str]:
-        """Patterns of the wildcards whose names tell a rule from others with the same outputs."""
-        names = STAGES[rule].names
-        found = names(self) if names else {}
-        return {wildcard: any_of(allowed) for wildcard, allowed in found.items()}
+        """Patterns of the wildcards whose names tell a rule from others with the same outputs.
 
-    # ---- what a job is told ---------------------------------------------------------------------
+        Of no names at all the pattern fits nothing: an empty one would be no constraint to
+        Snakemake, and the rule would take every job.
+        """
+        found = names(self) if (names := STAGES[rule].names) else {}
+        return {
+            wildcard: "|".join(map(re.escape, sorted({*allowed}))) or "(?!)"
+            for wildcard, allowed in found.items()
+        }
+
+    # ---- what Snakemake and a job's script are told ---------------------------------------------
 
     def described(self, rule: str, wildcards: Mapping[str, str]) -> dict[str, Any]:
         """The job description of one rule and its wildcards, as its script reads it."""
@@ -138,17 +140,20 @@ class Study:
         needs, files = self._reads(rule, wildcards)
         return [*needs, *files]
 
-    def memory(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> int:
-        """Megabytes of a job; more after each failure."""
-        return (self._resources(rule, wildcards).memory_mb or 0) * attempt
+    def resources(self, rule: str) -> dict[str, Callable[..., int]]:
+        """Megabytes and time limit of a job by its wildcards; as much again after each failure."""
+        return {
+            "mem_mb": lambda wildcards, attempt: (
+                self._resources(rule, wildcards).memory_mb * attempt
+            ),
+            "runtime": lambda wildcards, attempt: (
+                self._resources(rule, wildcards).minutes * attempt
+            ),
+        }
 
-    def minutes(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> int:
-        """Time limit of a job; more after each failure."""
-        return (self._resources(rule, wildcards).minutes or 0) * attempt
-
-    def gpus(self, rule: str, wildcards: Mapping[str, str]) -> int:
-        """How many GPUs a job asks for."""
-        return self._resources(rule, wildcards).gpus
+    def gpus(self, rule: str) -> Callable[..., int]:
+        """How many GPUs a job asks for by its wildcards."""
+        return lambda wildcards: self._resources(rule, wildcards).gpus
 
     # ---- all jobs -------------------------------------------------------------------------------
 
@@ -166,7 +171,18 @@ class Study:
             folder = self.output(output.rule, **output.wildcards)
             found[output.card] = Job(folder, tuple(needs), tuple(files), log)
             waiting.extend(needs.values())
-        return {card: found[card] for card in _in_order(found)}
+        order: dict[str, None] = {}
+
+        def visit(card: str) -> None:
+            if card not in order:
+                for need in found[card].needs:
+                    visit(need)
+                order[card] = None
+
+        for card in found:
+            visit(card)
+        by_stage = sorted(order, key=lambda card: PACKAGES.index(found[card].package))
+        return {card: found[card] for card in by_stage}
 
     # ----------------------------------------------------------------------------------------------
 
@@ -178,14 +194,16 @@ class Study:
         found: dict[str, Output] = {}
         files: dict[str, None] = {}
         required = stage.requires(self, **named) if stage.requires else ()
-        for one in chain(_leaves(stage.describe(self, **named)["inputs"]), required):
+        # Of the metrics environment its card tells more than the date of its Python.
+        inputs = stage.describe(self, **named)["inputs"] | {"python": None}
+        for one in chain(leaves(inputs), required):
             if isinstance(one, Output):
                 found.setdefault(one.card, one)
             else:
                 files.update(dict.fromkeys(_present(one)))
         return found, list(files)
 
-    def _resources(self, rule: str, wildcards: Mapping[str, str]) -> Any:
+    def _resources(self, rule: str, wildcards: Mapping[str, str]) -> Resources:
         resources = STAGES[rule].resources
         assert resources is not None, f"{rule} is a local rule"
         return resources(self, **dict(wildcards.items()))
@@ -200,19 +218,6 @@ def in_repository(place: str) -> str:
     return place if Path.cwd() == REPOSITORY else str(REPOSITORY / place)
 
 
-def _leaves(inputs: Any) -> Iterator[str]:
-    if isinstance(inputs, Mapping):
-        for key, value in inputs.items():
-            # Of the metrics environment its card tells more than the date of its Python.
-            if key != "python":
-                yield from _leaves(value)
-    elif isinstance(inputs, list | tuple):
-        for value in inputs:
-            yield from _leaves(value)
-    elif isinstance(inputs, str):
-        yield inputs
-
-
 def _present(place: str) -> Iterable[str]:
     """A file, or the files of a small folder: a plan may come before its data, a run may not."""
     path = Path(place)
@@ -221,19 +226,3 @@ def _present(place: str) -> Iterable[str]:
     if path.is_dir():
         return sorted(str(file) for file in path.iterdir() if file.is_file())
     return []
-
-
-def _in_order(jobs: Mapping[str, Job]) -> list[str]:
-    """Cards by package, and within one each after those that it waits for."""
-    order: dict[str, None] = {}
-    rank = {package: number for number, package in enumerate(PACKAGES)}
-
-    def visit(card: str) -> None:
-        if card not in order:
-            for need in jobs[card].needs:
-                visit(need)
-            order[card] = None
-
-    for card in jobs:
-        visit(card)
-    return sorted(order, key=lambda card: rank[jobs[card].package])

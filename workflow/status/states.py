@@ -1,7 +1,7 @@
 """How far each job of a study is, by what lies on disk: while Snakemake runs, and afterwards."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,26 +10,21 @@ from lexigraft.completion import completed, fingerprint
 from lexigraft.usage import DONE as ENDED_WELL
 from lexigraft.usage import USAGE, read_usage
 from workflow.stages import Job, Study
-from workflow.status.activity import is_held
+from workflow.status.results_folder import is_held
 
 DONE, RUNNING, QUEUED, FAILED, STALE = "done", "running", "queued", "failed", "stale"
+_ERROR = "error: "  # how the one-line error of a job's log begins
 STATES = (DONE, RUNNING, QUEUED, FAILED, STALE)
 
 
 @dataclass(frozen=True)
 class State:
-    """How far a job is.
+    """How far a job is, what each attempt took, and since when.
 
-    Attributes
-    ----------
-    name
-        `done`: complete and up to date. `running`: a process holds its folder. `failed`: begun as
-        it is to be done now, and ended without its output. `stale`: complete, but its settings, its
-        code or something that it reads has changed since. `queued`: all else.
-    since
-        When the card was written, in seconds; of others when they began.
-    usage
-        What each attempt took.
+    `done`: complete and up to date. `running`: a process holds its folder. `failed`: begun as it is
+    to be done now, and ended without its output. `stale`: complete, but its settings, its code or
+    something that it reads has changed since. `queued`: all else. `since` is when the card was
+    written, in seconds; of others when they began.
     """
 
     name: str
@@ -47,18 +42,12 @@ def states(study: Study, jobs: Mapping[str, Job]) -> dict[str, State]:
 
 def reason(job: Job) -> str:
     """Why a job failed: the error in its log, or its last line."""
-    if errors := _errors(job):
-        return errors[-1]
     lines = _log(job)
+    if errors := [line for line in lines if line.startswith(_ERROR)]:
+        return errors[-1].removeprefix(_ERROR)
     if any(line.startswith("Traceback") for line in lines):
         return lines[-1]
     return "it stopped without a message: killed, out of memory or out of time"
-
-
-def _errors(job: Job) -> list[str]:
-    """The one-line errors in a job's log."""
-    start = "error: "
-    return [line.removeprefix(start) for line in _log(job) if line.startswith(start)]
 
 
 def _log(job: Job) -> list[str]:
@@ -77,7 +66,8 @@ def _state(study: Study, job: Job, found: Mapping[str, State]) -> State:
     if written is None:
         if is_held(f"{folder}/.lock"):
             return State(RUNNING, begun, usage)
-        refused = bool(_errors(job))  # also of a job that ended before it noted anything
+        # Also of a job that ended before it noted anything.
+        refused = any(line.startswith(_ERROR) for line in _log(job))
         if begun is None:
             return State(FAILED if refused else QUEUED, None, usage)
         ended = _changed(f"{folder}/{USAGE}") or 0
@@ -90,8 +80,12 @@ def _state(study: Study, job: Job, found: Mapping[str, State]) -> State:
         all(state.name == DONE for state in read)
         and _newest(state.since for state in read) <= written
         and _same(study, job, card)
-        and (_newest(map(_changed, job.files)) <= written or _read_the_same(study, job))
     )
+    if fresh and _newest(map(_changed, job.files)) > written:
+        # As after `git clone`: they may say the same.
+        described = study.described(job.rule, job.output.wildcards)
+        found_there = completed(described)
+        fresh = found_there is not None and found_there["fingerprint"] == fingerprint(described)
     return State(DONE if fresh else STALE, written, usage)
 
 
@@ -110,13 +104,6 @@ def _same(study: Study, job: Job, file: str) -> bool:
     return "job" not in stored or stored["job"] == json.loads(json.dumps(described))
 
 
-def _read_the_same(study: Study, job: Job) -> bool:
-    """Whether files that are newer than a job's card, as after `git clone`, say the same."""
-    described = study.described(job.rule, job.output.wildcards)
-    found = completed(described)
-    return found is not None and found["fingerprint"] == fingerprint(described)
-
-
 def _changed(file: str) -> float | None:
     """When a file was changed, as Snakemake sees it: of a link, the link itself."""
     try:
@@ -125,5 +112,5 @@ def _changed(file: str) -> float | None:
         return None
 
 
-def _newest(times: Iterable[float | None] | Iterator[float | None]) -> float:
+def _newest(times: Iterable[float | None]) -> float:
     return max((time for time in times if time is not None), default=0.0)

@@ -5,16 +5,15 @@ With it goes what it took so far, and how long the rest will take by what finish
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lexigraft.cells import AXES
 from workflow.stages import Job, Study
 from workflow.stages.stage import PACKAGES
-from workflow.status.activity import at_work
-from workflow.status.disk import sizes
 from workflow.status.estimates import Finished, similarity_key
-from workflow.status.states import DONE, FAILED, RUNNING, STATES, State, reason, states
+from workflow.status.results_folder import at_work, sizes
+from workflow.status.states import DONE, FAILED, RUNNING, STATES, reason, states
 
 SHOWN = 20  # running and failed jobs are named one by one, up to this many
 
@@ -23,22 +22,12 @@ SHOWN = 20  # running and failed jobs are named one by one, up to this many
 class Status:
     """What is known of a study at a time.
 
-    Attributes
-    ----------
-    counts
-        Stage -> state -> jobs; stages without any are left out.
-    cells, finished_cells
-        Cells of the grid, and those that are trained and measured by all that is asked.
-    job_hours, gpu_hours, gigabytes
-        Used so far, failed attempts included; killed ones are not known.
-    left_hours
-        Job-hours that the jobs take which are not done, as far as finished ones tell.
-    unknown
-        Jobs not done of which nothing like them has finished.
-    running
-        Name and minutes of those that run, the longest first.
-    failed
-        Name, reason and log of those that failed.
+    `counts` are stage -> state -> jobs, without stages that have none. Cells of the grid are
+    `finished_cells` when they are trained and measured by all that is asked. What was used so far
+    (`job_hours`, `gpu_hours`, `gigabytes`) includes failed attempts; killed ones are not known.
+    `left_hours` are the job-hours of the jobs to do, as far as finished ones tell; of `unknown`
+    ones nothing like them has finished. `running` are name and minutes, the longest first, and
+    `failed` name, reason and log of single jobs.
     """
 
     study: str
@@ -67,33 +56,51 @@ def status(study: Study) -> Status:
     planned = study.jobs()
     found = states(study, planned)
     bytes_of = sizes(study.results)
-    counts = {stage: Counter() for stage in PACKAGES}  # type: dict[str, Counter[str]]
-    known = Finished()
-    attempts = [line for state in found.values() for line in state.usage]
-    for card, job in planned.items():
-        state = found[card]
+    counts: dict[str, Counter[str]] = {stage: Counter() for stage in PACKAGES}
+    known, now, unfinished = Finished(), time.time(), set()
+    jobs = [
+        (job, found[card], similarity_key(study, job.rule, job.output.wildcards))
+        for card, job in planned.items()
+    ]
+    for job, state, key in jobs:
         counts[job.package][state.name] += 1
-        key = similarity_key(study, job.rule, job.output.wildcards)
-        if state.name == DONE and state.usage and key:
+        if state.name == DONE and state.usage:
             known.add(key, state.usage[-1], bytes_of.get(job.output, 0) / 1e6)
-    left, unknown = _left(study, planned, found, known)
+        if state.name != DONE and "seed" in job.output.wildcards:
+            unfinished.add(tuple(job.output.wildcards[axis] for axis in AXES))
+    left, unknown = 0.0, 0
+    for _, state, key in jobs:
+        if state.name != DONE:
+            if taken := known.like(key):
+                begun = now - state.since if state.name == RUNNING and state.since else 0.0
+                left += max(0.0, taken.seconds - begun)
+            else:
+                unknown += 1
+    running = [
+        (name_of(study, job), (now - (state.since or now)) / 60)
+        for job, state, _ in jobs
+        if state.name == RUNNING
+    ]
+    attempts = [line for state in found.values() for line in state.usage]
     return Status(
         study=study.name,
         title=study.config["title"],
         at_work=at_work(study),
-        counts={stage: counts[stage] for stage in PACKAGES if counts[stage]},
+        counts={stage: count for stage, count in counts.items() if count},
         cells=len(study.cells),
-        finished_cells=_finished_cells(study, planned, found),
+        finished_cells=sum(
+            tuple(cell.wildcards.values()) not in unfinished for cell in study.cells
+        ),
         job_hours=sum(line["seconds"] for line in attempts) / 3600,
         gpu_hours=sum(line["seconds"] * line.get("gpus", 0) for line in attempts) / 3600,
         gigabytes=sum(bytes_of.get(job.output, 0) for job in planned.values()) / 1e9,
-        left_hours=left,
+        left_hours=left / 3600,
         unknown=unknown,
-        running=_running(study, planned, found),
+        running=sorted(running, key=lambda item: -item[1]),
         failed=[
             (name_of(study, job), reason(job), job.log)
-            for card, job in planned.items()
-            if found[card].name == FAILED
+            for job, state, _ in jobs
+            if state.name == FAILED
         ],
     )
 
@@ -105,27 +112,30 @@ def name_of(study: Study, job: Job) -> str:
 
 def as_text(shown: Status) -> str:
     """The status for a terminal."""
-    lines = [headline(shown), ""]
-    header = ("", *STATES, "all")
-    rows = [
-        (stage, *(str(count[state] or "·") for state in STATES), str(count.total()))
-        for stage, count in shown.counts.items()
-    ]
-    widths = [max(len(row[number]) for row in (header, *rows)) for number in range(len(header))]
-    for row in (header, *rows):
-        cells = [row[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join(cells))
-    lines += ["", *facts(shown)]
-    if shown.running:
-        lines += ["", "Running:"]
-        lines += [f"  {name}, {minutes:.0f} minutes" for name, minutes in shown.running[:SHOWN]]
-        lines += _more(len(shown.running))
-    if shown.failed:
-        lines += ["", "Failed:"]
-        lines += [f"  {name}: {why}\n    {log}" for name, why, log in shown.failed[:SHOWN]]
-        lines += _more(len(shown.failed))
+    rows: list[tuple[str, ...]] = [("", *STATES, "all")]
+    for stage, count in shown.counts.items():
+        numbers = (str(count[state] or "·") for state in STATES)
+        rows.append((stage, *numbers, str(count.total())))
+    lines = [headline(shown), "", *aligned(rows), "", *facts(shown)]
+    running = [f"  {name}, {minutes:.0f} minutes" for name, minutes in shown.running]
+    failed = [f"  {name}: {why}\n    {log}" for name, why, log in shown.failed]
+    for title, named in (("Running:", running), ("Failed:", failed)):
+        if named:
+            more = [f"  … and {len(named) - SHOWN} more"] if len(named) > SHOWN else []
+            lines += ["", title, *named[:SHOWN], *more]
     return "\n".join(lines)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows of a table as lines of text, all columns but the first to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if number else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
 
 
 def headline(shown: Status) -> str:
@@ -146,14 +156,13 @@ def facts(shown: Status) -> list[str]:
     todo = sum(count.total() - count[DONE] for count in shown.counts.values())
     if not todo:
         return [*said, "Nothing is left to do."]
-    measured = todo - shown.unknown
-    if measured:
-        text = f"To do: {shown.left_hours:.1f} job-hours for {measured} of {todo} jobs, by finished"
-        text += " ones like them"
+    if measured := todo - shown.unknown:
         hours = shown.hours_to_go()
-        if hours is not None:
-            text += f"; {duration(hours)} with {len(shown.running)} at a time"
-        said.append(f"{text}.")
+        rate = f"; {duration(hours)} with {len(shown.running)} at a time" if hours else ""
+        said.append(
+            f"To do: {shown.left_hours:.1f} job-hours for {measured} of {todo} jobs, by finished "
+            f"ones like them{rate}."
+        )
     if shown.unknown:
         said.append(f"Of {shown.unknown} jobs to do nothing like them has finished yet.")
     return said
@@ -164,48 +173,3 @@ def duration(hours: float) -> str:
     if hours < 1:
         return f"{max(1, round(hours * 60))} minutes"
     return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:.1f} days"
-
-
-def _left(
-    study: Study, planned: Mapping[str, Job], found: Mapping[str, State], known: Finished
-) -> tuple[float, int]:
-    """Job-hours of what is not done, and the number of jobs for which they are not known."""
-    left, unknown, now = 0.0, 0, time.time()
-    for card, job in planned.items():
-        state = found[card]
-        if state.name == DONE:
-            continue
-        key = similarity_key(study, job.rule, job.output.wildcards)
-        taken = known.like(key) if key else None
-        if taken is None:
-            unknown += 1
-            continue
-        begun = now - state.since if state.name == RUNNING and state.since else 0.0
-        left += max(0.0, taken.seconds - begun)
-    return left / 3600, unknown
-
-
-def _running(
-    study: Study, planned: Mapping[str, Job], found: Mapping[str, State]
-) -> list[tuple[str, float]]:
-    now = time.time()
-    running = [
-        (name_of(study, job), (now - (found[card].since or now)) / 60)
-        for card, job in planned.items()
-        if found[card].name == RUNNING
-    ]
-    return sorted(running, key=lambda item: -item[1])
-
-
-def _finished_cells(study: Study, planned: Mapping[str, Job], found: Mapping[str, State]) -> int:
-    """Cells that are trained and of which no evaluation is left to do."""
-    unfinished = {
-        tuple(job.output.wildcards[axis] for axis in AXES)
-        for card, job in planned.items()
-        if found[card].name != DONE and "seed" in job.output.wildcards
-    }
-    return sum(tuple(cell.wildcards.values()) not in unfinished for cell in study.cells)
-
-
-def _more(number: int) -> list[str]:
-    return [f"  … and {number - SHOWN} more"] if number > SHOWN else []

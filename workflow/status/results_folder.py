@@ -1,13 +1,17 @@
-"""Whether results can be written, and how much disk the outputs of jobs take."""
+"""A results folder: whether it can be written, who works on it, and what the outputs in it take."""
 
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from lexigraft.errors import UserError
+from workflow.stages import Study
 
 JOB = "job.json"  # what each job leaves beside its outputs
+_held: list[IO[str]] = []  # open until the process ends
 
 
 def check_writable(results: str) -> None:
@@ -27,6 +31,41 @@ def check_writable(results: str) -> None:
         ) from None
 
 
+def hold(study: Study) -> None:
+    """Show, until this process ends, that it works on the study.
+
+    It holds the lock of a file; the kernel releases that when it ends, however it ends. Where the
+    results folder cannot be written or its file system has no locks, nobody sees it, and the run
+    itself will say what is wrong.
+    """
+    path = _file(study)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+", encoding="utf-8")
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return
+    _held.append(file)
+
+
+def at_work(study: Study) -> bool:
+    """Whether any process holds the study, as seen from this machine."""
+    return is_held(_file(study))
+
+
+def is_held(path: str | Path) -> bool:
+    """Whether a process holds the lock of a file; False if there is no such file."""
+    try:
+        # For writing, too: without that NFS gives no exclusive lock.
+        with Path(path).open("r+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def sizes(results: str) -> dict[str, int]:
     """Folder -> bytes of each job's outputs below a results folder; links count nothing.
 
@@ -36,6 +75,10 @@ def sizes(results: str) -> dict[str, int]:
     found: dict[str, int] = {}
     found[results] = _size(results, found)
     return found
+
+
+def _file(study: Study) -> Path:
+    return Path(study.results) / "status" / f"{study.name}.lock"
 
 
 def _size(folder: str, found: dict[str, int]) -> int:
