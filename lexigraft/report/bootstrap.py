@@ -3,58 +3,45 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 # One model's sufficient statistics by (seed, run): [examples, statistics], a row for every example
 # of all runs, zeros where the run did not draw it.
-System = Mapping[tuple[int, int], "np.ndarray"]
+System = Mapping[tuple[int, int], np.ndarray]
 # Its scores by (seed, run): [1 + resamples], on all examples first, then in each resample.
-Scores = Mapping[tuple[int, int], "np.ndarray"]
+Scores = Mapping[tuple[int, int], np.ndarray]
 # Summed statistics [..., statistics] -> scores [...].
-Score = Callable[["np.ndarray"], "np.ndarray"]
+Score = Callable[[np.ndarray], np.ndarray]
 
 _CHUNK = 5_000_000  # counts in memory at once: 40 MB
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first model's score less the second's.
+    """The first model's score less the second's."""
 
-    Attributes
-    ----------
-    value
-        On all examples.
-    low, high
-        Ends of the 95 % interval: percentiles of the resampled differences.
-    p
-        Two-sided: how often chance alone, in the choice of examples and of seeds, gives a
-        difference this large. Not corrected for being one of many comparisons.
-    """
-
-    value: float
-    low: float
+    value: float  # on all examples
+    low: float  # ends of the 95 % interval: percentiles of the resampled differences
     high: float
+    # Two-sided: how often chance alone, in the choice of examples and of seeds, gives a difference
+    # this large. Not corrected for being one of many comparisons.
     p: float
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(NamedTuple):
     """How much a score differs between seeds: a standard deviation and its degrees of freedom."""
 
     deviation: float
     freedom: int
 
 
-def resample(examples: int, resamples: int, rng: "np.random.Generator") -> "np.ndarray":
+def resample(examples: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
     """How often each example is drawn in each resample: counts [resamples, examples].
 
     A resample draws as many examples as there are, with replacement (Koehn, 2004).
     """
-    import numpy as np
-
     drawn = rng.integers(examples, size=(resamples, examples))
     # All resamples are counted at once: each has numbers of its own.
     drawn += examples * np.arange(resamples)[:, None]
@@ -63,11 +50,9 @@ def resample(examples: int, resamples: int, rng: "np.random.Generator") -> "np.n
 
 
 def resampled_counts(
-    examples: int, resamples: int, rng: "np.random.Generator"
-) -> "Iterator[np.ndarray]":
+    examples: int, resamples: int, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
     """Counts of each example once, then those of all resamples, in parts that fit in memory."""
-    import numpy as np
-
     yield np.ones((1, examples))
     size = max(1, _CHUNK // examples)
     for begin in range(0, resamples, size):
@@ -75,8 +60,8 @@ def resampled_counts(
 
 
 def run_scores(
-    system: System, counts: "np.ndarray", score: Score
-) -> "dict[tuple[int, int], np.ndarray]":
+    system: System, counts: np.ndarray, score: Score
+) -> dict[tuple[int, int], np.ndarray]:
     """A model's score in each row of counts, by seed and run: that of the drawn examples' sums.
 
     The score of a run of which no example was drawn is that of zeros.
@@ -84,36 +69,28 @@ def run_scores(
     return {key: score(counts @ statistics) for key, statistics in system.items()}
 
 
-def mean_over_seeds(scores: Scores) -> "np.ndarray":
+def mean_over_seeds(scores: Scores) -> np.ndarray:
     """Scores [n] averaged over runs within each seed, then over seeds, as in all tables.
 
     A score that is not a number, of a run of which no example was drawn, is left out.
     """
-    import numpy as np
-
     return np.mean(list(means_by_seed(scores).values()), axis=0)
 
 
-def means_by_seed(scores: Scores) -> "dict[int, np.ndarray]":
+def means_by_seed(scores: Scores) -> dict[int, np.ndarray]:
     """Scores [n] averaged over the runs of each seed."""
-    import numpy as np
-
     found: dict[int, list[np.ndarray]] = {}
     for (seed, _), values in scores.items():
         found.setdefault(seed, []).append(values)
-    return {seed: _mean_of_known(np.array(runs)) for seed, runs in found.items()}
+    return {seed: _mean_of_known(runs) for seed, runs in found.items()}
 
 
 def seed_spread(models: Iterable[Sequence[float]]) -> Spread:
     """The deviation over seeds, pooled over models as in analysis of variance.
 
     Two or three seeds are too few to estimate a spread; those of all models of a column together
-    are more, and also stand for a model that was trained with one seed alone.
-
-    Parameters
-    ----------
-    models
-        The scores of each model's seeds.
+    are more, and also stand for a model that was trained with one seed alone. `models` has the
+    scores of each one's seeds.
     """
     squares, freedom = 0.0, 0
     for known in models:
@@ -124,22 +101,17 @@ def seed_spread(models: Iterable[Sequence[float]]) -> Spread:
 
 
 def seed_noise(
-    spread: Spread, seeds: Iterable[float], resamples: int, rng: "np.random.Generator"
-) -> "np.ndarray":
+    spread: Spread, seeds: Iterable[float], resamples: int, rng: np.random.Generator
+) -> np.ndarray:
     """What other seeds would add to a difference of means, in each resample: [resamples].
 
     A parametric bootstrap (Efron and Tibshirani 1993, §6.5): two seeds drawn with replacement have
     only three means, with half the variance that they should have; so the effect of seeds is drawn
     from Student's t, with the pooled deviation and its degrees of freedom.
 
-    Parameters
-    ----------
-    seeds
-        How many seeds each of the two means is over; none for a model that no seed changes. Of a
-        mean over models, how many would vary as much.
+    `seeds`: how many each of the two means is over; none for a model that no seed changes. Of a
+    mean over models, how many would vary as much.
     """
-    import numpy as np
-
     scale = spread.deviation * math.sqrt(sum(1 / count for count in seeds))
     if not spread.freedom or not scale:
         return np.zeros(resamples)
@@ -147,21 +119,13 @@ def seed_noise(
 
 
 def repeat_noise(
-    spread: Spread, repeats: Iterable[int], resamples: int, rng: "np.random.Generator"
-) -> "np.ndarray":
+    spread: Spread, repeats: Iterable[int], resamples: int, rng: np.random.Generator
+) -> np.ndarray:
     """What other repeats would add to a difference of two medians: [resamples].
 
     As `seed_noise`; the median of three or more varies more than their mean, so it is simulated.
-
-    Parameters
-    ----------
-    spread
-        Of a single repeat.
-    repeats
-        Of how many each of the two is the median.
+    `spread` is of a single repeat, `repeats` how many each of the two is the median of.
     """
-    import numpy as np
-
     if not spread.freedom or not spread.deviation:
         return np.zeros(resamples)
     # One deviation is estimated for both, with an error that is drawn too.
@@ -172,26 +136,18 @@ def repeat_noise(
     return scale * (first - second)
 
 
-def compare(first: Scores, second: Scores, noise: "np.ndarray | float" = 0.0) -> Difference:
-    """Compare two models on the same resamples of the same examples.
+def compare(first: Scores, second: Scores, noise: np.ndarray | float = 0.0) -> Difference:
+    """Compare two models on the same resamples of the same examples, in the same order.
 
     The test example is resampled, not the output: with it come all outputs for it, of every run
     that drew it and of every seed, of both models. Runs share examples and seeds share all of them,
     so outputs pooled as if they were independent would make the interval too narrow. Runs that only
-    one model has are left out. The effect of other seeds is added by `noise` (see `seed_noise`).
+    one model has are left out. The effect of other seeds is added by `noise` [resamples], see
+    `seed_noise`.
 
     `p` is the share of resampled differences that lie at least as far from the difference itself
     as that lies from zero, counting itself once. If the scores are equal, it is 1.
-
-    Parameters
-    ----------
-    first, second
-        On the same counts, in the same order.
-    noise
-        [resamples], added to the resampled differences.
     """
-    import numpy as np
-
     first, second = shared_runs(first, second)
     differences = mean_over_seeds(first) - mean_over_seeds(second)
     value, drawn = float(differences[0]), differences[1:] + noise
@@ -206,11 +162,11 @@ def compare(first: Scores, second: Scores, noise: "np.ndarray | float" = 0.0) ->
 def shared_runs(first: Scores, second: Scores) -> tuple[Scores, Scores]:
     """Both models without the runs that only one of them has."""
     shared = {run for _, run in first} & {run for _, run in second}
-    both = (
+    ours, theirs = (
         {key: values for key, values in scores.items() if key[1] in shared}
         for scores in (first, second)
     )
-    return next(both), next(both)
+    return ours, theirs
 
 
 def effect_size(first: Scores, second: Scores) -> float:
@@ -219,16 +175,10 @@ def effect_size(first: Scores, second: Scores) -> float:
     Unlike `p` it does not grow with the number of examples: 0.2 is called small, 0.5 medium, 0.8
     large (Cohen 1988). Missing where all examples differ by the same.
 
-    Parameters
-    ----------
-    first, second
-        The score of each example by itself, by (seed, run): [examples], missing where the run did
-        not draw it. Those of an example are averaged over seeds and runs.
+    Of both sides: the score of each example by itself, by (seed, run): [examples], missing where
+    the run did not draw it. Those of an example are averaged over seeds and runs.
     """
-    import numpy as np
-
-    first, second = shared_runs(first, second)
-    ours, theirs = (_mean_of_known(np.array(list(scores.values()))) for scores in (first, second))
+    ours, theirs = (_mean_of_known(scores.values()) for scores in shared_runs(first, second))
     differences = ours - theirs
     differences = differences[np.isfinite(differences)]
     if len(differences) < 2:
@@ -248,12 +198,6 @@ def benjamini_hochberg(values: list[float]) -> list[float]:
     return [float(p) for p in false_discovery_control(values)] if values else []
 
 
-def _mean_of_known(scores: "np.ndarray") -> "np.ndarray":
-    """Means of the finite numbers over the first axis; missing where there are none."""
-    import numpy as np
-
-    known = np.isfinite(scores)
-    return np.divide(
-        np.where(known, scores, 0).sum(axis=0), known.sum(axis=0),
-        out=np.full(scores.shape[1:], np.nan), where=known.any(axis=0),
-    )  # fmt: skip
+def _mean_of_known(scores: Iterable[np.ndarray]) -> np.ndarray:
+    """Means of the finite numbers of each place; missing where there are none."""
+    return np.ma.masked_invalid(list(scores)).mean(axis=0).filled(np.nan)

@@ -5,72 +5,55 @@ both sides (`bootstrap`), and all that are tested together are corrected for eac
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+
+import numpy as np
 
 from lexigraft.randomness import generator
 from lexigraft.report.bootstrap import (
     Score,
     Scores,
+    Spread,
     System,
     benjamini_hochberg,
     compare,
     effect_size,
     resampled_counts,
     run_scores,
+    seed_spread,
 )
-from lexigraft.report.models import Model
+from lexigraft.report.models import AXES, COLUMN, Column, Model
 from lexigraft.report.study import Predictions, StudyResults
+from lexigraft.report.summarize import Frame, select
 from lexigraft.report.table import MISSING, number
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas
 
 RESAMPLES = 5000  # so that one difference among two hundred can stand out after the correction
 
 LEVEL = 0.05  # a difference with a corrected p below it is significant
 
-Column = tuple[str, str, str]  # language, task, metric
-
-_LEVELS = ((0.01, "**"), (LEVEL, "*"))
-_AXES = ("source", "vocabulary", "initializer", "strategy")
+Key = TypeVar("Key", bound=Hashable)
+Test = TypeVar("Test", bound="PairedTest")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTest:
-    """A difference or a ratio, and whether it would hold on other examples.
+    """A difference or a ratio, and whether it would hold on other examples."""
 
-    Attributes
-    ----------
-    value, low, high
-        The difference or ratio, and the ends of its 95 % interval.
-    p
-        Two-sided, of no difference; missing where nothing says how far chance reaches.
-    effect
-        Cohen's d over examples, see `bootstrap.effect_size`; missing of groups of examples.
-    examples
-        Number of examples that both sides were given.
-    freedom
-        Degrees of freedom of the spread over seeds or measurements; 0 where it is not known.
-    corrected
-        `p`, corrected for everything that was tested together.
-    """
-
-    value: float
-    low: float
+    value: float  # the difference or ratio
+    low: float  # ends of its 95 % interval
     high: float
-    p: float
-    effect: float
-    examples: int
-    freedom: int = 0
-    corrected: float = math.nan
+    p: float  # two-sided, of no difference; missing where nothing says how far chance reaches
+    effect: float  # Cohen's d over examples (`effect_size`); missing of groups of examples
+    examples: int  # that both sides were given
+    freedom: int = 0  # of the spread over seeds or measurements; 0 where it is not known
+    corrected: float = math.nan  # `p`, corrected for everything that was tested together
 
     @property
     def stars(self) -> str:
         """`*` where the corrected p is below 0.05, `**` where it is below 0.01."""
-        return next((stars for level, stars in _LEVELS if self.corrected < level), "")
+        return "**" if self.corrected < 0.01 else "*" if self.corrected < LEVEL else ""
 
     def columns(self, quantity: str, freedom: str = "") -> dict[str, float | int]:
         """Columns of a CSV file beside that of the `quantity`, with the name of the `freedom`."""
@@ -85,25 +68,17 @@ class PairedTest:
         }
 
 
-Key = TypeVar("Key")
-Test = TypeVar("Test", bound=PairedTest)
-
-
 def resampled_scores(
     systems: Mapping[Key, tuple[System, Score]], examples: int, *names: str
-) -> dict[Key, Scores]:
+) -> dict[Key, dict[tuple[int, int], np.ndarray]]:
     """Scores of each system on all examples, then in each resample.
 
     All systems are scored on the same resamples. Which examples these draw depends on `names`
     alone: the same study gives the same numbers.
     """
-    import numpy as np
-
-    if not systems:
-        return {}
-    parts: dict[Key, list[dict[tuple[int, int], np.ndarray]]] = {key: [] for key in systems}
+    parts: dict[Key, list[Scores]] = {key: [] for key in systems}
     rng = generator("report", "bootstrap", *names)
-    for counts in resampled_counts(examples, RESAMPLES, rng):
+    for counts in resampled_counts(examples, RESAMPLES, rng) if systems else ():
         for key, (system, score) in systems.items():
             parts[key].append(run_scores(system, counts, score))
     return {
@@ -116,7 +91,7 @@ def paired_test(
     first: Scores,
     second: Scores,
     alone: tuple[Scores, Scores] | None,
-    noise: "np.ndarray | float" = 0.0,
+    noise: np.ndarray | float = 0.0,
     *,
     examples: int,
     freedom: int = 0,
@@ -147,9 +122,17 @@ def paired_test(
 
 def correct_together(tests: Mapping[Key, Test]) -> dict[Key, Test]:
     """The same tests, corrected for each other; those without a p stay without one."""
-    known = [key for key, one in tests.items() if not math.isnan(one.p)]
-    ps = dict(zip(known, benjamini_hochberg([tests[key].p for key in known]), strict=True))
-    return {key: replace(one, corrected=ps.get(key, math.nan)) for key, one in tests.items()}
+    known = {key: one.p for key, one in tests.items() if not math.isnan(one.p)}
+    corrected = dict(zip(known, benjamini_hochberg([*known.values()]), strict=True))
+    return {key: replace(one, corrected=corrected.get(key, math.nan)) for key, one in tests.items()}
+
+
+def pooled_spreads(scores: Iterable[tuple[Key, object, float]]) -> dict[Key, Spread]:
+    """The spread of each pool (`bootstrap.seed_spread`), from scores with their pool and model."""
+    pools: dict[Key, dict[object, list[float]]] = {}
+    for pool, model, score in scores:
+        pools.setdefault(pool, {}).setdefault(model, []).append(score)
+    return {pool: seed_spread(models.values()) for pool, models in pools.items()}
 
 
 def predictions_by_model(
@@ -158,18 +141,15 @@ def predictions_by_model(
     """`(language, task)` -> the predictions of each model, of all seeds and runs."""
     found: dict[tuple[str, str], dict[Model, list[Predictions]]] = {}
     for one in study.predictions:
-        model = Model(*(one.cell[axis] for axis in _AXES))
+        model = Model(*(one.cell[axis] for axis in AXES))
         own = found.setdefault((one.cell["language"], one.task), {})
         own.setdefault(model, []).append(one)
     return found
 
 
-def column_scores(study: StudyResults, column: Column) -> "pandas.DataFrame":
+def column_scores(study: StudyResults, column: Column) -> Frame:
     """The scores of a column in the whole study, whatever part of it is shown."""
-    scores = (study.whole or study).scores
-    for axis, name in zip(("language", "task", "metric"), column, strict=True):
-        scores = scores[scores[axis] == name]
-    return scores
+    return select((study.whole or study).scores, **dict(zip(COLUMN, column, strict=True)))
 
 
 def p_text(p: float) -> str:

@@ -2,35 +2,24 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+import pandas
 
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import Model, find
-from lexigraft.report.paired_tests import Column
+from lexigraft.report.models import COLUMN, Column, Model, find
+from lexigraft.report.paired_tests import RESAMPLES
 from lexigraft.report.score_differences import ScoreDifference, score_differences
 from lexigraft.report.speed_up import speed_up_tests
 from lexigraft.report.study import StudyResults
 from lexigraft.report.table import TableCell
-from lexigraft.report.table_notes import bootstrap_notes, stars_note
-
-if TYPE_CHECKING:
-    import pandas
 
 
 @dataclass(frozen=True)
 class TableTests:
-    """Tests of what a table shows.
-
-    Attributes
-    ----------
-    stars, numbers
-        Of each model and column that was tested: its stars, and what the CSV file has of the test.
-    notes
-        How the tests were made, and what could not be tested.
-    """
+    """Tests of what a table shows, by model and column, and notes: how they were made."""
 
     stars: dict[tuple[Model, Column], str]
-    numbers: dict[tuple[Model, Column], dict[str, float | int]]
+    numbers: dict[tuple[Model, Column], dict[str, float | int]]  # what the CSV file has of a test
     notes: list[str]
 
     def starred(self, cell: TableCell, model: Model, column: Column) -> TableCell:
@@ -38,22 +27,20 @@ class TableTests:
         stars = self.stars.get((model, column), "")
         return replace(cell, stars=stars) if stars and cell.value is not None else cell
 
-    def beside(self, data: "pandas.DataFrame") -> "pandas.DataFrame":
+    def beside(self, data: pandas.DataFrame) -> pandas.DataFrame:
         """The table's data with the numbers of each test."""
-        import pandas
-
         if not self.numbers:
             return data
         rows = [
-            model.keys() | {"language": language, "task": task, "metric": name} | numbers
-            for (model, (language, task, name)), numbers in self.numbers.items()
+            model.keys() | dict(zip(COLUMN, column, strict=True)) | numbers
+            for (model, column), numbers in self.numbers.items()
         ]
-        keys = [*next(iter(self.numbers))[0].keys(), "language", "task", "metric"]
+        keys = [*next(iter(self.numbers))[0].keys(), *COLUMN]
         return data.merge(pandas.DataFrame(rows), on=keys, how="left")
 
 
 def changes_over_source(
-    study: StudyResults, summary: "pandas.DataFrame", models: list[Model], columns: list[Column]
+    study: StudyResults, summary: pandas.DataFrame, models: list[Model], columns: list[Column]
 ) -> TableTests:
     """Compare each model with its source model, all of a table's together."""
     sources = {model.source: model for model in models if model.is_source}
@@ -63,11 +50,12 @@ def changes_over_source(
         [(model, sources[model.source], column) for column in columns for model in changed],
     )
     have = {one.column for one in compared}
+    rows = [(column, find(summary, model, *column))
+            for column in columns if column not in have for model in changed]  # fmt: skip
     lost = dict.fromkeys(
         f"{task} ({metric(name).title})"
-        for language, task, name in columns
-        if (language, task, name) not in have
-        and any(_has_change(summary, model, (language, task, name)) for model in changed)
+        for (_, task, name), found in rows
+        if found is not None and found["change"] == found["change"]
     )
     notes = bootstrap_notes(compared, "changes over Source")
     if lost:
@@ -77,14 +65,9 @@ def changes_over_source(
         )
     return TableTests(
         {(one.model, one.column): one.stars for one in compared},
-        {(one.model, one.column): change_numbers(one) for one in compared},
+        {(one.model, one.column): one.columns("change", "seed_freedom") for one in compared},
         notes,
     )
-
-
-def change_numbers(one: ScoreDifference) -> dict[str, float | int]:
-    """Interval, p and effect size of a change, as columns of a CSV file."""
-    return one.columns("change", "seed_freedom")
 
 
 def speed_tests(
@@ -126,7 +109,28 @@ def speed_tests(
     )
 
 
-def _has_change(summary: "pandas.DataFrame", model: Model, column: Column) -> bool:
-    language, task, name = column
-    found = find(summary, model, language=language, task=task, metric=name)
-    return found is not None and bool(found["change"] == found["change"])
+def stars_note(drawn: str, tested: int, what: str, more: str = ",") -> str:
+    """What the stars of a table mean: the bootstrap draws `drawn`, `tested` differences together.
+
+    `what` these are, such as `changes over Source`; `more` is put in, with its commas, behind how
+    often that was drawn.
+    """
+    note = f"* p < 0.05, ** p < 0.01: paired bootstrap over {drawn}, {RESAMPLES:,} resamples{more}"
+    if tested == 1:
+        return f"{note.rstrip(',;')}."
+    return f"{note} p corrected for the {tested} {what} in this table (Benjamini-Hochberg)."
+
+
+def bootstrap_notes(compared: Sequence[ScoreDifference], what: str) -> list[str]:
+    """What a table says of its stars; `what` was compared, such as `differences to Source`."""
+    if not compared:
+        return []
+    notes = [stars_note("test examples and seeds", len(compared), what)]
+    alone = [one for one in compared if not one.freedom and one.model.strategy != "none"]
+    if alone:
+        which = "In this table" if len(alone) == len(compared) else f"In {len(alone)} of them"
+        notes.append(
+            f"{which} no model has several seeds: the test covers other examples only, not "
+            "training with other seeds."
+        )
+    return notes

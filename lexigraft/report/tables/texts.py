@@ -1,13 +1,11 @@
 """What was read of each text, what was wrong with it, and what a reader must know of that."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lexigraft.report.items import Kind
 from lexigraft.report.study import Contaminated, StudyResults
+from lexigraft.report.summarize import Frame
 from lexigraft.report.table import Row, Table, number, number_cell
-
-if TYPE_CHECKING:
-    import pandas
 
 KIND = Kind(
     title="Texts",
@@ -33,15 +31,19 @@ _DAMAGE = {
 }
 
 
-def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: Frame) -> Table | None:
     """A row per text of each language: lines read, kept and damaged."""
     import pandas
 
+    cleaned = [
+        (language, text, counts)
+        for language, card in study.corpora.items()
+        for text, counts in card.get("cleaning", {}).items()
+    ]
     data = pandas.DataFrame(
         [
             {"language": language, "text": text, "count": count, "value": value}
-            for language, card in study.corpora.items()
-            for text, counts in card.get("cleaning", {}).items()
+            for language, text, counts in cleaned
             for count, value in counts.items()
         ]
     )
@@ -54,8 +56,7 @@ def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
             (study.language(language), text),
             tuple(number_cell(counts.get(count), 0) for count in (*_LINES, *damage)),
         )
-        for language, card in study.corpora.items()
-        for text, counts in card.get("cleaning", {}).items()
+        for language, text, counts in cleaned
     ]
     heads = (
         *(("lines", name) for name in _LINES.values()),
