@@ -12,7 +12,7 @@ import numpy as np
 
 from lexigraft.evaluation.bleu import bleu_score, bleu_statistics
 from lexigraft.evaluation.chrf import chrf_score, chrf_statistics
-from lexigraft.report.bootstrap import Score
+from lexigraft.report.paired_tests import Score
 
 Row = dict[str, Any]
 
@@ -123,10 +123,7 @@ _STATISTICS: dict[tuple[str, str], tuple[_Statistics, Score]] = {
     ("perplexity", "bits_per_byte"): (_ratio_of("nats", "bytes"), bits_score),
     ("perplexity", "perplexity"): (_ratio_of("nats", "tokens"), perplexity_score),
     ("perplexity", "nats_per_token"): (_ratio_of("nats", "tokens"), mean_score),
-    ("tagging", "f1"): (
-        lambda rows, _: [*map(entity_statistics, *_texts(rows))],
-        f1_score,
-    ),
+    ("tagging", "f1"): (lambda rows, _: [*map(entity_statistics, *_texts(rows))], f1_score),
     ("translation", "chrf"): (lambda rows, _: chrf_statistics(*_texts(rows)), chrf_score),
     ("translation", "chrf_plus_plus"): (
         lambda rows, _: chrf_statistics(*_texts(rows), word_order=2),

@@ -22,21 +22,13 @@ def report_inputs(
 ) -> dict[str, Any]:
     """Folders and records that a report reads, by what they hold, in the order of the grid.
 
-    Parameters
-    ----------
-    config
-        The resolved config of the study.
-    folders
-        Rule -> template of the folder of its outputs, wildcards in braces.
-    searched
-        Languages and tasks whose test sets were searched for in training text.
+    From the resolved `config` of the study, `folders`: rule -> template of the folder of its
+    outputs, wildcards in braces, and `searched`: languages and tasks whose test sets were searched
+    for in training text.
 
-    Returns
-    -------
-    dict
-        `RECORDS` -> paths; `training` and `initialization` -> folder -> the cell, `seed` being None
-        for one that serves all; `corpora` -> language -> card; `vocabulary` -> folders; `planned`
-        -> languages and tasks of the study's runs.
+    Returns `RECORDS` -> paths; `training` and `initialization` -> folder -> the cell, `seed` being
+    None for one that serves all; `corpora` -> language -> card; `vocabulary` -> folders; `planned`
+    -> languages and tasks of the study's runs.
     """
     cells = cells_of(config["cells"])
     runs = [

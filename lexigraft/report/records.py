@@ -3,6 +3,7 @@
 import math
 from array import array
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,9 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
 
     def present(name: str, what: str) -> list[Path]:
         return _present(inputs.get(name, []), what, notes)
+
+    def metrics(name: str, what: str, axes: list[str]) -> pandas.DataFrame:
+        return _metrics(map(read_json, present(name, f"records of {what}")), axes)
 
     def cards(places: Mapping[Path, Any], what: str) -> list[tuple[Any, dict[str, Any]]]:
         """What each place is of, and its card."""
@@ -96,9 +100,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
         languages=inputs.get("languages") or {},
         **evaluated,
         corpora=dict(cards(corpora, "texts")),
-        fragmentation=_metrics(
-            map(read_json, present("fragmentation", "records of vocabularies")), CELL[:3]
-        ),
+        fragmentation=metrics("fragmentation", "vocabularies", CELL[:3]),
         training=pandas.DataFrame(training, columns=None if training else SEEDED),
         curves=read_logs(
             (cell, path.with_name("log.jsonl")) for path, cell in trained.items() if path.is_file()
@@ -106,9 +108,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
         initialization=pandas.DataFrame(
             initialization, columns=[*CELL[:4], "seed", "statistic", "value"]
         ),
-        alignment=_metrics(
-            map(read_json, present("alignment", "records of alignment")), [*CELL[:4], "fit"]
-        ),
+        alignment=metrics("alignment", "alignment", [*CELL[:4], "fit"]),
         checkpoints=pandas.DataFrame(checkpoints, columns=[*_COLUMNS, "checkpoint"]),
         tokenizers=_metrics(compared, ["tokenizer", "language"]),
         token_counts={
@@ -173,38 +173,36 @@ def _read_evaluations(
 ) -> dict[str, Any]:
     """The fields of a study that are of evaluation records and of those of learned metrics."""
     rows: list[dict[str, Any]] = []
-    learned_rows: list[dict[str, Any]] = []
-    not_scored, not_learned, predictions = [], [], []
+    not_scored = []
+    predictions: dict[tuple, Predictions] = {}
     prompts_from: dict[str, str] = {}
-    scored: dict[tuple, list[Path]] = {}
-    for path in learned:
-        record = read_json(path)
-        own, run = _scores(record, path, untrained)
-        learned_rows += own
-        scored.setdefault(_key(*run), []).append(path)
-        if "not_scored" in record:
-            name = record["learned_metric"]
-            score = record.get("settings", {}).get("metric") or name
-            not_learned.append(NotScored(*run, name, score, record["not_scored"]))
-    for path in paths:
+    for path in (*paths, *learned):
         record = read_json(path)
         own, run = _scores(record, path, untrained)
         rows += own
-        if record["kind"] == "speed":
-            wanted = record.get("settings", {}).get("prompts_from")
-            prompts_from[record["task"]] = wanted or "translation"
+        key = (*(str(record["cell"][axis]) for axis in SEEDED), *run[1:])
+        if metric := record.get("learned_metric"):
+            score = record.get("settings", {}).get("metric") or metric
+            if key in predictions:
+                one = predictions[key]
+                predictions[key] = replace(one, learned=(*one.learned, path))
+        else:
+            # Of tasks multiple choice alone is not scored, whose score is an accuracy.
+            metric, score = record["task"], "accuracy"
+            _add_versions(versions, record)
+            if record["kind"] == "speed":
+                wanted = record.get("settings", {}).get("prompts_from")
+                prompts_from[record["task"]] = wanted or "translation"
+            file = path.with_name("predictions.jsonl")
+            if file.is_file():
+                facts = (record["metrics"], record.get("details") or {})
+                predictions[key] = Predictions(*run, file, *facts)
         if "not_scored" in record:
-            # Of multiple choice alone, whose score is an accuracy.
-            not_scored.append(NotScored(*run, record["task"], "accuracy", record["not_scored"]))
-        file = path.with_name("predictions.jsonl")
-        if file.is_file():
-            facts = (record["metrics"], record.get("details") or {})
-            predictions.append(Predictions(*run, file, *facts, tuple(scored.get(_key(*run), ()))))
-        _add_versions(versions, record)
+            not_scored.append(NotScored(*run, metric, score, record["not_scored"]))
     return {
-        "scores": pandas.DataFrame([*rows, *learned_rows], columns=_COLUMNS),
-        "predictions": predictions,
-        "not_scored": [*not_scored, *not_learned],
+        "scores": pandas.DataFrame(rows, columns=_COLUMNS),
+        "predictions": [*predictions.values()],
+        "not_scored": not_scored,
         "prompts_from": prompts_from,
     }
 
@@ -236,10 +234,6 @@ def _numbers(
         for name, value in values.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     ]
-
-
-def _key(cell: Mapping[str, Any], task: str, run: int) -> tuple:
-    return (*cell.values(), task, run)
 
 
 def _add_versions(versions: dict[str, list[str]], found: dict[str, Any]) -> None:

@@ -7,24 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from lexigraft.randomness import generator
-from lexigraft.report.bootstrap import (
-    Spread,
-    mean_over_seeds,
-    means_by_seed,
-    seed_noise,
-    shared_runs,
-)
 from lexigraft.report.example_scores import ExampleScores, example_scores
 from lexigraft.report.models import AXES, Column, Model
 from lexigraft.report.paired_tests import (
     RESAMPLES,
     PairedTest,
+    Spread,
     column_scores,
     correct_together,
+    mean_over_seeds,
+    means_by_seed,
     paired_test,
     pooled_spreads,
     predictions_by_model,
     resampled_scores,
+    seed_noise,
+    shared_runs,
 )
 from lexigraft.report.study import Predictions, StudyResults
 
@@ -66,7 +64,7 @@ def score_differences(
     returned are corrected for each other.
 
     The variation over seeds is estimated from all trained models of the whole study that have
-    several seeds, for each column and source model (see `bootstrap.seed_spread`), so that the
+    several seeds, for each column and source model (see `seed_spread`), so that the
     result of a comparison does not depend on which others are made beside it.
 
     `means`: names in `comparisons` that stand, in their column, for the mean over trained models of

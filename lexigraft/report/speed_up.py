@@ -9,25 +9,23 @@ from typing import Any
 import numpy as np
 
 from lexigraft.randomness import generator
-from lexigraft.report.bootstrap import (
-    Scores,
-    Spread,
-    mean_over_seeds,
-    repeat_noise,
-    seed_noise,
-    seed_spread,
-)
 from lexigraft.report.metrics import SAME_TEXT, speed_of
 from lexigraft.report.models import Column, Model
 from lexigraft.report.paired_tests import (
     RESAMPLES,
     PairedTest,
+    Scores,
+    Spread,
     column_scores,
     correct_together,
+    mean_over_seeds,
     paired_test,
     pooled_spreads,
     predictions_by_model,
+    repeat_noise,
     resampled_scores,
+    seed_noise,
+    seed_spread,
 )
 from lexigraft.report.study import Predictions, StudyResults
 

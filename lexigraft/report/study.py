@@ -18,18 +18,15 @@ _FRAMES = ("scores", "fragmentation", "training", "curves", "initialization", "a
 
 @dataclass(frozen=True)
 class Predictions:
-    """What one cell wrote in one run of a task, on disk: a large study's do not fit in memory.
-
-    `metrics` and `details` are those of the run's record.
-    """
+    """What one cell wrote in one run of a task, on disk: a large study's do not fit in memory."""
 
     cell: dict[str, Any]
     task: str
     run: int
     path: Path
-    metrics: dict[str, float]
+    metrics: dict[str, float]  # of the run's record, as are the details
     details: dict[str, Any]
-    learned: tuple[Path, ...] = ()
+    learned: tuple[Path, ...] = ()  # records of learned metrics
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per example, with its score by each learned metric that scored it."""
@@ -43,30 +40,24 @@ class Predictions:
 
 @dataclass(frozen=True)
 class NotScored:
-    """A run of a task on a cell that could not be scored, and why.
-
-    By a learned metric: `metric` is its name in config/metrics.yaml. By a task whose data is not at
-    hand: `metric` is the task's own name. `score` is what the report calls the score.
-    """
+    """A run of a task on a cell that could not be scored, and why."""
 
     cell: dict[str, Any]
     task: str
     run: int
+    # A learned metric's name in config/metrics.yaml; of a task whose data is missing, its own name.
     metric: str
-    score: str
+    score: str  # what the report calls the score
     why: str
 
 
 @dataclass(frozen=True)
 class Contaminated:
-    """What of one set of tests is in the text that a language's cells are trained on.
-
-    `tests` is what a reader calls the set; `counts` are those of `Contamination.facts`.
-    """
+    """What of one set of tests is in the text that a language's cells are trained on."""
 
     language: str
-    tests: str
-    counts: dict[str, int]
+    tests: str  # what a reader calls the set
+    counts: dict[str, int]  # those of `Contamination.facts`
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """The tests behind a table's stars: of its changes over Source, and of its speed-ups."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pandas
 
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import COLUMN, Column, Model, find
-from lexigraft.report.paired_tests import RESAMPLES
+from lexigraft.report.models import AXES, COLUMN, Column, Model, find
+from lexigraft.report.paired_tests import RESAMPLES, PairedTest
 from lexigraft.report.score_differences import ScoreDifference, score_differences
 from lexigraft.report.speed_up import speed_up_tests
 from lexigraft.report.study import StudyResults
@@ -16,27 +16,29 @@ from lexigraft.report.table import TableCell
 
 @dataclass(frozen=True)
 class TableTests:
-    """Tests of what a table shows, by model and column, and notes: how they were made."""
+    """Tests of what a table shows, by model and column, and how they were made.
 
-    stars: dict[tuple[Model, Column], str]
-    numbers: dict[tuple[Model, Column], dict[str, float | int]]  # what the CSV file has of a test
+    `names` are what the CSV file calls what was tested and its degrees of freedom.
+    """
+
+    tests: Mapping[tuple[Model, Column], PairedTest]
+    names: tuple[str, str]
     notes: list[str]
 
     def starred(self, cell: TableCell, model: Model, column: Column) -> TableCell:
         """The cell with its stars, where what it shows was tested."""
-        stars = self.stars.get((model, column), "")
-        return replace(cell, stars=stars) if stars and cell.value is not None else cell
+        test = self.tests.get((model, column))
+        return replace(cell, stars=test.stars) if test and cell.value is not None else cell
 
     def beside(self, data: pandas.DataFrame) -> pandas.DataFrame:
         """The table's data with the numbers of each test."""
-        if not self.numbers:
+        if not self.tests:
             return data
         rows = [
-            model.keys() | dict(zip(COLUMN, column, strict=True)) | numbers
-            for (model, column), numbers in self.numbers.items()
+            model.keys() | dict(zip(COLUMN, column, strict=True)) | test.columns(*self.names)
+            for (model, column), test in self.tests.items()
         ]
-        keys = [*next(iter(self.numbers))[0].keys(), *COLUMN]
-        return data.merge(pandas.DataFrame(rows), on=keys, how="left")
+        return data.merge(pandas.DataFrame(rows), on=[*AXES, *COLUMN], how="left")
 
 
 def changes_over_source(
@@ -46,28 +48,22 @@ def changes_over_source(
     sources = {model.source: model for model in models if model.is_source}
     changed = [model for model in models if model.source in sources and not model.is_source]
     compared = score_differences(
-        study,
-        [(model, sources[model.source], column) for column in columns for model in changed],
+        study, [(model, sources[model.source], column) for column in columns for model in changed]
     )
     have = {one.column for one in compared}
     rows = [(column, find(summary, model, *column))
             for column in columns if column not in have for model in changed]  # fmt: skip
-    lost = dict.fromkeys(
+    untested = (
         f"{task} ({metric(name).title})"
         for (_, task, name), found in rows
         if found is not None and found["change"] == found["change"]
     )
-    notes = bootstrap_notes(compared, "changes over Source")
-    if lost:
-        notes.append(
-            "Changes not tested, because the outputs of both models on each example are needed: "
-            f"{', '.join(lost)}."
-        )
-    return TableTests(
-        {(one.model, one.column): one.stars for one in compared},
-        {(one.model, one.column): one.columns("change", "seed_freedom") for one in compared},
-        notes,
-    )
+    notes = [
+        *bootstrap_notes(compared, "changes over Source"),
+        *untested_note("Changes", "the outputs of both models on each example", untested),
+    ]
+    tests = {(one.model, one.column): one for one in compared}
+    return TableTests(tests, ("change", "seed_freedom"), notes)
 
 
 def speed_tests(
@@ -76,37 +72,26 @@ def speed_tests(
     """Test the speed-ups of each model that a table shows, all of them together."""
     shown = tuple(dict.fromkeys(columns))
     tests = speed_up_tests(study, models, shown)
-    known = [one for one in tests.values() if one.freedom]
+    known = sum(one.freedom > 0 for one in tests.values())
     notes = []
     if known:
-        notes.append(
-            stars_note(
-                "the sentences of the text",
-                len(known),
-                "speed-ups",
-                "; variation between measurements is drawn with the deviation between models of "
-                "one vocabulary, which do the same work;",
-            )
+        varied = (
+            "; variation between measurements is drawn with the deviation between models of one "
+            "vocabulary, which do the same work;"
         )
-    if len(known) < len(tests):
-        which = "Speed-ups" if not known else f"{len(tests) - len(known)} speed-ups"
+        notes.append(stars_note("the sentences of the text", known, "speed-ups", varied))
+    if known < len(tests):
+        which = f"{len(tests) - known} speed-ups" if known else "Speed-ups"
         notes.append(
             f"{which} without a test: each vocabulary was measured once, so nothing shows how "
             "measurements vary. Their intervals in the CSV file cover other sentences and the "
             "repeats of one measurement only."
         )
     have = {column for _, column in tests}
-    lost = dict.fromkeys(column[1] for column in shown if column not in have)
-    if lost:
-        notes.append(
-            "Speed-ups not tested, because the time of each repeat and the tokens of each "
-            f"sentence are needed: {', '.join(lost)}."
-        )
-    return TableTests(
-        {key: one.stars for key, one in tests.items()},
-        {key: one.columns("speed_up", "measurement_freedom") for key, one in tests.items()},
-        notes,
-    )
+    untested = (column[1] for column in shown if column not in have)
+    needed = "the time of each repeat and the tokens of each sentence"
+    notes += untested_note("Speed-ups", needed, untested)
+    return TableTests(tests, ("speed_up", "measurement_freedom"), notes)
 
 
 def stars_note(drawn: str, tested: int, what: str, more: str = ",") -> str:
@@ -134,3 +119,9 @@ def bootstrap_notes(compared: Sequence[ScoreDifference], what: str) -> list[str]
             "training with other seeds."
         )
     return notes
+
+
+def untested_note(what: str, needed: str, names: Iterable[str]) -> list[str]:
+    """Say where what a table shows could not be tested."""
+    listed = ", ".join(dict.fromkeys(names))
+    return [f"{what} not tested, because {needed} are needed: {listed}."] if listed else []

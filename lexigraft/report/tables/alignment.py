@@ -61,7 +61,7 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
         "Held-out text is cut by the target tokenizer, each token renamed to the source token with "
         "the largest weight in its recipe, and compared with the source's own tokens: BLEU on the "
         "scale 0 to 100. Coverage: target tokens that copy a source token or that a rule of the "
-        "method makes, in the vocabulary and in the text.",
+        "method makes, in the vocabulary and in the text."
     ]
     if relations := _relations(study, frame) if "first_loss" in names else []:
         notes.append(

@@ -70,7 +70,7 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
     notes = [
         "Means over seeds where an initializer draws at random. Source tokens: the number of "
         "source rows in a recipe; entropy of its weights in nats. In hull: no weight is negative "
-        "and they sum to one. Largest hub: new tokens whose recipe has the most used source token.",
+        "and they sum to one. Largest hub: new tokens whose recipe has the most used source token."
     ]
     if AGREEMENT in names:
         notes.append(

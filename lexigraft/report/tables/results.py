@@ -7,16 +7,7 @@ from pydantic import Field
 
 from lexigraft.report.items import BatchSize, Kind, Name, Refers, ScoreOptions
 from lexigraft.report.metrics import metric, primary_metric
-from lexigraft.report.models import (
-    COLUMN,
-    Column,
-    Model,
-    find,
-    models,
-    models_of,
-    stub,
-    stub_names,
-)
+from lexigraft.report.models import COLUMN, Column, Model, find, models, models_of, stub, stub_names
 from lexigraft.report.names import initializer_name, task_name
 from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import Frame, SummaryRow, select
@@ -120,7 +111,7 @@ def results_table(
         )
         rows.append(Row(left, cells, model.baseline, model.source))
     rows = ranked(rows, [metric(name).lower_is_better for *_, name in columns])
-    heads = column_heads(study, columns, compact)
+    heads, explained = column_heads(study, columns, compact)
     data = summary[[model in chosen for model in models_of(summary)]]
     shown = {(task, name) for _, task, name in columns}
     data = data[[pair in shown for pair in zip(data["task"], data["metric"], strict=True)]]
@@ -131,7 +122,7 @@ def results_table(
         f"{third} than Source; {'▼ ' if compact else ''}red: worse; full colour at a "
         "change of 50 %. Bold: best, underlined: second, among the rows with new tokens.",
         *changes.notes,
-        *(columns_note(study, columns) if compact else []),
+        *explained,
         *not_scored_notes(study, shown),
         *missing_note(rows, heads),
     ]
@@ -141,38 +132,31 @@ def results_table(
 
 def column_heads(
     study: StudyResults, columns: list[Column], compact: bool
-) -> tuple[tuple[str, str], ...]:
-    """A language over its tasks and metrics; short names if compact."""
-    labels = _short(study, columns) if compact else {}
-    return tuple(
-        (study.language(language), labels.get((task, name)) or f"{task}: {_arrow(name)}")
-        for language, task, name in columns
-    )
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """A language over its tasks and metrics, and notes; if compact, names that a note explains.
 
-
-def columns_note(study: StudyResults, columns: list[Column]) -> list[str]:
-    """What the short names over the columns of a compact table stand for."""
-    listed = ", ".join(
-        f"{label}: {task}, {_arrow(name)}" for (task, name), label in _short(study, columns).items()
-    )
-    return [f"{listed}."]
-
-
-def _short(study: StudyResults, columns: list[Column]) -> dict[tuple[str, str], str]:
-    """`(task, metric)` -> `MT` for translation, the metric's name where that says more, or both."""
+    These are `MT` for translation, the metric's name where that says more, or both.
+    """
+    arrows = {name: f"{metric(name).title} {'↓' if metric(name).lower_is_better else '↑'}"
+              for *_, name in columns}  # fmt: skip
+    if not compact:
+        return [(study.language(language), f"{task}: {arrows[name]}")
+                for language, task, name in columns], []  # fmt: skip
     pairs = list(dict.fromkeys((task, name) for _, task, name in columns))
     tasks = [task for task, _ in pairs]
     short = {task: task_name(task, study.kind(task)) for task in tasks}
-    found = {}
+    labels = {}
     for task, name in pairs:
         # Two tasks of one kind have only their own names apart.
         label = task if list(short.values()).count(short[task]) > 1 else short[task]
-        if (len(set(tasks)) == 1 and len(tasks) > 1) or study.kind(task) == "perplexity":
+        if (len(short) == 1 and len(tasks) > 1) or study.kind(task) == "perplexity":
             label = metric(name).title
         elif tasks.count(task) > 1:
             label += f" {metric(name).title}"
-        found[task, name] = label
-    return found
+        labels[task, name] = label
+    listed = (f"{label}: {task}, {arrows[name]}" for (task, name), label in labels.items())
+    heads = [(study.language(language), labels[task, name]) for language, task, name in columns]
+    return heads, [f"{', '.join(listed)}."]
 
 
 def _with_speed_ups(
@@ -216,7 +200,3 @@ def _with_speed_ups(
 def _column(row: SummaryRow) -> Column:
     language, task, name = map(str, row[COLUMN])
     return language, task, name
-
-
-def _arrow(name: str) -> str:
-    return f"{metric(name).title} {'↓' if metric(name).lower_is_better else '↑'}"

@@ -9,7 +9,7 @@ from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import Frame
 from lexigraft.report.table import FULL_SHADE, Row, Table, TableCell, is_compact, number, shade_of
 from lexigraft.report.table_notes import missing_note, not_scored_notes
-from lexigraft.report.tables.results import column_heads, columns_note, quality_columns
+from lexigraft.report.tables.results import column_heads, quality_columns
 
 if TYPE_CHECKING:
     from lexigraft.report.score_differences import ScoreDifference
@@ -48,8 +48,7 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
         if other.baseline and other.source == model.source and other.is_source == (name == "Source")
     ]
     compared = score_differences(
-        study,
-        [(model, baseline, column) for column in columns for _, model, baseline in pairs],
+        study, [(model, baseline, column) for column in columns for _, model, baseline in pairs]
     )
     if not compared:
         return None
@@ -63,7 +62,7 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
             for column in columns
         )
         rows.append(Row((name, *stub(model, headers[1:])), cells, model.baseline))
-    heads = column_heads(study, columns, compact)
+    heads, explained = column_heads(study, columns, compact)
     below = "In the CSV file: 95 % intervals, p and effect sizes d"
     if not compact:
         below = "Below a difference: its 95 % interval, corrected p, and effect size d"
@@ -73,7 +72,7 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
         "change of 50 %. "
         f"{below} (Cohen's, over examples: 0.2 is small, 0.8 large).",
         "Runs and seeds are averaged; an example is resampled with all of its outputs.",
-        *(columns_note(study, columns) if compact else []),
+        *explained,
         *not_scored_notes(study, {(task, name) for _, task, name in columns}),
         *missing_note(rows, heads),
     ]

@@ -1,6 +1,7 @@
 """Generation speed: tokens, characters and bytes per second (Yamaguchi et al., Table 3)."""
 
 from dataclasses import replace
+from itertools import product
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -53,12 +54,20 @@ KIND = Kind(
 )
 STEPS = "steps_per_sentence"
 COLUMNS = (STEPS, "tokens_per_second", "characters_per_second", "speed_up")
-# Columns that are better lower; how they are shown, and what is over them.
-_LOWER = {
-    STEPS: (metric(STEPS), "steps/sentence"),
-    "first_token_seconds": (Metric("seconds", True, 3), "first token, s"),
-}
 _RATE = Metric("per second", False, 1)
+_SPEED = "{text}characters_per_second_batch_{batch}"
+# What a column shows -> how, its head, and what its numbers are called in records; `text` says
+# whether they are of the same text.
+_COLUMNS = {
+    STEPS: (metric(STEPS), "steps/sentence", STEPS),
+    "tokens_per_second": (_RATE, "tokens/s", "tokens_per_second_batch_{batch}"),
+    "characters_per_second": (_RATE, "characters/s", _SPEED),
+    "bytes_per_second": (_RATE, "bytes/s", "{text}bytes_per_second_batch_{batch}"),
+    "first_token_seconds": (
+        Metric("seconds", True, 3), "first token, s", "first_token_seconds_batch_{batch}",
+    ),
+    "speed_up": (_RATE, "speed-up", _SPEED),
+}  # fmt: skip
 SPEED_UP_NOTE = (
     "Speed-up: characters per second over Source on the same text, batch of the smallest size "
     "measured unless another is named."
@@ -91,16 +100,16 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
         measured = select(measured, batch=item.option("batch_size") or measured["batch"].min())
     if measured.empty or not chosen:
         return None
-    heads, lookups = _columns(study, measured, shown)
+    columns = _columns(study, measured, shown)
+    heads = list(columns.values())
     headers = stub_names(study)
     compact = is_compact(len(heads), len(headers))
-    tests = speed_tests(study, chosen, [column for column, what in lookups if what == "speed_up"])
+    tests = speed_tests(study, chosen, [column for column, what in columns if what == "speed_up"])
 
     def cell(model: Model, column: Column, what: str) -> TableCell:
         found = find(summary, model, *column)
         if what != "speed_up":
-            shown_as, _ = _LOWER.get(what, (_RATE, ""))
-            return score_cell(found, shown_as, change=False, compact=compact)
+            return score_cell(found, _COLUMNS[what][0], change=False, compact=compact)
         starred = tests.starred(speed_up_cell(found, compact), model, column)
         language, task, name = column
         beside = f"tokens_per_second_batch_{name.rsplit('_', 1)[-1]}"
@@ -110,23 +119,22 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
         return starred
 
     rows = [
-        Row(stub(model, headers), tuple(cell(model, *lookup) for lookup in lookups),
+        Row(stub(model, headers), tuple(cell(model, *column) for column in columns),
             model.baseline, model.source)
         for model in chosen
     ]  # fmt: skip
-    rows = ranked(
-        rows, [None if what == "tokens_per_second" else what in _LOWER for _, what in lookups]
-    )
-    notes = seed_notes(study, chosen, measured)
+    rows = ranked(rows, [
+        None if what == "tokens_per_second" else _COLUMNS[what][0].lower_is_better
+        for _, what in columns
+    ])  # fmt: skip
+    text = ": of the text that each model wrote."
     if SAME_TEXT in set(measured["unit"]):
-        notes.append(
-            "Characters per second and speed-up over Source are on the same held-out text: the "
-            "steps that each vocabulary needs for it times the measured time of a step."
-        )
-    else:
-        notes.append(
-            "Characters per second and speed-up over Source: of the text that each model wrote."
-        )
+        text = (" are on the same held-out text: the steps that each vocabulary needs for it times "
+                "the measured time of a step.")  # fmt: skip
+    notes = [
+        *seed_notes(study, chosen, measured),
+        f"Characters per second and speed-up over Source{text}",
+    ]
     of_tasks = summary[summary["task"].isin(measured["task"])]
     spreads = of_tasks.loc[of_tasks["metric"].str.startswith("spread_batch_"), "mean"]
     if len(spreads):
@@ -199,47 +207,28 @@ def speed_up_cell(found: "SummaryRow | None", compact: bool = False) -> TableCel
 
 def _columns(
     study: StudyResults, measured: Frame, shown: tuple[str, ...]
-) -> tuple[list[tuple[str, str]], list[tuple[Column, str]]]:
-    """Heads, and of each the column of the summary and what it is shown as."""
+) -> dict[tuple[Column, str], tuple[str, str]]:
+    """The column of the summary and what it is shown as -> its heads."""
     several = measured["task"].nunique() > 1
-    heads: list[tuple[str, str]] = []
-    lookups: list[tuple[Column, str]] = []
-    # Task and batch size -> the unit that its speed-ups are of.
-    first = measured.drop_duplicates(["task", "batch"])
-    units = dict.fromkeys(zip(first["task"], first["batch"], strict=True), "")
-    written = measured[measured["unit"] != "tokens"]
-    units |= zip(zip(written["task"], written["batch"], strict=True), written["unit"], strict=True)
-    for language in study.order("language"):
-        own = select(measured, language=language)
-        present = set(zip(own["task"], own["batch"], strict=True))
-        for task, batch in units:
-            if not study.item.tasks and (task, batch) not in present:
+    same_text = set(measured.loc[measured["unit"] == SAME_TEXT, "batch"])
+    pairs = measured[["task", "batch"]].drop_duplicates()
+    found: dict[tuple[Column, str], tuple[str, str]] = {}
+    for language, (task, batch) in product(study.order("language"), pairs.itertuples(index=False)):
+        if (
+            not study.item.tasks
+            and select(measured, language=language, task=task, batch=batch).empty
+        ):
+            continue
+        name = task_name(str(task), study.prompts_from.get(str(task), ""))
+        text = "same_text_" if batch in same_text else ""
+        for what in shown:
+            _, label, recorded = _COLUMNS[what]
+            column = (language, str(task), recorded.format(text=text, batch=batch))
+            names = [study.language(language), *([name] if several else [])]
+            if shown == ("speed_up",):
+                found[column, what] = names[0], name
                 continue
-            name = task_name(str(task), study.prompts_from.get(str(task), ""))
-            for what in shown:
-                recorded = _recorded(what, units[task, batch], batch)
-                column = ((language, str(task), recorded), what)
-                if what == STEPS and column in lookups:  # whatever the batch
-                    continue
-                group = [study.language(language), *([name] if several else []),
-                         *([f"batch {batch}"] if what != STEPS else [])]  # fmt: skip
-                label = what.replace("_per_second", "/s").replace("_", "-")
-                if what in _LOWER:
-                    _, label = _LOWER[what]
-                heads.append((study.language(language), name) if shown == ("speed_up",)
-                             else (", ".join(group), label))  # fmt: skip
-                lookups.append(column)
-    return heads, lookups
-
-
-def _recorded(what: str, written: str, batch: int) -> str:
-    """What a column's numbers are called in records; `written`: the unit that speed-ups are of."""
-    if what == STEPS:
-        return STEPS
-    if what == "first_token_seconds":
-        return f"{what}_batch_{batch}"
-    units = {
-        "tokens_per_second": "tokens",
-        "bytes_per_second": written.replace("characters", "bytes"),
-    }
-    return f"{units.get(what, written)}_per_second_batch_{batch}"
+            # The steps per sentence are the same whatever the batch.
+            names += [f"batch {batch}"] if what != STEPS else []
+            found[column, what] = ", ".join(names), label
+    return found

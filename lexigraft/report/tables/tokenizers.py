@@ -70,7 +70,7 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
     """A row per language and tokenizer; a column of changes for each one it is compared with."""
     import pandas
 
-    from lexigraft.report.table_tests import stars_note
+    from lexigraft.report.table_tests import stars_note, untested_note
 
     found = compared(study)
     if found is None:
@@ -123,15 +123,12 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
         )
     if changes:
         notes.append(stars_note("texts", len(changes), "changes"))
-    if untested := [
+    untested = (
         study.language(language)
         for language in found.languages
         if any((language, *pair) not in changes for pair in pairs)
-    ]:
-        notes.append(
-            "Changes of length not tested, because the tokens of each text are needed: "
-            f"{', '.join(untested)}."
-        )
+    )
+    notes += untested_note("Changes of length", "the tokens of each text", untested)
     tested = [
         {"tokenizer": tokenizer, "language": language, "metric": f"{LENGTH}_change",
          "value": one.value, "compared_with": other, **one.columns("change")}
