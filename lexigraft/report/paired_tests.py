@@ -23,9 +23,9 @@ LEVEL = 0.05  # a difference with a corrected p below it is significant
 
 # One model's sufficient statistics by (seed, run): [examples, statistics], a row for every example
 # of all runs, zeros where the run did not draw it.
-System = Mapping[tuple[int, int], np.ndarray]
+System = dict[tuple[int, int], np.ndarray]
 # Its scores by (seed, run): [1 + resamples], on all examples first, then in each resample.
-Scores = Mapping[tuple[int, int], np.ndarray]
+Scores = dict[tuple[int, int], np.ndarray]
 # Summed statistics [..., statistics] -> scores [...].
 Score = Callable[[np.ndarray], np.ndarray]
 
@@ -130,7 +130,7 @@ def correct_together(tests: Mapping[Key, Test]) -> dict[Key, Test]:
 
 def resampled_scores(
     systems: Mapping[Key, tuple[System, Score]], examples: int, *names: str
-) -> dict[Key, dict[tuple[int, int], np.ndarray]]:
+) -> dict[Key, Scores]:
     """Scores of each system on all examples, then in each resample.
 
     All systems are scored on the same resamples. Which examples these draw depends on `names`
@@ -169,9 +169,7 @@ def resampled_counts(
         yield resample(examples, min(size, resamples - begin), rng)
 
 
-def run_scores(
-    system: System, counts: np.ndarray, score: Score
-) -> dict[tuple[int, int], np.ndarray]:
+def run_scores(system: System, counts: np.ndarray, score: Score) -> Scores:
     """A model's score in each row of counts, by seed and run: that of the drawn examples' sums.
 
     The score of a run of which no example was drawn is that of zeros.

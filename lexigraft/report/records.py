@@ -27,15 +27,8 @@ Run = tuple[dict[str, Any], str, int]  # a cell, a task and the number of the ru
 
 _COLUMNS = [*SEEDED, "task", "kind", "run", "metric", "value"]
 # What figures draw of a line of a training log, beside its event and step.
-_LOGGED = (
-    "tokens",
-    "loss",
-    "next_loss",
-    "bits_per_byte",
-    "english_bits_per_byte",
-    "perplexity",
-    "english_perplexity",
-)
+_LOGGED = ("tokens", "loss", "next_loss", "bits_per_byte", "english_bits_per_byte", "perplexity",
+           "english_perplexity")  # fmt: skip
 
 
 def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults:

@@ -1,7 +1,7 @@
 """Which differences between the scores of models would hold on other examples and seeds."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,10 @@ from lexigraft.report.models import AXES, Column, Model
 from lexigraft.report.paired_tests import (
     RESAMPLES,
     PairedTest,
+    Score,
+    Scores,
     Spread,
+    System,
     column_scores,
     correct_together,
     mean_over_seeds,
@@ -48,8 +51,8 @@ class _ModelScores:
     """
 
     ids: dict[tuple[int, int], list[str]]  # names of the examples
-    scores: dict[tuple[int, int], np.ndarray]  # [1 + resamples]
-    alone: dict[tuple[int, int], np.ndarray]  # [examples]: the score of each by itself
+    scores: Scores  # [1 + resamples]
+    alone: Scores  # [examples]: the score of each by itself
     seeds: dict[int, int]  # how many seeds each number stands for
 
 
@@ -112,19 +115,24 @@ def _scores(
     names = {name for found in read.values() for own in found.values() for name in own.ids}
     # Example -> its row in the statistics of all models, so that the same examples are drawn.
     places = {name: at for at, name in enumerate(sorted(names))}
-    systems = {
-        model: (
-            _aligned(found, places, lambda own: own.statistics, 0.0),
-            next(iter(found.values())).score,
-        )
-        for model, found in read.items()
-    }
+    systems: dict[Model, tuple[System, Score]] = {}
+    alone: dict[Model, Scores] = {}
+    for model, found in read.items():
+        system: System = {}
+        alone[model] = {}
+        for key, own in found.items():
+            here = [places[name] for name in own.ids]
+            system[key] = np.zeros((len(places), own.statistics.shape[1]))
+            system[key][here] = own.statistics
+            alone[model][key] = np.full(len(places), math.nan)
+            alone[model][key][here] = own.alone
+        systems[model] = system, next(iter(found.values())).score
     scores = resampled_scores(systems, len(places), *column)
     return {
         model: _ModelScores(
             {key: own.ids for key, own in found.items()},
             scores[model],
-            _aligned(found, places, lambda own: own.alone, math.nan),
+            alone[model],
             {seed: 1 for seed, _ in found},
         )
         for model, found in read.items()
@@ -147,21 +155,6 @@ def _read(study: StudyResults, one: Predictions, kind: str, metric: str) -> Exam
                 found = None
         study.read[key] = found
     return study.read[key]
-
-
-def _aligned(
-    runs: Mapping[tuple[int, int], ExampleScores],
-    places: Mapping[str, int],
-    values_of: Callable[[ExampleScores], np.ndarray],
-    missing: float,
-) -> dict[tuple[int, int], np.ndarray]:
-    """Values [all examples, ...] of each run, `missing` where it did not draw an example."""
-    aligned = {}
-    for key, own in runs.items():
-        values = values_of(own)
-        aligned[key] = np.full((len(places), *values.shape[1:]), missing)
-        aligned[key][[places[name] for name in own.ids]] = values
-    return aligned
 
 
 def _mean(models: list[_ModelScores]) -> _ModelScores:

@@ -129,19 +129,17 @@ def _english(
     english = english[english["task"].isin(english["task"].head(1))]
     changes: dict[Key, float] = {}
     means: dict[tuple[Model, Column], list[Model]] = {}
-    names: dict[tuple[Model, Column], Key] = {}
     for key in keys:
         cells = _trained(english, key)
         if cells.empty:
             continue
         source, language, vocabulary = key
-        mean = Model(source, vocabulary, _ALL, _ALL)
         column = (language, str(cells["task"].iloc[0]), ENGLISH_BITS_PER_BYTE)
-        means[mean, column] = models_of(cells)
-        names[mean, column] = key
+        means[Model(source, vocabulary, _ALL, _ALL), column] = models_of(cells)
         changes[key] = float(cells["change"].mean())
     wanted = [
         (mean, Model(mean.source, "source", "none", "none"), column) for mean, column in means
     ]
     found = score_differences(study, wanted, means)
-    return changes, {names[one.model, one.column]: one for one in found}
+    tests = {(one.model.source, one.column[0], one.model.vocabulary): one for one in found}
+    return changes, tests

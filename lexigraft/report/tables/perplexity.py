@@ -5,7 +5,7 @@ from typing import Literal
 from lexigraft.report.before_after import before_after
 from lexigraft.report.items import Kind, Options
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import Model, find, models, stub, stub_names
+from lexigraft.report.models import Column, Model, find, models, stub, stub_names
 from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import CELL, Frame, select
 from lexigraft.report.table import Row, Table, TableCell, is_compact, number, ranked, score_cell
@@ -32,12 +32,6 @@ COLUMNS = {
     "bits_per_byte_before": "bits per byte before",
     "bits_per_byte": "bits per byte after ↓",
 }
-# Titles of tables of one column.
-_TITLES = {
-    "perplexity": "Perplexity",
-    "bits_per_byte_before": "Bits per byte before training",
-    "bits_per_byte": "Bits per byte",
-}
 _PER_TOKEN = (
     "† Perplexity is per token: it does not compare across vocabularies, only among the rows "
     "without †. Bits per byte are over the same text for every row and compare throughout."
@@ -58,51 +52,47 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
     tasks = dict(zip(perplexities["language"], perplexities["task"], strict=True))
     named = study.item.where.get("language", ())
     shown = study.item.metrics or tuple(COLUMNS)
+    # What a column is of, what it shows, and where the summary has it.
     columns = [
-        (language, member, column)
+        (
+            member or language,
+            what,
+            (language, tasks.get(language, ""), f"{what}_{member}" if member else what),
+        )
         for language in study.order("language")
         if language in tasks or language in named
         for member in ("", *_members(summary, language))
-        for column in shown
-        if not (member and column == "bits_per_byte_before")
+        for what in shown
+        if not (member and what == "bits_per_byte_before")
     ]
     headers = stub_names(study)
     compact = is_compact(len(columns), len(headers))
     starts = before_after(study, summary)
-    recorded = {
-        (language, member, column): (
-            language, tasks.get(language, ""), f"{column}_{member}" if member else column
-        )
-        for language, member, column in columns
-    }  # fmt: skip
-    changes = changes_over_source(
-        study, summary, chosen, [recorded[key] for key in columns if key[2] == "bits_per_byte"]
-    )
+    after = [column for _, what, column in columns if what == "bits_per_byte"]
+    changes = changes_over_source(study, summary, chosen, after)
 
-    def cell(model: Model, language: str, member: str, column: str) -> TableCell:
-        if column == "bits_per_byte_before":
-            return _before(starts, model, language)
-        place = recorded[language, member, column]
-        found = find(summary, model, *place)
-        if column == "bits_per_byte":
-            shown_as = score_cell(found, metric(column), compact=compact)
-            return changes.starred(shown_as, model, place)
-        score = score_cell(found, metric(column), change=False)
+    def cell(model: Model, what: str, column: Column) -> TableCell:
+        if what == "bits_per_byte_before":
+            return _before(starts, model, column[0])
+        found = find(summary, model, *column)
+        if what == "bits_per_byte":
+            return changes.starred(score_cell(found, metric(what), compact=compact), model, column)
+        score = score_cell(found, metric(what), change=False)
         # A dagger marks rows over the source vocabulary, whose perplexities are another scale.
         dagger = model.baseline and found is not None
         return TableCell(f"{score.text}†", score.deviation) if dagger else score
 
     rows = [
-        Row(stub(model, headers), tuple(cell(model, *column) for column in columns),
+        Row(stub(model, headers), tuple(cell(model, what, column) for _, what, column in columns),
             model.baseline, model.source)
         for model in chosen
     ]  # fmt: skip
-    rows = ranked(rows, [None if name == "bits_per_byte_before" else True for *_, name in columns])
+    rows = ranked(
+        rows, [None if what == "bits_per_byte_before" else True for _, what, _ in columns]
+    )
     heads = tuple(
-        (study.language(member or language), COLUMNS[column])
-        if len(shown) > 1
-        else ("", study.language(member or language))
-        for language, member, column in columns
+        (study.language(name), COLUMNS[what]) if len(shown) > 1 else ("", study.language(name))
+        for name, what, _ in columns
     )
     notes = [
         *seed_notes(study, chosen, perplexities),
@@ -114,7 +104,7 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
     if "bits_per_byte_before" in shown and (starts["measured_on"] == "log").any():
         notes.insert(1, "Before: on the held-out sentences watched during training, a part of the "
                      "text of the other columns.")  # fmt: skip
-    title = _TITLES[shown[0]] if len(shown) == 1 else ""
+    title = metric(shown[0]).title.capitalize() if len(shown) == 1 else ""
     return Table(headers, heads, rows, changes.beside(_data(summary, starts)), notes, title)
 
 

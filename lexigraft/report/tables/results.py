@@ -112,7 +112,8 @@ def results_table(
         rows.append(Row(left, cells, model.baseline, model.source))
     rows = ranked(rows, [metric(name).lower_is_better for *_, name in columns])
     heads, explained = column_heads(study, columns, compact)
-    data = summary[[model in chosen for model in models_of(summary)]]
+    own = set(chosen)
+    data = summary[[model in own for model in models_of(summary)]]
     shown = {(task, name) for _, task, name in columns}
     data = data[[pair in shown for pair in zip(data["task"], data["metric"], strict=True)]]
     third = "▲ blue: better" if compact else "Third number: change over Source. Blue: better"
