@@ -81,7 +81,7 @@ def quality_columns(study: StudyResults, summary: Frame) -> list[Column]:
             if item.metrics:
                 shown = {*names, score, *nowhere}
                 found += [(language, task, name) for name in item.metrics if name in shown]
-            elif name := primary_metric("".join(group["kind"].head(1)), names) or score:
+            elif name := primary_metric(next(iter(group["kind"]), ""), names) or score:
                 found.append((language, task, name))
     return found
 
