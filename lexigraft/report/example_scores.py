@@ -6,7 +6,9 @@ function scores all resamples at once. Tests compare them with sacrebleu and seq
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from lexigraft.evaluation.text_metrics import (
     bleu_score,
@@ -14,10 +16,7 @@ from lexigraft.evaluation.text_metrics import (
     chrf_score,
     chrf_statistics,
 )
-from lexigraft.report.bootstrap import Score
-
-if TYPE_CHECKING:
-    import numpy as np
+from lexigraft.report.paired_tests import Score
 
 Row = dict[str, Any]
 
@@ -26,73 +25,44 @@ _ENGLISH = "english"
 
 @dataclass(frozen=True)
 class ExampleScores:
-    """Statistics of the examples of one run.
+    """Statistics of the examples of one run."""
 
-    Attributes
-    ----------
-    ids
-        The names of the examples.
-    statistics
-        [examples, statistics]: what is summed over examples before it is scored.
-    score
-        From summed statistics to the metric's score.
-    alone
-        [examples]: the score of each example by itself.
-    """
-
-    ids: list[str]
-    statistics: "np.ndarray"
-    score: Score
-    alone: "np.ndarray"
+    ids: list[str]  # names of the examples
+    statistics: np.ndarray  # [examples, statistics]: what is summed over examples, then scored
+    score: Score  # from summed statistics to the metric's score
+    alone: np.ndarray  # [examples]: the score of each example by itself
 
 
 def example_scores(
     rows: list[Row], kind: str, metric: str, details: Mapping[str, Any]
 ) -> ExampleScores | None:
-    """The statistics behind a metric of one run, from its predictions.
+    """The statistics behind a metric of one run, from its predictions `rows`.
 
-    Metrics that are no means of example scores have statistics of their own (`_STATISTICS`). Of all
-    others the statistics are the example's score and one.
+    Metrics that are no means of example scores have statistics of their own (`_STATISTICS`), by the
+    `kind` of the task. Of all others the statistics are the example's score and one; None where not
+    every example has such a score. The `details` of the run's record say in signatures how its
+    texts were tokenized.
 
     Some tasks test several languages where the cell's language is a group, and their metric is the
     mean over these: each language has columns of its own. A metric that is named after one of the
     tests (`english_accuracy`, `bits_per_byte_te`) is that test's.
-
-    Parameters
-    ----------
-    rows
-        The predictions of the run.
-    kind
-        The kind of the task.
-    details
-        Of the run's record: signatures say how its texts were tokenized.
-
-    Returns
-    -------
-    ExampleScores or None
-        None where not every example has such a score.
     """
-    import numpy as np
-
     base, rows = _of_one_test(rows, metric)
     if not rows:
         return None
     statistics, score = _STATISTICS.get((kind, base), _mean_of(base))
     try:
-        found = statistics(rows, details)
+        values = np.array(statistics(rows, details), dtype=np.float64)
     except KeyError:
         return None
-    values = np.array(found, dtype=np.float64)
     ids = [str(row["id"]) for row in rows]
     tests = list(dict.fromkeys(row.get("test") for row in rows))
     if kind == "perplexity" or len(tests) == 1:
         return ExampleScores(ids, values, score, score(values))
-    width = values.shape[1]
-    apart = np.zeros((len(rows), len(tests) * width))
-    for at, row in enumerate(rows):
-        begin = tests.index(row.get("test")) * width
-        apart[at, begin : begin + width] = values[at]
-    return ExampleScores(ids, apart, mean_over_tests(score, len(tests)), score(values))
+    apart = np.zeros((len(rows), len(tests), values.shape[1]))
+    apart[range(len(rows)), [tests.index(row.get("test")) for row in rows]] = values
+    summed = mean_over_tests(score, len(tests))
+    return ExampleScores(ids, apart.reshape(len(rows), -1), summed, score(values))
 
 
 def entity_statistics(output: str, reference: str) -> list[int]:
@@ -103,35 +73,25 @@ def entity_statistics(output: str, reference: str) -> list[int]:
     return [len(ours), len(theirs), len(ours & theirs)]
 
 
-def f1_score(totals: "np.ndarray") -> "np.ndarray":
+def f1_score(totals: np.ndarray) -> np.ndarray:
     """F1 of entities, 0 to 100, of summed statistics: [..., 3] -> [...]; 0 where there are none."""
-    import numpy as np
-
     ours, theirs, both = np.moveaxis(totals, -1, 0)
     return 200 * both / np.maximum(ours + theirs, 1)
 
 
-def mean_score(totals: "np.ndarray") -> "np.ndarray":
+def mean_score(totals: np.ndarray) -> np.ndarray:
     """The mean of example scores: [..., 2] -> [...]; missing where nothing was drawn."""
-    import numpy as np
-
-    return np.divide(
-        totals[..., 0], totals[..., 1],
-        out=np.full(totals.shape[:-1], np.nan), where=totals[..., 1] > 0,
-    )  # fmt: skip
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(totals[..., 1] > 0, totals[..., 0] / totals[..., 1], np.nan)
 
 
-def bits_score(totals: "np.ndarray") -> "np.ndarray":
+def bits_score(totals: np.ndarray) -> np.ndarray:
     """Bits per byte of summed nats and bytes: [..., 2] -> [...]."""
-    import numpy as np
-
     return mean_score(totals) / np.log(2)
 
 
-def perplexity_score(totals: "np.ndarray") -> "np.ndarray":
+def perplexity_score(totals: np.ndarray) -> np.ndarray:
     """Perplexity of summed nats and tokens: [..., 2] -> [...]."""
-    import numpy as np
-
     with np.errstate(over="ignore"):
         return np.exp(mean_score(totals))
 
@@ -139,7 +99,7 @@ def perplexity_score(totals: "np.ndarray") -> "np.ndarray":
 def mean_over_tests(score: Score, tests: int) -> Score:
     """The mean of a score over tests, from statistics side by side: [..., tests * n] -> [...]."""
 
-    def mean(totals: "np.ndarray") -> "np.ndarray":
+    def mean(totals: np.ndarray) -> np.ndarray:
         return score(totals.reshape(*totals.shape[:-1], tests, -1)).mean(axis=-1)
 
     return mean
@@ -167,10 +127,7 @@ _STATISTICS: dict[tuple[str, str], tuple[_Statistics, Score]] = {
     ("perplexity", "bits_per_byte"): (_ratio_of("nats", "bytes"), bits_score),
     ("perplexity", "perplexity"): (_ratio_of("nats", "tokens"), perplexity_score),
     ("perplexity", "nats_per_token"): (_ratio_of("nats", "tokens"), mean_score),
-    ("tagging", "f1"): (
-        lambda rows, _: [entity_statistics(*pair) for pair in zip(*_texts(rows), strict=True)],
-        f1_score,
-    ),
+    ("tagging", "f1"): (lambda rows, _: [*map(entity_statistics, *_texts(rows))], f1_score),
     ("translation", "chrf"): (lambda rows, _: chrf_statistics(*_texts(rows)), chrf_score),
     ("translation", "chrf_plus_plus"): (
         lambda rows, _: chrf_statistics(*_texts(rows), word_order=2),

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import Model, find, models
+from lexigraft.report.models import Column, Model, find, models
 from lexigraft.report.names import listed, row_name
-from lexigraft.report.paired_tests import LEVEL, Column
+from lexigraft.report.paired_tests import LEVEL
 from lexigraft.report.score_differences import score_differences
 from lexigraft.report.study import StudyResults
 from lexigraft.report.table import number

@@ -1,7 +1,8 @@
 """A table in four formats: tidy CSV in full precision, Markdown, LaTeX and HTML."""
 
 import html
-from itertools import groupby
+from collections.abc import Iterator
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from lexigraft.atomic import replacing
@@ -23,12 +24,15 @@ _ESCAPES = {
 
 def write_table(table: Table, folder: Path) -> list[str]:
     """Write `<name>.csv`, `.md` and `.tex`; returns their names."""
-    with replacing(folder / f"{table.name}.csv") as path:
-        table.data.to_csv(path, index=False, lineterminator="\n")
-    for suffix, text in ((".md", markdown(table)), (".tex", latex(table))):
-        with replacing(folder / f"{table.name}{suffix}") as path:
+    texts = {
+        f"{table.name}.csv": table.data.to_csv(index=False, lineterminator="\n"),
+        f"{table.name}.md": markdown(table),
+        f"{table.name}.tex": latex(table),
+    }
+    for name, text in texts.items():
+        with replacing(folder / name) as path:
             path.write_text(text, encoding="utf-8")
-    return [f"{table.name}{suffix}" for suffix in (".csv", ".md", ".tex")]
+    return list(texts)
 
 
 def markdown(table: Table) -> str:
@@ -55,25 +59,19 @@ def latex(table: Table) -> str:
     if table.compact:
         lines += [r"\begingroup\setlength{\tabcolsep}{3pt}%"]
         lines += [r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"]
-    lines += [
-        rf"\begin{{tabular}}{{{'l' * len(table.stub)}{'r' * len(table.columns)}}}",
-        r"\toprule",
-    ]
-    if any(group for group, _ in table.columns):
-        spans, rules, start = [" & " * (len(table.stub) - 1)], [], len(table.stub) + 1
-        for group, columns in groupby(table.columns, key=lambda column: column[0]):
-            size = len(list(columns))
+    aligned = "l" * len(table.stub) + "r" * len(table.columns)
+    lines += [rf"\begin{{tabular}}{{{aligned}}}", r"\toprule"]
+    if groups := _groups(table):
+        spans, rules, start = [" & " * (len(table.stub) - 1)], "", len(table.stub) + 1
+        for group, size in groups:
             spans.append(rf"\multicolumn{{{size}}}{{c}}{{{escape_latex(group)}}}")
-            rules += [rf"\cmidrule(lr){{{start}-{start + size - 1}}}"] if group else []
+            rules += rf"\cmidrule(lr){{{start}-{start + size - 1}}}" if group else ""
             start += size
-        lines += [" & ".join(spans) + r" \\", "".join(rules)]
+        lines += [" & ".join(spans) + r" \\", rules]
     lines += [" & ".join(map(escape_latex, [*table.stub, *(c for _, c in table.columns)])) + r" \\"]
     lines.append(r"\midrule")
-    previous = None
-    for row in table.rows:
-        if previous is not None and _breaks(previous, row, table):
-            lines.append(r"\midrule")
-        previous = row
+    for row, ruled in _ruled(table):
+        lines += [r"\midrule"] if ruled else []
         stub = [escape_latex(text) for text in row.stub]
         if row.baseline:
             stub = [rf"\textcolor{{gray}}{{{text}}}" for text in stub]
@@ -91,20 +89,15 @@ def as_html(table: Table) -> str:
     small = f' class="{" ".join(classes)}"' if classes else ""
     parts = [f'<div class="scroll"><table id="table-{table.name}"{small}>']
     parts.append(f"<caption>{html.escape(table.title)}</caption><thead>")
-    if any(group for group, _ in table.columns):
-        parts.append("<tr>" + f'<td colspan="{len(table.stub)}"></td>')
-        for group, columns in groupby(table.columns, key=lambda column: column[0]):
-            size = len(list(columns))
-            parts.append(f'<th colspan="{size}" class="group">{html.escape(group)}</th>')
-        parts.append("</tr>")
+    if groups := _groups(table):
+        spans = "".join(f'<th colspan="{size}" class="group">{html.escape(group)}</th>'
+                        for group, size in groups)  # fmt: skip
+        parts.append(f'<tr><td colspan="{len(table.stub)}"></td>{spans}</tr>')
     heads = [f'<th class="stub">{html.escape(name)}</th>' for name in table.stub]
     heads += [f"<th>{html.escape(column)}</th>" for _, column in table.columns]
     parts.append(f"<tr>{''.join(heads)}</tr></thead><tbody>")
-    previous = None
-    for row in table.rows:
-        classes = ["baseline"] if row.baseline else []
-        classes += ["rule"] if previous is not None and _breaks(previous, row, table) else []
-        previous = row
+    for row, ruled in _ruled(table):
+        classes = ["baseline"] * row.baseline + ["rule"] * ruled
         stub = "".join(f'<th class="stub" scope="row">{html.escape(t)}</th>' for t in row.stub)
         cells = "".join(map(_html_cell, row.cells))
         parts.append(f'<tr class="{" ".join(classes)}">{stub}{cells}</tr>')
@@ -113,9 +106,20 @@ def as_html(table: Table) -> str:
     return "".join(parts) + (f'<ul class="notes">{notes}</ul>' if notes else "")
 
 
-def _breaks(above: Row, row: Row, table: Table) -> bool:
-    """A rule parts baselines from the rest, and the values of the first of several stubs."""
-    return above.baseline != row.baseline or (len(table.stub) > 1 and above.stub[0] != row.stub[0])
+def _groups(table: Table) -> list[tuple[str, int]]:
+    """Groups of columns that stand side by side, and of how many; empty where none has a name."""
+    groups = [(group, len(list(columns)))
+              for group, columns in groupby(group for group, _ in table.columns)]  # fmt: skip
+    return groups if any(group for group, _ in groups) else []
+
+
+def _ruled(table: Table) -> Iterator[tuple[Row, bool]]:
+    """Each row, and whether a rule parts it from the one above.
+
+    That is where baselines end, and where the first of several names of a row changes.
+    """
+    parts = [(row.baseline, len(table.stub) > 1 and row.stub[0]) for row in table.rows]
+    return zip(table.rows, [False, *(one != other for one, other in pairwise(parts))], strict=False)
 
 
 def _plain(cell: TableCell) -> str:

@@ -22,21 +22,13 @@ def report_inputs(
 ) -> dict[str, Any]:
     """Folders and records that a report reads, by what they hold, in the order of the grid.
 
-    Parameters
-    ----------
-    config
-        The resolved config of the study.
-    folders
-        Rule -> template of the folder of its outputs, wildcards in braces.
-    searched
-        Languages and tasks whose test sets were searched for in training text.
+    From the resolved `config` of the study, `folders`: rule -> template of the folder of its
+    outputs, wildcards in braces, and `searched`: languages and tasks whose test sets were searched
+    for in training text.
 
-    Returns
-    -------
-    dict
-        `RECORDS` -> paths; `training` and `initialization` -> folder -> the cell, `seed` being None
-        for one that serves all; `corpora` -> language -> card; `vocabulary` -> folders; `planned`
-        -> languages and tasks of the study's runs.
+    Returns `RECORDS` -> paths; `training` and `initialization` -> folder -> the cell, `seed` being
+    None for one that serves all; `corpora` -> language -> card; `vocabulary` -> folders; `planned`
+    -> languages and tasks of the study's runs.
     """
     cells = cells_of(config["cells"])
     runs = [
@@ -47,44 +39,47 @@ def report_inputs(
         for run in range(selection["runs"])
     ]
 
-    def record(cell: Cell, task: str, run: int, below: str = "") -> str:
-        return f"{folders['evaluate'].format(**cell.wildcards)}{below}/{task}/run-{run}/record.json"
+    def run_folder(cell: Cell, task: str, run: int, below: str = "") -> str:
+        return f"{folders['evaluate'].format(**cell.wildcards)}{below}/{task}/run-{run}"
+
+    def record(rule: str, **wildcards: str) -> str:
+        return f"{folders[rule].format(**wildcards)}/record.json"
 
     # A baseline's tokenizer is the source's own, in the source's folder.
-    vocabularies = list(dict.fromkeys((c.source, c.language, c.vocabulary) for c in cells))
-    axes = [
-        dict(zip(("source", "language", "vocabulary"), key, strict=True)) for key in vocabularies
+    keys = dict.fromkeys((cell.source, cell.language, cell.vocabulary) for cell in cells)
+    vocabularies = [
+        {"source": source, "language": language, "vocabulary": vocabulary}
+        for source, language, vocabulary in keys
     ]
-    fits: dict[
-        tuple[str, ...], dict[str, Any]
-    ] = {}  # wildcards of each fitted initializer -> its cell
+    fits: dict[str, dict[str, Any]] = {}  # folder of each fitted initializer -> its cell
+    alignment: dict[str, None] = {}
     for cell in cells:
         if cell.initializer != NO_INITIALIZER:
             drawn = config["initializers"][cell.initializer]["draws"]
-            fit = f"seed-{cell.seed}" if drawn else "all-seeds"
-            key = (cell.source, cell.language, cell.vocabulary, cell.initializer, fit)
-            fits.setdefault(key, asdict(cell) | {"seed": cell.seed if drawn else None})
-    names = ("source", "language", "vocabulary", "initializer", "fit")
-    fitted = [dict(zip(names, key, strict=True)) for key in fits]
+            wildcards = cell.wildcards | {"fit": f"seed-{cell.seed}" if drawn else "all-seeds"}
+            seed = cell.seed if drawn else None
+            fits.setdefault(
+                folders["initialize"].format(**wildcards), asdict(cell) | {"seed": seed}
+            )
+            if "measure_alignment" in folders:
+                alignment[record("measure_alignment", **wildcards)] = None
     compared = config["fragmentation"]
     return {
-        "records": [record(cell, task, run) for cell, task, _, run in runs],
+        "records": [f"{run_folder(cell, task, run)}/record.json" for cell, task, _, run in runs],
         "learned": [
-            f"{record(cell, task, run).removesuffix('/record.json')}/learned/{metric}.json"
+            f"{run_folder(cell, task, run)}/learned/{metric}.json"
             for cell, task, selection, run in runs
             for metric in selection["learned_metrics"]
         ],
         "checkpoints": [
-            record(cell, task, run, f"/checkpoint-{number}")
+            f"{run_folder(cell, task, run, f'/checkpoint-{number}')}/record.json"
             for cell, task, selection, run in runs
             if selection["checkpoints"]
             for number in range(1, config["strategies"][cell.strategy]["checkpoints"])
         ],
-        "fragmentation": [
-            f"{folders['measure_fragmentation'].format(**one)}/record.json" for one in axes
-        ],
+        "fragmentation": [record("measure_fragmentation", **one) for one in vocabularies],
         "tokenizers": [
-            f"{folders['measure_tokenizer'].format(tokenizer=name, language=language)}/record.json"
+            record("measure_tokenizer", tokenizer=name, language=language)
             for language in compared["languages"]
             for name in compared["tokenizers"]
         ],
@@ -94,20 +89,14 @@ def report_inputs(
         },
         "planned": [(cell.language, task) for cell, task, _, run in runs if run == 0],
         "contamination": [
-            f"{folders['count_tests'].format(language=language, task=task)}/record.json"
-            for language, task in searched
+            record("count_tests", language=language, task=task) for language, task in searched
         ],
         "training": {folders["train"].format(**cell.wildcards): asdict(cell) for cell in cells},
-        "initialization": {
-            folders["initialize"].format(**one): cell
-            for one, cell in zip(fitted, fits.values(), strict=True)
-        },
-        "alignment": [f"{folders['measure_alignment'].format(**one)}/record.json" for one in fitted]
-        if "measure_alignment" in folders
-        else [],
+        "initialization": fits,
+        "alignment": list(alignment),
         "vocabulary": [
             folders["expand_vocabulary"].format(**one)
-            for one in axes
+            for one in vocabularies
             if one["vocabulary"] != SOURCE_VOCABULARY
         ],
     }
@@ -150,9 +139,7 @@ def _with_none(item: str | dict[str, Any], untrained: list[str]) -> str | dict[s
 
 def _single_languages(config: Mapping[str, Any], cells: list[Cell]) -> list[str]:
     """Languages that cells or compared tokenizers read, of groups their members."""
-    languages = dict.fromkeys(cell.language for cell in cells)
-    languages |= dict.fromkeys(config["fragmentation"]["languages"])
-    groups = {name: config["languages"][name].get("group", {}) for name in languages}
-    return list(
-        dict.fromkeys(one for name in languages for one in groups[name].get("members", [name]))
-    )
+    names = [*(cell.language for cell in cells), *config["fragmentation"]["languages"]]
+    groups = {name: config["languages"][name].get("group", {}) for name in names}
+    members = (one for name, group in groups.items() for one in group.get("members", [name]))
+    return list(dict.fromkeys(members))

@@ -6,27 +6,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Metric:
-    """How one metric is shown.
+    """How one metric is shown."""
 
-    Attributes
-    ----------
-    title
-        Its name with its unit, as a reader knows it.
-    lower_is_better
-        Which direction is an improvement.
-    decimals
-        Digits after the point in tables and sentences.
-    noise
-        Scores up to here say nothing: no sentence names a winner among them.
-    """
-
-    title: str
+    title: str  # its name with its unit, as a reader knows it
     lower_is_better: bool
-    decimals: int
+    decimals: int  # digits after the point in tables and sentences
+    # Scores up to here say nothing: no sentence names a winner among them.
     noise: float | None = None
 
 
 ENGLISH_BITS_PER_BYTE = "english_bits_per_byte"
+# The unit of speeds that compare across vocabularies, see `lexigraft.report.speed_up`.
+SAME_TEXT = "same_text_characters"
 
 _KNOWN = {
     "bits_per_byte": Metric("bits per byte", True, 3),

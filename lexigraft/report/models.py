@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
 from lexigraft.report.names import row_name
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import pick
+from lexigraft.report.summarize import Frame, SummaryRow, pick
 
-if TYPE_CHECKING:
-    import pandas
+AXES = ["source", "vocabulary", "initializer", "strategy"]
+COLUMN = ["language", "task", "metric"]
+Column = tuple[str, str, str]  # language, task, metric
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,7 @@ class Model:
 
     def keys(self) -> dict[str, str]:
         """The axes by name."""
-        return {
-            "source": self.source,
-            "vocabulary": self.vocabulary,
-            "initializer": self.initializer,
-            "strategy": self.strategy,
-        }
+        return dict(vars(self))
 
 
 def models(study: StudyResults, initializers: list[str] | None = None) -> list[Model]:
@@ -49,32 +44,27 @@ def models(study: StudyResults, initializers: list[str] | None = None) -> list[M
     Initializers that an item names for a vocabulary that it names are rows even where no record
     has them.
     """
-    reference = study.reference_strategy or "none"
-    axes = ["source", "vocabulary", "initializer", "strategy"]
-    cells = models_of(study.scores.drop_duplicates(axes))
+    cells = models_of(study.scores.drop_duplicates(AXES))
+    where = study.item.where
     wanted = study.initializers if initializers is None else initializers
-    strategies = several_strategies(study) or (reference,)
-    untrained = "none" in study.item.where.get("strategy", ())
-    named = {"vocabulary", "initializer"} <= set(study.item.where)
+    strategies = several_strategies(study) or (study.reference_strategy or "none",)
+    missing = {"vocabulary", "initializer"} <= set(where) and len(strategies) == 1
     found = []
     for source in study.order("source"):
-        own = [cell for cell in cells if cell.source == source]
-        found += [cell for cell in own if cell.baseline and cell.strategy == "none"]
-        lapt = [cell for cell in own if cell.baseline and cell.strategy != "none"]
-        stand_in = [] if untrained else lapt[:1]
+        own = [cell for cell in cells if cell.source == source and cell.baseline]
+        found += [cell for cell in own if cell.is_source]
+        lapt = [cell for cell in own if not cell.is_source]
+        stand_in = [] if "none" in where.get("strategy", ()) else lapt[:1]
         found += [cell for cell in lapt if cell.strategy in strategies] or stand_in
-        for vocabulary in study.new_vocabularies:
-            for initializer, strategy in product(wanted, strategies):
-                model = Model(source, vocabulary, initializer, strategy)
-                missing = named and len(strategies) == 1
-                found += [model] if model in cells or missing else []
+        new = (Model(source, *names)
+               for names in product(study.new_vocabularies, wanted, strategies))  # fmt: skip
+        found += [model for model in new if missing or model in cells]
     return found
 
 
-def models_of(frame: "pandas.DataFrame") -> list[Model]:
+def models_of(frame: Frame) -> list[Model]:
     """The model of each row."""
-    axes = frame[["source", "vocabulary", "initializer", "strategy"]]
-    return [Model(*map(str, row)) for row in axes.itertuples(index=False)]
+    return [Model(*map(str, row)) for row in frame[AXES].itertuples(index=False)]
 
 
 def several_strategies(study: StudyResults) -> tuple[str, ...]:
@@ -83,18 +73,14 @@ def several_strategies(study: StudyResults) -> tuple[str, ...]:
     return named if len(named) > 1 else ()
 
 
-def stub_names(study: StudyResults, first: str = "Model") -> tuple[str, ...]:
+def stub_names(study: StudyResults) -> tuple[str, ...]:
     """Headers left of the numbers: source, vocabulary and strategy only where there are several."""
-    several = [
-        name
-        for name, values in (
-            ("Source model", study.order("source")),
-            ("Vocabulary", study.new_vocabularies),
-            ("Strategy", several_strategies(study)),
-        )
-        if len(values) > 1
-    ]
-    return (*several, first)
+    values = {
+        "Source model": study.order("source"),
+        "Vocabulary": study.new_vocabularies,
+        "Strategy": several_strategies(study),
+    }
+    return (*(name for name, several in values.items() if len(several) > 1), "Model")
 
 
 def stub(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -103,15 +89,15 @@ def stub(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:
         "Source model": model.source,
         "Vocabulary": model.vocabulary,
         "Strategy": model.strategy if model.strategy != "none" else "",
-        names[-1]: row_name(model.initializer, model.strategy),
+        "Model": row_name(model.initializer, model.strategy),
     }
     return tuple(found[name] for name in names)
 
 
 def vocabulary_stub_names(study: StudyResults, *more: str) -> tuple[str, ...]:
     """Headings of the rows of a table of vocabularies; the source only where there are several."""
-    return (*(("Source model",) if study.has_several_sources else ()),
-            "Language", "Vocabulary", *more)  # fmt: skip
+    names = ("Language", "Vocabulary", *more)
+    return ("Source model", *names) if study.has_several_sources else names
 
 
 def vocabulary_stub(
@@ -122,6 +108,6 @@ def vocabulary_stub(
     return (source, *names) if study.has_several_sources else names
 
 
-def find(summary: "pandas.DataFrame", model: Model, **rest: str) -> "pandas.Series | None":
-    """The summary of one model on one language, task and metric."""
-    return pick(summary, **model.keys(), **rest)
+def find(summary: Frame, model: Model, *column: str, **rest: str) -> "SummaryRow | None":
+    """The summary of one model on a column: its language, task and metric, in order or by name."""
+    return pick(summary, **model.keys(), **dict(zip(COLUMN, column, strict=False)), **rest)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.findings import speed_up_rows, vocabulary_numbers
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import Model, find
-from lexigraft.report.paired_tests import LEVEL, Column
+from lexigraft.report.models import Column, Model, find
+from lexigraft.report.paired_tests import LEVEL
 from lexigraft.report.score_differences import ScoreDifference, score_differences
 from lexigraft.report.study import StudyResults
 from lexigraft.report.tables.results import quality_columns

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.metrics import Metric, metric
-from lexigraft.report.models import Model
+from lexigraft.report.models import Column, Model
 from lexigraft.report.names import listed, row_name
-from lexigraft.report.paired_tests import LEVEL, RESAMPLES, Column, effect_text, p_text
+from lexigraft.report.paired_tests import LEVEL, RESAMPLES, effect_text, p_text
 from lexigraft.report.recommendation import (
     ENGLISH,
     Choice,

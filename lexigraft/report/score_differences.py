@@ -1,71 +1,46 @@
 """Which differences between the scores of models would hold on other examples and seeds."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from lexigraft.randomness import generator
-from lexigraft.report.bootstrap import (
-    Scores,
-    Spread,
-    mean_over_seeds,
-    means_by_seed,
-    seed_noise,
-    seed_spread,
-    shared_runs,
-)
 from lexigraft.report.example_scores import ExampleScores, example_scores
-from lexigraft.report.models import Model
+from lexigraft.report.models import AXES, Column, Model
 from lexigraft.report.paired_tests import (
     RESAMPLES,
-    Column,
     PairedTest,
+    Score,
+    Scores,
+    Spread,
+    System,
     column_scores,
     correct_together,
+    mean_over_seeds,
+    means_by_seed,
     paired_test,
+    pooled_spreads,
     predictions_by_model,
     resampled_scores,
+    seed_noise,
+    shared_runs,
 )
 from lexigraft.report.study import Predictions, StudyResults
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Comparison = tuple[Model, Model, Column]  # a model, its baseline, and what both are scored on
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreDifference(PairedTest):
-    """A model's score less a baseline's, on one language, task and metric.
-
-    Attributes
-    ----------
-    outputs
-        Number of outputs that the model wrote, over its seeds and runs.
-    """
+    """A model's score less a baseline's, on one language, task and metric."""
 
     model: Model
     baseline: Model
     column: Column
     baseline_score: float
-    outputs: int
-
-    def numbers(self) -> dict[str, float | int]:
-        """Columns of a CSV file, in full precision."""
-        return {
-            "baseline_score": self.baseline_score,
-            "difference": self.value,
-            "low": self.low,
-            "high": self.high,
-            "p": self.p,
-            "p_corrected": self.corrected,
-            "effect_size": self.effect,
-            "examples": self.examples,
-            "outputs": self.outputs,
-            "seed_freedom": self.freedom,
-            "resamples": RESAMPLES,
-        }
+    outputs: int  # that the model wrote, over its seeds and runs
 
 
 @dataclass(frozen=True)
@@ -75,10 +50,10 @@ class _ModelScores:
     A mean over models has one of them in the place of each seed, by its number.
     """
 
-    ids: Mapping[tuple[int, int], list[str]]  # names of the examples
+    ids: dict[tuple[int, int], list[str]]  # names of the examples
     scores: Scores  # [1 + resamples]
     alone: Scores  # [examples]: the score of each by itself
-    seeds: Mapping[int, int]  # how many seeds each number stands for
+    seeds: dict[int, int]  # how many seeds each number stands for
 
 
 def score_differences(
@@ -92,14 +67,11 @@ def score_differences(
     returned are corrected for each other.
 
     The variation over seeds is estimated from all trained models of the whole study that have
-    several seeds, for each column and source model (see `bootstrap.seed_spread`), so that the
+    several seeds, for each column and source model (see `seed_spread`), so that the
     result of a comparison does not depend on which others are made beside it.
 
-    Parameters
-    ----------
-    means
-        Names in `comparisons` that stand, in their column, for the mean over trained models of one
-        source model, and these models. A mean is left out where one of them has no outputs.
+    `means`: names in `comparisons` that stand, in their column, for the mean over trained models of
+    one source model, and these models. A mean is left out where one of them has no outputs.
     """
     means = means or {}
     pairs_of: dict[Column, list[tuple[Model, Model]]] = {}
@@ -115,12 +87,16 @@ def score_differences(
         for model, several in members.items():
             if (model, column) in means and all(one in scored for one in several):
                 scored[model] = _mean([scored[one] for one in several])
-        spreads = _spreads(study, column)
+        means_of_seeds = column_scores(study, column).groupby([*AXES, "seed"], sort=False)["value"]
+        spreads = pooled_spreads(
+            (_pooled(model), model, float(value))
+            for (*names, _), value in means_of_seeds.mean().items()
+            for model in (Model(*map(str, names)),)
+        )
         for model, baseline in pairs:
-            if model in scored and baseline in scored:
-                difference = _difference(model, baseline, column, scored, spreads)
-                if difference is not None:
-                    found[model, baseline, column] = difference
+            difference = _difference(model, baseline, column, scored, spreads)
+            if difference is not None:
+                found[model, baseline, column] = difference
     return list(correct_together(found).values())
 
 
@@ -139,19 +115,24 @@ def _scores(
     names = {name for found in read.values() for own in found.values() for name in own.ids}
     # Example -> its row in the statistics of all models, so that the same examples are drawn.
     places = {name: at for at, name in enumerate(sorted(names))}
-    systems = {
-        model: (
-            _aligned(found, places, lambda own: own.statistics, 0.0),
-            next(iter(found.values())).score,
-        )
-        for model, found in read.items()
-    }
+    systems: dict[Model, tuple[System, Score]] = {}
+    alone: dict[Model, Scores] = {}
+    for model, found in read.items():
+        system: System = {}
+        alone[model] = {}
+        for key, own in found.items():
+            here = [places[name] for name in own.ids]
+            system[key] = np.zeros((len(places), own.statistics.shape[1]))
+            system[key][here] = own.statistics
+            alone[model][key] = np.full(len(places), math.nan)
+            alone[model][key][here] = own.alone
+        systems[model] = system, next(iter(found.values())).score
     scores = resampled_scores(systems, len(places), *column)
     return {
         model: _ModelScores(
             {key: own.ids for key, own in found.items()},
             scores[model],
-            _aligned(found, places, lambda own: own.alone, math.nan),
+            alone[model],
             {seed: 1 for seed, _ in found},
         )
         for model, found in read.items()
@@ -161,66 +142,32 @@ def _scores(
 def _read(study: StudyResults, one: Predictions, kind: str, metric: str) -> ExampleScores | None:
     """What each example of a run adds to a metric, read once for all tables.
 
-    None, too, where it does not add up to the score of the record: a test of another number than
-    the one that a table shows would mislead.
+    None, too, where it does not add up to the score of the record, unless a learned metric has a
+    record of its own: a test of another number than the one that a table shows would mislead.
     """
     key = (one.path, metric)
     if key not in study.read:
         found = example_scores(one.rows(), kind, metric, one.details)
-        study.read[key] = found if found and _adds_up(found, one.metrics.get(metric)) else None
+        recorded = one.metrics.get(metric)
+        if found and recorded is not None:
+            total = float(found.score(found.statistics.sum(axis=0)))
+            if not math.isclose(total, recorded, rel_tol=1e-4, abs_tol=1e-6):
+                found = None
+        study.read[key] = found
     return study.read[key]
-
-
-def _adds_up(found: ExampleScores, recorded: float | None) -> bool:
-    """Whether examples make the score of the record; learned metrics have records of their own."""
-    if recorded is None:
-        return True
-    total = float(found.score(found.statistics.sum(axis=0)))
-    return math.isclose(total, recorded, rel_tol=1e-4, abs_tol=1e-6)
-
-
-def _aligned(
-    runs: Mapping[tuple[int, int], ExampleScores],
-    places: Mapping[str, int],
-    values_of: "Callable[[ExampleScores], np.ndarray]",
-    missing: float,
-) -> "dict[tuple[int, int], np.ndarray]":
-    """Values [all examples, ...] of each run, `missing` where it did not draw an example."""
-    import numpy as np
-
-    aligned = {}
-    for key, own in runs.items():
-        values = values_of(own)
-        aligned[key] = np.full((len(places), *values.shape[1:]), missing)
-        aligned[key][[places[name] for name in own.ids]] = values
-    return aligned
 
 
 def _mean(models: list[_ModelScores]) -> _ModelScores:
     """The mean over models, whatever their numbers of seeds."""
-    ids: dict[tuple[int, int], list[str]] = {}
-    scores: dict[tuple[int, int], np.ndarray] = {}
-    alone: dict[tuple[int, int], np.ndarray] = {}
-    seeds: dict[int, int] = {}
+    mean = _ModelScores({}, {}, {}, {})
     for place, one in enumerate(models):
         for run in dict.fromkeys(run for _, run in one.scores):
             keys = [key for key in one.scores if key[1] == run]
-            ids[place, run] = [name for key in keys for name in one.ids[key]]
-            scores[place, run] = mean_over_seeds({key: one.scores[key] for key in keys})
-            alone[place, run] = mean_over_seeds({key: one.alone[key] for key in keys})
-        seeds[place] = len(means_by_seed(one.scores))
-    return _ModelScores(ids, scores, alone, seeds)
-
-
-def _spreads(study: StudyResults, column: Column) -> dict[Model | str, Spread]:
-    """The spread over seeds of similar models, from the scores of their records."""
-    axes = ["source", "vocabulary", "initializer", "strategy", "seed"]
-    means = column_scores(study, column).groupby(axes, sort=False)["value"].mean()
-    models: dict[Model | str, dict[Model, list[float]]] = {}
-    for (*names, _), value in means.items():
-        model = Model(*map(str, names))
-        models.setdefault(_pooled(model), {}).setdefault(model, []).append(float(value))
-    return {key: seed_spread(similar.values()) for key, similar in models.items()}
+            mean.ids[place, run] = [name for key in keys for name in one.ids[key]]
+            mean.scores[place, run] = mean_over_seeds({key: one.scores[key] for key in keys})
+            mean.alone[place, run] = mean_over_seeds({key: one.alone[key] for key in keys})
+        mean.seeds[place] = len(one.seeds)
+    return mean
 
 
 def _difference(
@@ -230,7 +177,9 @@ def _difference(
     scored: Mapping[Model, _ModelScores],
     spreads: Mapping[Model | str, Spread],
 ) -> ScoreDifference | None:
-    """One comparison; None where the two have no run in common."""
+    """One comparison; None where one has no scores, or the two have no run in common."""
+    if model not in scored or baseline not in scored:
+        return None
     ours, theirs = scored[model], scored[baseline]
     first, second = shared_runs(ours.scores, theirs.scores)
     if not first:
@@ -239,7 +188,10 @@ def _difference(
     seeds: dict[Model | str, list[float]] = {}
     for one, scores in ((model, first), (baseline, second)):
         counts = [scored[one].seeds[key] for key in means_by_seed(scores)]
-        seeds.setdefault(_pooled(one), []).append(_effective_seeds(counts))
+        # The variance of a mean over `n` seeds is 1/n of one seed's: that of a mean of means is the
+        # variance of a mean over so many seeds.
+        effective = len(counts) ** 2 / sum(1 / count for count in counts)
+        seeds.setdefault(_pooled(one), []).append(effective)
     names = (name for one in (model, baseline) for name in one.keys().values())
     rng = generator("report", "seeds", *column, *names)
     noise = sum(seed_noise(spreads[key], counts, RESAMPLES, rng) for key, counts in seeds.items())
@@ -259,14 +211,6 @@ def _difference(
         baseline_score=float(mean_over_seeds(second)[0]),
         outputs=sum(len(ours.ids[key]) for key in first),
     )
-
-
-def _effective_seeds(counts: list[int]) -> float:
-    """How many seeds vary as much as the mean of means over so many; their number where all are 1.
-
-    The variance of a mean over `n` seeds is 1/n of one seed's.
-    """
-    return len(counts) ** 2 / sum(1 / count for count in counts)
 
 
 def _pooled(model: Model) -> Model | str:

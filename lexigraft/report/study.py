@@ -3,15 +3,12 @@
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lexigraft.errors import UserError
 from lexigraft.report.items import Item
 from lexigraft.report.names import StrategyName, language_name, parse_strategy
-from lexigraft.report.summarize import CELL
-
-if TYPE_CHECKING:
-    import pandas
+from lexigraft.report.summarize import CELL, Frame
 
 SEEDED = [*CELL, "seed"]
 # The frames of a study that hold rows of cells.
@@ -21,18 +18,15 @@ _FRAMES = ("scores", "fragmentation", "training", "curves", "initialization", "a
 
 @dataclass(frozen=True)
 class Predictions:
-    """What one cell wrote in one run of a task, on disk: a large study's do not fit in memory.
-
-    `metrics` and `details` are those of the run's record.
-    """
+    """What one cell wrote in one run of a task, on disk: a large study's do not fit in memory."""
 
     cell: dict[str, Any]
     task: str
     run: int
     path: Path
-    metrics: dict[str, float]
+    metrics: dict[str, float]  # of the run's record, as are the details
     details: dict[str, Any]
-    learned: tuple[Path, ...] = ()
+    learned: tuple[Path, ...] = ()  # records of learned metrics
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per example, with its score by each learned metric that scored it."""
@@ -46,30 +40,24 @@ class Predictions:
 
 @dataclass(frozen=True)
 class NotScored:
-    """A run of a task on a cell that could not be scored, and why.
-
-    By a learned metric: `metric` is its name in config/metrics.yaml. By a task whose data is not at
-    hand: `metric` is the task's own name. `score` is what the report calls the score.
-    """
+    """A run of a task on a cell that could not be scored, and why."""
 
     cell: dict[str, Any]
     task: str
     run: int
+    # A learned metric's name in config/metrics.yaml; of a task whose data is missing, its own name.
     metric: str
-    score: str
+    score: str  # what the report calls the score
     why: str
 
 
 @dataclass(frozen=True)
 class Contaminated:
-    """What of one set of tests is in the text that a language's cells are trained on.
-
-    `tests` is what a reader calls the set; `counts` are those of `Contamination.facts`.
-    """
+    """What of one set of tests is in the text that a language's cells are trained on."""
 
     language: str
-    tests: str
-    counts: dict[str, int]
+    tests: str  # what a reader calls the set
+    counts: dict[str, int]  # those of `Contamination.facts`
 
 
 @dataclass(frozen=True)
@@ -84,78 +72,42 @@ class TokenCounts:
 class StudyResults:
     """Everything that a report is computed from.
 
-    Attributes
-    ----------
-    scores
-        One row per cell, seed, task, run and metric: `value`.
-    fragmentation
-        One row per source, language, vocabulary and metric: `value`.
-    training
-        One row per trained cell: the numbers and words of its card.
-    curves
-        One row per line of the training logs, with the cell.
-    initialization
-        One row per fitted initializer and statistic: `value`.
-    alignment
-        One row per fitted initializer and metric of its alignment: `value`.
-    checkpoints
-        Rows like those of `scores`, of the checkpoints of cells before the last: `checkpoint`.
-    tokenizers
-        One row per tokenizer that was compared without a model, language and metric: `value`.
-    token_counts
-        `(tokenizer, language)` of these -> the tokens of each text, or of each group of texts, the
-        same ones for all.
-    corpora
-        Language -> the card of its texts.
-    counted
-        What of the tests of tasks is in training text, see `Contaminated`.
-    predictions
-        Of every generation task that kept its outputs.
-    examples
-        `(source, language, vocabulary, initializer, seed)` -> new tokens and what they are made of.
-    versions
-        Of each package, those that records and cards name.
-    not_scored
-        What learned metrics could not score, and tasks without data.
-    planned
-        Languages of cells and the tasks that the study runs on them; empty where that is not known.
-    prompts_from
-        Speed task -> the kind of task whose prompts it generates from.
-    notes
-        What the reader must know about files that were missing or could not be read.
-    item
-        The item that this part of the study was cut out for.
-    whole
-        The study that this is a part of, if it is one.
-    read
-        What was made of predictions so far: several tables ask for the same.
+    Frames are tidy: a row for each number, `value`, with what names it. A study may be the part of
+    another that an item shows.
     """
 
     name: str
     title: str
     reference: dict[str, str]
-    languages: dict[str, dict]
-    scores: "pandas.DataFrame"
-    fragmentation: "pandas.DataFrame"
-    training: "pandas.DataFrame"
-    curves: "pandas.DataFrame"
-    initialization: "pandas.DataFrame"
-    alignment: "pandas.DataFrame"
-    checkpoints: "pandas.DataFrame"
-    tokenizers: "pandas.DataFrame"
-    corpora: dict[str, dict[str, Any]] = field(default_factory=dict)
+    languages: dict[str, dict]  # name -> its entry in the registry
+    scores: Frame  # per cell, seed, task, run and metric
+    fragmentation: Frame  # per source, language, vocabulary and metric
+    training: Frame  # one row per trained cell: the numbers and words of its card
+    curves: Frame  # one row per line of the training logs, with the cell
+    initialization: Frame  # per fitted initializer and statistic
+    alignment: Frame  # per fitted initializer and metric of its alignment
+    checkpoints: Frame  # as `scores`, of the checkpoints of cells before the last: `checkpoint`
+    tokenizers: Frame  # per tokenizer that was compared without a model, language and metric
+    corpora: dict[str, dict[str, Any]] = field(default_factory=dict)  # language -> card
     counted: list[Contaminated] = field(default_factory=list)
+    # `(tokenizer, language)` of those compared without a model; the texts are the same for all.
     token_counts: dict[tuple[str, str], TokenCounts] = field(default_factory=dict)
+    # Of every generation task whose outputs were recorded.
     predictions: list[Predictions] = field(default_factory=list)
+    # `(source, language, vocabulary, initializer, seed)` -> new tokens and what they are made of.
     examples: dict[tuple, list[dict]] = field(default_factory=dict)
-    phases: dict[str, list[dict]] = field(default_factory=dict)
-    versions: dict[str, list[str]] = field(default_factory=dict)
+    phases: dict[str, list[dict]] = field(default_factory=dict)  # strategy -> settings
+    versions: dict[str, list[str]] = field(default_factory=dict)  # of packages, in records, cards
     not_scored: list[NotScored] = field(default_factory=list)
+    # Languages of cells and the tasks that the study runs on them; empty where that is not known.
     planned: frozenset[tuple[str, str]] = frozenset()
+    # Speed task -> the kind of task whose prompts it generates from.
     prompts_from: dict[str, str] = field(default_factory=dict)
+    # What the reader must know about files that were missing or could not be read.
     notes: list[str] = field(default_factory=list)
-    item: Item = field(default_factory=lambda: Item("", ""))
-    whole: "StudyResults | None" = None
+    item: Item = field(default_factory=lambda: Item("", ""))  # that this part is shown by
+    whole: "StudyResults | None" = None  # the study that this is a part of
+    # What was computed from predictions so far: several tables ask for the same.
     read: dict[tuple, Any] = field(default_factory=dict)
 
     def order(self, axis: str) -> list[str]:
@@ -179,8 +131,10 @@ class StudyResults:
         if named := self.item.where.get("strategy"):
             return wanted if wanted in named else named[0]
         trained = self.scores[self.scores["strategy"] != "none"]
-        if trained.empty or wanted in set(trained["strategy"]):
-            return wanted if not trained.empty else None
+        if trained.empty:
+            return None
+        if wanted in set(trained["strategy"]):
+            return wanted
         adapted = trained[trained["initializer"] != "none"]
         return str((trained if adapted.empty else adapted)["strategy"].mode().iloc[0])
 
@@ -189,7 +143,7 @@ class StudyResults:
         """Seeds of the trained cells; of all cells where nothing was trained."""
         trained = self.scores[self.scores["strategy"] != "none"]
         used = self.scores if trained.empty else trained
-        return sorted(int(seed) for seed in used["seed"].unique())
+        return sorted(map(int, used["seed"].unique()))
 
     @property
     def new_vocabularies(self) -> list[str]:
@@ -229,22 +183,40 @@ class StudyResults:
             item=item,
             whole=self.whole or self,
             **{name: frame[_within(frame, item)] for name, frame in frames.items()},
-            predictions=[p for p in self.predictions if _is_in(p.cell, item)],
-            not_scored=[lost for lost in self.not_scored if _is_in(lost.cell, item)],
+            predictions=[one for one in self.predictions if _is_in(one.cell, item)],
+            not_scored=[one for one in self.not_scored if _is_in(one.cell, item)],
             examples={key: rows for key, rows in self.examples.items()
                       if _is_in(dict(zip(SEEDED[:4], key, strict=False)), item)},
         )  # fmt: skip
 
 
-def _within(frame: "pandas.DataFrame", item: Item) -> "pandas.Series":
-    """Which rows an item shows."""
+def read_json(path: Path) -> dict[str, Any]:
+    """One JSON object; a UserError where the file is missing or damaged."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: does not exist; run the stage that writes it") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as JSON ({error}); make it again") from None
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """One JSON object a line; none where there is no file, a UserError where it is damaged."""
+    if not path.is_file():
+        return []
+    try:
+        text = path.read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as JSON lines ({error})") from None
+
+
+def _within(frame: Frame, item: Item) -> Any:  # of booleans, a row each
+    """Which rows an item shows; what is of the source's own vocabulary is a baseline."""
     import pandas
 
     inside = pandas.Series(True, index=frame.index)
-    own = pandas.Series(False, index=frame.index)
-    # What is of the source's own vocabulary is a baseline.
-    if "vocabulary" in frame:
-        own = frame["vocabulary"] == "source"
+    own = frame["vocabulary"] == "source" if "vocabulary" in frame else ~inside
     for axis, names in item.where.items():
         if axis in frame:
             fits = frame[axis].isin(names)
@@ -259,36 +231,3 @@ def _is_in(cell: dict[str, Any], item: Item) -> bool:
         for axis, names in item.where.items()
         if axis in cell
     )
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """One JSON object.
-
-    Raises
-    ------
-    UserError
-        The file is missing or damaged.
-    """
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path}: does not exist; run the stage that writes it") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as JSON ({error}); make it again") from None
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """One JSON object a line; none where there is no file.
-
-    Raises
-    ------
-    UserError
-        The file is damaged.
-    """
-    if not path.is_file():
-        return []
-    try:
-        text = path.read_text(encoding="utf-8")
-        return [json.loads(line) for line in text.split("\n") if line.strip()]
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as JSON lines ({error})") from None

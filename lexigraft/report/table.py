@@ -2,12 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from lexigraft.report.metrics import Metric
-
-if TYPE_CHECKING:
-    import pandas
+from lexigraft.report.summarize import Frame, SummaryRow
 
 MINUS = "−"
 MISSING = "–"
@@ -23,39 +20,24 @@ BETTER, WORSE = "▲", "▼"
 
 @dataclass(frozen=True)
 class TableCell:
-    """One number as text.
-
-    Attributes
-    ----------
-    text, deviation
-        The mean and its standard deviation, formatted.
-    change
-        The change over the source model, formatted, or another number beside it.
-    shade
-        From -1 (worse than the source model, red) to 1 (better, blue).
-    rank
-        1 for the best of its column, 2 for the second, 0 for the others.
-    value
-        The number itself.
-    mark
-        What the colour says, for who does not see it: `▲` better, `▼` worse.
-    stars
-        Whether the change would hold on other examples and seeds: `*` or `**`.
-    """
+    """One number as text."""
 
     text: str = MISSING
-    deviation: str = ""
-    change: str = ""
-    shade: float = 0.0
-    rank: int = 0
-    value: float | None = None
-    mark: str = ""
-    stars: str = ""
+    deviation: str = ""  # the standard deviation, formatted
+    change: str = ""  # the change over the source model, formatted, or another number beside it
+    shade: float = 0.0  # from -1 (worse than the source model, red) to 1 (better, blue)
+    rank: int = 0  # 1 for the best of its column, 2 for the second, 0 for the others
+    value: float | None = None  # the number itself
+    mark: str = ""  # what the colour says, for who does not see it: `▲` better, `▼` worse
+    stars: str = ""  # whether the change would hold on other examples and seeds: `*` or `**`
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row: what it is called, its cells, and whether it is a baseline (shown in grey)."""
+    """One row: what it is called, its cells, and whether it is a baseline (shown in grey).
+
+    Rows of another `group`, which is another source model or vocabulary, are ranked apart.
+    """
 
     stub: tuple[str, ...]
     cells: tuple[TableCell, ...]
@@ -65,24 +47,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with two header rows: a group (a language) over its columns.
+    """A table with two header rows: a group (a language) over its columns."""
 
-    Attributes
-    ----------
-    stub, columns
-        The headings of the row names, and group and heading of each column of numbers.
-    data
-        The same numbers in full precision, tidy, one row per number.
-    title, name
-        Empty for what the kind of table and the item say.
-    """
-
-    stub: Sequence[str]
-    columns: Sequence[tuple[str, str]]
+    stub: Sequence[str]  # headings of the row names
+    columns: Sequence[tuple[str, str]]  # group and heading of each column of numbers
     rows: Sequence[Row]
-    data: "pandas.DataFrame"
+    data: Frame  # the same numbers in full precision, tidy, one row per number
     notes: Sequence[str] = ()
-    title: str = ""
+    title: str = ""  # empty for what the item or the kind of table says, as is the name
     name: str = ""
 
     @property
@@ -98,7 +70,7 @@ def is_compact(columns: int, stubs: int) -> bool:
 
 def number(value: float, decimals: int, sign: bool = False) -> str:
     """A number with a real minus sign and thousands apart."""
-    text = f"{value:+,.{decimals}f}" if sign else f"{value:,.{decimals}f}"
+    text = f"{value:{'+' if sign else ''},.{decimals}f}"
     if float(text.replace(",", "")) == 0:
         text = text.lstrip("+-")
     return text.replace("-", MINUS)
@@ -115,25 +87,23 @@ def percent_cell(value: float | None, sign: bool = False, stars: str = "") -> Ta
     """A share as percent; a mark for one that is missing."""
     if value is None or value != value:
         return TableCell()
-    text = f"{number(100 * value, 1, sign=sign)} %"
-    return TableCell(text, value=float(value), stars=stars)
+    return TableCell(f"{number(100 * value, 1, sign)} %", value=float(value), stars=stars)
 
 
 def score_cell(
-    found: "pandas.Series | None", metric: Metric, change: bool = True, compact: bool = False
+    found: "SummaryRow | None", metric: Metric, change: bool = True, compact: bool = False
 ) -> TableCell:
     """Mean, deviation and change over Source of one row of the summary; a mark if compact."""
     if found is None:
         return TableCell()
-    compared = change and not _is_source(found) and found["source_mean"] == found["source_mean"]
+    is_source = found["initializer"] == "none" and found["strategy"] == "none"
+    compared = change and not is_source and found["source_mean"] == found["source_mean"]
     shade = 0.0
     if compared and found["relative_change"] == found["relative_change"]:
-        better = -found["relative_change"] if metric.lower_is_better else found["relative_change"]
-        shade = max(-1.0, min(1.0, better / FULL_SHADE))
-    has_deviation = found["std"] == found["std"]
+        shade = shade_of(found["relative_change"] / FULL_SHADE, metric.lower_is_better)
     return TableCell(
         number(found["mean"], metric.decimals),
-        number(found["std"], metric.decimals) if has_deviation else "",
+        number(found["std"], metric.decimals) if found["std"] == found["std"] else "",
         number(found["change"], metric.decimals, sign=True) if compared and not compact else "",
         shade,
         value=float(found["mean"]),
@@ -141,33 +111,36 @@ def score_cell(
     )
 
 
+def shade_of(change: float, lower_is_better: bool = False) -> float:
+    """The shade of a change, which has the full colour from -1 and 1 on."""
+    return max(-1.0, min(1.0, -change if lower_is_better else change))
+
+
 def mark_of(shade: float) -> str:
     """The mark that says what a colour says."""
     return "" if abs(shade) < PALEST else BETTER if shade > 0 else WORSE
 
 
-def ranked(rows: list[Row], lower_is_better: list[bool | None]) -> list[Row]:
+def ranked(rows: Sequence[Row], lower_is_better: Sequence[bool | None]) -> list[Row]:
     """Mark the best and the second best of each column among the rows that are no baselines.
 
-    Rows of another `group` (another source model) compete among themselves. A column marked None
-    is not ranked. Numbers that look the same rank the same.
+    Rows of one `group` compete among themselves. A column marked None is not ranked. Numbers that
+    look the same rank the same.
     """
-    for column, lower in enumerate(lower_is_better):
-        for group in {row.group for row in rows}:
-            mine = [row for row in rows if row.group == group and not row.baseline]
-            values = [(row.cells[column].value, row.cells[column].text) for row in mine]
-            known = sorted((v for v in values if v[0] is not None), reverse=lower is False)
-            order = list(dict.fromkeys(text for _, text in known))
-            if lower is None or len(order) < 2:
-                continue
-            ranks = {order[0]: 1} | ({order[1]: 2} if len(order) > 2 else {})
-            for index, row in enumerate(rows):
-                if row in mine:
-                    cells = list(row.cells)
-                    cells[column] = replace(cells[column], rank=ranks.get(cells[column].text, 0))
-                    rows[index] = replace(row, cells=tuple(cells))
-    return rows
-
-
-def _is_source(found: "pandas.Series") -> bool:
-    return found["initializer"] == "none" and found["strategy"] == "none"
+    ranks: dict[tuple[str, int, str], int] = {}
+    for group in {row.group for row in rows}:
+        rivals = [row.cells for row in rows if row.group == group and not row.baseline]
+        for column, lower in enumerate(lower_is_better):
+            known = [(cells[column].value, cells[column].text) for cells in rivals
+                     if lower is not None and cells[column].value is not None]  # fmt: skip
+            order = list(dict.fromkeys(text for _, text in sorted(known, reverse=not lower)))
+            # There is no best of one, and of two no second.
+            best = order[: len(order) - 1][:2]
+            ranks |= {(group, column, text): place for place, text in enumerate(best, 1)}
+    return [
+        row if row.baseline else replace(row, cells=tuple(
+            replace(cell, rank=ranks.get((row.group, column, cell.text), 0))
+            for column, cell in enumerate(row.cells)
+        ))
+        for row in rows
+    ]  # fmt: skip

@@ -1,61 +1,51 @@
-"""What is said under a table: over how many seeds it is, how it was tested, what is missing."""
+"""What is said under a table: over how many seeds it is, and what is missing."""
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from lexigraft.report.metrics import metric
 from lexigraft.report.models import Model, several_strategies
 from lexigraft.report.names import row_name
-from lexigraft.report.paired_tests import RESAMPLES
-from lexigraft.report.score_differences import ScoreDifference
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import select
+from lexigraft.report.summarize import Frame, select
 from lexigraft.report.table import MISSING, Row
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
-    import pandas
-
-
-def seed_notes(study: StudyResults, models: list[Model], summary: "pandas.DataFrame") -> list[str]:
+def seed_notes(study: StudyResults, models: list[Model], summary: Frame) -> list[str]:
     """How many seeds the numbers are over, and which are missing where."""
     seeds = study.seeds
-    listed = ", ".join(map(str, seeds))
+    several = len(seeds) > 1
     over_runs = summary[summary["over"] == "runs"]
-    if len(seeds) == 1 and len(over_runs):
+    runs = "; mean ± sample standard deviation." if several else "; no deviation is shown."
+    if not several and len(over_runs):
         runs = f", {over_runs['n_runs'].max()} runs; mean ± sample standard deviation over runs."
-    else:
-        runs = "; mean ± sample standard deviation." if len(seeds) > 1 else "; no deviation is shown."  # fmt: skip # noqa: E501
-    notes = [f"n = {len(seeds)} seed{'s' if len(seeds) > 1 else ''} ({listed}){runs}"]
-    planned = seeds_by_task(study)
-    lost: dict[tuple[str, str], list[str]] = {}
+    notes = [f"n = {len(seeds)} seed{'s' if several else ''} ({_listed(seeds)}){runs}"]
+    trained = study.scores[study.scores["strategy"] != "none"]
+    # A study may measure a task on some seeds only.
+    planned = {
+        str(task): sorted(map(int, group.unique()))
+        for task, group in trained.groupby("task", sort=False)["seed"]
+    }
+    lost: dict[tuple[str, str], dict[str, None]] = {}  # task and seeds -> where
     for model in (model for model in models if model.strategy != "none"):
         for language in study.order("language"):
             found = select(summary, language=language, **model.keys())
-            for task, group in found.groupby("task", sort=False):
-                have = {int(seed) for seed in group["seeds"].iloc[0].split()}
-                gone = ", ".join(str(s) for s in planned[str(task)] if s not in have)
+            for task, have in found.drop_duplicates("task").set_index("task")["seeds"].items():
+                gone = [seed for seed in planned[str(task)] if str(seed) not in have.split()]
+                name = row_name(model.initializer, model.strategy)
                 if gone:
-                    name = row_name(model.initializer, model.strategy)
-                    where = f"{name} in {study.language(language)}"
-                    lost.setdefault((str(task), gone), []).append(where)
-    for (name, gone), places in lost.items():
-        notes.append(f"{name}: no seed {gone} for {', '.join(dict.fromkeys(places))}.")
-    for task in summary["task"].drop_duplicates():
-        if planned.get(task, seeds) != seeds:
-            notes.append(f"{task}: seed {', '.join(map(str, planned[task]))} alone, as configured.")
-    if len(seeds) > 1 and len(over_runs):
+                    where = lost.setdefault((str(task), _listed(gone)), {})
+                    where[f"{name} in {study.language(language)}"] = None
+    notes += [f"{task}: no seed {gone} for {', '.join(where)}."
+              for (task, gone), where in lost.items()]  # fmt: skip
+    notes += [
+        f"{task}: seed {_listed(planned[task])} alone, as configured."
+        for task in summary["task"].drop_duplicates()
+        if planned.get(task, seeds) != seeds
+    ]
+    if several and len(over_runs):
         notes.append("Cells with one seed and several runs show the deviation over runs.")
     return notes
-
-
-def seeds_by_task(study: StudyResults) -> dict[str, list[int]]:
-    """Seeds that any trained cell has for a task: a study may measure a task on some seeds only."""
-    trained = study.scores[study.scores["strategy"] != "none"]
-    return {
-        str(task): sorted(int(seed) for seed in group.unique())
-        for task, group in trained.groupby("task", sort=False)["seed"]
-    }
 
 
 def lapt_note(study: StudyResults, chosen: list[Model]) -> list[str]:
@@ -70,62 +60,21 @@ def lapt_note(study: StudyResults, chosen: list[Model]) -> list[str]:
     ]
 
 
-def not_scored_notes(study: StudyResults, shown: "Iterable[tuple[str, str]]") -> list[str]:
+def not_scored_notes(study: StudyResults, shown: Iterable[tuple[str, str]]) -> list[str]:
     """Why learned metrics have no score, for `(task, metric)` pairs of a table."""
-    reasons: dict[tuple[str, str], int] = {}
     wanted = set(shown)
-    for lost in study.not_scored:
-        if (lost.task, lost.score) in wanted:
-            key = (metric(lost.score).title, lost.why)
-            reasons[key] = reasons.get(key, 0) + 1
+    reasons = Counter(
+        (metric(lost.score).title, lost.why)
+        for lost in study.not_scored
+        if (lost.task, lost.score) in wanted
+    )
     return [
         f"{title} not scored ({count} run{'s' if count > 1 else ''}): {why}"
         for (title, why), count in reasons.items()
     ]
 
 
-def stars_note(drawn: str, tested: int, what: str, more: str = ",") -> str:
-    """What the stars of a table mean.
-
-    Parameters
-    ----------
-    drawn
-        What the bootstrap draws.
-    tested
-        How many differences were tested together.
-    what
-        What they are, such as `changes over Source`.
-    more
-        Put in, with its commas, behind how often that was drawn.
-    """
-    note = f"* p < 0.05, ** p < 0.01: paired bootstrap over {drawn}, {RESAMPLES:,} resamples{more}"
-    if tested == 1:
-        return f"{note.rstrip(',;')}."
-    return f"{note} p corrected for the {tested} {what} in this table (Benjamini-Hochberg)."
-
-
-def bootstrap_notes(compared: list[ScoreDifference], what: str) -> list[str]:
-    """What a table says of the stars in it.
-
-    Parameters
-    ----------
-    what
-        What was compared, such as `differences to Source`.
-    """
-    if not compared:
-        return []
-    notes = [stars_note("test examples and seeds", len(compared), what)]
-    alone = [one for one in compared if not one.freedom and one.model.strategy != "none"]
-    if alone:
-        which = "In this table" if len(alone) == len(compared) else f"In {len(alone)} of them"
-        notes.append(
-            f"{which} no model has several seeds: the test covers other examples only, not "
-            "training with other seeds."
-        )
-    return notes
-
-
-def missing_note(rows: "Sequence[Row]", columns: "Sequence[tuple[str, str]]") -> list[str]:
+def missing_note(rows: Sequence[Row], columns: Sequence[tuple[str, str]]) -> list[str]:
     """Say which numbers are missing rather than leave a gap unexplained."""
     lost = [
         f"{' '.join(row.stub)} in {' '.join(filter(None, column))}"
@@ -137,3 +86,7 @@ def missing_note(rows: "Sequence[Row]", columns: "Sequence[tuple[str, str]]") ->
         return []
     shown = "; ".join(lost[:6]) + (f"; and {len(lost) - 6} more" if len(lost) > 6 else "")
     return [f"{MISSING}: not measured or not recorded ({shown})."]
+
+
+def _listed(seeds: Iterable[int]) -> str:
+    return ", ".join(map(str, seeds))

@@ -5,11 +5,11 @@ import math
 import pytest
 
 from lexigraft.report.items import read_items
-from lexigraft.report.length_changes import length_changes
 from lexigraft.report.records import read_study
 from lexigraft.report.study import TokenCounts
 from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import tokenizers
+from lexigraft.report.tables.tokenizers import length_changes
 
 SMALL = [10 + at % 5 for at in range(40)]
 LARGE = [4 + at % 3 for at in range(40)]

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lexigraft.report.bootstrap import Spread, repeat_noise
 from lexigraft.report.formats import as_html, latex, markdown
 from lexigraft.report.items import read_items
+from lexigraft.report.paired_tests import Spread, repeat_noise
 from lexigraft.report.records import read_study
 from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import results, speed

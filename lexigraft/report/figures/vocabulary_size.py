@@ -8,9 +8,8 @@ from pydantic import Field
 
 from lexigraft.report.items import BatchSize, Kind, ScoreOptions
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import Model, find, models
+from lexigraft.report.models import Column, Model, find, models
 from lexigraft.report.names import initializer_name, task_name
-from lexigraft.report.paired_tests import Column
 from lexigraft.report.size_panels import Level, PanelRow, Series, Value, draw_rows, sizes
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import INK, MUTED, Look

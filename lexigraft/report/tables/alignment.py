@@ -1,28 +1,22 @@
 """How well initializers align two vocabularies (UnifyVocab, sections 2.2 and B.4)."""
 
-from typing import TYPE_CHECKING
-
 from lexigraft.report.curves import starts
 from lexigraft.report.items import Kind
 from lexigraft.report.metrics import metric
 from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.names import initializer_name
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import CELL
+from lexigraft.report.summarize import CELL, Frame, SummaryRow
 from lexigraft.report.table import (
     MINUS,
     MISSING,
     Row,
     Table,
-    TableCell,
     number,
     number_cell,
     percent_cell,
     ranked,
 )
-
-if TYPE_CHECKING:
-    import pandas
 
 KIND = Kind(
     title="Alignment of the vocabularies",
@@ -45,7 +39,7 @@ _COLUMNS = {
 }
 
 
-def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: Frame) -> Table | None:
     """One row per language, vocabulary and initializer; the best of each vocabulary is marked."""
     frame = alignments(study)
     if frame.empty:
@@ -55,25 +49,36 @@ def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
     for found in frame.to_dict("records"):
         key = (found["source"], found["language"], found["vocabulary"])
         left = vocabulary_stub(study, *key, initializer_name(found["initializer"]))
-        cells = tuple(_cell(name, found[name]) for name in names)
+        cells = tuple(
+            percent_cell(found[name])
+            if name.endswith("coverage")
+            else number_cell(found[name], metric(name).decimals)
+            for name in names
+        )
         rows.append(Row(left, cells, group="/".join(key)))
     rows = ranked(rows, [metric(name).lower_is_better for name in names])
     notes = [
         "Held-out text is cut by the target tokenizer, each token renamed to the source token with "
         "the largest weight in its recipe, and compared with the source's own tokens: BLEU on the "
         "scale 0 to 100. Coverage: target tokens that copy a source token or that a rule of the "
-        "method makes, in the vocabulary and in the text.",
-        *_relation(study, frame, names),
-        "Bold: best, underlined: second of a vocabulary. Losses are per token and compare within a "
-        "vocabulary only.",
+        "method makes, in the vocabulary and in the text."
     ]
+    if relations := _relations(study, frame) if "first_loss" in names else []:
+        notes.append(
+            f"Rank correlation with the first step's loss ({MINUS}1: the better aligned, the lower "
+            f"the loss): {'; '.join(relations)}."
+        )
+    notes.append(
+        "Bold: best, underlined: second of a vocabulary. Losses are per token and compare within a "
+        "vocabulary only."
+    )
     if any(cell.value is None for row in rows for cell in row.cells):
         notes.append(f"{MISSING}: not measured.")
     stubs = vocabulary_stub_names(study, "Initializer")
     return Table(stubs, [_COLUMNS[name] for name in names], rows, frame, notes)
 
 
-def alignments(study: StudyResults) -> "pandas.DataFrame":
+def alignments(study: StudyResults) -> Frame:
     """One row per source, language, vocabulary and initializer: metrics, and what `starts` gives.
 
     Means over seeds; only initializers whose alignment was measured.
@@ -86,7 +91,7 @@ def alignments(study: StudyResults) -> "pandas.DataFrame":
     return wide.join(starts(study)).reset_index()
 
 
-def rank_correlation(one: "pandas.Series", other: "pandas.Series") -> float | None:
+def rank_correlation(one: SummaryRow, other: SummaryRow) -> float | None:
     """Spearman's correlation over the rows that have both; None below three, or of a constant."""
     both = one.notna() & other.notna()
     if both.sum() < 3:
@@ -95,31 +100,18 @@ def rank_correlation(one: "pandas.Series", other: "pandas.Series") -> float | No
     return float(found) if found == found else None
 
 
-def _relation(study: StudyResults, frame: "pandas.DataFrame", names: list[str]) -> list[str]:
+def _relations(study: StudyResults, frame: Frame) -> list[str]:
     """How quality goes with the loss that training starts from, within each vocabulary."""
-    if "first_loss" not in names:
-        return []
-    parts = []
-    for key, group in frame.groupby(CELL[:3], sort=False):
-        source, language, vocabulary = key
+    found = []
+    for (source, language, vocabulary), group in frame.groupby(CELL[:3], sort=False):
         name = f"{study.language(language)} {vocabulary}"
         name += f" of {source}" if study.has_several_sources else ""
-        found = {
-            measure: rank_correlation(group[measure], group["first_loss"])
+        shown = [
+            f"{metric(measure).title} {number(value, 2)}"
             for measure in QUALITY
-            if measure in names
-        }
-        shown = [f"{metric(measure).title} {number(value, 2)}"
-                 for measure, value in found.items() if value is not None]  # fmt: skip
+            if measure in group
+            and (value := rank_correlation(group[measure], group["first_loss"])) is not None
+        ]
         if shown:
-            parts.append(f"{name}: {', '.join(shown)}")
-    if not parts:
-        return []
-    return [f"Rank correlation with the first step's loss ({MINUS}1: the better aligned, the lower "
-            f"the loss): {'; '.join(parts)}."]  # fmt: skip
-
-
-def _cell(name: str, value: float) -> TableCell:
-    if name.endswith("coverage"):
-        return percent_cell(value)
-    return number_cell(value, metric(name).decimals)
+            found.append(f"{name}: {', '.join(shown)}")
+    return found

@@ -1,14 +1,10 @@
 """Which tests are in the text that models were trained on."""
 
-from typing import TYPE_CHECKING, Any
-
 from lexigraft.report.items import Kind
 from lexigraft.report.study import StudyResults
+from lexigraft.report.summarize import Frame
 from lexigraft.report.table import Row, Table, number, number_cell
 from lexigraft.report.tables.texts import contaminated
-
-if TYPE_CHECKING:
-    import pandas
 
 KIND = Kind(
     title="Contamination",
@@ -23,24 +19,21 @@ _HEADS = {
 }
 
 
-def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: Frame) -> Table | None:
     """A row per language and set of tests; sets without texts are left out."""
     import pandas
 
-    found: list[dict[str, Any]] = [
-        {"language": one.language, "tests": one.tests, **one.counts}
-        for one in contaminated(study)
-        if one.counts["texts"]
-    ]
+    found = [one for one in contaminated(study) if one.counts["texts"]]
     if not found:
         return None
     rows = [
         Row(
-            (study.language(row["language"]), row["tests"]),
-            tuple(number_cell(row[count], 0) for count in _HEADS),
+            (study.language(one.language), one.tests),
+            tuple(number_cell(one.counts[count], 0) for count in _HEADS),
         )
-        for row in found
+        for one in found
     ]
+    data = [{"language": one.language, "tests": one.tests, **one.counts} for one in found]
     dropped = [
         f"{study.language(language)} {number(count, 0)}"
         for language, card in study.corpora.items()
@@ -53,4 +46,4 @@ def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
         f"{', '.join(dropped) or 'none'}.",
     ]
     heads = tuple(_HEADS.values())
-    return Table(("Language", "Tests"), heads, rows, pandas.DataFrame(found), notes)
+    return Table(("Language", "Tests"), heads, rows, pandas.DataFrame(data), notes)

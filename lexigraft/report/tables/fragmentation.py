@@ -4,21 +4,14 @@ from typing import TYPE_CHECKING
 
 from lexigraft.report.items import Kind
 from lexigraft.report.metrics import ENGLISH_BITS_PER_BYTE, metric
-from lexigraft.report.models import Model, vocabulary_stub, vocabulary_stub_names
-from lexigraft.report.paired_tests import Column
-from lexigraft.report.score_differences import (
-    Comparison,
-    ScoreDifference,
-    score_differences,
-)
+from lexigraft.report.models import Column, Model, models_of, vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import select
+from lexigraft.report.summarize import CELL, Frame, select
 from lexigraft.report.table import Row, Table, TableCell, number, number_cell, percent_cell
-from lexigraft.report.table_notes import bootstrap_notes, missing_note
-from lexigraft.report.table_tests import change_numbers
+from lexigraft.report.table_notes import missing_note
 
 if TYPE_CHECKING:
-    import pandas
+    from lexigraft.report.score_differences import ScoreDifference
 
 KIND = Kind(
     title="Fragmentation",
@@ -32,27 +25,38 @@ Key = tuple[str, str, str]  # source, language, vocabulary
 _ALL = "*"
 
 
-def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: Frame) -> Table | None:
     """One row per language and vocabulary: before → after, new-token share, and English.
 
     The change of English is the mean over the trained cells of the vocabulary, and tested as such.
     """
+    from lexigraft.report.table_tests import bootstrap_notes
+
     frame = fragmentation(study)
     if frame.empty:
         return None
     rows = []
-    keys = list(frame[["source", "language", "vocabulary"]].itertuples(index=False, name=None))
+    keys = list(frame[CELL[:3]].itertuples(index=False, name=None))
     changes, tests = _english(study, summary, keys)
     for key, found in zip(keys, frame.to_dict("records"), strict=True):
-        cells = [number_cell(found.get("new_tokens"), 0)]
-        for name in ("fertility", "tokens_per_sentence", "bytes_per_token"):
-            for value in (found.get(f"{name}_before"), found.get(name)):
-                cells.append(number_cell(value, metric(name).decimals))
-        cells.append(percent_cell(found.get("new_token_share_input")))
-        cells.append(percent_cell(_mean_over_cells(summary, key, "new_token_share_output")))
-        cells.append(percent_cell(found.get("english_sentences_changed")))
-        cells.append(_change(changes.get(key), tests.get(key)))
-        rows.append(Row(vocabulary_stub(study, *key), tuple(cells)))
+        trained = _trained(select(summary, metric="new_token_share_output"), key)
+        change = TableCell()
+        if key in changes:
+            stars = tests[key].stars if key in tests else ""
+            change = TableCell(number(changes[key], 3, sign=True), value=changes[key], stars=stars)
+        cells = (
+            number_cell(found.get("new_tokens"), 0),
+            *(
+                number_cell(value, metric(name).decimals)
+                for name in ("fertility", "tokens_per_sentence", "bytes_per_token")
+                for value in (found.get(f"{name}_before"), found.get(name))
+            ),
+            percent_cell(found.get("new_token_share_input")),
+            percent_cell(float(trained["mean"].mean())),
+            percent_cell(found.get("english_sentences_changed")),
+            change,
+        )
+        rows.append(Row(vocabulary_stub(study, *key), cells))
     heads = (
         ("", "new tokens"),
         *((title, when) for title in ("tokens per word", "tokens per sentence", "bytes per token")
@@ -65,111 +69,77 @@ def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
     notes = [
         "Before: the source tokenizer on the same held-out sentences. Generated text and English "
         "bits per byte (change over Source): means of the trained cells with this vocabulary.",
-        *bootstrap_notes(list(tests.values()), "changes of English over Source"),
-        *_untested_note(study, [key for key in changes if key not in tests]),
-        *missing_note(rows, heads),
+        *bootstrap_notes([*tests.values()], "changes of English over Source"),
     ]
-    data = _with_english(frame, keys, changes, tests)
-    return Table(vocabulary_stub_names(study), heads, rows, data, notes)
+    untested = [f"{study.language(key[1])} {key[2]}" for key in changes if key not in tests]
+    if untested:
+        notes.append(
+            "Changes of English not tested, because the score of each sentence under every model "
+            f"is needed: {', '.join(untested)}."
+        )
+    notes += missing_note(rows, heads)
+    if changes:
+        frame = frame.assign(**{f"{ENGLISH_BITS_PER_BYTE}_change": [*map(changes.get, keys)]})
+    numbers = {key: test.columns("change", "seed_freedom") for key, test in tests.items()}
+    for name in next(iter(numbers.values()), ()):
+        frame[f"{ENGLISH_BITS_PER_BYTE}_{name}"] = [numbers.get(key, {}).get(name) for key in keys]
+    return Table(vocabulary_stub_names(study), heads, rows, frame, notes)
 
 
-def fragmentation(study: StudyResults) -> "pandas.DataFrame":
+def fragmentation(study: StudyResults) -> Frame:
     """One row per source, language and vocabulary; `<metric>` after and `<metric>_before`.
 
     The numbers before come from the record itself (`source_<metric>`) or from the record of the
     source's own vocabulary.
     """
     wide = study.fragmentation.pivot_table(
-        index=["source", "language", "vocabulary"], columns="metric", values="value", sort=False
+        index=CELL[:3], columns="metric", values="value", sort=False
     ).reset_index()
     if wide.empty:
         return wide
-    names = [name for name in wide.columns if f"source_{name}" in wide.columns]
-    for name in names:
-        wide[f"{name}_before"] = wide[f"source_{name}"]
+    for name in wide.columns:
+        if f"source_{name}" in wide:
+            wide[f"{name}_before"] = wide[f"source_{name}"]
     own = wide[wide["vocabulary"] == "source"].set_index(["source", "language"])
     rest = wide[wide["vocabulary"] != "source"].reset_index(drop=True)
     for name in study.fragmentation["metric"].unique():
-        if f"{name}_before" not in rest and not own.empty and name in own:
+        if f"{name}_before" not in rest and name in own and not own.empty:
             rest[f"{name}_before"] = [
-                own[name].get((source, language))
-                for source, language in zip(rest["source"], rest["language"], strict=True)
+                own[name].get(key) for key in zip(rest["source"], rest["language"], strict=True)
             ]
     return rest
 
 
-def _change(value: float | None, test: ScoreDifference | None) -> TableCell:
-    if value is None:
-        return TableCell()
-    return TableCell(number(value, 3, sign=True), value=value, stars=test.stars if test else "")
-
-
-def _mean_over_cells(summary: "pandas.DataFrame", key: Key, name: str) -> float:
-    """Mean of a metric over the trained cells of a vocabulary; missing without any."""
-    return float(_trained(summary[summary["metric"] == name], key)["mean"].mean())
-
-
-def _trained(summary: "pandas.DataFrame", key: Key) -> "pandas.DataFrame":
+def _trained(summary: Frame, key: Key) -> Frame:
     """The rows of the trained cells of a vocabulary."""
-    source, language, vocabulary = key
-    own = select(summary, source=source, language=language, vocabulary=vocabulary)
+    own = select(summary, **dict(zip(CELL, key, strict=False)))
     return own[own["strategy"] != "none"]
 
 
 def _english(
-    study: StudyResults, summary: "pandas.DataFrame", keys: list[Key]
-) -> tuple[dict[Key, float], dict[Key, ScoreDifference]]:
+    study: StudyResults, summary: Frame, keys: list[Key]
+) -> "tuple[dict[Key, float], dict[Key, ScoreDifference]]":
     """The mean change of English over the trained cells of each vocabulary, and its test.
 
     Of the first task that scores English text: means over several would mix their scales.
     """
+    from lexigraft.report.score_differences import score_differences
+
     english = summary[(summary["metric"] == ENGLISH_BITS_PER_BYTE) & summary["change"].notna()]
+    english = english[english["task"].isin(english["task"].head(1))]
     changes: dict[Key, float] = {}
-    wanted: list[Comparison] = []
     means: dict[tuple[Model, Column], list[Model]] = {}
-    names: dict[tuple[Model, Column], Key] = {}
-    for key in keys if len(english) else ():
-        task = str(english["task"].iloc[0])
-        cells = _trained(english[english["task"] == task], key)
+    for key in keys:
+        cells = _trained(english, key)
         if cells.empty:
             continue
         source, language, vocabulary = key
-        mean, column = (
-            Model(source, vocabulary, _ALL, _ALL),
-            (language, task, ENGLISH_BITS_PER_BYTE),
-        )
-        pairs = cells[["initializer", "strategy"]].itertuples(index=False)
-        means[mean, column] = [Model(source, vocabulary, *map(str, pair)) for pair in pairs]
-        wanted.append((mean, Model(source, "source", "none", "none"), column))
-        names[mean, column] = key
+        column = (language, str(cells["task"].iloc[0]), ENGLISH_BITS_PER_BYTE)
+        means[Model(source, vocabulary, _ALL, _ALL), column] = models_of(cells)
         changes[key] = float(cells["change"].mean())
-    found = score_differences(study, wanted, means)
-    return changes, {names[one.model, one.column]: one for one in found}
-
-
-def _untested_note(study: StudyResults, keys: list[Key]) -> list[str]:
-    if not keys:
-        return []
-    listed = ", ".join(f"{study.language(language)} {name}" for _, language, name in keys)
-    return [
-        "Changes of English not tested, because the score of each sentence under every model is "
-        f"needed: {listed}."
+    wanted = [
+        (mean, Model(mean.source, "source", "none", "none"), column) for mean, column in means
     ]
-
-
-def _with_english(
-    frame: "pandas.DataFrame",
-    keys: list[Key],
-    changes: dict[Key, float],
-    tests: dict[Key, ScoreDifference],
-) -> "pandas.DataFrame":
-    """The frame with the change of English, and interval, p and effect size where it was tested."""
-    if not changes:
-        return frame
-    columns = {f"{ENGLISH_BITS_PER_BYTE}_change": [changes.get(key) for key in keys]}
-    numbers = {key: change_numbers(test) for key, test in tests.items()}
-    for name in next(iter(numbers.values()), ()):
-        columns[f"{ENGLISH_BITS_PER_BYTE}_{name}"] = [
-            numbers.get(key, {}).get(name) for key in keys
-        ]
-    return frame.assign(**columns)
+    found = score_differences(study, wanted, means)
+    tests = {(one.model.source, one.column[0], one.model.vocabulary): one for one in found}
+    return changes, tests

@@ -1,15 +1,11 @@
 """What each initializer computes before any training: sparse, convex, concentrated?"""
 
-from typing import TYPE_CHECKING
-
 from lexigraft.report.items import Kind
 from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.names import initializer_name
 from lexigraft.report.study import StudyResults
-from lexigraft.report.table import MISSING, Row, Table, TableCell, number_cell, percent_cell
-
-if TYPE_CHECKING:
-    import pandas
+from lexigraft.report.summarize import CELL, Frame, select
+from lexigraft.report.table import MISSING, Row, Table, number_cell, percent_cell
 
 KIND = Kind(
     title="Initializers before training",
@@ -21,7 +17,6 @@ KIND = Kind(
     "writes after English text.",
     empty="no initializer's recipe was recorded",
 )
-AXES = ["source", "language", "vocabulary", "initializer"]
 AGREEMENT = "greedy_agreement"  # a kind of task, and its main metric
 # Statistics in reading order, with what stands over them; a method's own follow as they are called.
 _COLUMNS = {
@@ -41,26 +36,41 @@ _COLUMNS = {
 _UNSHOWN = ("fallbacks",)
 
 
-def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: Frame) -> Table | None:
     """One row per language, vocabulary and initializer; a column per statistic of its card."""
+    import pandas
+
+    axes = CELL[:4]
     frame = study.initialization
     frame = frame[frame["initializer"].isin(study.initializers)]
     if frame.empty:
         return None
-    means = _with_agreement(frame, study)
-    means = means.groupby([*AXES, "statistic"], sort=False)["value"].mean().reset_index()
-    own = [name for name in means["statistic"].unique() if _is_own(name)]
-    names = [name for name in _COLUMNS if name in set(means["statistic"])] + own
-    wide = means.pivot_table(index=AXES, columns="statistic", values="value", sort=False)
+    # With what the untrained grafts of these initializers still write.
+    grafts = select(study.scores, metric=AGREEMENT, strategy="none")
+    grafts = grafts[grafts["initializer"].isin(frame["initializer"])].assign(statistic=AGREEMENT)
+    if len(grafts):
+        frame = pandas.concat([frame, grafts[frame.columns]], ignore_index=True)
+    means = frame.groupby([*axes, "statistic"], sort=False)["value"].mean().reset_index()
+    statistics = list(means["statistic"].unique())
+    own = [name for name in statistics
+           if name not in (*_COLUMNS, *_UNSHOWN) and not name.startswith("output_")]  # fmt: skip
+    names = [name for name in _COLUMNS if name in statistics] + own
+    wide = means.pivot_table(index=axes, columns="statistic", values="value", sort=False)
+    whole = [name for name in names if (wide[name].dropna() % 1 == 0).all()]
     rows = []
-    for key in wide.index:
-        cells = tuple(_cell(name, wide.at[key, name], wide[name]) for name in names)
+    for key, found in zip(wide.index, wide.to_dict("records"), strict=True):
+        cells = tuple(
+            percent_cell(found[name])
+            if name.startswith("share") or name == AGREEMENT
+            else number_cell(found[name], 0 if name in whole else 2)
+            for name in names
+        )
         rows.append(Row(vocabulary_stub(study, *key[:3], initializer_name(key[3])), cells))
     heads = tuple(_COLUMNS.get(name, ("", name.replace("_", " "))) for name in names)
     notes = [
         "Means over seeds where an initializer draws at random. Source tokens: the number of "
         "source rows in a recipe; entropy of its weights in nats. In hull: no weight is negative "
-        "and they sum to one. Largest hub: new tokens whose recipe has the most used source token.",
+        "and they sum to one. Largest hub: new tokens whose recipe has the most used source token."
     ]
     if AGREEMENT in names:
         notes.append(
@@ -73,28 +83,3 @@ def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
             "the hull is not known."
         )
     return Table(vocabulary_stub_names(study, "Initializer"), heads, rows, means, notes)
-
-
-def _with_agreement(frame: "pandas.DataFrame", study: StudyResults) -> "pandas.DataFrame":
-    """Statistics with what the untrained grafts of these initializers still write."""
-    import pandas
-
-    scores = study.scores
-    grafts = scores[(scores["metric"] == AGREEMENT) & (scores["strategy"] == "none")]
-    grafts = grafts[grafts["initializer"].isin(frame["initializer"])]
-    if grafts.empty:
-        return frame
-    grafts = grafts[[*AXES, "seed", "value"]].assign(statistic=AGREEMENT)
-    return pandas.concat([frame, grafts], ignore_index=True)
-
-
-def _is_own(name: str) -> bool:
-    """Whether a statistic is of one method, and shown."""
-    return name not in (*_COLUMNS, *_UNSHOWN) and not name.startswith("output_")
-
-
-def _cell(name: str, value: float, column: "pandas.Series") -> TableCell:
-    if name.startswith("share") or name == AGREEMENT:
-        return percent_cell(value)
-    whole = bool((column.dropna() % 1 == 0).all())
-    return number_cell(value, 0 if whole else 2)

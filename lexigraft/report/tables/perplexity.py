@@ -1,19 +1,15 @@
 """Perplexity and bits per byte (Yamaguchi et al., Tables 2 and 11)."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from lexigraft.report.before_after import before_after
 from lexigraft.report.items import Kind, Options
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import Model, find, models, stub, stub_names
+from lexigraft.report.models import Column, Model, find, models, stub, stub_names
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import CELL, select
+from lexigraft.report.summarize import CELL, Frame, select
 from lexigraft.report.table import Row, Table, TableCell, is_compact, number, ranked, score_cell
 from lexigraft.report.table_notes import lapt_note, missing_note, seed_notes
-from lexigraft.report.table_tests import changes_over_source
-
-if TYPE_CHECKING:
-    import pandas
 
 _Column = Literal["perplexity", "bits_per_byte_before", "bits_per_byte"]
 
@@ -36,71 +32,68 @@ COLUMNS = {
     "bits_per_byte_before": "bits per byte before",
     "bits_per_byte": "bits per byte after ↓",
 }
-_TITLES = {
-    "perplexity": "Perplexity",
-    "bits_per_byte_before": "Bits per byte before training",
-    "bits_per_byte": "Bits per byte",
-}
 _PER_TOKEN = (
     "† Perplexity is per token: it does not compare across vocabularies, only among the rows "
     "without †. Bits per byte are over the same text for every row and compare throughout."
 )
 
 
-def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: Frame) -> Table | None:
     """Per language: perplexity, and bits per byte before and after training, or what is asked.
 
     A group of languages is followed by its members, whose held-out texts are scored apart.
     """
-    perplexities = summary[summary["metric"] == "perplexity"]
+    from lexigraft.report.table_tests import changes_over_source
+
+    perplexities = select(summary, metric="perplexity")
     chosen = models(study)
     if perplexities.empty or not chosen:
         return None
     tasks = dict(zip(perplexities["language"], perplexities["task"], strict=True))
     named = study.item.where.get("language", ())
-    languages = [name for name in study.order("language") if name in tasks or name in named]
     shown = study.item.metrics or tuple(COLUMNS)
+    # What a column is of, what it shows, and where the summary has it.
     columns = [
-        (language, member, column)
-        for language in languages
+        (
+            member or language,
+            what,
+            (language, tasks.get(language, ""), f"{what}_{member}" if member else what),
+        )
+        for language in study.order("language")
+        if language in tasks or language in named
         for member in ("", *_members(summary, language))
-        for column in shown
-        if not (member and column == "bits_per_byte_before")
+        for what in shown
+        if not (member and what == "bits_per_byte_before")
     ]
-    compact = is_compact(len(columns), len(stub_names(study)))
+    headers = stub_names(study)
+    compact = is_compact(len(columns), len(headers))
     starts = before_after(study, summary)
-    places = {
-        (language, member): (language, tasks.get(language, ""), _named(column, member))
-        for language, member, column in columns
-        if column == "bits_per_byte"
-    }
-    changes = changes_over_source(study, summary, chosen, list(places.values()))
-    rows = []
-    for model in chosen:
-        cells: list[TableCell] = []
-        for language, member, column in columns:
-            if column == "bits_per_byte_before":
-                cells.append(_before(starts, model, language))
-                continue
-            keys = {"language": language, "task": tasks.get(language, "")}
-            found = find(summary, model, **keys, metric=_named(column, member))
-            if column == "bits_per_byte":
-                cell = score_cell(found, metric(column), compact=compact)
-                cells.append(changes.starred(cell, model, places[language, member]))
-                continue
-            cell = score_cell(found, metric(column), change=False)
-            # A dagger marks rows over the source vocabulary, whose perplexities are another scale.
-            dagger = model.baseline and found is not None
-            cells.append(TableCell(cell.text + "†", cell.deviation) if dagger else cell)
-        rows.append(Row(stub(model, stub_names(study)), tuple(cells), model.baseline, model.source))
-    rows = ranked(rows, [None if name == "bits_per_byte_before" else True for *_, name in columns])
-    heads = tuple(
-        (study.language(member or language), COLUMNS[column])
-        if len(shown) > 1
-        else ("", study.language(member or language))
-        for language, member, column in columns
+    after = [column for _, what, column in columns if what == "bits_per_byte"]
+    changes = changes_over_source(study, summary, chosen, after)
+
+    def cell(model: Model, what: str, column: Column) -> TableCell:
+        if what == "bits_per_byte_before":
+            return _before(starts, model, column[0])
+        found = find(summary, model, *column)
+        if what == "bits_per_byte":
+            return changes.starred(score_cell(found, metric(what), compact=compact), model, column)
+        score = score_cell(found, metric(what), change=False)
+        # A dagger marks rows over the source vocabulary, whose perplexities are another scale.
+        dagger = model.baseline and found is not None
+        return TableCell(f"{score.text}†", score.deviation) if dagger else score
+
+    rows = [
+        Row(stub(model, headers), tuple(cell(model, what, column) for _, what, column in columns),
+            model.baseline, model.source)
+        for model in chosen
+    ]  # fmt: skip
+    rows = ranked(
+        rows, [None if what == "bits_per_byte_before" else True for _, what, _ in columns]
     )
-    data = changes.beside(_data(summary, starts))
+    heads = tuple(
+        (study.language(name), COLUMNS[what]) if len(shown) > 1 else ("", study.language(name))
+        for name, what, _ in columns
+    )
     notes = [
         *seed_notes(study, chosen, perplexities),
         *lapt_note(study, chosen),
@@ -111,26 +104,21 @@ def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
     if "bits_per_byte_before" in shown and (starts["measured_on"] == "log").any():
         notes.insert(1, "Before: on the held-out sentences watched during training, a part of the "
                      "text of the other columns.")  # fmt: skip
-    title = _TITLES[shown[0]] if len(shown) == 1 else ""
-    return Table(stub_names(study), heads, rows, data, notes, title)
+    title = metric(shown[0]).title.capitalize() if len(shown) == 1 else ""
+    return Table(headers, heads, rows, changes.beside(_data(summary, starts)), notes, title)
 
 
-def _named(column: str, member: str) -> str:
-    """What a record calls a column of a group, or of one of its members."""
-    return f"{column}_{member}" if member else column
-
-
-def _members(summary: "pandas.DataFrame", language: str) -> list[str]:
+def _members(summary: Frame, language: str) -> list[str]:
     """The languages of a group, which have perplexities of their own."""
-    own = summary[summary["language"] == language]["metric"]
-    names = own[own.str.startswith("perplexity_")].str.removeprefix("perplexity_")
-    return list(dict.fromkeys(names))
+    own = select(summary, language=language)["metric"].drop_duplicates()
+    return [name.removeprefix("perplexity_") for name in own if name.startswith("perplexity_")]
 
 
-def _data(summary: "pandas.DataFrame", changes: "pandas.DataFrame") -> "pandas.DataFrame":
+def _data(summary: Frame, starts: Frame) -> Frame:
+    """The summary of perplexities and bits per byte, and of those before training."""
     import pandas
 
-    grouped = changes.groupby(CELL, sort=False)
+    grouped = starts.groupby(CELL, sort=False)
     before = grouped["before"].agg(["mean", "std"])
     before["n_seeds"] = grouped.size()
     before["over"] = ["seeds" if n > 1 else "" for n in before["n_seeds"]]
@@ -139,10 +127,10 @@ def _data(summary: "pandas.DataFrame", changes: "pandas.DataFrame") -> "pandas.D
     return pandas.concat([after, before], ignore_index=True) if len(before) else after
 
 
-def _before(changes: "pandas.DataFrame", model: Model, language: str) -> TableCell:
-    values = select(changes, language=language, **model.keys())["before"].dropna()
+def _before(starts: Frame, model: Model, language: str) -> TableCell:
     if model.strategy == "none":
         return TableCell("")
+    values = select(starts, language=language, **model.keys())["before"].dropna()
     if values.empty:
         return TableCell()
     deviation = number(values.std(ddof=1), 3) if values.nunique() > 1 else ""

@@ -4,16 +4,15 @@ from typing import TYPE_CHECKING
 
 from lexigraft.report.items import Kind, ScoreOptions
 from lexigraft.report.metrics import Metric, metric
-from lexigraft.report.models import Model, models, stub, stub_names
-from lexigraft.report.paired_tests import effect_text, p_text
-from lexigraft.report.score_differences import ScoreDifference, score_differences
+from lexigraft.report.models import COLUMN, models, stub, stub_names
 from lexigraft.report.study import StudyResults
-from lexigraft.report.table import FULL_SHADE, Row, Table, TableCell, is_compact, number
-from lexigraft.report.table_notes import bootstrap_notes, missing_note, not_scored_notes
-from lexigraft.report.tables.results import column_heads, columns_note, quality_columns
+from lexigraft.report.summarize import Frame
+from lexigraft.report.table import FULL_SHADE, Row, Table, TableCell, is_compact, number, shade_of
+from lexigraft.report.table_notes import missing_note, not_scored_notes
+from lexigraft.report.tables.results import column_heads, quality_columns
 
 if TYPE_CHECKING:
-    import pandas
+    from lexigraft.report.score_differences import ScoreDifference
 
 KIND = Kind(
     title="Differences to Source and to LAPT",
@@ -26,18 +25,30 @@ KIND = Kind(
 _BASELINES = ("Source", "LAPT")
 
 
-def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: Frame) -> Table | None:
     """Rows: all models against Source, then against LAPT.
 
     In a cell: the difference with its stars, its 95 % interval, p and effect size.
     """
+    import pandas
+
+    from lexigraft.report.score_differences import score_differences
+    from lexigraft.report.table_tests import bootstrap_notes
+
     chosen = models(study)
     with_outputs = {kept.task for kept in study.predictions}
     columns = [column for column in quality_columns(study, summary) if column[1] in with_outputs]
-    pairs = [(name, *pair) for name in _BASELINES for pair in _pairs(chosen, name)]
+    # Each model with its source model's Source (LAPT too), then with its LAPT.
+    pairs = [
+        (name, model, other)
+        for name in _BASELINES
+        for model in chosen
+        if not model.baseline or (name == "Source" and not model.is_source)
+        for other in chosen
+        if other.baseline and other.source == model.source and other.is_source == (name == "Source")
+    ]
     compared = score_differences(
-        study,
-        [(model, baseline, column) for column in columns for _, model, baseline in pairs],
+        study, [(model, baseline, column) for column in columns for _, model, baseline in pairs]
     )
     if not compared:
         return None
@@ -51,7 +62,7 @@ def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
             for column in columns
         )
         rows.append(Row((name, *stub(model, headers[1:])), cells, model.baseline))
-    heads = column_heads(study, columns, compact)
+    heads, explained = column_heads(study, columns, compact)
     below = "In the CSV file: 95 % intervals, p and effect sizes d"
     if not compact:
         below = "Below a difference: its 95 % interval, corrected p, and effect size d"
@@ -61,58 +72,46 @@ def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
         "change of 50 %. "
         f"{below} (Cohen's, over examples: 0.2 is small, 0.8 large).",
         "Runs and seeds are averaged; an example is resampled with all of its outputs.",
-        *(columns_note(study, columns) if compact else []),
+        *explained,
         *not_scored_notes(study, {(task, name) for _, task, name in columns}),
         *missing_note(rows, heads),
     ]
-    return Table(headers, heads, rows, _data(compared), notes)
+    return Table(headers, heads, rows, pandas.DataFrame(map(_numbers, compared)), notes)
 
 
-def _pairs(chosen: list[Model], name: str) -> list[tuple[Model, Model]]:
-    """Each model with its source model's Source (LAPT too), or with its LAPT."""
-    pairs = []
-    for model in chosen:
-        trained = model.strategy != "none"
-        if model.baseline and not (name == "Source" and trained):
-            continue
-        pairs += [
-            (model, other)
-            for other in chosen
-            if other.baseline
-            and other.source == model.source
-            and (other.strategy == "none") == (name == "Source")
-        ]
-    return pairs
+def _cell(one: "ScoreDifference | None", shown: Metric, compact: bool) -> TableCell:
+    from lexigraft.report.paired_tests import effect_text, p_text
 
-
-def _cell(one: ScoreDifference | None, shown: Metric, compact: bool) -> TableCell:
     if one is None:
         return TableCell()
-    shade = 0.0
-    if one.stars:
-        better = -one.value if shown.lower_is_better else one.value
-        share = better / abs(one.baseline_score) if one.baseline_score else better
-        shade = max(-1.0, min(1.0, share / FULL_SHADE))
+    share = one.value / abs(one.baseline_score) if one.baseline_score else one.value
     low, high = (number(end, shown.decimals, sign=True) for end in (one.low, one.high))
     return TableCell(
         number(one.value, shown.decimals, sign=True),
         change="" if compact else f"{low} to {high}; {p_text(one.corrected)}; {effect_text(one)}",
-        shade=shade,
+        shade=shade_of(share / FULL_SHADE, shown.lower_is_better) if one.stars else 0.0,
         value=one.value,
         stars=one.stars,
     )
 
 
-def _data(compared: list[ScoreDifference]) -> "pandas.DataFrame":
-    import pandas
+def _numbers(one: "ScoreDifference") -> dict[str, str | float]:
+    """A row of the CSV file, in full precision."""
+    from lexigraft.report.paired_tests import RESAMPLES
 
-    rows = []
-    for one in compared:
-        language, task, name = one.column
-        rows.append(
-            one.model.keys()
-            | {"language": language, "task": task, "metric": name}
-            | {f"baseline_{axis}": value for axis, value in one.baseline.keys().items()}
-            | one.numbers()
-        )
-    return pandas.DataFrame(rows)
+    return {
+        **one.model.keys(),
+        **dict(zip(COLUMN, one.column, strict=True)),
+        **{f"baseline_{axis}": name for axis, name in one.baseline.keys().items()},
+        "baseline_score": one.baseline_score,
+        "difference": one.value,
+        "low": one.low,
+        "high": one.high,
+        "p": one.p,
+        "p_corrected": one.corrected,
+        "effect_size": one.effect,
+        "examples": one.examples,
+        "outputs": one.outputs,
+        "seed_freedom": one.freedom,
+        "resamples": RESAMPLES,
+    }

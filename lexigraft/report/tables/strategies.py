@@ -1,17 +1,12 @@
 """Scores of one initializer under each training strategy (Yamaguchi et al., Tables 4 and 10)."""
 
-from typing import TYPE_CHECKING
-
 from lexigraft.report.items import Kind, ScoreOptions
-from lexigraft.report.models import Model, find, models
+from lexigraft.report.models import AXES, Model, find, models
 from lexigraft.report.names import initializer_name, row_name
 from lexigraft.report.study import StudyResults
+from lexigraft.report.summarize import Frame, select
 from lexigraft.report.table import Table
 from lexigraft.report.tables.results import quality_columns, results_table
-
-if TYPE_CHECKING:
-    import pandas
-
 
 KIND = Kind(
     title="Training strategies",
@@ -22,7 +17,7 @@ KIND = Kind(
 )
 
 
-def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: Frame) -> Table | None:
     """Rows procedure × objective and length, for the initializer that has most strategies.
 
     Strategies that an item asks for are rows even where no record has them.
@@ -32,21 +27,19 @@ def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
     if "language" not in study.item.where:
         # Languages in which only one of the strategies was trained have nothing to compare.
         columns = [
-            (language, task, name)
-            for language, task, name in columns
-            if sum(find(summary, m, language=language, task=task, metric=name) is not None
-                   for m in compared) > 1
-        ]  # fmt: skip
+            column
+            for column in columns
+            if sum(find(summary, model, *column) is not None for model in compared) > 1
+        ]
     if not columns or not compared:
         return None
-    baselines = [model for model in models(study) if model.baseline]
-    baselines = [model for model in baselines if model.source == compared[0].source]
+    baselines = [model for model in models(study)
+                 if model.baseline and model.source == compared[0].source]  # fmt: skip
+    names = [study.strategy(model.strategy) for model in compared]
     stubs: list[tuple[str, ...]] = [
-        (row_name(m.initializer, m.strategy), m.strategy.replace("none", "")) for m in baselines
+        *((row_name(m.initializer, m.strategy), m.strategy.replace("none", "")) for m in baselines),
+        *((name.title, name.setting) for name in names),
     ]
-    for model in compared:
-        parts = study.strategy(model.strategy)
-        stubs.append((parts.title, parts.setting))
     title = f"Training strategies for {initializer_name(compared[0].initializer)}"
     chosen = [*baselines, *compared]
     headers = ("Procedure", "Objective + length")
@@ -58,20 +51,15 @@ def compared_models(study: StudyResults) -> list[Model]:
     adapted = study.scores[
         (study.scores["initializer"] != "none") & (study.scores["strategy"] != "none")
     ]
-    if adapted.empty:
+    counts = adapted.groupby(AXES[:3], sort=False)["strategy"].nunique()
+    if not counts.max() > 1:
         return []
-    axes = ["source", "vocabulary", "initializer"]
-    counts = adapted.groupby(axes, sort=False)["strategy"].nunique()
-    if counts.max() < 2:
-        return []
-    source, vocabulary, initializer = chosen = counts.idxmax()
-    strategies = [
-        strategy
-        for strategy in study.order("strategy")
-        if strategy in study.item.where.get("strategy", ())
-        or ((adapted[axes] == list(chosen)).all(axis=1) & (adapted["strategy"] == strategy)).any()
-    ]
+    source, vocabulary, initializer = counts.idxmax()
+    own = select(adapted, source=source, vocabulary=vocabulary, initializer=initializer)
+    names = {*own["strategy"], *study.item.where.get("strategy", ())}
+    found = [Model(source, vocabulary, initializer, name)
+             for name in study.order("strategy") if name in names]  # fmt: skip
     # Rows of one procedure stand together, procedures in the order in which the study lists them.
-    procedures = list(dict.fromkeys(study.strategy(name).procedure for name in strategies))
-    strategies.sort(key=lambda name: procedures.index(study.strategy(name).procedure))
-    return [Model(source, vocabulary, initializer, strategy) for strategy in strategies]
+    procedures = [study.strategy(model.strategy).procedure for model in found]
+    found.sort(key=lambda model: procedures.index(study.strategy(model.strategy).procedure))
+    return found

@@ -1,13 +1,11 @@
 """What was read of each text, what was wrong with it, and what a reader must know of that."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lexigraft.report.items import Kind
 from lexigraft.report.study import Contaminated, StudyResults
+from lexigraft.report.summarize import Frame
 from lexigraft.report.table import Row, Table, number, number_cell
-
-if TYPE_CHECKING:
-    import pandas
 
 KIND = Kind(
     title="Texts",
@@ -33,15 +31,19 @@ _DAMAGE = {
 }
 
 
-def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: Frame) -> Table | None:
     """A row per text of each language: lines read, kept and damaged."""
     import pandas
 
+    cleaned = [
+        (language, text, counts)
+        for language, card in study.corpora.items()
+        for text, counts in card.get("cleaning", {}).items()
+    ]
     data = pandas.DataFrame(
         [
             {"language": language, "text": text, "count": count, "value": value}
-            for language, card in study.corpora.items()
-            for text, counts in card.get("cleaning", {}).items()
+            for language, text, counts in cleaned
             for count, value in counts.items()
         ]
     )
@@ -54,8 +56,7 @@ def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
             (study.language(language), text),
             tuple(number_cell(counts.get(count), 0) for count in (*_LINES, *damage)),
         )
-        for language, card in study.corpora.items()
-        for text, counts in card.get("cleaning", {}).items()
+        for language, text, counts in cleaned
     ]
     heads = (
         *(("lines", name) for name in _LINES.values()),
@@ -96,26 +97,24 @@ def text_caveats(study: StudyResults) -> list[str]:
     """Sentences on what is wrong with the texts, and on tests that models were trained on."""
     found = []
     for key, card in study.corpora.items():
-        language, done = study.language(key), repaired(card)
+        done = repaired(card)
         for text, counts in card.get("cleaning", {}).items():
-            where = f"{language}, {text}: {{}} of {number(counts['read'], 0)} lines are"
-            for count, (what, remedy) in ON_REQUEST.items():
-                if counts.get(count) and remedy not in done:
-                    lines = number(counts[count], 0)
-                    found.append(
-                        f"{where.format(lines)} {what}; `repair: [{remedy}]` repairs them."
-                    )
-            if counts.get("lost_characters"):
-                lines = number(counts["lost_characters"], 0)
-                found.append(
-                    f"{where.format(lines)} incomplete: a decoder lost characters of them."
-                )
-    for one in contaminated(study):
-        counts = one.counts
-        if counts["found"] or counts["mostly_found"]:
-            found.append(
-                f"{study.language(one.language)}: of {number(counts['texts'], 0)} texts of "
-                f"{one.tests}, {number(counts['found'], 0)} are in the training text and "
-                f"{number(counts['mostly_found'], 0)} are mostly; scores on them are less reliable."
-            )
-    return found
+            wrong = {
+                count: f"{what}; `repair: [{remedy}]` repairs them."
+                for count, (what, remedy) in ON_REQUEST.items()
+                if remedy not in done
+            }
+            wrong["lost_characters"] = "incomplete: a decoder lost characters of them."
+            found += [
+                f"{study.language(key)}, {text}: {number(counts[count], 0)} of "
+                f"{number(counts['read'], 0)} lines are {what}"
+                for count, what in wrong.items()
+                if counts.get(count)
+            ]
+    return found + [
+        f"{study.language(one.language)}: of {number(one.counts['texts'], 0)} texts of "
+        f"{one.tests}, {number(one.counts['found'], 0)} are in the training text and "
+        f"{number(one.counts['mostly_found'], 0)} are mostly; scores on them are less reliable."
+        for one in contaminated(study)
+        if one.counts["found"] or one.counts["mostly_found"]
+    ]

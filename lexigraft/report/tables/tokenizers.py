@@ -1,20 +1,23 @@
 """How tokenizers cut the text of languages, side by side (as in VocADT, SALT and CW2V)."""
 
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from lexigraft.report.items import Kind, Options, TokenizerNames
-from lexigraft.report.length_changes import length_changes
 from lexigraft.report.metrics import metric
-from lexigraft.report.paired_tests import PairedTest
-from lexigraft.report.study import StudyResults
+from lexigraft.report.study import StudyResults, TokenCounts
+from lexigraft.report.summarize import Frame
 from lexigraft.report.table import Row, Table, TableCell, number_cell, percent_cell
-from lexigraft.report.table_notes import missing_note, stars_note
+from lexigraft.report.table_notes import missing_note
 
 if TYPE_CHECKING:
-    import pandas
+    import numpy as np
+
+    from lexigraft.report.paired_tests import PairedTest
 
 
 class TokenizerOptions(Options):
@@ -51,19 +54,11 @@ _SHARES = ("unknown_tokens", "unused_tokens", "unreachable_tokens")
 
 @dataclass(frozen=True)
 class TokenizerComparison:
-    """What an item shows of a study's tokenizers.
+    """What an item shows of a study's tokenizers."""
 
-    Attributes
-    ----------
-    languages, tokenizers
-        In the order of the item, else of the study.
-    values
-        `(language, tokenizer, metric)` -> value, see
-        `lexigraft.evaluation.fragmentation.measure_tokenizer`.
-    """
-
-    languages: list[str]
+    languages: list[str]  # in the order of the item, else of the study, as are the tokenizers
     tokenizers: list[str]
+    # `(language, tokenizer, metric)`, see `lexigraft.evaluation.fragmentation.measure_tokenizer`.
     values: dict[tuple[str, str, str], float]
 
     def value(self, language: str, tokenizer: str, metric: str) -> float | None:
@@ -71,8 +66,12 @@ class TokenizerComparison:
         return self.values.get((language, tokenizer, metric))
 
 
-def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
+def build(study: StudyResults, summary: Frame) -> Table | None:
     """A row per language and tokenizer; a column of changes for each one it is compared with."""
+    import pandas
+
+    from lexigraft.report.table_tests import stars_note, untested_note
+
     found = compared(study)
     if found is None:
         return None
@@ -81,12 +80,27 @@ def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
     others = study.item.option("compared_with") or ()
     pairs = [(one, other) for one in found.tokenizers for other in others if one != other]
     changes = length_changes(study.token_counts, found.languages, pairs)
+
+    def cell(name: str, language: str, tokenizer: str) -> TableCell:
+        value = found.value(language, tokenizer, name)
+        if name in _SHARES:
+            return percent_cell(value)
+        return number_cell(value, 0 if name == "size" else metric(name).decimals)
+
+    def change(language: str, tokenizer: str, other: str) -> TableCell:
+        """By how much a tokenizer's text is longer than another's."""
+        own, others = (found.value(language, name, LENGTH) for name in (tokenizer, other))
+        if own is None or others is None:
+            return TableCell()
+        tested = changes.get((language, tokenizer, other))
+        return percent_cell(own / others - 1, sign=True, stars=tested.stars if tested else "")
+
     rows = [
         Row(
             (study.language(language), tokenizer),
-            tuple(
-                [_cell(found.value(language, tokenizer, name), name) for name in columns]
-                + [_change(found, changes, language, tokenizer, other) for other in others]
+            (
+                *(cell(name, language, tokenizer) for name in columns),
+                *(change(language, tokenizer, other) for other in others),
             ),
         )
         for language in found.languages
@@ -99,23 +113,39 @@ def build(study: StudyResults, summary: "pandas.DataFrame") -> Table | None:
     notes = [
         "Tokens per word: between spaces, so a script without them has one word per sentence. "
         "Never used: tokens, except special ones, that do not occur in the language's training "
-        "text. Unreachable: tokens that no text is cut into.",
-        *_untranslated(study, found),
-        *_change_notes(study, found, pairs, changes),
-        *missing_note(rows, heads),
+        "text. Unreachable: tokens that no text is cut into."
     ]
-    data = _with_changes(study.tokenizers, changes)
+    # Languages without a parallel text do not compare with others: their sentences differ.
+    translated = {language for language, _, name in found.values if name == "english_parity"}
+    if own := [study.language(name) for name in found.languages if name not in translated]:
+        notes.append(
+            f"On held-out sentences, not on translations of English sentences: {', '.join(own)}."
+        )
+    if changes:
+        notes.append(stars_note("texts", len(changes), "changes"))
+    untested = (
+        study.language(language)
+        for language in found.languages
+        if any((language, *pair) not in changes for pair in pairs)
+    )
+    notes += untested_note("Changes of length", "the tokens of each text", untested)
+    tested = [
+        {"tokenizer": tokenizer, "language": language, "metric": f"{LENGTH}_change",
+         "value": one.value, "compared_with": other, **one.columns("change")}
+        for (language, tokenizer, other), one in changes.items()
+    ]  # fmt: skip
+    data = study.tokenizers
+    if tested:
+        data = pandas.concat([data, pandas.DataFrame(tested)], ignore_index=True)
+    notes += missing_note(rows, heads)
     return Table(("Language", "Tokenizer"), heads, rows, data, notes)
 
 
 def compared(study: StudyResults) -> TokenizerComparison | None:
     """What the item that a study was cut out for shows; None where nothing was measured."""
-    frame: pandas.DataFrame = study.tokenizers
-    named = study.item.where.get("language")
-    languages = list(named or dict.fromkeys(map(str, frame["language"])))
-    tokenizers = list(
-        study.item.option("tokenizers") or dict.fromkeys(map(str, frame["tokenizer"]))
-    )
+    frame = study.tokenizers
+    languages = list(study.item.where.get("language") or map(str, frame["language"].unique()))
+    tokenizers = list(study.item.option("tokenizers") or map(str, frame["tokenizer"].unique()))
     values = {
         (row["language"], row["tokenizer"], row["metric"]): float(row["value"])
         for row in frame.to_dict("records")
@@ -124,68 +154,43 @@ def compared(study: StudyResults) -> TokenizerComparison | None:
     return TokenizerComparison(languages, tokenizers, values) if values else None
 
 
-def _cell(value: float | None, name: str) -> TableCell:
-    if name in _SHARES:
-        return percent_cell(value)
-    return number_cell(value, 0 if name == "size" else metric(name).decimals)
+def length_changes(
+    counts: Mapping[tuple[str, str], TokenCounts],
+    languages: Iterable[str],
+    pairs: Sequence[tuple[str, str]],
+) -> "dict[tuple[str, str, str], PairedTest]":
+    """Test the tokens of one tokenizer over those of another, less one, on the same texts.
 
+    Logarithms are compared, so that half as long is as far as twice as long. `counts` are by
+    tokenizer and language; the result by language and the tokenizers of a pair, where both were
+    measured on as many texts.
+    """
+    import numpy as np
 
-def _change(
-    found: TokenizerComparison,
-    changes: dict[tuple[str, str, str], PairedTest],
-    language: str,
-    tokenizer: str,
-    other: str,
-) -> TableCell:
-    """By how much a tokenizer's text is longer than another's."""
-    own, others = (found.value(language, name, LENGTH) for name in (tokenizer, other))
-    if own is None or others is None:
-        return TableCell()
-    tested = changes.get((language, tokenizer, other))
-    return percent_cell(own / others - 1, sign=True, stars=tested.stars if tested else "")
+    from lexigraft.report.paired_tests import correct_together, paired_test, resampled_scores
 
+    only = (0, 0)  # a tokenizer has no seeds and no runs
 
-def _change_notes(
-    study: StudyResults,
-    found: TokenizerComparison,
-    pairs: list[tuple[str, str]],
-    changes: dict[tuple[str, str, str], PairedTest],
-) -> list[str]:
-    """How changes were tested, and in which languages some could not be."""
-    notes = []
-    if changes:
-        notes.append(stars_note("texts", len(changes), "changes"))
-    lost = [
-        study.language(language)
-        for language in found.languages
-        if any((language, *pair) not in changes for pair in pairs)
-    ]
-    if lost:
-        notes.append(
-            "Changes of length not tested, because the tokens of each text are needed: "
-            f"{', '.join(lost)}."
-        )
-    return notes
+    def logarithm(totals: "np.ndarray") -> "np.ndarray":
+        """Logarithm of the tokens: [..., 1] -> [...]."""
+        return np.log(totals[..., 0])
 
-
-def _with_changes(
-    data: "pandas.DataFrame", changes: dict[tuple[str, str, str], PairedTest]
-) -> "pandas.DataFrame":
-    """The table's numbers, followed by its changes with their tests."""
-    import pandas
-
-    rows = [
-        {"tokenizer": tokenizer, "language": language, "metric": f"{LENGTH}_change",
-         "value": one.value, "compared_with": other, **one.columns("change")}
-        for (language, tokenizer, other), one in changes.items()
-    ]  # fmt: skip
-    return pandas.concat([data, pandas.DataFrame(rows)], ignore_index=True) if rows else data
-
-
-def _untranslated(study: StudyResults, found: TokenizerComparison) -> list[str]:
-    """Languages without a parallel text do not compare with others: their sentences differ."""
-    translated = {language for language, _, name in found.values if name == "english_parity"}
-    lost = [study.language(name) for name in found.languages if name not in translated]
-    if not lost:
-        return []
-    return [f"On held-out sentences, not on translations of English sentences: {', '.join(lost)}."]
+    found = {}
+    for language in languages:
+        for one, other in pairs:
+            first, second = (counts.get((name, language)) for name in (one, other))
+            if not (first and second and first.texts == second.texts > 1):
+                continue
+            texts = [np.maximum(np.array(own.tokens, float), 1)[:, None] for own in (first, second)]
+            systems = {place: ({only: own}, logarithm) for place, own in enumerate(texts)}
+            # The same texts of a language are drawn for all tokenizers.
+            scores = resampled_scores(systems, len(first.tokens), language, "tokens")
+            ours, theirs = ({only: logarithm(own)} for own in texts)
+            found[language, one, other] = paired_test(
+                scores[0],
+                scores[1],
+                (ours, theirs) if first.texts == len(first.tokens) else None,
+                examples=first.texts,
+                inverse=math.expm1,
+            )
+    return correct_together(found)
