@@ -12,9 +12,9 @@ from lexigraft.report import style
 from lexigraft.report.figures.new_tokens import described
 from lexigraft.report.findings import caveats, finding_numbers, findings
 from lexigraft.report.fonts import open_fonts
-from lexigraft.report.formats import write_table
+from lexigraft.report.formats import as_html, write_table
 from lexigraft.report.items import GROUPS, Item, kinds, load, read_items
-from lexigraft.report.page import Figure, Page, document, report_document, table_document
+from lexigraft.report.page import Figure, Page, document, report_document
 from lexigraft.report.records import read_study
 from lexigraft.report.sample_outputs import sample_outputs
 from lexigraft.report.study import StudyResults
@@ -150,7 +150,8 @@ class _Writer:
             title = item.title or found.title or kind.title
             table = replace(found, name=item.name, title=title)
         write_table(table, self.folder / "tables")
-        _write(self.folder / "tables" / f"{item.name}.html", table_document(table))
+        page = document(table.title, as_html(table), {})
+        _write(self.folder / "tables" / f"{item.name}.html", page)
         return None if found is None else table
 
     def figures(self, item: Item, part: StudyResults, summary: "pandas.DataFrame") -> Figure | None:

@@ -83,20 +83,11 @@ class ScoreOptions(TaskOptions):
 class Kind:
     """What a page, a table or a figure says of itself.
 
-    Attributes
-    ----------
-    title
-        Its heading, where the item has none.
-    caption
-        What it shows, for the report and Snakemake's; or a function that says it of an item. The
-        first sentence is its row in config/README.md. `{strategy}` and `{seeds}` stand for those of
-        the study.
-    empty
-        Why a study has nothing to show under it.
-    options
-        The model of its options.
-    reads
-        Records that are made only where a kind that reads them is asked for.
+    `title` is its heading where the item has none. `caption` says what it shows, for the report and
+    Snakemake's, or is a function that says it of an item: `{strategy}` and `{seeds}` stand for
+    those of the study, and the first sentence is its row in config/README.md. `empty` is why a
+    study has nothing to show under it, `options` the model of its options, and `reads` names
+    records that are made only where a kind that reads them is asked for.
     """
 
     title: str
@@ -110,15 +101,8 @@ class Kind:
 class Item:
     """One page, table or figure of a report.
 
-    Attributes
-    ----------
-    kind, name, title
-        The name of its kind's file, of its own files, and its heading: empty for the kind's.
-    where
-        Axis -> the names to show, in this order; an axis that is not here shows all. Baselines
-        are always shown.
-    options
-        Those of its kind, see `Kind.options`.
+    Its files have its `name`; without a `title` it has its kind's. `where` is axis -> the names to
+    show, in this order; an axis that is not there shows all, and baselines are always shown.
     """
 
     kind: str
@@ -219,14 +203,8 @@ def check_items(
 ) -> None:
     """Check that items ask for what a study has.
 
-    Parameters
-    ----------
-    blocks
-        The study's `cells`: lists of names by what a config calls them.
-    tasks
-        The names of the tasks that it runs.
-    fragmentation
-        The `tokenizers` that it compares without a model, and in which `languages`.
+    `blocks` are the study's `cells`: lists of names by what a config calls them. `tasks` are those
+    that it runs, `fragmentation` the `tokenizers` and `languages` that it compares without a model.
 
     Raises
     ------

@@ -3,7 +3,6 @@
 Labels of one figure never overlap: they are moved apart, with a thin line where they stand away.
 """
 
-from dataclasses import dataclass, field
 from itertools import chain
 from math import dist
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -55,9 +54,9 @@ def label_points(
     behind its mark once more and with a line to where that is. The limits must be final, the
     figure laid out.
     """
-    scale = axis.figure.dpi / 72
     marks = [Named(*point) for point in points]
-    plane = _plane(axis, marks, cross, scale)
+    plane = _Plane(axis, marks, cross)
+    scale = plane.scale
     notes = [_note(axis, mark, mark.text, fontsize=size, va="bottom") for mark in marks]
     for together in _clusters(plane.at, _HIDDEN * scale):
         together.sort(key=lambda i: -plane.at[i][1])
@@ -146,17 +145,26 @@ def label_room(axis: "Axes", names: "Sequence[str]", size: float = 7.5) -> float
     return (max(widths) + 18 * axis.figure.dpi / 72) / axis.get_window_extent().width
 
 
-@dataclass
 class _Plane:
     """What there is on a plane, in pixels: marks, lines of the plane, and the labels so far."""
 
-    scale: float
-    frame: "Bbox"
-    at: list[Place]  # middles of the marks
-    marks: "list[Bbox]"
-    rules: "list[Bbox]"
-    named: "list[Bbox]" = field(default_factory=list)
-    lines: list[Place] = field(default_factory=list)  # points of lines to labels
+    def __init__(self, axis: "Axes", marks: list[Named], cross: Place | None) -> None:
+        from matplotlib.transforms import Bbox
+
+        self.scale = axis.figure.dpi / 72  # pixels of a point
+        self.frame = axis.get_window_extent()
+        reach = _REACH * self.scale
+        places = [axis.transData.transform(mark[:2]) for mark in marks]
+        self.at: list[Place] = [(float(x), float(y)) for x, y in places]
+        self.marks = [Bbox.from_extents(x - reach, y - reach, x + reach, y + reach)
+                      for x, y in self.at]  # fmt: skip
+        self.rules = []
+        if cross is not None:
+            (x, y), frame = axis.transData.transform(cross), self.frame
+            self.rules = [Bbox.from_extents(frame.x0, y - 1, frame.x1, y + 1),
+                          Bbox.from_extents(x - 1, frame.y0, x + 1, frame.y1)]  # fmt: skip
+        self.named: list[Bbox] = []
+        self.lines: list[Place] = []  # points of the lines to labels
 
     def offset(self, i: int, place: Place) -> Place:
         """From a mark to a place, in points."""
@@ -205,20 +213,6 @@ class _Plane:
             nearest, mine = (min(_distance(box, self.at[i]) for i in of) for of in (others, own))
             cost += 1000 * (nearest <= mine)
         return cost
-
-
-def _plane(axis: "Axes", marks: list[Named], cross: Place | None, scale: float) -> _Plane:
-    from matplotlib.transforms import Bbox
-
-    frame, reach = axis.get_window_extent(), _REACH * scale
-    at = [tuple(axis.transData.transform(mark[:2])) for mark in marks]
-    around = [Bbox.from_extents(x - reach, y - reach, x + reach, y + reach) for x, y in at]
-    rules = []
-    if cross is not None:
-        x, y = axis.transData.transform(cross)
-        rules = [Bbox.from_extents(frame.x0, y - 1, frame.x1, y + 1),
-                 Bbox.from_extents(x - 1, frame.y0, x + 1, frame.y1)]  # fmt: skip
-    return _Plane(scale, frame, at, around, rules)
 
 
 def _note(axis: "Axes", mark: Named, text: str, **looks: Any) -> "Annotation":

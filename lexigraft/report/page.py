@@ -9,7 +9,7 @@ from jinja2 import Environment, StrictUndefined
 from lexigraft.report.formats import as_html
 from lexigraft.report.style import INK, MUTED, PAPER, RULE
 from lexigraft.report.stylesheet import STYLESHEET
-from lexigraft.report.table import Table, number
+from lexigraft.report.table import number
 
 _HTML = Environment(
     autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
@@ -38,9 +38,7 @@ All numbers are computed from the records of this study.
 {% endif %}
 {% endfor %}
 <ul>
-{% for text in texts %}
-<li>{{ text[:1].upper() }}{{ text[1:] }}</li>
-{% endfor %}
+{% for text in texts %}<li>{{ text[:1].upper() }}{{ text[1:] }}</li>{% endfor %}
 </ul></section>
 {% endif %}
 {% endfor %}
@@ -48,9 +46,7 @@ All numbers are computed from the records of this study.
 {% endif %}
 {% if caveats %}
 <div class="caveats"><ul class="plain">
-{% for text in caveats %}
-<li>{{ text }}</li>
-{% endfor %}
+{% for text in caveats %}<li>{{ text }}</li>{% endfor %}
 </ul></div>
 {% endif %}
 {% for heading, page in pages %}
@@ -67,9 +63,7 @@ All numbers are computed from the records of this study.
 {% endif %}
 {% if tables %}
 <h2>Tables</h2>
-{% for table in tables %}
-{{ as_html(table)|safe }}
-{% endfor %}
+{% for table in tables %}{{ as_html(table)|safe }}{% endfor %}
 {% endif %}
 {% if samples %}
 <h2>Sample outputs</h2>
@@ -81,10 +75,7 @@ worst; first seed, first run.</p>
 <dl class="sample">
 {% for name, text, score in row %}
 <div><dt>{{ name }}
-{% if score is not none %}
-<span class="score">{{ number(score, 1) }}</span>
-{% endif %}
-</dt>
+{% if score is not none %}<span class="score">{{ number(score, 1) }}</span>{% endif %}</dt>
 {% if text.strip() %}
 <dd dir="auto">{{ text }}</dd></div>
 {% else %}
@@ -97,9 +88,7 @@ worst; first seed, first run.</p>
 {% endif %}
 <h2>Experimental setup</h2>
 <dl class="facts">
-{% for name, value in facts %}
-<dt>{{ name }}</dt><dd>{{ value }}</dd>
-{% endfor %}
+{% for name, value in facts %}<dt>{{ name }}</dt><dd>{{ value }}</dd>{% endfor %}
 </dl>
 {% if omitted %}
 <h2>Nothing to show</h2>
@@ -157,11 +146,6 @@ def report_document(title: str, fonts: dict[str, str], **content: Any) -> str:
         `omitted` (name of an item -> why).
     """
     return document(title, _BODY.render(title=title, **content), fonts)
-
-
-def table_document(table: Table) -> str:
-    """A page with one table alone."""
-    return document(table.title, as_html(table), {})
 
 
 def document(title: str, body: str, fonts: dict[str, str]) -> str:

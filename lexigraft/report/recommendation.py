@@ -36,16 +36,10 @@ class Measure(NamedTuple):
 class Choice(NamedTuple):
     """The choice on one axis of the grid.
 
-    Attributes
-    ----------
-    chosen
-        The rival that leads on most measures; among several, the one with the best mean rank.
-    tied
-        Others that lead on as many: the evidence does not decide between them and the chosen one.
-    rivals
-        All that were compared, which differ in this axis alone; one where there was no choice.
-    measures
-        Empty where there was no choice, or no score to choose by.
+    `rivals` are all that were compared, which differ in this axis alone; one where there was no
+    choice. `chosen` leads on most `measures`, among several with the best mean rank; the evidence
+    does not decide between it and those `tied`, which lead on as many. Without a choice, or without
+    scores to choose by, there are no measures.
     """
 
     axis: str
@@ -58,17 +52,9 @@ class Choice(NamedTuple):
 class Recommendation(NamedTuple):
     """The recommended configuration of one source model for one language.
 
-    Attributes
-    ----------
-    model
-        The configuration that the choices add up to.
-    measured
-        The cell whose scores say what it gains: `model` itself where the study has it, else the one
-        of the last choice with measures.
-    columns
-        The measures that choices were made by.
-    noise
-        Columns on which every model is so low that the score says nothing.
+    `model` is what the choices add up to, by the measures in `columns`; on those in `noise` every
+    model is so low that the score says nothing. `measured` is the cell whose scores say what it
+    gains: `model` itself where the study has it, else the one of the last choice with measures.
     """
 
     language: str
