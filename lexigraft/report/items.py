@@ -181,7 +181,7 @@ def read_items(given: Sequence[str | Mapping[str, Any]]) -> list[Item]:
     items: dict[str, Item] = {}
     for number, entry in enumerate(given or DEFAULT):
         place = f"report.items[{number}]"
-        options = {"item": entry} if isinstance(entry, str) else dict(entry)
+        options: dict[str, Any] = {"item": entry} if isinstance(entry, str) else dict(entry)
         kind = options.pop("item")
         if kind not in kinds():
             raise unknown(place, kind, [*kinds()])
@@ -221,8 +221,10 @@ def check_items(
     of_cells["languages"] += fragmentation["languages"]
     for number, item in enumerate(items):
         place = f"report.items[{number}]"
-        asked = [(f"where.{LISTS[axis]}", names, of_cells[LISTS[axis]], "of this study")
-                 for axis, names in item.where.items()]  # fmt: skip
+        asked: list[tuple[str, Sequence[str], Collection[str], str]] = [
+            (f"where.{LISTS[axis]}", names, of_cells[LISTS[axis]], "of this study")
+            for axis, names in item.where.items()
+        ]
         for option, declared in type(item.options).model_fields.items():
             given = item.option(option) or ()
             asked += [(option, (given,) if isinstance(given, str) else given, *known[data.to])
@@ -257,10 +259,9 @@ def _choices(annotation: Any) -> list[str]:
     return found
 
 
-class _Where(BaseModel):
+class _Where(Options):
     """Names by what a config calls the axes of the grid."""
 
-    model_config = ConfigDict(extra="forbid")
     sources: Names = ()
     languages: Names = ()
     vocabularies: Names = ()
