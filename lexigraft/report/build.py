@@ -3,8 +3,7 @@
 import html
 import logging
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +11,10 @@ from lexigraft.atomic import replacing, write_json
 from lexigraft.report import style
 from lexigraft.report.figures.new_tokens import described
 from lexigraft.report.findings import caveats, finding_numbers, findings
-from lexigraft.report.fonts import Fonts, open_fonts
-from lexigraft.report.formats import write_table
-from lexigraft.report.items import Item, kinds, load, read_items
-from lexigraft.report.page import Content, Figure, Page, document, render, table_document
+from lexigraft.report.fonts import open_fonts
+from lexigraft.report.formats import as_html, write_table
+from lexigraft.report.items import GROUPS, Item, kinds, load, read_items
+from lexigraft.report.page import Figure, Page, document, report_document
 from lexigraft.report.records import read_study
 from lexigraft.report.sample_outputs import sample_outputs
 from lexigraft.report.study import StudyResults
@@ -28,11 +27,21 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_MEGABYTE = 1_000_000
 _PAGE_CAPTION = (
     "The whole study on one page: findings, caveats, figures, tables, sample outputs beside their "
     "references, and how the study was run. It loads nothing from elsewhere."
 )
+# Of the cards of training: column, what it is called, its scale, unit and decimals.
+_NUMBERS = (
+    ("steps", "Steps per cell", 1, "", 0),
+    ("tokens", "Training tokens per cell", 1, "", 0),
+    ("trained_parameters", "Trained parameters", 1, "", 0),
+    ("total_parameters", "Parameters", 1, "", 0),
+    ("seconds", "Training time per cell", 60, " min", 1),
+    ("share_of_peak", "Share of the hardware's peak speed", 0.01, " %", 0),
+    ("peak_memory_bytes", "Peak memory", 1_000_000, " MB", 0),
+)
+_WORDS = (("device", "Hardware"), ("precision", "Precision"), ("threads", "Threads"))
 
 
 def build_report(
@@ -67,35 +76,21 @@ def build_report(
     """
     items = read_items(settings.get("items") or [])
     study = read_study(settings, inputs)
+    summary = summarize(study.scores)
     fonts = open_fonts(inputs.get("fonts"))
+    folder = Path(outputs["folder"])
     warnings = [*caveats(study), *text_caveats(study)]
-    written = _Written(study, summarize(study.scores), Path(outputs["folder"]))
-    written.pages(items, warnings)
-    written.tables(items)
-    written.figures(items, fonts)
-    written.captions(items)
-    numbers = finding_numbers(study, written.summary)
+    look = style.Look(tuple(study.initializers), fonts)
+    with style.look(fonts):
+        shown, omitted = _write_items(items, study, summary, _Writer(folder, look, warnings))
+    numbers = finding_numbers(study, summary)
     found = findings(numbers)
-    content = Content(
-        title=study.title,
-        numbers=numbers,
-        findings=found,
-        pages=written.found_pages,
-        figures=written.found_figures,
-        tables=written.found_tables,
-        samples=sample_outputs(study, written.summary),
-        facts=experiment_facts(study),
-        caveats=warnings,
-        omitted=written.omitted,
-        languages={key: study.language(key) for key in study.order("language")},
-        fonts={},
-    )
-    content.fonts.update(fonts.embedded(content.texts()))
+    samples = sample_outputs(study, summary)
+    # The texts in other scripts, which need fonts.
+    embedded = fonts.embedded(text.text for group in samples for row in group.rows for text in row)
     if fonts.missing:
         scripts = ", ".join(sorted(fonts.missing))
-        content.caveats.append(
-            f"No available font covers {scripts}; such text may appear as boxes."
-        )
+        warnings.append(f"No available font covers {scripts}; such text may appear as boxes.")
     result = {
         "study": study.name,
         "title": study.title,
@@ -103,150 +98,133 @@ def build_report(
         "seeds": study.seeds,
         "languages": numbers,
         "findings": [f"{study.language(f.language)}: {f.text}" for f in found],
-        "recommendations": [one for _, page in written.found_pages for one in page.numbers],
-        "caveats": content.caveats,
-        "new_tokens": described(study, written.summary),
-        "omitted": written.omitted,
+        "recommendations": [one for _, page in shown["pages"] for one in page.numbers],
+        "caveats": warnings,
+        "new_tokens": described(study, summary),
+        "omitted": omitted,
     }
-    _write(written.folder / "report.html", render(content))
-    write_json(written.folder / "summary.json", result)
-    shown = len(content.tables), len(content.figures)
-    logger.info("%s: %d tables, %d figures", written.folder / "report.html", *shown)
+    page = report_document(
+        study.title,
+        embedded,
+        numbers=numbers,
+        findings=found,
+        caveats=warnings,
+        samples=samples,
+        facts=_facts(study),
+        omitted=omitted,
+        **shown,
+    )
+    _write(folder / "report.html", page)
+    write_json(folder / "summary.json", result)
+    counts = len(shown["tables"]), len(shown["figures"])
+    logger.info("%s: %d tables, %d figures", folder / "report.html", *counts)
     return result
 
 
-def experiment_facts(study: StudyResults) -> list[tuple[str, str]]:
+@dataclass(frozen=True)
+class _Writer:
+    """Writes one item in all its formats; returns what the page shows of it, or None if empty."""
+
+    folder: Path
+    look: style.Look
+    caveats: list[str]
+
+    def pages(
+        self, item: Item, part: StudyResults, summary: "pandas.DataFrame"
+    ) -> tuple[str, Page] | None:
+        title = item.title or f"{item.label}: {part.title}"
+        page = load(item.kind).build(part, summary, title, self.caveats)
+        body = f"<h1>{html.escape(title)}</h1>\n{page.body}"
+        _write(self.folder / f"{item.name}.md", page.markdown)
+        _write(self.folder / f"{item.name}.html", document(title, body, {}))
+        return (item.label, page) if page.numbers else None
+
+    def tables(self, item: Item, part: StudyResults, summary: "pandas.DataFrame") -> Table | None:
+        import pandas
+
+        kind, found = load(item.kind).KIND, load(item.kind).build(part, summary)
+        if found is None:
+            empty = (f"Empty: {kind.empty}.",)
+            table = Table(("Model",), (), (), pandas.DataFrame(), empty, item.label, item.name)
+        else:
+            title = item.title or found.title or kind.title
+            table = replace(found, name=item.name, title=title)
+        write_table(table, self.folder / "tables")
+        page = document(table.title, as_html(table), {})
+        _write(self.folder / "tables" / f"{item.name}.html", page)
+        return None if found is None else table
+
+    def figures(self, item: Item, part: StudyResults, summary: "pandas.DataFrame") -> Figure | None:
+        kind, folder = load(item.kind).KIND, self.folder / "figures"
+        figure = load(item.kind).draw(part, summary, self.look)
+        if figure is None:
+            style.save(style.message(f"Nothing to show: {kind.empty}."), folder, item.name)
+            return None
+        style.save(figure, folder, item.name)
+        svg = (folder / f"{item.name}.svg").read_text(encoding="utf-8")
+        return Figure(item.name, svg, _caption(item, part), item.title or kind.title)
+
+
+def _write_items(
+    items: list[Item], study: StudyResults, summary: "pandas.DataFrame", writer: _Writer
+) -> tuple[dict[str, list[Any]], dict[str, str]]:
+    """Write every item and what Snakemake's own report says beside it, in reStructuredText.
+
+    Returns what is shown of each group, and why items have nothing to show, by their names. Items
+    of an earlier configuration do not stay beside this one's.
+    """
+    for file in (f"{name}{end}" for name in kinds() for end in (".md", ".html")):
+        (writer.folder / file).unlink(missing_ok=True)
+    for name in ("tables", "figures", "captions"):
+        if (writer.folder / name).exists():
+            shutil.rmtree(writer.folder / name)
+        (writer.folder / name).mkdir(parents=True)
+    captions = {"report": _PAGE_CAPTION}
+    shown: dict[str, list[Any]] = {group: [] for group in GROUPS}
+    omitted = {}
+    for item in sorted(items, key=lambda item: GROUPS.index(item.group)):
+        part = study.part(item)
+        # Baselines are in every part, so changes over Source stay the same.
+        own = summary if part.scores is study.scores else summarize(part.scores)
+        found = getattr(writer, item.group)(item, part, own)
+        if found is None:
+            omitted[item.name] = load(item.kind).KIND.empty
+        else:
+            shown[item.group].append(found)
+        captions[item.name] = _caption(item, part)
+    special = str.maketrans({char: f"\\{char}" for char in r"\*`_|"})
+    for name, text in captions.items():
+        _write(writer.folder / "captions" / f"{name}.rst", text.translate(special) + "\n")
+    return shown, omitted
+
+
+def _facts(study: StudyResults) -> list[tuple[str, str]]:
     """How a study was run: models, seeds, strategies, hardware and versions, from its cards.
 
     `(what, value)` pairs in reading order; what no card says is left out.
     """
-    languages = [study.language(name) for name in study.order("language")]
+    training = study.training
+    trained = training[training["steps"] > 0] if "steps" in training else training.iloc[:0]
     rows = [
         ("Source models", ", ".join(study.order("source"))),
-        ("Languages", ", ".join(languages)),
+        ("Languages", ", ".join(map(study.language, study.order("language")))),
         ("Vocabularies", ", ".join(study.new_vocabularies)),
         ("Initializers", ", ".join(study.initializers)),
         ("Strategies", ", ".join(s for s in study.order("strategy") if s != "none")),
         ("Initializers compared under", study.reference_strategy or "no training"),
         ("Seeds", ", ".join(map(str, study.seeds))),
-        *_training_facts(study.training),
-        *[(f"Version of {package}", ", ".join(found)) for package, found in study.versions.items()],
+        ("Trained cells", number(len(trained), 0) if len(trained) else ""),
     ]
-    return [(what, value) for what, value in rows if value]
-
-
-def _training_facts(training: "pandas.DataFrame") -> list[tuple[str, str]]:
-    if "steps" not in training:
-        return []
-    trained = training[training["steps"] > 0]
-    rows = [("Trained cells", number(len(trained), 0))] if len(trained) else []
-    for column, what, scale, unit, decimals in (
-        ("steps", "Steps per cell", 1, "", 0),
-        ("tokens", "Training tokens per cell", 1, "", 0),
-        ("trained_parameters", "Trained parameters", 1, "", 0),
-        ("total_parameters", "Parameters", 1, "", 0),
-        ("seconds", "Training time per cell", 60, " min", 1),
-        ("share_of_peak", "Share of the hardware's peak speed", 0.01, " %", 0),
-        ("peak_memory_bytes", "Peak memory", _MEGABYTE, " MB", 0),
-    ):
-        if column not in trained:
-            continue
-        values = trained[column].dropna() / scale
+    for column, what, scale, unit, decimals in _NUMBERS:
+        values = trained[column].dropna() / scale if column in trained else ()
         if len(values):
-            low, high = number(values.min(), decimals), number(values.max(), decimals)
-            rows.append((what, (low if low == high else f"{low} to {high}") + unit))
-    for column, what in (
-        ("device", "Hardware"),
-        ("precision", "Precision"),
-        ("threads", "Threads"),
-    ):
+            ends = dict.fromkeys(number(end, decimals) for end in (min(values), max(values)))
+            rows.append((what, " to ".join(ends) + unit))
+    for column, what in _WORDS:
         if column in trained:
-            found = dict.fromkeys(str(value) for value in trained[column].dropna())
-            rows.append((what, ", ".join(found)))
-    return rows
-
-
-@dataclass
-class _Written:
-    """Writes the items of a report; one with nothing to show says why, and is `omitted`."""
-
-    study: StudyResults
-    summary: "pandas.DataFrame"
-    folder: Path
-    found_pages: list[tuple[str, Page]] = field(default_factory=list)
-    found_tables: list[Table] = field(default_factory=list)
-    found_figures: list[Figure] = field(default_factory=list)
-    omitted: dict[str, str] = field(default_factory=dict)
-
-    def pages(self, items: list[Item], warnings: list[str]) -> None:
-        """Write `<name>.md` and `<name>.html` of each page."""
-        for name in (name for name, group in kinds().items() if group == "pages"):
-            for suffix in (".md", ".html"):
-                (self.folder / f"{name}{suffix}").unlink(missing_ok=True)
-        for item, part, summary in self._parts(items, "pages"):
-            title = item.title or f"{item.label}: {part.title}"
-            page = load(item.kind).build(part, summary, title, warnings)
-            if page.numbers:
-                self.found_pages.append((item.label, page))
-            else:
-                self.omitted[item.name] = load(item.kind).KIND.empty
-            body = f"<h1>{html.escape(title)}</h1>\n{page.body}"
-            _write(self.folder / f"{item.name}.md", page.markdown)
-            _write(self.folder / f"{item.name}.html", document(title, body, {}))
-
-    def tables(self, items: list[Item]) -> None:
-        """Write each table in all its formats."""
-        import pandas
-
-        folder = _emptied(self.folder / "tables")
-        for item, part, summary in self._parts(items, "tables"):
-            kind = load(item.kind).KIND
-            found = load(item.kind).build(part, summary)
-            title = item.title or (found and found.title) or kind.title
-            if found is None:
-                self.omitted[item.name] = kind.empty
-                empty = (f"Empty: {kind.empty}.",)
-                table = Table(("Model",), (), (), pandas.DataFrame(), empty, item.label, item.name)
-            else:
-                table = replace(found, name=item.name, title=title)
-                self.found_tables.append(table)
-            write_table(table, folder)
-            _write(folder / f"{item.name}.html", table_document(table))
-
-    def figures(self, items: list[Item], fonts: Fonts) -> None:
-        """Write each figure in all its formats."""
-        folder = _emptied(self.folder / "figures")
-        look = style.Look(tuple(self.study.initializers), fonts)
-        with style.look(fonts):
-            for item, part, summary in self._parts(items, "figures"):
-                kind = load(item.kind).KIND
-                figure = load(item.kind).draw(part, summary, look)
-                if figure is None:
-                    self.omitted[item.name] = kind.empty
-                    style.save(style.message(f"Nothing to show: {kind.empty}."), folder, item.name)
-                    continue
-                style.save(figure, folder, item.name)
-                svg = (folder / f"{item.name}.svg").read_text(encoding="utf-8")
-                title, caption = item.title or kind.title, _caption(item, part)
-                self.found_figures.append(Figure(item.name, svg, caption, title))
-
-    def captions(self, items: list[Item]) -> None:
-        """Write what Snakemake's own report says beside each item, in reStructuredText."""
-        folder = _emptied(self.folder / "captions")
-        texts = {item.name: _caption(item, self.study.part(item)) for item in items}
-        for name, text in (texts | {"report": _PAGE_CAPTION}).items():
-            special = str.maketrans({char: f"\\{char}" for char in r"\*`_|"})
-            _write(folder / f"{name}.rst", text.translate(special) + "\n")
-
-    def _parts(
-        self, items: list[Item], group: str
-    ) -> "Iterator[tuple[Item, StudyResults, pandas.DataFrame]]":
-        """Each item of a group, with the part of the study that it shows and its summary."""
-        for item in (item for item in items if item.group == group):
-            part = self.study.part(item)
-            # Baselines are in every part, so changes over Source stay the same.
-            same = part.scores is self.study.scores
-            yield item, part, self.summary if same else summarize(part.scores)
+            rows.append((what, ", ".join(dict.fromkeys(map(str, trained[column].dropna())))))
+    rows += [(f"Version of {name}", ", ".join(found)) for name, found in study.versions.items()]
+    return [(what, value) for what, value in rows if value]
 
 
 def _caption(item: Item, part: StudyResults) -> str:
@@ -257,11 +235,3 @@ def _caption(item: Item, part: StudyResults) -> str:
 def _write(path: Path, text: str) -> None:
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def _emptied(folder: Path) -> Path:
-    """Items of an earlier configuration must not stay beside this one's."""
-    if folder.exists():
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True)
-    return folder

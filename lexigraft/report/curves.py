@@ -1,14 +1,13 @@
 """Training logs, and the lines that figures draw over training: which models, names and looks."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.report.labels import label_ends, label_room
 from lexigraft.report.models import Model, models, several_strategies
 from lexigraft.report.names import row_name
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import COLOURS, MARKERS, MUTED, Look
-from lexigraft.report.summarize import CELL, select
+from lexigraft.report.summarize import CELL
 
 if TYPE_CHECKING:
     import pandas
@@ -17,9 +16,10 @@ if TYPE_CHECKING:
 
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 
+End = tuple[float, float, str, str]  # where a line ends, its name and colour
 
-@dataclass(frozen=True)
-class Line:
+
+class Line(NamedTuple):
     """A trained model as a line; `style` has its colour, marker and dashes, as matplotlib's."""
 
     model: Model
@@ -43,8 +43,13 @@ def lines(study: StudyResults, look: Look) -> list[Line]:
     several = [axis for axis in ("initializer", "vocabulary", "strategy")
                if len({getattr(model, axis) for model in new}) > 1]  # fmt: skip
     coloured, *dashed = several or ["initializer"]
+
+    def values(model: Model) -> list[str]:
+        names = model.keys() | {"initializer": row_name(model.initializer, model.strategy)}
+        return [names[axis] for axis in (coloured, *dashed)]
+
     shades = list(dict.fromkeys(getattr(model, coloured) for model in new))
-    kinds = list(dict.fromkeys(_values(model, dashed) for model in new))
+    kinds = list(dict.fromkeys(tuple(values(model)[1:]) for model in new))
     baselines = [model.strategy for model in found if model.baseline]
     others = {model.strategy for model in new} or set(baselines)
     plain = any(set(baselines) == {strategy} for strategy in others)
@@ -55,9 +60,9 @@ def lines(study: StudyResults, look: Look) -> list[Line]:
             name += "" if plain else f" · {model.strategy}"
             colour, marker, place = MUTED, "*", baselines.index(model.strategy)
         else:
-            name = " · ".join(_shown(model, axis) for axis in (coloured, *dashed))
+            name = " · ".join(values(model))
             shade = shades.index(getattr(model, coloured))
-            place = kinds.index(_values(model, dashed))
+            place = kinds.index(tuple(values(model)[1:]))
             colour, marker = COLOURS[shade % len(COLOURS)], MARKERS[shade % len(MARKERS)]
             if coloured == "initializer":
                 colour, marker = look.colour(model.initializer), look.marker(model.initializer)
@@ -68,14 +73,7 @@ def lines(study: StudyResults, look: Look) -> list[Line]:
     return drawn
 
 
-def of_line(frame: "pandas.DataFrame", line: Line) -> "pandas.DataFrame":
-    """The rows of a line's model."""
-    return select(frame, **line.model.keys())
-
-
-def name_ends(
-    figure: "Figure", ends: "list[tuple[Axes, list[tuple[float, float, str, str]]]]"
-) -> None:
+def name_ends(figure: "Figure", ends: "list[tuple[Axes, list[End]]]") -> None:
     """Name the lines of each panel at their right ends; axes begin at 0 and get room for it."""
     figure.draw_without_rendering()
     for axis, named in ends:
@@ -118,23 +116,10 @@ def starts(study: StudyResults) -> "pandas.DataFrame":
         ("bits_per_byte_before", "heldout", "bits_per_byte"),
     ):
         if column in curves:
-            lines = curves[(curves["event"] == event) & curves[column].notna()]
-            lines = lines.sort_values("step", kind="stable")
-            by_seed = lines.groupby([*CELL[:4], "seed"], sort=False)[column].first()
+            logged = curves[(curves["event"] == event) & curves[column].notna()]
+            logged = logged.sort_values("step", kind="stable")
+            by_seed = logged.groupby([*CELL[:4], "seed"], sort=False)[column].first()
             found[name] = by_seed.groupby(level=CELL[:4], sort=False).mean()
+    nothing = pandas.MultiIndex.from_tuples([], names=CELL[:4])
     columns = ["first_loss", "bits_per_byte_before"]
-    if not found:
-        return pandas.DataFrame(
-            columns=columns, index=pandas.MultiIndex.from_tuples([], names=CELL[:4])
-        )
-    return pandas.DataFrame(found, columns=columns)
-
-
-def _values(model: Model, axes: list[str]) -> tuple[str, ...]:
-    return tuple(getattr(model, axis) for axis in axes)
-
-
-def _shown(model: Model, axis: str) -> str:
-    if axis == "initializer":
-        return row_name(model.initializer, model.strategy)
-    return getattr(model, axis)
+    return pandas.DataFrame(found, index=None if found else nothing, columns=columns)

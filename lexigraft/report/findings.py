@@ -1,8 +1,7 @@
 """What a study found: the numbers of `summary.json`, and sentences and caveats made of them."""
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.report.metrics import metric
 from lexigraft.report.models import Column, Model, find, models
@@ -10,6 +9,7 @@ from lexigraft.report.names import listed, row_name
 from lexigraft.report.paired_tests import LEVEL
 from lexigraft.report.score_differences import score_differences
 from lexigraft.report.study import StudyResults
+from lexigraft.report.summarize import select
 from lexigraft.report.table import number
 from lexigraft.report.tables.fragmentation import fragmentation
 from lexigraft.report.tables.results import quality_columns
@@ -26,8 +26,7 @@ _MOST_SENTENCES = 2  # vocabularies of a source model up to which each has a sen
 _FEW_SEEDS = 5
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One sentence about one language."""
 
     language: str
@@ -64,7 +63,7 @@ def finding_numbers(study: StudyResults, summary: "pandas.DataFrame") -> dict[st
                 if row["language"] == language
             ],
             "scores": [score for score in scores if score["rows"]],
-            "speed_up": _speed_ups(study, measured[measured["language"] == language]),
+            "speed_up": _speed_ups(study, select(measured, language=language)),
         }
     _test_best(study, found)
     return found
@@ -75,20 +74,13 @@ def vocabulary_numbers(study: StudyResults) -> list[dict[str, Any]]:
     frame = fragmentation(study)
     if frame.empty or "tokens_per_sentence_before" not in frame:
         return []
-    rows = []
-    for row in frame.to_dict("records"):
-        changed = row.get("english_sentences_changed")
-        rows.append(
-            {
-                "source": row["source"],
-                "language": row["language"],
-                "vocabulary": row["vocabulary"],
-                "new_tokens": int(row["new_tokens"]),
-                "tokens_per_sentence_before": row["tokens_per_sentence_before"],
-                "tokens_per_sentence_after": row["tokens_per_sentence"],
-                "english_sentences_changed": None if changed != changed else changed,
-            }
-        )
+    frame = frame.rename(columns={"tokens_per_sentence": "tokens_per_sentence_after"})
+    names = ["source", "language", "vocabulary", "new_tokens", "tokens_per_sentence_before",
+             "tokens_per_sentence_after", "english_sentences_changed"]  # fmt: skip
+    rows = frame.reindex(columns=names).astype({"new_tokens": int}).to_dict("records")
+    for row in rows:
+        if row[names[-1]] != row[names[-1]]:
+            row[names[-1]] = None
     return rows
 
 
@@ -144,27 +136,30 @@ def _score(
 ) -> dict[str, Any]:
     """The scores of one source model's rows on one language and task."""
     language, task, name = column
+    several = len(set(study.order("vocabulary")) - {"source"}) > 1
     rows = []
     for model in chosen:
         row = find(summary, model, language=language, task=task, metric=name)
         if row is not None:
-            std = float(row["std"])
+            label = row_name(model.initializer, model.strategy)
+            if several and not model.baseline:
+                label += f" with {model.vocabulary}"
             rows.append(
                 model.keys()
                 | {
-                    "name": _row_name(study, model),
+                    "name": label,
                     "mean": float(row["mean"]),
-                    "std": std if std == std else None,
+                    "std": float(row["std"]) if row["std"] == row["std"] else None,
                     "n_seeds": int(row["n_seeds"]),
                     "over": row["over"],
                 }
             )
     lower = metric(name).lower_is_better
     new = [row for row in rows if row["initializer"] != "none"]
-    new.sort(key=lambda row: float(row["mean"]), reverse=not lower)
+    new.sort(key=lambda row: row["mean"], reverse=not lower)
     own = [row for row in rows if row["initializer"] == "none"]
     return {
-        "source_model": chosen[0].source if len(study.order("source")) > 1 else None,
+        "source_model": chosen[0].source if study.has_several_sources else None,
         "task": task,
         "metric": name,
         "lower_is_better": lower,
@@ -177,12 +172,6 @@ def _score(
     }
 
 
-def _row_name(study: StudyResults, model: Model) -> str:
-    name = row_name(model.initializer, model.strategy)
-    several = len(set(study.order("vocabulary")) - {"source"}) > 1
-    return f"{name} with {model.vocabulary}" if several and not model.baseline else name
-
-
 def _test_best(study: StudyResults, found: dict[str, Any]) -> None:
     """Compare the best row of each score with the others, corrected for all of the report's."""
 
@@ -190,47 +179,38 @@ def _test_best(study: StudyResults, found: dict[str, Any]) -> None:
         return Model(row["source"], row["vocabulary"], row["initializer"], row["strategy"])
 
     rivals = [
-        (
-            score,
-            [row for row in score["rows"]
-             if row["initializer"] != "none" and row is not score["best"]],
-            (language, score["task"], score["metric"]),
-        )
+        (score, row, (model(row), model(score["best"]), (language, score["task"], score["metric"])))
         for language, numbers in found.items()
         for score in numbers["scores"]
-    ]  # fmt: skip
-    comparisons = [(model(row), model(score["best"]), column)
-                   for score, others, column in rivals for row in others]  # fmt: skip
-    tests = {(one.model, one.column): one for one in score_differences(study, comparisons)}
-    for score, others, column in rivals:
-        own = [tests.get((model(row), column)) for row in others]
-        names = [row["name"] for row, one in zip(others, own, strict=True)
-                 if one is not None and one.corrected >= LEVEL]  # fmt: skip
-        score["not_worse"] = None if None in own else names
+        for row in score["rows"]
+        if row["initializer"] != "none" and row is not score["best"]
+    ]
+    comparisons = [comparison for _, _, comparison in rivals]
+    tests = {(one.model, one.baseline, one.column): one.corrected >= LEVEL
+             for one in score_differences(study, comparisons)}  # fmt: skip
+    for numbers in found.values():
+        for score in numbers["scores"]:
+            own = [(row["name"], tests.get(key)) for of, row, key in rivals if of is score]
+            tested = all(tied is not None for _, tied in own)
+            score["not_worse"] = [name for name, tied in own if tied] if tested else None
 
 
 def _speed_ups(study: StudyResults, measured: "pandas.DataFrame") -> list[dict[str, Any]]:
     """Of each speed task of a language, the mean speed-up of each vocabulary."""
     measured = measured[measured["initializer"] != "none"]
-    several = len(study.order("source")) > 1
     found = []
     for task, group in measured.groupby("task", sort=False):
         batch = int(group["batch"].min())
-        strategy = study.reference_strategy or "none"
-        own = group[(group["batch"] == batch) & (group["strategy"] == strategy)]
+        own = select(group, batch=batch, strategy=study.reference_strategy or "none")
         means = own.groupby(["source", "vocabulary"], sort=False)["speed_up"].mean()
-        if len(means):
-            found.append(
-                {
-                    "task": str(task),
-                    "batch": batch,
-                    "same_text": bool((group["unit"] == "same_text_characters").any()),
-                    "by_vocabulary": {
-                        f"{source}, {name}" if several else str(name): float(ratio)
-                        for (source, name), ratio in means.items()
-                    },
-                }
-            )
+        by_vocabulary = {
+            f"{source}, {name}" if study.has_several_sources else str(name): float(ratio)
+            for (source, name), ratio in means.items()
+        }
+        if by_vocabulary:
+            same = bool((group["unit"] == "same_text_characters").any())
+            found.append({"task": str(task), "batch": batch, "same_text": same,
+                          "by_vocabulary": by_vocabulary})  # fmt: skip
     return found
 
 
@@ -256,13 +236,12 @@ def _token_sentences(rows: list[dict[str, Any]]) -> list[str]:
 
 def _token_sentence(row: dict[str, Any]) -> str:
     before, after = row["tokens_per_sentence_before"], row["tokens_per_sentence_after"]
-    verb = "shorten" if after < before else "lengthen"
-    change = f"{verb} text from {number(before, 0)} to {number(after, 0)} tokens per sentence"
+    change = (f"{'shorten' if after < before else 'lengthen'} text from {number(before, 0)} to "
+              f"{number(after, 0)} tokens per sentence")  # fmt: skip
     if after == before:
         change = f"leave text at {number(before, 0)} tokens per sentence"
     text = f"{number(row['new_tokens'], 0)} new tokens {change}"
-    changed = row["english_sentences_changed"]
-    if changed is not None:
+    if (changed := row["english_sentences_changed"]) is not None:
         share = f"{number(100 * changed, 1)} % of English sentences are"
         text += f"; {share if changed else 'no English sentence is'} tokenized differently"
     return f"{text}."
@@ -270,19 +249,19 @@ def _token_sentence(row: dict[str, Any]) -> str:
 
 def _score_sentence(score: dict[str, Any]) -> str:
     best, source, lapt = score["best"], score["source"], score["lapt"]
+    shown = metric(score["metric"])
     text = f"for {score['source_model']}, " if score["source_model"] else ""
     if best is None:
         if lapt is None or source is None:
             return ""
-        return (f"{text}{lapt['name']} reaches {_value(score, lapt, unit=True)}, the source model "
-                f"{_value(score, source, unit=True)}.")  # fmt: skip
+        reached, before = (f"{_value(score, row)} {shown.title}" for row in (lapt, source))
+        return f"{text}{lapt['name']} reaches {reached}, the source model {before}."
     means = [row["mean"] for row in score["rows"]]
-    shown = metric(score["metric"])
     if shown.noise is not None and max(means) < shown.noise:
         low, high = (number(value, shown.decimals) for value in (min(means), max(means)))
         return (f"{text}no model reaches {shown.noise:g} {shown.title} ({low} to {high}): too low "
                 "to name a best initializer.")  # fmt: skip
-    text += f"best initializer {best['name']}: {_value(score, best, unit=True)}"
+    text += f"best initializer {best['name']}: {_value(score, best)} {shown.title}"
     names = ((score["worst"], (score["worst"] or {}).get("name")), (source, "the source model"),
              (lapt, "LAPT (trained with its own vocabulary)"))  # fmt: skip
     others = [f"{_value(score, row)} for {name}" for row, name in names if row is not None]
@@ -295,11 +274,10 @@ def _rivals(score: dict[str, Any]) -> str:
 
     Without a test it is the second best alone, if it lies within the larger of the two.
     """
-    best, second = score["best"], score["second"]
+    best, second, tied = score["best"], score["second"], score["not_worse"]
     if second is None:
         return ""
-    if score["not_worse"] is not None:
-        tied = score["not_worse"]
+    if tied is not None:
         return (f"; not significantly worse: {listed(tied)}" if tied
                 else "; all others are significantly worse")  # fmt: skip
     if second is score["worst"] or None in (best["std"], second["std"]):
@@ -320,9 +298,7 @@ def _speed_sentence(speed: dict[str, Any], several: bool) -> str:
     return f"{what} {listed(ratios)} as by the source model ({where} {speed['batch']})."
 
 
-def _value(score: dict[str, Any], row: dict[str, Any], unit: bool = False) -> str:
-    shown = metric(score["metric"])
-    text = number(row["mean"], shown.decimals)
-    if row["std"] is not None:
-        text += f" ± {number(row['std'], shown.decimals)}"
-    return f"{text} {shown.title}" if unit else text
+def _value(score: dict[str, Any], row: dict[str, Any]) -> str:
+    decimals = metric(score["metric"]).decimals
+    spread = "" if row["std"] is None else f" ± {number(row['std'], decimals)}"
+    return f"{number(row['mean'], decimals)}{spread}"

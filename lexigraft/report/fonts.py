@@ -18,6 +18,7 @@ logging.getLogger("fontTools").setLevel(logging.WARNING)
 
 _REGULAR = 400
 _SUFFIXES = (".woff", ".ttf", ".otf")
+_OWN = "DejaVu Sans"  # what matplotlib brings along
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,9 @@ class Fonts:
         The base font comes first, then the fewest others that cover the text. Scripts that no font
         covers are kept in `missing` and logged once.
         """
+        latin = self._latin
         chosen = [self.base]
-        wanted = _printing(text) - _covered(self.base, self.folder)
+        wanted = _printing(text) - (latin.characters if latin else dict(_system_fonts())[_OWN])
         while wanted:
             font = max(self.folder, key=lambda f: len(f.characters & wanted), default=None)
             if font is None or not font.characters & wanted:
@@ -57,15 +59,17 @@ class Fonts:
             if script not in self.missing:
                 self.missing.add(script)
                 logger.warning("no font shows %s: give a folder of fonts that does", script)
-        return list(dict.fromkeys([*chosen, "DejaVu Sans"]))
+        return list(dict.fromkeys([*chosen, _OWN]))
 
     @property
     def base(self) -> str:
         """The font of all Latin text: the folder's if it has one, else matplotlib's own."""
+        return _register(self._latin) if self._latin else _OWN
+
+    @property
+    def _latin(self) -> _Font | None:
         best = max(self.folder, key=lambda font: len(font.characters), default=None)
-        if best is not None and set(range(0x20, 0x7F)) <= best.characters:
-            return _register(best)
-        return "DejaVu Sans"
+        return best if best and set(range(0x20, 0x7F)) <= best.characters else None
 
     def embedded(self, texts: Iterable[str]) -> dict[str, str]:
         """`@font-face` sources for the non-Latin characters: family -> data URI of a subset.
@@ -141,7 +145,7 @@ def _system_fonts() -> list[tuple[str, frozenset[int]]]:
     from matplotlib.ft2font import FT2Font
 
     found: dict[str, frozenset[int]] = {}
-    for entry in sorted(fontManager.ttflist, key=lambda e: (e.name != "DejaVu Sans", e.name)):
+    for entry in sorted(fontManager.ttflist, key=lambda e: (e.name != _OWN, e.name)):
         # The font of last resort has a box for every character there is.
         if entry.name.startswith("Last Resort"):
             continue
@@ -151,13 +155,6 @@ def _system_fonts() -> list[tuple[str, frozenset[int]]]:
             except (OSError, RuntimeError):
                 continue
     return list(found.items())
-
-
-def _covered(family: str, fonts: list[_Font]) -> set[int]:
-    for font in fonts:
-        if _register(font) == family:
-            return set(font.characters)
-    return set(dict(_system_fonts())[family])
 
 
 def _subset(font: _Font, characters: set[int]) -> str:

@@ -83,20 +83,11 @@ class ScoreOptions(TaskOptions):
 class Kind:
     """What a page, a table or a figure says of itself.
 
-    Attributes
-    ----------
-    title
-        Its heading, where the item has none.
-    caption
-        What it shows, for the report and Snakemake's; or a function that says it of an item. The
-        first sentence is its row in config/README.md. `{strategy}` and `{seeds}` stand for those of
-        the study.
-    empty
-        Why a study has nothing to show under it.
-    options
-        The model of its options.
-    reads
-        Records that are made only where a kind that reads them is asked for.
+    `title` is its heading where the item has none. `caption` says what it shows, for the report and
+    Snakemake's, or is a function that says it of an item: `{strategy}` and `{seeds}` stand for
+    those of the study, and the first sentence is its row in config/README.md. `empty` is why a
+    study has nothing to show under it, `options` the model of its options, and `reads` names
+    records that are made only where a kind that reads them is asked for.
     """
 
     title: str
@@ -110,19 +101,8 @@ class Kind:
 class Item:
     """One page, table or figure of a report.
 
-    Attributes
-    ----------
-    kind
-        The name of its kind's file.
-    name
-        What its own files are called.
-    title
-        Its heading; empty for the kind's.
-    where
-        Axis -> the names to show, in this order; an axis that is not here shows all. Baselines
-        are always shown.
-    options
-        Those of its kind, see `Kind.options`.
+    Its files have its `name`; without a `title` it has its kind's. `where` is axis -> the names to
+    show, in this order; an axis that is not there shows all, and baselines are always shown.
     """
 
     kind: str
@@ -198,14 +178,21 @@ def read_items(given: Sequence[str | Mapping[str, Any]]) -> list[Item]:
     UserError
         An item has an unknown kind, an option that its kind does not take, or another's name.
     """
-    items: list[Item] = []
+    items: dict[str, Item] = {}
     for number, entry in enumerate(given or DEFAULT):
-        where = f"report.items[{number}]"
-        item = _read({"item": entry} if isinstance(entry, str) else entry, where)
-        if item.name in [other.name for other in items]:
-            raise UserError(f"{where}: there is a '{item.name}' already; give it a name of its own")
-        items.append(item)
-    return items
+        place = f"report.items[{number}]"
+        options: dict[str, Any] = {"item": entry} if isinstance(entry, str) else dict(entry)
+        kind = options.pop("item")
+        if kind not in kinds():
+            raise unknown(place, kind, [*kinds()])
+        name, title = options.pop("name", kind), options.pop("title", "")
+        chosen = _validated(_Where, options.pop("where", {}), f"{place}.where", kind)
+        where = {axis: names for axis, of in LISTS.items() if (names := getattr(chosen, of))}
+        own = _validated(load(kind).KIND.options, options, place, kind)
+        if name in items:
+            raise UserError(f"{place}: there is a '{name}' already; give it a name of its own")
+        items[name] = Item(kind, name, title, where, own)
+    return [*items.values()]
 
 
 def check_items(
@@ -216,14 +203,8 @@ def check_items(
 ) -> None:
     """Check that items ask for what a study has.
 
-    Parameters
-    ----------
-    blocks
-        The study's `cells`: lists of names by what a config calls them.
-    tasks
-        The names of the tasks that it runs.
-    fragmentation
-        The `tokenizers` that it compares without a model, and in which `languages`.
+    `blocks` are the study's `cells`: lists of names by what a config calls them. `tasks` are those
+    that it runs, `fragmentation` the `tokenizers` and `languages` that it compares without a model.
 
     Raises
     ------
@@ -231,48 +212,43 @@ def check_items(
         An item names something that no cell of the study has, or a task that it does not run, or
         a tokenizer that it does not compare.
     """
-    initializers = [name for block in blocks for name in block["initializers"]]
+    of_cells = {of: [name for block in blocks for name in block[of]] for of in LISTS.values()}
     known = {
         "tasks": (tasks, "run by this study"),
         "tokenizers": (fragmentation["tokenizers"], "compared by this study"),
-        "initializers": (initializers, "of this study"),
+        "initializers": (of_cells["initializers"], "of this study"),
     }
+    of_cells["languages"] += fragmentation["languages"]
     for number, item in enumerate(items):
-        where = f"report.items[{number}]"
-        for axis, names in item.where.items():
-            of_cells = dict.fromkeys(name for block in blocks for name in block[LISTS[axis]])
-            if axis == "language":
-                of_cells |= dict.fromkeys(fragmentation["languages"])
-            for name in names:
-                if name not in of_cells:
-                    raise unknown(f"{where}.where.{LISTS[axis]}", name, of_cells, "of this study")
+        place = f"report.items[{number}]"
+        asked: list[tuple[str, Sequence[str], Collection[str], str]] = [
+            (f"where.{LISTS[axis]}", names, of_cells[LISTS[axis]], "of this study")
+            for axis, names in item.where.items()
+        ]
         for option, declared in type(item.options).model_fields.items():
-            given = getattr(item.options, option) or ()
-            for refers in (data for data in declared.metadata if isinstance(data, Refers)):
-                valid, among = known[refers.to]
-                for name in (given,) if isinstance(given, str) else given:
-                    if name not in valid:
-                        raise unknown(f"{where}.{option}", name, valid, among)
+            given = item.option(option) or ()
+            asked += [(option, (given,) if isinstance(given, str) else given, *known[data.to])
+                      for data in declared.metadata if isinstance(data, Refers)]  # fmt: skip
+        for option, names, valid, among in asked:
+            for name in names:
+                if name not in valid:
+                    raise unknown(f"{place}.{option}", name, valid, among)
 
 
 def documentation() -> str:
     """The kinds as a table of Markdown for config/README.md, and which are shown by default."""
     lines = ["| kind | shows | its own options |", "|---|---|---|"]
     for kind in kinds():
-        text = Item(kind, kind, options=load(kind).KIND.options()).caption()
+        model = load(kind).KIND.options
+        text = Item(kind, kind, options=model()).caption()
         shows = re.split(r"(?<=[.;:]) ", text)[0].rstrip(".;:")
-        options = "; ".join(
-            f"`{name}`: {_described(declared)}"
-            for name, declared in load(kind).KIND.options.model_fields.items()
-        )
-        lines.append(f"| `{kind}` | {shows} | {options} |")
+        described = []
+        for name, declared in model.model_fields.items():
+            choices = ", ".join(f"`{choice}`" for choice in _choices(declared.annotation))
+            described.append(f"`{name}`: {declared.description or f'of {choices}'}")
+        lines.append(f"| `{kind}` | {shows} | {'; '.join(described)} |")
     shown = ", ".join(f"`{kind}`" for kind in DEFAULT)
     return "\n".join([*lines, "", f"Without `report.items` a report shows {shown}.", ""])
-
-
-def _described(declared: Any) -> str:
-    choices = ", ".join(f"`{choice}`" for choice in _choices(declared.annotation))
-    return declared.description or (f"of {choices}" if choices else "")
 
 
 def _choices(annotation: Any) -> list[str]:
@@ -283,27 +259,14 @@ def _choices(annotation: Any) -> list[str]:
     return found
 
 
-class _Where(BaseModel):
+class _Where(Options):
     """Names by what a config calls the axes of the grid."""
 
-    model_config = ConfigDict(extra="forbid")
     sources: Names = ()
     languages: Names = ()
     vocabularies: Names = ()
     initializers: Names = ()
     strategies: Names = ()
-
-
-def _read(entry: Mapping[str, Any], where: str) -> Item:
-    kind = entry["item"]
-    if kind not in kinds():
-        raise unknown(where, kind, [*kinds()])
-    given = {name: value for name, value in entry.items() if name != "item"}
-    name, title = given.pop("name", kind), given.pop("title", "")
-    chosen = _validated(_Where, given.pop("where", {}), f"{where}.where", kind)
-    options = _validated(load(kind).KIND.options, given, where, kind)
-    axes = {axis: getattr(chosen, names) for axis, names in LISTS.items()}
-    return Item(kind, name, title, {axis: names for axis, names in axes.items() if names}, options)
 
 
 def _validated(model: type[BaseModel], given: Mapping[str, Any], where: str, kind: str) -> Any:

@@ -3,14 +3,13 @@
 Labels of one figure never overlap: they are moved apart, with a thin line where they stand away.
 """
 
-from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from math import dist
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.text import Annotation, Text
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 Place = tuple[float, float]
 
-# All lengths are in points. Where a label may stand around its mark: right, left, above, below, the
+# Lengths are in points. Where a label may stand around its mark: right, left, above, below, the
 # corners, then farther.
 _PLACES: list[Place] = [
     (x * reach, y * reach)
@@ -31,6 +30,7 @@ _REACH = 5  # of a mark, from its middle
 _HIDDEN = 7  # marks nearer to each other than this hide one another
 _GLYPH = 9  # room for a mark before a name in a stack
 _STEP = 1.3  # from line to line of a stack, by the size of the letters
+_SAMPLES = 12  # points of a line that are looked at
 
 
 class Named(NamedTuple):
@@ -44,11 +44,8 @@ class Named(NamedTuple):
 
 
 def label_points(
-    axis: "Axes",
-    points: "Sequence[tuple]",
-    cross: Place | None = None,
-    size: float = 7.5,
-) -> "list[Text]":
+    axis: "Axes", points: "Sequence[tuple]", cross: Place | None = None, size: float = 7.5
+) -> "list[Annotation]":
     """Name marks `(x, y, text, colour, marker)`, each at the nearest free place around it.
 
     Labels keep clear of each other, of all marks, of the frame and of the lines through `cross`. A
@@ -57,39 +54,33 @@ def label_points(
     behind its mark once more and with a line to where that is. The limits must be final, the
     figure laid out.
     """
-    renderer = axis.figure.canvas.get_renderer()  # type: ignore[attr-defined]
-    scale = axis.figure.dpi / 72
     marks = [Named(*point) for point in points]
-    at = [axis.transData.transform(mark[:2]) for mark in marks]
-    room = _Room(axis.get_window_extent(renderer), [_around(place, _REACH * scale) for place in at])
-    if cross is not None:
-        room.keep_clear_of(axis.transData.transform(cross))
-    texts: dict[int, Annotation] = {}
-    for together in _clusters(at, _HIDDEN * scale):
-        together.sort(key=lambda i: -at[i][1])
-        for i in together:
-            texts[i] = axis.annotate(marks[i].text, marks[i][:2], (0, 0), fontsize=size,
-                                     textcoords="offset points", color=marks[i].colour,
-                                     annotation_clip=False)  # fmt: skip
-            texts[i].set_in_layout(False)
-        boxes = [texts[i].get_window_extent(renderer) for i in together]
+    plane = _Plane(axis, marks, cross)
+    scale = plane.scale
+    notes = [_note(axis, mark, mark.text, fontsize=size, va="bottom") for mark in marks]
+    for together in _clusters(plane.at, _HIDDEN * scale):
+        together.sort(key=lambda i: -plane.at[i][1])
+        boxes = [notes[i].get_window_extent() for i in together]
         stack = len(together) > 1
-        step = _STEP * size * scale if stack else boxes[0].height
         glyph = _GLYPH * scale if stack else 0.0
-        width, height = max(box.width for box in boxes) + glyph, step * len(together)
+        height = _STEP * size * scale if stack else boxes[0].height
         places = [place for place in _PLACES if not stack or (place[0] and _is_far(place))]
-        starts = [at[i] for i in together]
-        found = room.best(places, starts, (width, height), scale, together)
-        for line, i in enumerate(together):
-            end = _end(found, line, len(together))
-            offset = (end[0] - at[i][0]) / scale, (end[1] - at[i][1]) / scale
-            shift = _sign(found.place[0]) * glyph / scale
-            _put(texts[i], (offset[0] + shift, offset[1]), found.place, stack)
+        width = glyph + max(box.width for box in boxes)
+        place, lines = plane.take(together, places, width, height)
+        for i, box, line in zip(together, boxes, lines, strict=True):
+            # A name that stands left of its mark ends there.
+            left, beside = line.x0 + glyph, line.x0 + glyph / 2
+            if place[0] < 0:
+                left, beside = line.x1 - glyph - box.width, line.x1 - glyph / 2
+            notes[i].xyann = plane.offset(i, (left, line.y0 + (line.height - box.height) / 2))
             if stack:
-                _draw_glyph(axis, marks[i], (offset[0] + shift / 2, offset[1]))
-            if _is_far(found.place):
-                _draw_line(axis, marks[i], offset)
-    return [texts[i] for i in range(len(marks))]
+                _draw_glyph(axis, marks[i], plane.offset(i, (beside, (line.y0 + line.y1) / 2)))
+            if _is_far(place):
+                arrow = {"arrowstyle": "-", "color": marks[i].colour, "lw": 0.5, "shrinkA": 0,
+                         "shrinkB": 3}  # fmt: skip
+                leader = _note(axis, marks[i], "", arrowprops=arrow)
+                leader.xyann = plane.offset(i, _end(line, plane.at[i], stack))
+    return notes
 
 
 def label_marks(
@@ -105,21 +96,16 @@ def label_marks(
 def spread(values: "Sequence[float]", gap: float) -> list[float]:
     """Positions nearest to `values` (least squares) that keep their order and stand `gap` apart.
 
-    Pool adjacent violators on the values less their minimal positions.
+    Isotonic regression (pool adjacent violators) of the values less their minimal positions.
     """
-    order = sorted(range(len(values)), key=lambda i: values[i])
-    blocks: list[list[float]] = []  # each: sum, count
-    for rank, i in enumerate(order):
-        blocks.append([values[i] - rank * gap, 1])
-        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] > blocks[-1][0] / blocks[-1][1]:
-            total, count = blocks.pop()
-            blocks[-1][0] += total
-            blocks[-1][1] += count
-    placed = [total / count for total, count in blocks for _ in range(int(count))]
-    out = [0.0] * len(values)
-    for rank, i in enumerate(order):
-        out[i] = placed[rank] + rank * gap
-    return out
+    import numpy as np
+    from scipy.optimize import isotonic_regression
+
+    order = np.argsort(values, kind="stable")
+    steps = gap * np.arange(len(values))
+    placed = np.empty(len(values))
+    placed[order] = isotonic_regression(np.asarray(values, float)[order] - steps).x + steps
+    return placed.tolist()
 
 
 def label_ends(
@@ -132,20 +118,19 @@ def label_ends(
     if not ends:
         return []
     scale = axis.figure.dpi / 72
-    at = [axis.transData.transform((x, y)) / scale for x, y, *_ in ends]  # in points
-    places = spread([float(point[1]) for point in at], gap=1.3 * size)
+    at = [axis.transData.transform(end[:2]) / scale for end in ends]  # in points
+    places = spread([float(point[1]) for point in at], gap=_STEP * size)
     frame = axis.get_window_extent()
     low, high = frame.y0 / scale + 0.8 * size, frame.y1 / scale - 0.5 * size
     slack = max(0.0, max(places) - high) or min(0.0, min(places) - low)
     right = max(float(point[0]) for point in at) + 12
     texts: list[Text] = []
-    for (x, y, text, colour), point, place in zip(ends, at, places, strict=True):
-        line = {"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 1, "shrinkB": 2,
+    for end, point, place in zip(ends, at, places, strict=True):
+        mark = Named(*end)
+        line = {"arrowstyle": "-", "color": mark.colour, "lw": 0.5, "shrinkA": 1, "shrinkB": 2,
                 "relpos": (0, 0.5)}  # fmt: skip
-        note = axis.annotate(text, (x, y), (right - point[0], place - slack - point[1]),
-                             textcoords="offset points", color=colour, fontsize=size, va="center",
-                             annotation_clip=False, arrowprops=line)  # fmt: skip
-        note.set_in_layout(False)
+        note = _note(axis, mark, mark.text, fontsize=size, va="center", arrowprops=line)
+        note.xyann = (right - point[0], place - slack - point[1])
         texts.append(note)
     return texts
 
@@ -160,110 +145,81 @@ def label_room(axis: "Axes", names: "Sequence[str]", size: float = 7.5) -> float
     return (max(widths) + 18 * axis.figure.dpi / 72) / axis.get_window_extent().width
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Where the names of one or several marks stand, in pixels, and their lines to these."""
-
-    place: Place
-    box: "Bbox"
-    lines: tuple[tuple[Place, ...], ...]
-
-
-@dataclass
-class _Room:
+class _Plane:
     """What there is on a plane, in pixels: marks, lines of the plane, and the labels so far."""
 
-    frame: "Bbox"
-    marks: "list[Bbox]"
-    rules: "list[Bbox]" = field(default_factory=list)
-    named: "list[Bbox]" = field(default_factory=list)
-    lines: list[Place] = field(default_factory=list)
-
-    def keep_clear_of(self, cross: "np.ndarray") -> None:
-        """Keep clear of the lines through a point."""
+    def __init__(self, axis: "Axes", marks: list[Named], cross: Place | None) -> None:
         from matplotlib.transforms import Bbox
 
-        x, y = cross
-        self.rules += [Bbox([[self.frame.x0, y - 1], [self.frame.x1, y + 1]]),
-                       Bbox([[x - 1, self.frame.y0], [x + 1, self.frame.y1]])]  # fmt: skip
+        self.scale = axis.figure.dpi / 72  # pixels of a point
+        self.frame = axis.get_window_extent()
+        reach = _REACH * self.scale
+        places = [axis.transData.transform(mark[:2]) for mark in marks]
+        self.at: list[Place] = [(float(x), float(y)) for x, y in places]
+        self.marks = [Bbox.from_extents(x - reach, y - reach, x + reach, y + reach)
+                      for x, y in self.at]  # fmt: skip
+        self.rules = []
+        if cross is not None:
+            (x, y), frame = axis.transData.transform(cross), self.frame
+            self.rules = [Bbox.from_extents(frame.x0, y - 1, frame.x1, y + 1),
+                          Bbox.from_extents(x - 1, frame.y0, x + 1, frame.y1)]  # fmt: skip
+        self.named: list[Bbox] = []
+        self.lines: list[Place] = []  # points of the lines to labels
 
-    def best(
-        self,
-        places: list[Place],
-        starts: "list[np.ndarray]",
-        size: Place,
-        scale: float,
-        own: list[int],
-    ) -> _Block:
-        """The first of the places around some marks that costs nothing, or the cheapest, taken."""
+    def offset(self, i: int, place: Place) -> Place:
+        """From a mark to a place, in points."""
+        (x, y), (left, low) = self.at[i], place
+        return (left - x) / self.scale, (low - y) / self.scale
+
+    def take(
+        self, own: list[int], places: list[Place], width: float, height: float
+    ) -> "tuple[Place, list[Bbox]]":
+        """The first of the places around some marks that costs nothing, or the cheapest.
+
+        Returns it with the boxes of the lines of text, each `width` by `height`, one for a mark.
+        """
+        from matplotlib.transforms import Bbox
+
+        x, y = (sum(self.at[i][axis] for i in own) / len(own) for axis in (0, 1))
         found, least = None, float("inf")
         for place in places:
-            block = _block(place, starts, size, scale)
-            cost = self._cost(block, own)
+            left = x + place[0] * self.scale - width * (1 - _sign(place[0])) / 2
+            top = y + place[1] * self.scale + len(own) * height * (1 + _sign(place[1])) / 2
+            boxes = [Bbox.from_extents(left, top - (line + 1) * height,
+                                       left + width, top - line * height)
+                     for line in range(len(own))]  # fmt: skip
+            ways = [way for i, box in zip(own, boxes, strict=True)
+                    for way in _way(self.at[i], _end(box, self.at[i], len(own) > 1))]  # fmt: skip
+            cost = self._cost(own, place, Bbox.union(boxes), ways)
             if found is None or cost < least - 1e-6:
-                found, least = block, cost
+                found, least = (place, boxes, ways), cost
             if least < 1e-6:
                 break
         assert found is not None
-        self.named.append(found.box.padded(1.0 * scale))
-        if _is_far(found.place):
-            self.lines += chain(*found.lines)
-        return found
+        place, boxes, ways = found
+        self.named.append(Bbox.union(boxes).padded(self.scale))
+        self.lines += ways if _is_far(place) else []
+        return place, boxes
 
-    def _cost(self, block: _Block, own: list[int]) -> float:
-        box = block.box
-        cost = sum(_overlap(box, other) for other in [*self.marks, *self.rules, *self.named])
+    def _cost(self, own: list[int], place: Place, box: "Bbox", ways: list[Place]) -> float:
+        cost = sum(_overlap(box, other) for other in chain(self.marks, self.rules, self.named))
         cost += box.width * box.height - _overlap(box, self.frame)
-        others = [mark for i, mark in enumerate(self.marks) if i not in own]
+        others = [i for i in range(len(self.at)) if i not in own]
         # A line through a label, or through another mark, reads as if it led there.
-        on_the_way = [*self.named, *others]
-        cost += 100 * sum(other.contains(*p) for other in on_the_way for p in chain(*block.lines))
-        cost += 100 * sum(box.contains(*p) for p in self.lines)
-        if not _is_far(block.place) and others:
-            nearest = min(_distance(box, mark) for mark in others)
-            cost += 1000 * (nearest <= min(_distance(box, self.marks[i]) for i in own))
+        on_the_way = [*self.named, *(self.marks[i] for i in others)]
+        cost += 100 * sum(other.contains(*point) for other in on_the_way for point in ways)
+        cost += 100 * sum(box.contains(*point) for point in self.lines)
+        if not _is_far(place) and others:
+            nearest, mine = (min(_distance(box, self.at[i]) for i in of) for of in (others, own))
+            cost += 1000 * (nearest <= mine)
         return cost
 
 
-def _block(
-    place: Place, starts: "list[np.ndarray]", size: Place, scale: float, samples: int = 12
-) -> _Block:
-    from matplotlib.transforms import Bbox
-
-    middle = (
-        sum(start[0] for start in starts) / len(starts),
-        sum(s[1] for s in starts) / len(starts),
-    )
-    low = [
-        middle[axis] + place[axis] * scale - size[axis] * (1 - _sign(place[axis])) / 2
-        for axis in (0, 1)
-    ]
-    block = _Block(place, Bbox([low, [low[0] + size[0], low[1] + size[1]]]), ())
-    lines = []
-    for line, (x, y) in enumerate(starts):
-        right, top = _end(block, line, len(starts))
-        steps = [step / samples for step in range(1, samples + 1)]
-        lines.append(tuple((x + (right - x) * step, y + (top - y) * step) for step in steps))
-    return _Block(place, block.box, tuple(lines))
-
-
-def _end(block: _Block, line: int, lines: int) -> Place:
-    """Where the line to a mark ends at its name: at the near side of it."""
-    box = block.box
-    x, y = (
-        (low + high) / 2 if not sign else low if sign > 0 else high
-        for low, high, sign in zip(box.min, box.max, map(_sign, block.place), strict=True)
-    )
-    if lines > 1:
-        y = box.y1 - (line + 0.5) * box.height / lines
-    return float(x), float(y)
-
-
-def _put(note: "Annotation", offset: Place, place: Place, stack: bool) -> None:
-    across = {1: "left", -1: "right", 0: "center"}[_sign(place[0])]
-    up = {1: "bottom", -1: "top", 0: "center"}[0 if stack else _sign(place[1])]
-    note.xyann = offset
-    note.set(horizontalalignment=across, verticalalignment=up)
+def _note(axis: "Axes", mark: Named, text: str, **looks: Any) -> "Annotation":
+    note = axis.annotate(text, mark[:2], (0, 0), textcoords="offset points", color=mark.colour,
+                         annotation_clip=False, **looks)  # fmt: skip
+    note.set_in_layout(False)
+    return note
 
 
 def _draw_glyph(axis: "Axes", mark: Named, offset: Place) -> None:
@@ -277,22 +233,16 @@ def _draw_glyph(axis: "Axes", mark: Named, offset: Place) -> None:
     axis.add_artist(glyph)
 
 
-def _draw_line(axis: "Axes", mark: Named, offset: Place) -> None:
-    style = {"arrowstyle": "-", "color": mark.colour, "lw": 0.5, "shrinkA": 0, "shrinkB": 3}
-    axis.annotate("", mark[:2], offset, textcoords="offset points", arrowprops=style)
-
-
-def _clusters(at: "list[np.ndarray]", reach: float) -> list[list[int]]:
+def _clusters(at: list[Place], reach: float) -> list[list[int]]:
     """Indices of places that are nearer to each other than this, or linked by such; in order."""
-    found: list[list[int]] = []
-    for i, (x, y) in enumerate(at):
-        near = [
-            group
-            for group in found
-            if any((at[j][0] - x) ** 2 + (at[j][1] - y) ** 2 < reach**2 for j in group)
-        ]
-        found = [group for group in found if group not in near] + [[*chain(*near), i]]
-    return sorted(found)
+    import numpy as np
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial.distance import cdist
+
+    if not at:
+        return []
+    count, groups = connected_components(cdist(at, at) < reach)
+    return [np.flatnonzero(groups == group).tolist() for group in range(count)]
 
 
 def _is_far(place: Place) -> bool:
@@ -303,11 +253,17 @@ def _sign(value: float) -> int:
     return (value > 0) - (value < 0)
 
 
-def _around(point: "np.ndarray", reach: float) -> "Bbox":
-    from matplotlib.transforms import Bbox
+def _end(box: "Bbox", mark: Place, stack: bool = False) -> Place:
+    """Where the line to a mark ends at its name: nearest to it, in a stack half way up."""
+    x, y = (min(max(at, low), high) for at, low, high in zip(mark, box.min, box.max, strict=True))
+    return x, (box.y0 + box.y1) / 2 if stack else y
 
-    x, y = point
-    return Bbox([[x - reach, y - reach], [x + reach, y + reach]])
+
+def _way(mark: Place, end: Place) -> list[Place]:
+    """Points of the line from a mark to its name."""
+    (x, y), (right, top) = mark, end
+    steps = [step / _SAMPLES for step in range(1, _SAMPLES + 1)]
+    return [(x + (right - x) * step, y + (top - y) * step) for step in steps]
 
 
 def _overlap(one: "Bbox", other: "Bbox") -> float:
@@ -317,9 +273,5 @@ def _overlap(one: "Bbox", other: "Bbox") -> float:
     return max(0.0, width) * max(0.0, height)
 
 
-def _distance(box: "Bbox", mark: "Bbox") -> float:
-    """From a box to the middle of a mark."""
-    x, y = (mark.x0 + mark.x1) / 2, (mark.y0 + mark.y1) / 2
-    across = max(box.x0 - x, 0, x - box.x1)
-    up = max(box.y0 - y, 0, y - box.y1)
-    return (across**2 + up**2) ** 0.5
+def _distance(box: "Bbox", mark: Place) -> float:
+    return dist(mark, _end(box, mark))

@@ -1,5 +1,6 @@
 """What a reader sees for the names of the grid: rows, languages and strategies."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -93,9 +94,8 @@ def _title(kind: str, key: str) -> str:
 
 
 def _readable(key: str) -> str:
-    words = key.replace("-", " ").replace("_", " ").split(" ")
-    first = _INITIALIZERS.get(words[0], words[0][:1].upper() + words[0][1:])
-    return " ".join([first, *words[1:]])
+    first, *rest = re.split("[-_ ]", key)
+    return " ".join([_INITIALIZERS.get(first, first[:1].upper() + first[1:]), *rest])
 
 
 def task_name(task: str, kind: str) -> str:
@@ -127,10 +127,10 @@ def language_name(key: str, languages: dict[str, dict]) -> str:
 def parse_strategy(key: str, phases: list[dict] | None = None) -> StrategyName:
     """Procedure, objective and length of a strategy: from its phases where known, else its name."""
     parts = _title("strategies", key).split("-")
-    at = next((i for i, part in enumerate(parts) if part in OBJECTIVES and i), len(parts))
-    objective = parts[at] if at < len(parts) else ""
+    objective = next((part for part in parts[1:] if part in OBJECTIVES), "")
     # Without an objective, a length is at the end.
-    first, rest = (parts[:at], parts[at + 1 :]) if objective else (parts[:-1], parts[-1:])
+    at = parts.index(objective, 1) if objective else len(parts) - 1
+    first, rest = parts[:at], parts[at + bool(objective) :]
     length = next((int(part) for part in rest if part.isdigit() and first), None)
     variant = " ".join(part for part in rest if not part.isdigit()) if objective else ""
     procedure = "-".join(first if objective or length else parts)

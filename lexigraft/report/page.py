@@ -2,21 +2,106 @@
 
 import html
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from lexigraft.report.findings import Finding
+from jinja2 import Environment, StrictUndefined
+
 from lexigraft.report.formats import as_html
-from lexigraft.report.sample_outputs import SampleOutput, SampleOutputs
 from lexigraft.report.style import INK, MUTED, PAPER, RULE
 from lexigraft.report.stylesheet import STYLESHEET
-from lexigraft.report.table import Table, number
+from lexigraft.report.table import number
 
-_LEAD = "Vocabulary expansion: the effect of the new tokens and of how they are initialized."
+_HTML = Environment(
+    autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+)
+_HTML.globals |= {"as_html": as_html, "number": number}
+_BODY = _HTML.from_string("""
+<h1>{{ title }}</h1>
+<p class="lead">
+{% if numbers %}
+Vocabulary expansion: the effect of the new tokens and of how they are initialized.
+{% endif %}
+All numbers are computed from the records of this study.
+</p>
+{% if findings %}
+<div class="cards">
+{% for language, own in numbers.items() %}
+{% set texts = findings|selectattr("language", "eq", language)|map(attribute="text")|list %}
+{% if texts %}
+<section class="card"><h3>{{ own.name }}</h3>
+{# The one number that needs no knowledge to read: how much shorter text gets. #}
+{% for row in own.vocabularies
+   if 0 < row.tokens_per_sentence_after < row.tokens_per_sentence_before %}
+{% if loop.first %}
+<p class="big">{{ number(row.tokens_per_sentence_before / row.tokens_per_sentence_after, 1) }}×
+<small>fewer tokens for the same text ({{ row.vocabulary }})</small></p>
+{% endif %}
+{% endfor %}
+<ul>
+{% for text in texts %}<li>{{ text[:1].upper() }}{{ text[1:] }}</li>{% endfor %}
+</ul></section>
+{% endif %}
+{% endfor %}
+</div>
+{% endif %}
+{% if caveats %}
+<div class="caveats"><ul class="plain">
+{% for text in caveats %}<li>{{ text }}</li>{% endfor %}
+</ul></div>
+{% endif %}
+{% for heading, page in pages %}
+<h2>{{ heading }}</h2>
+{{ page.body|safe }}
+{% endfor %}
+{% if figures %}
+<h2>Figures</h2>
+{% for figure in figures %}
+<figure id="figure-{{ figure.name }}" aria-label="{{ figure.title }}">
+{{ figure.inline()|safe }}
+<figcaption><b>{{ figure.title }}.</b> {{ figure.caption }}</figcaption></figure>
+{% endfor %}
+{% endif %}
+{% if tables %}
+<h2>Tables</h2>
+{% for table in tables %}{{ as_html(table)|safe }}{% endfor %}
+{% endif %}
+{% if samples %}
+<h2>Sample outputs</h2>
+<p class="lead">Ordered by the score of the best model's output, evenly spaced from its best to its
+worst; first seed, first run.</p>
+{% for group in samples %}
+<h3>{{ numbers[group.language].name }}, {{ group.task }}</h3>
+{% for row in group.rows %}
+<dl class="sample">
+{% for name, text, score in row %}
+<div><dt>{{ name }}
+{% if score is not none %}<span class="score">{{ number(score, 1) }}</span>{% endif %}</dt>
+{% if text.strip() %}
+<dd dir="auto">{{ text }}</dd></div>
+{% else %}
+<dd dir="auto"><em>(nothing)</em></dd></div>
+{% endif %}
+{% endfor %}
+</dl>
+{% endfor %}
+{% endfor %}
+{% endif %}
+<h2>Experimental setup</h2>
+<dl class="facts">
+{% for name, value in facts %}<dt>{{ name }}</dt><dd>{{ value }}</dd>{% endfor %}
+</dl>
+{% if omitted %}
+<h2>Nothing to show</h2>
+<ul>
+{% for name, why in omitted.items() %}
+<li>{{ name.replace("_", " ").capitalize() }}: {{ why }}</li>
+{% endfor %}
+</ul>
+{% endif %}
+""")
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     """A figure on the page: its name, its SVG text, its caption and its title."""
 
     name: str
@@ -24,9 +109,22 @@ class Figure:
     caption: str
     title: str
 
+    def inline(self) -> str:
+        """Matplotlib's SVG for use in a page: ids of its own, theme colours, no namespaces."""
+        svg = self.svg[self.svg.index("<svg") :]
+        svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+        svg = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", svg)
+        svg = svg.replace("xlink:href=", "href=")
+        svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{self.name}-", svg)
+        # The first tag's size in points would beat the style sheet's.
+        head, rest = svg.split(">", 1)
+        svg = re.sub(r'\s(width|height)="[^"]*"', "", head) + ' aria-hidden="true">' + rest
+        for colour, variable in ((INK, "ink"), (MUTED, "muted"), (RULE, "rule"), (PAPER, "paper")):
+            svg = re.sub(colour, f"var(--{variable})", svg, flags=re.IGNORECASE)
+        return svg
 
-@dataclass(frozen=True)
-class Page:
+
+class Page(NamedTuple):
     """A page of its own: its Markdown, its HTML without a title, and what `summary.json` has of it.
 
     Without numbers there was nothing to show.
@@ -37,66 +135,17 @@ class Page:
     numbers: list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Content:
-    """Everything that the page shows, computed before."""
+def report_document(title: str, fonts: dict[str, str], **content: Any) -> str:
+    """The page of a whole report: no scripts, nothing loaded from elsewhere.
 
-    title: str
-    numbers: dict[str, Any]
-    findings: list[Finding]
-    pages: list[tuple[str, Page]]
-    figures: list[Figure]
-    tables: list[Table]
-    samples: list[SampleOutputs]
-    facts: list[tuple[str, str]]
-    caveats: list[str]
-    omitted: dict[str, str]
-    languages: dict[str, str]
-    fonts: dict[str, str]
-
-    def texts(self) -> list[str]:
-        """The texts in other scripts, which need fonts."""
-        found = []
-        for group in self.samples:
-            for row in group.rows:
-                found += [row.prompt, row.reference, row.source or "", row.best]
-        return found
-
-
-def render(content: Content) -> str:
-    """The page as HTML text: no scripts, nothing loaded from elsewhere."""
-    parts = [
-        f"<h1>{html.escape(content.title)}</h1>",
-        f'<p class="lead">{_LEAD if content.numbers else ""} All numbers are computed from the '
-        "records of this study.</p>",
-        _cards(content),
-        _caveats(content),
-        *(f"<h2>{html.escape(title)}</h2>{page.body}" for title, page in content.pages),
-    ]
-    if content.figures:
-        parts.append("<h2>Figures</h2>")
-        parts += [_figure(figure) for figure in content.figures]
-    if content.tables:
-        parts.append("<h2>Tables</h2>")
-        parts += [as_html(table) for table in content.tables]
-    if content.samples:
-        parts.append("<h2>Sample outputs</h2>")
-        parts.append('<p class="lead">Ordered by the score of the best model\'s output, evenly '
-                     "spaced from its best to its worst; first seed, first run.</p>")  # fmt: skip
-        parts += [_samples(group, content.languages) for group in content.samples]
-    parts.append("<h2>Experimental setup</h2>" + _facts(content.facts))
-    if content.omitted:
-        listed = "".join(
-            f"<li>{html.escape(_title(name))}: {html.escape(why)}</li>"
-            for name, why in content.omitted.items()
-        )
-        parts.append(f"<h2>Nothing to show</h2><ul>{listed}</ul>")
-    return document(content.title, "\n".join(parts), content.fonts)
-
-
-def table_document(table: Table) -> str:
-    """A page with one table alone."""
-    return document(table.title, as_html(table), {})
+    Parameters
+    ----------
+    content
+        What the template above names: `numbers` and `findings` (see `findings`), `pages` (heading
+        and `Page`), `figures`, `tables`, `samples`, `facts` (name and value), `caveats` and
+        `omitted` (name of an item -> why).
+    """
+    return document(title, _BODY.render(title=title, **content), fonts)
 
 
 def document(title: str, body: str, fonts: dict[str, str]) -> str:
@@ -113,93 +162,3 @@ def document(title: str, body: str, fonts: dict[str, str]) -> str:
         f"<title>{html.escape(title)}</title><style>{style}</style></head>\n"
         f"<body>\n{body}\n</body></html>\n"
     )
-
-
-def inline_svg(svg: str, name: str) -> str:
-    """Matplotlib's SVG for use inside a page: ids of its own, theme colours, no namespaces."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", svg)
-    svg = svg.replace("xlink:href=", "href=")
-    svg = re.sub(r'\bid="', f'id="{name}-', svg)
-    svg = re.sub(r'href="#', f'href="#{name}-', svg)
-    svg = re.sub(r"url\(#", f"url(#{name}-", svg)
-    # The first tag's size in points would beat the style sheet's.
-    head, rest = svg.split(">", 1)
-    svg = re.sub(r'\s(width|height)="[^"]*"', "", head) + ' aria-hidden="true">' + rest
-    for colour, variable in ((INK, "ink"), (MUTED, "muted"), (RULE, "rule"), (PAPER, "paper")):
-        svg = re.sub(colour, f"var(--{variable})", svg, flags=re.IGNORECASE)
-    return svg
-
-
-def _cards(content: Content) -> str:
-    cards = []
-    for language, name in content.languages.items():
-        own = [finding for finding in content.findings if finding.language == language]
-        if not own:
-            continue
-        items = "".join(
-            f"<li>{html.escape(finding.text[:1].upper() + finding.text[1:])}</li>"
-            for finding in own
-        )
-        big = _big(content.numbers[language])
-        cards.append(
-            f'<section class="card"><h3>{html.escape(name)}</h3>{big}<ul>{items}</ul></section>'
-        )
-    return f'<div class="cards">{"".join(cards)}</div>' if cards else ""
-
-
-def _big(numbers: dict[str, Any]) -> str:
-    """The one number of a language that needs no knowledge to read: how much shorter text gets."""
-    for row in numbers["vocabularies"]:
-        before, after = row["tokens_per_sentence_before"], row["tokens_per_sentence_after"]
-        if 0 < after < before:
-            return (
-                f'<p class="big">{number(before / after, 1)}×<small>fewer tokens for the same text '
-                f"({html.escape(row['vocabulary'])})</small></p>"
-            )
-    return ""
-
-
-def _caveats(content: Content) -> str:
-    items = "".join(f"<li>{html.escape(text)}</li>" for text in content.caveats)
-    return f'<div class="caveats"><ul class="plain">{items}</ul></div>' if items else ""
-
-
-def _figure(figure: Figure) -> str:
-    title, caption = html.escape(figure.title), html.escape(figure.caption)
-    return (
-        f'<figure id="figure-{figure.name}" aria-label="{title}">'
-        f"{inline_svg(figure.svg, figure.name)}"
-        f"<figcaption><b>{title}.</b> {caption}</figcaption></figure>"
-    )
-
-
-def _samples(group: SampleOutputs, languages: dict[str, str]) -> str:
-    heading = f"{languages.get(group.language, group.language)}, {group.task}"
-    rows = "".join(_sample(row, group.best) for row in group.rows)
-    return f"<h3>{html.escape(heading)}</h3>{rows}"
-
-
-def _sample(row: SampleOutput, best: str) -> str:
-    columns = [
-        ("Prompt", row.prompt, None),
-        ("Reference", row.reference, None),
-        ("Source model", row.source if row.source is not None else "–", row.source_score),
-        (best, row.best, row.best_score),
-    ]
-    cells = []
-    for name, text, score in columns:
-        shown = f' <span class="score">{number(score, 1)}</span>' if score is not None else ""
-        written = html.escape(text) if text.strip() else "<em>(nothing)</em>"
-        cells.append(f'<div><dt>{html.escape(name)}{shown}</dt><dd dir="auto">{written}</dd></div>')
-    return f'<dl class="sample">{"".join(cells)}</dl>'
-
-
-def _facts(rows: list[tuple[str, str]]) -> str:
-    items = "".join(f"<dt>{html.escape(k)}</dt><dd>{html.escape(v)}</dd>" for k, v in rows)
-    return f'<dl class="facts">{items}</dl>'
-
-
-def _title(name: str) -> str:
-    return name.replace("_", " ").capitalize()

@@ -1,15 +1,15 @@
 """What a study recommends for a language and source model, and what that gains and costs."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.report.findings import speed_up_rows, vocabulary_numbers
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import Column, Model, find
+from lexigraft.report.models import Column, Model, find, models_of
 from lexigraft.report.paired_tests import LEVEL
 from lexigraft.report.score_differences import ScoreDifference, score_differences
 from lexigraft.report.study import StudyResults
+from lexigraft.report.summarize import select
 from lexigraft.report.tables.results import quality_columns
 
 if TYPE_CHECKING:
@@ -20,91 +20,67 @@ AXES = ("initializer", "vocabulary", "strategy")
 ENGLISH = "english_"
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(NamedTuple):
     """How the rivals for one choice do on one language, task and metric.
 
-    Attributes
-    ----------
-    means
-        The score of each rival, the best first.
-    leaders
-        The best one, and those that are not shown to be worse.
-    against_best
-        Tests of the other rivals against the best one; a rival without outputs has none.
+    `means` are their scores, the best first; `leaders` the best one and those that are not shown to
+    be worse; `against_best` the tests of the others, where outputs were recorded.
     """
 
     column: Column
     means: dict[Model, float]
-    leaders: tuple[Model, ...]
+    leaders: list[Model]
     against_best: dict[Model, ScoreDifference]
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """The choice on one axis of the grid.
 
-    Attributes
-    ----------
-    chosen
-        The rival that leads on most measures; among several, the one with the best mean rank.
-    tied
-        Others that lead on as many: the evidence does not decide between them and the chosen one.
-    rivals
-        All that were compared, which differ in this axis alone; one where there was no choice.
-    measures
-        Empty where there was no choice, or no score to choose by.
+    `rivals` are all that were compared, which differ in this axis alone; one where there was no
+    choice. `chosen` leads on most `measures`, among several with the best mean rank; the evidence
+    does not decide between it and those `tied`, which lead on as many. Without a choice, or without
+    scores to choose by, there are no measures.
     """
 
     axis: str
     chosen: Model
+    rivals: tuple[Model, ...]
     tied: tuple[Model, ...] = ()
-    rivals: tuple[Model, ...] = ()
     measures: tuple[Measure, ...] = ()
 
-    def value(self, model: Model) -> str:
-        """What a rival has on this axis."""
-        return getattr(model, self.axis)
 
-
-@dataclass(frozen=True)
-class Recommendation:
+class Recommendation(NamedTuple):
     """The recommended configuration of one source model for one language.
 
-    Attributes
-    ----------
-    model
-        The configuration that the choices add up to.
-    measured
-        The cell whose scores say what it gains: `model` itself where the study has it, else the one
-        of the last choice with measures.
-    columns
-        The measures that choices were made by.
-    noise
-        Columns on which every model is so low that the score says nothing.
+    `model` is what the choices add up to, by the measures in `columns`; on those in `noise` every
+    model is so low that the score says nothing. `measured` is the cell whose scores say what it
+    gains: `model` itself where the study has it, else the one of the last choice with measures.
     """
 
-    source: str
     language: str
     model: Model
     measured: Model
-    choices: tuple[Choice, ...]
-    columns: tuple[Column, ...]
-    noise: tuple[Column, ...]
+    choices: list[Choice]
+    columns: list[Column]
+    noise: list[Column]
 
     def numbers(self) -> dict[str, Any]:
         """The recommendation in `summary.json`."""
+
+        def values(axis: str, models: tuple[Model, ...]) -> list[str]:
+            return [getattr(model, axis) for model in models]
+
         return {
             "language": self.language,
             **self.model.keys(),
             "measured": self.measured.keys(),
             "choices": {
-                choice.axis: {
-                    "chosen": choice.value(choice.chosen),
-                    "compared": [choice.value(rival) for rival in choice.rivals],
-                    "tied": [choice.value(rival) for rival in choice.tied],
+                axis: {
+                    "chosen": getattr(chosen, axis),
+                    "compared": values(axis, rivals),
+                    "tied": values(axis, tied),
                 }
-                for choice in self.choices
+                for axis, chosen, rivals, tied, _ in self.choices
             },
         }
 
@@ -130,8 +106,7 @@ class ScoreChange:
         return "better" if (self.value < self.baseline_value) == lower else "worse"
 
 
-@dataclass(frozen=True)
-class SpeedGain:
+class SpeedGain(NamedTuple):
     """Speed over the source model's, of the cell or of another `model` with its vocabulary."""
 
     ratio: float
@@ -139,8 +114,7 @@ class SpeedGain:
     model: Model
 
 
-@dataclass(frozen=True)
-class TrainingTime:
+class TrainingTime(NamedTuple):
     """Training of one cell, a mean over seeds: of so many `processes`, a GPU each if not a CPU."""
 
     hours: float
@@ -148,23 +122,17 @@ class TrainingTime:
     device: str
     tokens: float
 
-    @property
-    def on_gpu(self) -> bool:
-        """Whether its hours are GPU hours."""
-        return not self.device.endswith("CPU")
 
-
-@dataclass(frozen=True)
-class Gains:
+class Gains(NamedTuple):
     """Gains and costs of the measured cell of a recommendation; empty where nothing was measured.
 
     `vocabulary` are its numbers from `findings.vocabulary_numbers`.
     """
 
-    quality: tuple[ScoreChange, ...]
-    english: tuple[ScoreChange, ...]
+    quality: list[ScoreChange]
+    english: list[ScoreChange]
     speed: SpeedGain | None
-    vocabulary: dict[str, Any] | None
+    vocabulary: dict[str, Any]
     training: TrainingTime | None
     lapt_training: TrainingTime | None
 
@@ -179,12 +147,16 @@ def recommend(study: StudyResults, summary: "pandas.DataFrame") -> list[Recommen
     decided.
     """
     columns = quality_columns(study, summary)
-    found = (
-        _recommend(study, summary, source, language, [one for one in columns if one[0] == language])
-        for source in study.order("source")
-        for language in study.order("language")
-    )
-    return [one for one in found if one is not None]
+    found = []
+    for source in study.order("source"):
+        for language in study.order("language"):
+            cells = _cells(study, source, language)
+            new = [cell for cell in cells if not cell.baseline]
+            candidates = [cell for cell in new if cell.strategy != "none"] or new
+            own = [column for column in columns if column[0] == language]
+            if candidates and own:
+                found.append(_recommend(study, summary, language, cells, candidates, own))
+    return found
 
 
 def gains(study: StudyResults, summary: "pandas.DataFrame", found: Recommendation) -> Gains:
@@ -193,18 +165,28 @@ def gains(study: StudyResults, summary: "pandas.DataFrame", found: Recommendatio
     LAPT is the one of the same strategy or, without one, the study's first.
     """
     model, language = found.measured, found.language
-    source, lapt = Model(found.source, "source", "none", "none"), _lapt(study, found)
-    columns = (*found.columns, *found.noise)
+    source = Model(model.source, "source", "none", "none")
+    trained = [cell for cell in _cells(study, model.source, language)
+               if cell.baseline and not cell.is_source]  # fmt: skip
+    trained.sort(key=lambda cell: cell.strategy != model.strategy)
+    lapt = trained[0] if trained else None
+    columns = [*found.columns, *found.noise]
     english = [(language, task, ENGLISH + name) for _, task, name in columns]
-    pairs = [(one, column) for column in columns for one in (source, lapt) if one is not None]
-    pairs += [(source, column) for column in english]
-    changes = [one for pair in pairs if (one := _score_change(summary, model, *pair)) is not None]
+    baselines = [source] if lapt is None else [source, lapt]
+    changes = []
+    for baseline, column in (
+        *((one, column) for column in columns for one in baselines),
+        *((source, column) for column in english),
+    ):
+        means = _means(summary, [model, baseline], column)
+        if len(means) == 2:
+            changes.append(ScoreChange(baseline, column, means[model], means[baseline]))
     comparisons = [(model, one.baseline, one.column) for one in changes]
     tests = {(one.baseline, one.column): one for one in score_differences(study, comparisons)}
     changes = [replace(one, test=tests.get((one.baseline, one.column))) for one in changes]
     return Gains(
-        quality=tuple(one for one in changes if one.column not in english),
-        english=tuple(one for one in changes if one.column in english),
+        quality=[one for one in changes if one.column not in english],
+        english=[one for one in changes if one.column in english],
         speed=_speed_gain(summary, model, language),
         vocabulary=vocabulary_of(study, language, model),
         training=_training_time(study, model, language),
@@ -212,48 +194,43 @@ def gains(study: StudyResults, summary: "pandas.DataFrame", found: Recommendatio
     )
 
 
-def vocabulary_of(study: StudyResults, language: str, model: Model) -> dict[str, Any] | None:
-    """The `findings.vocabulary_numbers` of a model's vocabulary; None where they are missing."""
+def vocabulary_of(study: StudyResults, language: str, model: Model) -> dict[str, Any]:
+    """The `findings.vocabulary_numbers` of a model's vocabulary; empty where they are missing."""
     key = {"source": model.source, "language": language, "vocabulary": model.vocabulary}
-    return next((row for row in vocabulary_numbers(study) if key.items() <= row.items()), None)
+    return next((row for row in vocabulary_numbers(study) if key.items() <= row.items()), {})
+
+
+def _cells(study: StudyResults, source: str, language: str) -> list[Model]:
+    own = select(study.scores, source=source, language=language)
+    return list(dict.fromkeys(models_of(own)))
 
 
 def _recommend(
     study: StudyResults,
     summary: "pandas.DataFrame",
-    source: str,
     language: str,
+    cells: list[Model],
+    candidates: list[Model],
     columns: list[Column],
-) -> Recommendation | None:
-    scores = study.scores
-    own = scores[(scores["source"] == source) & (scores["language"] == language)]
-    axes = ["source", "vocabulary", "initializer", "strategy"]
-    cells = [Model(*map(str, row)) for row in own[axes].drop_duplicates().itertuples(index=False)]
-    new = [cell for cell in cells if not cell.baseline]
-    candidates = [cell for cell in new if cell.strategy != "none"] or new
-    noise = tuple(column for column in columns if _is_noise(summary, cells, column))
-    informative = tuple(column for column in columns if column not in noise)
-    if not candidates or not columns:
-        return None
+) -> Recommendation:
+    noise = []
+    for column in columns:
+        low, means = metric(column[2]).noise, _means(summary, cells, column).values()
+        if low is not None and means and max(means) < low:
+            noise.append(column)
+    informative = [column for column in columns if column not in noise]
     choices: list[Choice] = []
     model = candidates[0]
     for axis in AXES:
         rivals = _rivals(candidates, axis, model, study.reference_strategy, bool(choices))
         choice = _choose(study, summary, axis, rivals, informative, model)
         # The first choice says where the others start from.
-        value = choice.value(choice.chosen)
+        value = getattr(choice.chosen, axis)
         model = replace(model, **{axis: value}) if choices else choice.chosen
         choices.append(choice)
-    compared = [choice.chosen for choice in choices if choice.measures]
-    fallback = compared[-1] if compared else choices[0].chosen
-    measured = model if model in candidates else fallback
-    return Recommendation(source, language, model, measured, tuple(choices), informative, noise)
-
-
-def _is_noise(summary: "pandas.DataFrame", models: list[Model], column: Column) -> bool:
-    """Whether no model reaches a score that says anything."""
-    low, means = metric(column[2]).noise, _means(summary, models, column).values()
-    return low is not None and bool(means) and max(means) < low
+    compared = [choice.chosen for choice in choices if choice.measures] or [choices[0].chosen]
+    measured = model if model in candidates else compared[-1]
+    return Recommendation(language, model, measured, choices, informative, noise)
 
 
 def _rivals(
@@ -282,7 +259,7 @@ def _choose(
     summary: "pandas.DataFrame",
     axis: str,
     rivals: list[Model],
-    columns: tuple[Column, ...],
+    columns: list[Column],
     before: Model,
 ) -> Choice:
     """The choice of who leads on most measures; without measures, of what was chosen before."""
@@ -292,22 +269,23 @@ def _choose(
     shared = {column: means for column, means in scores.items() if len(means) == len(rivals) > 1}
     if not shared:
         same = (one for one in rivals if getattr(one, axis) == getattr(before, axis))
-        return Choice(axis, next(same, rivals[0]), rivals=tuple(rivals))
-    best = {column: next(iter(means)) for column, means in shared.items()}
-    tests = score_differences(
-        study,
-        [(model, best[column], column) for column, means in shared.items() for model in means
-         if model != best[column]],
-    )  # fmt: skip
+        return Choice(axis, next(same, rivals[0]), tuple(rivals))
+    comparisons = [(model, best, column) for column, (best, *others) in shared.items()
+                   for model in others]  # fmt: skip
+    tests = score_differences(study, comparisons)
     measures = []
     for column, means in shared.items():
         against = {one.model: one for one in tests if one.column == column}
-        leaders = (one for one in means if one not in against or against[one].corrected >= LEVEL)
-        measures.append(Measure(column, means, tuple(leaders), against))
-    votes = {model: sum(model in one.leaders for one in measures) for model in rivals}
-    leading = [model for model in rivals if votes[model] == max(votes.values())]
-    leading.sort(key=_mean_rank(measures))
-    return Choice(axis, leading[0], tuple(leading[1:]), tuple(rivals), tuple(measures))
+        leaders = [one for one in means if one not in against or against[one].corrected >= LEVEL]
+        measures.append(Measure(column, means, leaders, against))
+
+    def rank(model: Model) -> tuple[int, int]:
+        return (-sum(model in one.leaders for one in measures),
+                sum(list(one.means).index(model) for one in measures))  # fmt: skip
+
+    chosen, *others = sorted(rivals, key=rank)
+    tied = tuple(model for model in others if rank(model)[0] == rank(chosen)[0])
+    return Choice(axis, chosen, tuple(rivals), tied, tuple(measures))
 
 
 def _means(summary: "pandas.DataFrame", models: list[Model], column: Column) -> dict[Model, float]:
@@ -319,50 +297,23 @@ def _means(summary: "pandas.DataFrame", models: list[Model], column: Column) -> 
     return dict(sorted(found.items(), key=lambda pair: pair[1], reverse=better_first))
 
 
-def _mean_rank(measures: list[Measure]) -> Callable[[Model], float]:
-    places = [list(one.means) for one in measures]
-    return lambda model: sum(place.index(model) for place in places) / len(places)
-
-
-def _lapt(study: StudyResults, found: Recommendation) -> Model | None:
-    scores = study.scores
-    own = scores[(scores["source"] == found.source) & (scores["language"] == found.language)]
-    trained = own[(own["initializer"] == "none") & (own["strategy"] != "none")]["strategy"]
-    strategies = list(dict.fromkeys(map(str, trained)))
-    same = [name for name in strategies if name == found.measured.strategy]
-    return next((Model(found.source, "source", "none", name) for name in same + strategies), None)
-
-
-def _score_change(
-    summary: "pandas.DataFrame", model: Model, baseline: Model, column: Column
-) -> ScoreChange | None:
-    means = _means(summary, [model, baseline], column)
-    if len(means) < 2:
-        return None
-    return ScoreChange(baseline, column, means[model], means[baseline])
-
-
 def _speed_gain(summary: "pandas.DataFrame", model: Model, language: str) -> SpeedGain | None:
-    """The speed-up at the smallest batch: of the cell, else of one with its vocabulary."""
-    rows = speed_up_rows(summary)
-    for axis, name in (("language", language), ("source", model.source),
-                       ("vocabulary", model.vocabulary)):  # fmt: skip
-        rows = rows[rows[axis] == name]
+    """The speed-up at the smallest batch: of the cell, else of one with its vocabulary.
+
+    How fast a model writes depends on its vocabulary above all.
+    """
+    rows = select(speed_up_rows(summary), language=language, source=model.source,
+                  vocabulary=model.vocabulary).sort_values("batch", kind="stable")  # fmt: skip
     if rows.empty:
         return None
-    # How fast a model writes depends on its vocabulary above all.
-    rows = rows.sort_values("batch", kind="stable")
-    cells = [Model(*map(str, row)) for row in rows[list(model.keys())].itertuples(index=False)]
+    cells = models_of(rows)
     at = cells.index(model) if model in cells else 0
-    row = rows.iloc[at]
-    return SpeedGain(float(row["speed_up"]), int(row["batch"]), cells[at])
+    return SpeedGain(float(rows["speed_up"].iloc[at]), int(rows["batch"].iloc[at]), cells[at])
 
 
 def _training_time(study: StudyResults, model: Model, language: str) -> TrainingTime | None:
     """From the cards of the cell's seeds."""
-    cards = study.training
-    for axis, name in (model.keys() | {"language": language}).items():
-        cards = cards[cards[axis] == name]
+    cards = select(study.training, **model.keys(), language=language)
     if cards.empty or "seconds" not in cards or not cards["seconds"].sum() > 0:
         return None
     # A card of an earlier version does not count processes.

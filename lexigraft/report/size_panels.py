@@ -3,8 +3,7 @@
 import math
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import MUTED, RULE, WIDTH, panel_grid, plain_axis, title_panel
@@ -12,41 +11,34 @@ from lexigraft.report.style import MUTED, RULE, WIDTH, panel_grid, plain_axis, t
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
 _MOST_COLUMNS = 4
 _HEIGHT = 1.35  # inches of one row of panels
 _MOST_NAMED = 8  # missing points that are named one by one
 
+_NOTHING = (math.nan, math.nan)
+
 Value = tuple[float, float] | None  # a number and its deviation, which may be missing (NaN)
 
 
-@dataclass(frozen=True)
-class Series:
-    """One line: its look, and the value of each vocabulary and language; None is missing."""
+class Series(NamedTuple):
+    """One line: its look, and its value by vocabulary and language; None is missing.
+
+    A line straight across, such as a baseline's, has a value by language alone.
+    """
 
     name: str
     style: dict[str, Any]
-    value: Callable[[str, str], Value]
+    value: Callable[..., Value]
 
 
-@dataclass(frozen=True)
-class Level:
-    """A dotted line across a panel: its look, and its value in each language."""
-
-    name: str
-    style: dict[str, Any]
-    value: Callable[[str], Value]
-
-
-@dataclass(frozen=True)
-class PanelRow:
-    """One row of panels: what it is called, whose it is, and what is drawn."""
+class PanelRow(NamedTuple):
+    """One row of panels: its name, its source model, its series and lines straight across."""
 
     name: str
     source: str
     series: list[Series]
-    levels: list[Level] = field(default_factory=list)
+    levels: list[Series]
 
 
 def sizes(study: StudyResults) -> dict[tuple[str, str, str], int]:
@@ -57,12 +49,21 @@ def sizes(study: StudyResults) -> dict[tuple[str, str, str], int]:
     return {(str(s), str(l_), str(v)): int(size) for s, l_, v, size in keys}
 
 
+def sources_of(study: StudyResults) -> list[tuple[str, str]]:
+    """Source models with new vocabularies, and how the name of a row begins that is of one."""
+    known = {source for source, *_ in sizes(study)}
+    names = [name for name in study.order("source") if name in known]
+    return [(name, f"{name}\n" if len(names) > 1 else "") for name in names]
+
+
 def draw_rows(study: StudyResults, rows: list[PanelRow], languages: list[str]) -> "Figure":
     """Draw every row for every language; what is missing is said below.
 
     Sizes are evenly spaced, not to scale: 50 and 100 are to be told apart beside 5,000. A line is
     of one kind of vocabulary: where a study has two of one size, its item names which.
     """
+    from matplotlib.lines import Line2D
+
     known = sizes(study)
     ticks = sorted(set(known.values()))
     width = WIDTH if len(languages) > 1 else 0.6 * WIDTH
@@ -71,19 +72,23 @@ def draw_rows(study: StudyResults, rows: list[PanelRow], languages: list[str]) -
     )
     missing: dict[tuple[str, str, str, str], list[str]] = {}
     for place, (language, axes) in enumerate(zip(languages, panels, strict=True)):
-        for number, (row, axis) in enumerate(zip(rows, axes, strict=True)):
+        for row, axis in zip(rows, axes, strict=True):
             for name, vocabulary in _panel(axis, study, row, language, known, ticks):
                 key = (row.source, name, vocabulary, language)
                 missing.setdefault(key, []).append(row.name.split("\n")[-1])
-            axis.set_xticks(range(len(ticks)), [_short(size) for size in ticks])
-            axis.tick_params(labelbottom=number == len(rows) - 1)
-            if number == 0:
-                title_panel(axis, study.language(language))
+            # `5K` is 5,000.
+            short = [f"{n // 1000}K" if n and n % 1000 == 0 else f"{n:,}" for n in ticks]
+            axis.set_xticks(range(len(ticks)), short)
+            axis.tick_params(labelbottom=row is rows[-1])
             if place % _MOST_COLUMNS == 0:
                 lines = (textwrap.fill(line, 18) for line in row.name.split("\n"))
                 axis.set_ylabel("\n".join(lines), fontsize=7.5)
+        title_panel(axes[0], study.language(language))
     figure.align_ylabels()
-    handles = _handles(rows)
+    # One entry of the legend for each name.
+    styles = {one.name: {"ms": 4.5, **one.style} for row in rows for one in row.series}
+    styles |= {one.name: {"lw": 1, **one.style} for row in rows for one in row.levels}
+    handles = [Line2D([], [], label=name, **style) for name, style in styles.items()]
     figure.legend(handles=handles, loc="outside upper center", ncols=6, frameon=False,
                   fontsize=7.5)  # fmt: skip
     text = "new tokens (evenly spaced)"
@@ -108,9 +113,8 @@ def _panel(
     axis.locator_params(axis="y", nbins=4)
     axis.set_xlim(-0.35, len(ticks) - 0.65)
     axis.margins(y=0.12)
-    levels = [(level, level.value(language)) for level in row.levels]
-    for level, value in levels:
-        if value is not None:
+    for level in row.levels:
+        if (value := level.value(language)) is not None:
             axis.axhline(value[0], lw=1, zorder=1, **level.style)
     place = {
         name: ticks.index(known[row.source, language, name])
@@ -119,27 +123,23 @@ def _panel(
     }
     named = study.item.where.get("vocabulary", ())
     lost = [("all", name) for name in named if name not in place and name != "source"]
-    drawn = any(value is not None for _, value in levels)
     for series in row.series:
         values = {name: series.value(name, language) for name in place}
         lost += [(series.name, name) for name in place if values[name] is None]
         if any(value is not None for value in values.values()):
             # A size that is missing parts the line: nothing is known between its neighbours.
-            points = sorted(
-                (at, *(values[name] or (math.nan, math.nan))) for name, at in place.items()
-            )
+            points = sorted((at, *(values[name] or _NOTHING)) for name, at in place.items())
             at, means, deviations = zip(*points, strict=True)
             axis.errorbar(at, means, yerr=deviations, ms=4, capsize=1.5, elinewidth=0.8,
                           **series.style)  # fmt: skip
-            drawn = True
-    if drawn and axis.dataLim.height == 0:
-        # Of values that are all the same matplotlib would show the rounding errors.
-        axis.set_ylim(axis.dataLim.y0 - 1, axis.dataLim.y0 + 1)
-    if not drawn:
+    if not axis.has_data():
         axis.annotate("not measured", (0.5, 0.5), xycoords="axes fraction", ha="center",
                       va="center", fontsize=7, color=MUTED)  # fmt: skip
         axis.set_yticks([])
         axis.spines["left"].set_color(RULE)
+    elif axis.dataLim.height == 0:
+        # Of values that are all the same matplotlib would show the rounding errors.
+        axis.set_ylim(axis.dataLim.y0 - 1, axis.dataLim.y0 + 1)
     return lost
 
 
@@ -156,17 +156,3 @@ def _missing_note(
         named.append(text if every else f"{text}: {', '.join(lacks)}")
     more = len(missing) - len(named)
     return f"Not measured: {'; '.join(named)}{f'; and {more} more' if more else ''}."
-
-
-def _handles(rows: list[PanelRow]) -> "list[Line2D]":
-    """One entry of the legend for each name."""
-    from matplotlib.lines import Line2D
-
-    styles = {series.name: {"ms": 4.5, **series.style} for row in rows for series in row.series}
-    styles |= {level.name: {"lw": 1, **level.style} for row in rows for level in row.levels}
-    return [Line2D([], [], label=name, **style) for name, style in styles.items()]
-
-
-def _short(size: int) -> str:
-    """`5K` for 5,000."""
-    return f"{size // 1000}K" if size >= 1000 and size % 1000 == 0 else f"{size:,}"

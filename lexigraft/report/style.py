@@ -11,6 +11,7 @@ from lexigraft.atomic import replacing
 from lexigraft.report.fonts import Fonts
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -24,6 +25,12 @@ ON_TINT = "#15181B"
 INK, MUTED, RULE, PAPER = "#1B1F24", "#5F6670", "#D5D9DE", "#FEFEFE"
 WIDTH = 7.2  # inches: a two-column page
 _LETTERS = 13  # of a panel's title that have room on an inch
+# What files leave out, dates and versions: the same study gives the same bytes.
+_METADATA = {
+    ".pdf": ("CreationDate", "Producer", "Creator"),
+    ".png": ("Software",),
+    ".svg": ("Date", "Creator"),
+}
 
 
 @dataclass(frozen=True)
@@ -111,31 +118,21 @@ def panel_grid(
     stacked: int = 1,
     width: float | None = None,
     margin: float = 0.0,
-) -> "tuple[Figure, list[list[Axes]]]":
-    """A figure of panels, at most so `most` side by side; each has a stack of axes.
+) -> "tuple[Figure, np.ndarray]":
+    """A figure and its panels [count, stacked], at most so `most` side by side.
 
-    Parameters
-    ----------
-    height, margin
-        Inches of one of the stacked axes, and of what the figure has beside all of them.
-    width
-        Of the whole figure; None for half a page a panel.
-    """  # fmt: skip
+    `height` and `margin` are inches of one axis, and of what the figure has beside all of them;
+    without `width` a panel has half a page.
+    """
     columns = min(count, most)
     blocks = -(-count // columns)
     width = WIDTH * max(columns, 1.2) / 2 if width is None else width
     figure = new_figure(width, height * stacked * blocks + margin)
     axes = figure.subplots(stacked * blocks, columns, squeeze=False)
-    panels = []
-    for place in range(blocks * columns):
-        block, column = divmod(place, columns)
-        stack = list(axes[block * stacked : (block + 1) * stacked, column])
-        if place < count:
-            panels.append(stack)
-        else:
-            for axis in stack:
-                axis.remove()
-    return figure, panels
+    panels = axes.reshape(blocks, stacked, columns).swapaxes(1, 2).reshape(-1, stacked)
+    for axis in panels[count:].flat:
+        axis.remove()
+    return figure, panels[:count]
 
 
 def message(text: str) -> "Figure":
@@ -160,18 +157,11 @@ def plain_axis(axis: "Axes", which: Literal["x", "y"] = "x") -> None:
     axis.tick_params(axis=which, length=2.5)
 
 
-def save(figure: "Figure", folder: Path, name: str) -> list[str]:
-    """Write `<name>.pdf`, `<name>.png` (300 dpi) and `<name>.svg`; returns their names."""
+def save(figure: "Figure", folder: Path, name: str) -> None:
+    """Write `<name>.pdf`, `<name>.png` (300 dpi) and `<name>.svg`."""
     # Laid out once, not once for each format: layout is most of the time.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    for suffix in (".pdf", ".png", ".svg"):
-        # No dates or versions inside: the same study gives the same bytes.
-        metadata = {
-            ".pdf": {"CreationDate": None, "Producer": None, "Creator": None},
-            ".png": {"Software": None},
-            ".svg": {"Date": None, "Creator": None},
-        }[suffix]
+    for suffix, fields in _METADATA.items():
         with replacing(folder / f"{name}{suffix}") as path:
-            figure.savefig(path, metadata=metadata)
-    return [f"{name}{suffix}" for suffix in (".pdf", ".png", ".svg")]
+            figure.savefig(path, metadata=dict.fromkeys(fields))

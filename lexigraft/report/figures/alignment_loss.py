@@ -49,15 +49,14 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
     for (key, group), row in zip(panels, axes, strict=True):
         title_panel(row[0], study.place(*key))
         row[0].set_ylabel("first step's training loss, nats per token")
-        points += [(axis, _points(axis, group, name, look), None)
+        points += [(axis, _points(axis, group[group[name].notna()], name, look), None)
                    for axis, name in zip(row, names, strict=True)]  # fmt: skip
     label_marks(figure, points)
     return figure
 
 
-def _points(axis: "Axes", group: "pandas.DataFrame", name: str, look: Look) -> list[Named]:
+def _points(axis: "Axes", shown: "pandas.DataFrame", name: str, look: Look) -> list[Named]:
     """Draw a panel; returns where its points are and what they are called."""
-    shown = group[group[name].notna()] if name in group else group.iloc[:0]
     points = []
     for found in shown.to_dict("records"):
         key, x, y = found["initializer"], found[name], found["first_loss"]
@@ -67,8 +66,6 @@ def _points(axis: "Axes", group: "pandas.DataFrame", name: str, look: Look) -> l
     axis.locator_params(axis="x", nbins=5)
     axis.grid(True)
     relation = rank_correlation(shown[name], shown["first_loss"]) if len(shown) else None
-    text = f"{metric(name).title}, n = {len(shown)}"
-    if relation is not None:
-        text = f"{metric(name).title}, rank correlation {number(relation, 2)}, n = {len(shown)}"
-    axis.set_xlabel(text)
+    correlation = "" if relation is None else f", rank correlation {number(relation, 2)}"
+    axis.set_xlabel(f"{metric(name).title}{correlation}, n = {len(shown)}")
     return points

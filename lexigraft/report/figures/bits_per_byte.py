@@ -1,7 +1,6 @@
 """Bits per byte before and after training, per initializer."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lexigraft.report.before_after import METRIC, before_after, log_ends
 from lexigraft.report.items import Kind
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 KIND = Kind(
     title="Bits per byte (lower is better)",
     caption="Bits per byte of held-out text before and after training, per initializer. "
@@ -27,19 +25,17 @@ KIND = Kind(
 )
 
 
-@dataclass(frozen=True)
-class _Panel:
-    """One source model and language: its trained models in order, their changes, Source's score."""
+class _Panel(NamedTuple):
+    """One source model and language: its trained models in order with their changes by seed.
+
+    `ends` are the lowest and the highest score after training, `untouched` is the source model's,
+    which has a row above the others.
+    """
 
     title: str
-    changes: "pandas.DataFrame"
-    models: list[Model]
+    changes: "dict[Model, pandas.DataFrame]"
+    ends: tuple[float, float]
     untouched: float | None
-
-    @property
-    def top(self) -> float:
-        """Place of the source model's row, above the trained ones."""
-        return 0.0 if self.untouched is None else -1.0
 
 
 def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
@@ -47,7 +43,7 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
     panels = _panels(study, summary)
     if not panels:
         return None
-    heights = [len(panel.models) + (panel.untouched is not None) for panel in panels]
+    heights = [len(panel.changes) + (panel.untouched is not None) for panel in panels]
     figure = new_figure(WIDTH, sum(0.6 + 0.23 * height for height in heights) + 0.2)
     axes = figure.subplots(len(panels), 2, squeeze=False, width_ratios=(1.25, 1),
                            height_ratios=heights)  # fmt: skip
@@ -55,28 +51,31 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
         _dumbbells(left, panel, look, study)
         _end_points(right, panel, look)
         left.set_title(panel.title)
+        for axis in (left, right):
+            axis.set_ylim(len(panel.changes) - 0.5, -0.5 if panel.untouched is None else -1.5)
+            plain_axis(axis)
     axes[-1][0].set_xlabel("bits per byte, before (hollow) → after training (filled)")
     axes[-1][1].set_xlabel("after training, enlarged; lower is better")
     return figure
 
 
 def _panels(study: StudyResults, summary: "pandas.DataFrame") -> list[_Panel]:
-    changes = before_after(study, summary)
+    every = before_after(study, summary)
     trained = [model for model in models(study) if model.strategy != "none"]
     found = []
     for source in study.order("source"):
         for language in study.order("language"):
-            here = (changes["source"] == source) & (changes["language"] == language)
-            ends = {m: select(changes[here], **m.keys())["after"].mean() for m in trained}
-            shown = [model for model in trained if ends[model] == ends[model]]
+            here = select(every, source=source, language=language)
+            changes = {model: select(here, **model.keys()) for model in trained}
+            ends = {model: own["after"].mean() for model, own in changes.items()}
             # Baselines first, then from the best to the worst.
-            shown = sorted([m for m in shown if m.baseline], key=ends.__getitem__) + sorted(
-                [m for m in shown if not m.baseline], key=ends.__getitem__
-            )
+            shown = sorted((model for model, end in ends.items() if end == end),
+                           key=lambda model: (not model.baseline, ends[model]))  # fmt: skip
             if shown:
-                untouched = _untouched(study, changes[here], summary, source, language)
-                title = study.place(source, language)
-                found.append(_Panel(title, changes[here], shown, untouched))
+                untouched = _untouched(study, here, summary, source, language)
+                own, after = {model: changes[model] for model in shown}, here["after"]
+                title, span = study.place(source, language), (after.min(), after.max())
+                found.append(_Panel(title, own, span, untouched))
     return found
 
 
@@ -89,66 +88,52 @@ def _untouched(
 ) -> float | None:
     """Bits per byte of the source model, on the text that the changes were measured on."""
     if (changes["measured_on"] == "log").all():
-        logged = [
-            before
-            for key, (before, _) in log_ends(study.curves).items()
-            if key[:4] == (source, language, "source", "none")
-        ]
         # Training the source with its own vocabulary starts from the source itself, too.
+        logged = [before for key, (before, _) in log_ends(study.curves).items()
+                  if key[:4] == (source, language, "source", "none")]  # fmt: skip
         return logged[0] if logged else None
-    found = summary[(summary["metric"] == METRIC) & (summary["language"] == language)]
+    found = select(summary, metric=METRIC, language=language)
     row = find(found, Model(source, "source", "none", "none"))
     return float(row["mean"]) if row is not None else None
 
 
 def _dumbbells(axis: "Axes", panel: _Panel, look: Look, study: StudyResults) -> None:
-    names = [name for name in stub_names(study) if name != "Source model"]
-    for y, model in enumerate(panel.models):
-        own = select(panel.changes, **model.keys())
+    names = tuple(name for name in stub_names(study) if name != "Source model")
+    for y, (model, own) in enumerate(panel.changes.items()):
         before, after = own["before"].mean(), own["after"].mean()
         colour, marker = look.colour(model.initializer), look.marker(model.initializer)
         axis.plot([before, after], [y, y], color=colour, lw=1.6, alpha=0.55, zorder=2)
         axis.plot(before, y, marker, mfc=PAPER, mec=colour, mew=1.2, ms=6, zorder=3)
         axis.plot(after, y, marker, color=colour, ms=6, zorder=4)
-    places = list(range(len(panel.models)))
-    labels = [" · ".join(stub(model, tuple(names))) for model in panel.models]
+    places = list(range(len(panel.changes)))
+    labels = [" · ".join(stub(model, names)) for model in panel.changes]
     if panel.untouched is not None:
-        axis.plot([panel.untouched] * 2, [panel.top, len(places) - 0.5], color=MUTED, lw=1, ls=":",
+        axis.plot([panel.untouched] * 2, [-1, len(places) - 0.5], color=MUTED, lw=1, ls=":",
                   zorder=1)  # fmt: skip
-        axis.plot(panel.untouched, panel.top, look.marker("none"), color=MUTED, ms=6)
+        axis.plot(panel.untouched, -1, look.marker("none"), color=MUTED, ms=6)
         places, labels = [-1, *places], ["Source", *labels]
-    _rows(axis, panel)
     axis.set_yticks(places, labels)
 
 
 def _end_points(axis: "Axes", panel: _Panel, look: Look) -> None:
-    low, high = panel.changes["after"].min(), panel.changes["after"].max()
-    for y, model in enumerate(panel.models):
-        own = select(panel.changes, **model.keys())["after"]
+    texts = {} if panel.untouched is None else {-1: number(panel.untouched, 3)}
+    for y, (model, changes) in enumerate(panel.changes.items()):
+        own = changes["after"]
         colour, marker = look.colour(model.initializer), look.marker(model.initializer)
-        spread = own.std(ddof=1) if len(own) > 1 else None
-        if spread is not None:
+        texts[y] = number(own.mean(), 3)
+        if len(own) > 1:
+            spread = own.std(ddof=1)
             axis.errorbar(own.mean(), y, xerr=spread, color=colour, lw=1.2, capsize=2.5, zorder=2)
             axis.plot(own, [y + 0.32] * len(own), "o", color=colour, ms=2.6, mew=0, zorder=3)
+            texts[y] += f" ± {number(spread, 3)}"
         axis.plot(own.mean(), y, marker, color=colour, ms=5.5, zorder=4)
-        text = number(own.mean(), 3) + (f" ± {number(spread, 3)}" if spread is not None else "")
-        _write(axis, y, text)
-    if panel.untouched is not None:
-        _write(axis, panel.top, number(panel.untouched, 3))
-    _rows(axis, panel)
+    for y, text in texts.items():
+        axis.annotate(text, (1, y), xycoords=axis.get_yaxis_transform(), ha="right", va="center",
+                      fontsize=7.5, color=INK)  # fmt: skip
     axis.set_yticks([])
+    low, high = panel.ends
     width = max(high - low, 0.01)
     # The right part of the panel holds the numbers.
     axis.set_xlim(low - 0.12 * width, high + 0.85 * width)
     axis.set_xticks([tick for tick in axis.get_xticks() if low - 0.1 * width <= tick <= high])
     axis.spines["left"].set_color(RULE)
-
-
-def _write(axis: "Axes", y: float, text: str) -> None:
-    axis.annotate(text, (1, y), xycoords=axis.get_yaxis_transform(), ha="right", va="center",
-                  fontsize=7.5, color=INK)  # fmt: skip
-
-
-def _rows(axis: "Axes", panel: _Panel) -> None:
-    axis.set_ylim(len(panel.models) - 0.5, min(panel.top, 0) - 0.5)
-    plain_axis(axis)

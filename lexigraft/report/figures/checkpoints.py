@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lexigraft.report.curves import Line, lines, name_ends, of_line
+from lexigraft.report.curves import End, lines, name_ends
 from lexigraft.report.items import Kind, ScoreOptions
 from lexigraft.report.metrics import metric
 from lexigraft.report.study import SEEDED, StudyResults
@@ -42,15 +42,24 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
     if not panels or not drawn:
         return None
     figure, axes = panel_grid(len(panels), _MOST_COLUMNS, 2.6)
-    ends: list[tuple[Axes, list]] = []
-    for (source, language, task, name), (axis,) in zip(panels, axes, strict=True):
-        keys = {"source": source, "language": language, "task": task, "metric": name}
-        own = select(scores, **keys)
+    ends: list[tuple[Axes, list[End]]] = []
+    for panel, (axis,) in zip(panels, axes, strict=True):
+        keys = dict(zip(_PANEL, panel, strict=True))
+        source, language, task, name = panel
         untouched = pick(summary, **keys, initializer="none", strategy="none")
         if untouched is not None:
             axis.axhline(float(untouched["mean"]), color=MUTED, lw=0.9, ls=":", zorder=1)
-        mine = [line for line in drawn if line.model.source == source]
-        ends.append((axis, _panel(axis, own, mine)))
+        plain_axis(axis, "y")
+        axis.locator_params(axis="x", integer=True)
+        named: list[End] = []
+        for model, label, style in (line for line in drawn if line.model.source == source):
+            own = select(scores, **keys | model.keys()).sort_values("checkpoint")
+            if len(own):
+                axis.errorbar(own["checkpoint"], own["mean"], yerr=own["std"], ms=4, capsize=1.5,
+                              elinewidth=0.8, **style)  # fmt: skip
+                end = own.iloc[-1]
+                named.append((float(end["checkpoint"]), float(end["mean"]), label, style["color"]))
+        ends.append((axis, named))
         title_panel(axis, study.place(source, language, task))
         arrow = "↓" if metric(name).lower_is_better else "↑"
         axis.set_ylabel(f"{metric(name).title} {arrow}")
@@ -82,27 +91,6 @@ def checkpoint_scores(study: StudyResults) -> "pandas.DataFrame":
     by_seed = rows.groupby([*_KEYS, "checkpoint"], sort=False)["value"].mean().reset_index()
     grouped = by_seed.groupby([*CELL, "task", "kind", "metric", "checkpoint"], sort=False)
     return grouped["value"].agg(["mean", "std"]).reset_index()
-
-
-def _panel(
-    axis: "Axes", scores: "pandas.DataFrame", drawn: list[Line]
-) -> list[tuple[float, float, str, str]]:
-    """Draw the lines of one panel; returns their ends with names."""
-    from matplotlib.ticker import MaxNLocator
-
-    ends: list[tuple[float, float, str, str]] = []
-    plain_axis(axis, "y")
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    for line in drawn:
-        own = of_line(scores, line).sort_values("checkpoint")
-        if own.empty:
-            continue
-        axis.errorbar(own["checkpoint"], own["mean"], yerr=own["std"], ms=4, capsize=1.5,
-                      elinewidth=0.8, **line.style)  # fmt: skip
-        end = own.iloc[-1]
-        colour = line.style["color"]
-        ends.append((float(end["checkpoint"]), float(end["mean"]), line.name, colour))
-    return ends
 
 
 def _before(study: StudyResults, wanted: "pandas.DataFrame") -> "pandas.DataFrame":

@@ -1,6 +1,6 @@
 """Tokens per sentence before and after the new tokens, with English for scale."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lexigraft.report.items import Kind
 from lexigraft.report.models import vocabulary_stub
@@ -20,51 +20,40 @@ KIND = Kind(
     "would take in English, by the tokens of the parallel sentences.",
     empty="no vocabulary was changed",
 )
-METRIC = "tokens_per_sentence"
 
 
 def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
     """One row per language and vocabulary, from before to after."""
     frame = fragmentation(study)
-    if frame.empty or METRIC not in frame or f"{METRIC}_before" not in frame:
+    if not {"tokens_per_sentence", "tokens_per_sentence_before"} <= {*frame} or frame.empty:
         return None
     figure = new_figure(WIDTH, 0.75 + 0.36 * len(frame))
     axis = figure.subplots()
     names: list[str] = []
-    scale = False
+    marked = ""
+    bar: dict[str, Any] = {"color": COLOURS[0], "lw": 8, "solid_capstyle": "butt"}
     for y, row in enumerate(frame.to_dict("records")):
-        before, after = row[f"{METRIC}_before"], row[METRIC]
-        axis.plot([0, before], [y, y], color=COLOURS[0], lw=8, alpha=0.18, solid_capstyle="butt")
-        axis.plot([0, after], [y, y], color=COLOURS[0], lw=8, solid_capstyle="butt")
+        before, after = row["tokens_per_sentence_before"], row["tokens_per_sentence"]
+        axis.plot([0, before], [y, y], alpha=0.18, **bar)
+        axis.plot([0, after], [y, y], **bar)
         text = f"{number(before, 0)} → {number(after, 0)}"
-        if after > 0:
-            text += f"   ({number(before / after, 1)}× fewer)" if after < before else ""
+        text += f"   ({number(before / after, 1)}× fewer)" if 0 < after < before else ""
         axis.annotate(text, (max(before, after), y), (5, 0), textcoords="offset points",
                       va="center", color=INK)  # fmt: skip
         parity = row.get("english_parity_before")
         if parity is not None and parity == parity:
-            if not scale:
+            if not marked:
                 axis.annotate("English", (before / parity, y - 0.38), ha="center", va="bottom",
                               fontsize=7)  # fmt: skip
-            scale = True
+            marked = "; black: the same in English"
             axis.plot([before / parity] * 2, [y - 0.32, y + 0.32], color=INK, lw=1.4)
         key = (row["source"], row["language"], row["vocabulary"])
         names.append(" · ".join(vocabulary_stub(study, *key)))
     axis.set_yticks(range(len(frame)), names)
     axis.set_ylim(len(frame) - 0.5, -0.85)
-    longest = float(max(frame[METRIC].max(), frame[f"{METRIC}_before"].max()))
+    longest = frame[["tokens_per_sentence", "tokens_per_sentence_before"]].max(axis=None)
     axis.set_xlim(0, longest * 1.32)
     plain_axis(axis)
-    marked = "; black: the same in English" if scale else ""
     axis.set_xlabel(f"tokens per sentence: pale before, full after{marked}")
     axis.spines["left"].set_color(MUTED)
     return figure
-
-
-def caption(study: StudyResults) -> str:
-    """What the figure shows, for the page."""
-    return (
-        "Tokens that a held-out sentence takes with the source tokenizer (pale) and with the new "
-        "tokens (full). Every token is a step of generation and a place in the context. Bar: what "
-        "the same would take in English, by the tokens of the parallel sentences."
-    )

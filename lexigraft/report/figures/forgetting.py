@@ -12,7 +12,7 @@ from lexigraft.report.metrics import metric, primary_metric
 from lexigraft.report.names import row_name
 from lexigraft.report.study import SEEDED, StudyResults
 from lexigraft.report.style import MUTED, PAPER, Look, panel_grid, title_panel
-from lexigraft.report.summarize import CELL, summarize
+from lexigraft.report.summarize import CELL, select, summarize
 
 if TYPE_CHECKING:
     import pandas
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _COLUMNS = [*CELL, "gained", "lost", "measured_on"]
 _MOST_COLUMNS = 2
 _MOST_NAMED = 8  # points of a panel, all of which have names
-_SAME = ["vocabulary", "initializer"]
 
 
 class ForgettingOptions(Options):
@@ -61,12 +60,14 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
     panels = _panels(study, gains_and_losses(study, summary))
     if not panels:
         return None
+    gained, lost = "gain in bits per byte", "loss in bits per byte of English"
+    if tasks := study.item.tasks:
+        gained, lost = f"gain: {tasks[0]}", f"loss: {tasks[-1]}"
     figure, axes = panel_grid(len(panels), _MOST_COLUMNS, 3.1)
     named = []
     for (title, own), (axis,) in zip(panels, axes, strict=True):
         named.append((axis, _panel(axis, own, look, study), (0.0, 0.0)))
         title_panel(axis, title)
-        gained, lost = _names(study)
         axis.set_xlabel(lost)
         axis.set_ylabel(gained)
     label_marks(figure, named)
@@ -84,102 +85,35 @@ def gains_and_losses(study: StudyResults, summary: "pandas.DataFrame") -> "panda
     Scores are those of records (`records`), or, without records of English bits per byte, of the
     held-out and English sentences watched during training (`log`).
     """
-    import pandas
-
+    measured_on = "records"
     if study.item.tasks:
-        pair = [(task, _main_metric(summary, task)) for task in study.item.tasks[:2]]
-        if len(pair) == 1:
-            task, name = pair[0]
-            pair.append((task, f"english_{name}"))
-        return _differences(summary, pair, "records")
-    tasks = summary.loc[summary["metric"] == ENGLISH, "task"]
-    if len(tasks):
-        task = str(tasks.iloc[0])
-        return _differences(summary, [(task, METRIC), (task, ENGLISH)], "records")
-    logged = _logged(study)
-    if logged.empty:
-        return pandas.DataFrame(columns=_COLUMNS)
-    return _differences(summarize(logged), [("log", METRIC), ("log", ENGLISH)], "log")
-
-
-def _panels(study: StudyResults, found: "pandas.DataFrame") -> "list[tuple[str, pandas.DataFrame]]":
-    """Titles and cells of the panels: of vocabularies, where one of all would have many points."""
-    panels = []
-    for source in study.order("source"):
-        for language in study.order("language"):
-            own = found[(found["source"] == source) & (found["language"] == language)]
-            new = own.loc[own["strategy"] != "none", "vocabulary"]
-            if new.empty:
-                continue
-            title = study.place(source, language)
-            vocabularies = [name for name in study.new_vocabularies if (new == name).any()]
-            if len(new) <= _MOST_NAMED or len(vocabularies) < 2:
-                panels.append((title, own))
-                continue
-            for name in vocabularies:
-                of_it = own[own["vocabulary"].isin(["source", name])]
-                panels.append((f"{title}, {name}", of_it))
-    return panels
-
-
-def _names(study: StudyResults) -> tuple[str, str]:
-    if study.item.tasks:
-        return f"gain: {study.item.tasks[0]}", f"loss: {study.item.tasks[-1]}"
-    return "gain in bits per byte", "loss in bits per byte of English"
-
-
-def _panel(axis: "Axes", found: "pandas.DataFrame", look: Look, study: StudyResults) -> list[Named]:
-    """Draw the points of one panel, a line from each start to its ends; returns their names."""
-    axis.axhline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
-    axis.axvline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
-    trained = found[found["strategy"] != "none"]
-    started = found[found["strategy"] == "none"]
-    vocabularies = found.loc[found["vocabulary"] != "source", "vocabulary"].nunique()
-    # Where there are too many to be told apart, those under other strategies go without a name.
-    few = len(trained) <= _MOST_NAMED
-    several = few and trained["strategy"].nunique() > 1
-    points = []
-    for cell in trained.to_dict("records"):
-        colour, marker = look.colour(cell["initializer"]), look.marker(cell["initializer"])
-        start = started[(started[_SAME] == [cell[axis] for axis in _SAME]).all(axis=1)]
-        for x, y in start[["lost", "gained"]].itertuples(index=False):
-            axis.plot([x, cell["lost"]], [y, cell["gained"]], color=colour, lw=0.8, alpha=0.4)
-            axis.plot(x, y, marker, mfc=PAPER, mec=colour, mew=1.0, ms=4.5, zorder=3)
-        large = few or cell["strategy"] == study.reference_strategy
-        size = 6.5 if large else 4.5
-        axis.plot(cell["lost"], cell["gained"], marker, color=colour, ms=size, zorder=4)
-        name = row_name(cell["initializer"], cell["strategy"])
-        if vocabularies > 1 and cell["initializer"] != "none":
-            name += f" · {cell['vocabulary']}"
-        if several:
-            name += f" · {cell['strategy']}"
-        if large:
-            points.append(Named(cell["lost"], cell["gained"], name, colour, marker))
-    axis.margins(0.2, 0.2)
-    axis.locator_params(nbins=5)
-    axis.grid(True)
-    return points
+        first, second = study.item.tasks[0], study.item.tasks[1:2]
+        name = _main_metric(summary, first)
+        pair = [(first, name), (first, f"english_{name}")]
+        if second:
+            pair[1] = (second[0], _main_metric(summary, second[0]))
+    else:
+        if not (summary["metric"] == ENGLISH).any():
+            logged = _logged(study)
+            measured_on, summary = "log", summary.iloc[:0] if logged.empty else summarize(logged)
+        tasks = summary.loc[summary["metric"] == ENGLISH, "task"]
+        pair = [("" if tasks.empty else tasks.iloc[0], name) for name in (METRIC, ENGLISH)]
+    # Changes over the source model, each as what is better.
+    sides = []
+    for (task, name), column in zip(pair, ("gained", "lost"), strict=True):
+        own = select(summary, task=task, metric=name)
+        better = -1 if name and metric(name.removeprefix("english_")).lower_is_better else 1
+        sign = better if column == "gained" else -better
+        sides.append(own[CELL].assign(**{column: sign * own["change"]}))
+    found = sides[0].merge(sides[1], on=CELL).assign(measured_on=measured_on)
+    source = (found["initializer"] == "none") & (found["strategy"] == "none")
+    return found[~source].dropna(subset=["gained", "lost"])[_COLUMNS]
 
 
 def _main_metric(summary: "pandas.DataFrame", task: str) -> str | None:
     own = summary[summary["task"] == task]
     kind = str(own["kind"].iloc[0]) if len(own) else ""
     return primary_metric(kind, list(dict.fromkeys(own["metric"])))
-
-
-def _differences(
-    summary: "pandas.DataFrame", pair: list[tuple[str, str | None]], measured_on: str
-) -> "pandas.DataFrame":
-    """Changes over the source model of a pair of metrics, each as what is better."""
-    sides = []
-    for (task, name), column in zip(pair, ("gained", "lost"), strict=True):
-        own = summary[(summary["task"] == task) & (summary["metric"] == name)]
-        better = -1 if name and metric(name.removeprefix("english_")).lower_is_better else 1
-        sign = better if column == "gained" else -better
-        sides.append(own[CELL].assign(**{column: sign * own["change"]}))
-    found = sides[0].merge(sides[1], on=CELL).assign(measured_on=measured_on)
-    source = (found["initializer"] == "none") & (found["strategy"] == "none")
-    return found[~source & found["gained"].notna() & found["lost"].notna()][_COLUMNS]
 
 
 def _logged(study: StudyResults) -> "pandas.DataFrame":
@@ -189,10 +123,9 @@ def _logged(study: StudyResults) -> "pandas.DataFrame":
     """
     import pandas
 
-    columns = [*SEEDED, "task", "kind", "run", "metric", "value"]
     curves = study.curves
     if ENGLISH not in curves:
-        return pandas.DataFrame(columns=columns)
+        return pandas.DataFrame()
     heldout = curves[(curves["event"] == "heldout") & curves[ENGLISH].notna()]
     rows = heldout.sort_values("step", kind="stable").groupby(SEEDED, sort=False)
     ends, starts = rows.last().reset_index(), rows.first().reset_index()
@@ -200,4 +133,50 @@ def _logged(study: StudyResults) -> "pandas.DataFrame":
     # Where the source itself has a log too, this says the same of it once more.
     every = pandas.concat([ends, lapt.assign(strategy="none")])
     long = every.melt(id_vars=SEEDED, value_vars=[METRIC, ENGLISH], var_name="metric")
-    return long.assign(task="log", kind="perplexity", run=0)[columns]
+    return long.assign(task="log", kind="perplexity", run=0)
+
+
+def _panels(study: StudyResults, found: "pandas.DataFrame") -> "list[tuple[str, pandas.DataFrame]]":
+    """Titles and cells of the panels: of vocabularies, where one of all would have many points."""
+    panels = []
+    for source in study.order("source"):
+        for language in study.order("language"):
+            own = select(found, source=source, language=language)
+            new = own.loc[own["strategy"] != "none", "vocabulary"]
+            title = study.place(source, language)
+            vocabularies = [name for name in study.new_vocabularies if (new == name).any()]
+            if len(new) > _MOST_NAMED and len(vocabularies) > 1:
+                panels += [(f"{title}, {name}", own[own["vocabulary"].isin(["source", name])])
+                           for name in vocabularies]  # fmt: skip
+            elif len(new):
+                panels.append((title, own))
+    return panels
+
+
+def _panel(axis: "Axes", found: "pandas.DataFrame", look: Look, study: StudyResults) -> list[Named]:
+    """Draw the points of one panel, a line from each start to its ends; returns their names."""
+    axis.axhline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
+    axis.axvline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
+    trained = found[found["strategy"] != "none"]
+    vocabularies = found.loc[found["vocabulary"] != "source", "vocabulary"].nunique()
+    # Where there are too many to be told apart, those under other strategies go without a name.
+    few = len(trained) <= _MOST_NAMED
+    several = few and trained["strategy"].nunique() > 1
+    points = []
+    for cell in trained.to_dict("records"):
+        key, vocabulary, strategy = cell["initializer"], cell["vocabulary"], cell["strategy"]
+        colour, marker, end = look.colour(key), look.marker(key), (cell["lost"], cell["gained"])
+        start = select(found, initializer=key, vocabulary=vocabulary, strategy="none")
+        for x, y in start[["lost", "gained"]].itertuples(index=False):
+            axis.plot([x, end[0]], [y, end[1]], color=colour, lw=0.8, alpha=0.4)
+            axis.plot(x, y, marker, mfc=PAPER, mec=colour, mew=1.0, ms=4.5, zorder=3)
+        large = few or strategy == study.reference_strategy
+        axis.plot(*end, marker, color=colour, ms=6.5 if large else 4.5, zorder=4)
+        if large:
+            name = row_name(key, strategy)
+            name += f" · {vocabulary}" if vocabularies > 1 and key != "none" else ""
+            points.append(Named(*end, name + several * f" · {strategy}", colour, marker))
+    axis.margins(0.2, 0.2)
+    axis.locator_params(nbins=5)
+    axis.grid(True)
+    return points

@@ -4,24 +4,35 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from lexigraft.report.curves import Line, lines, name_ends, of_line, of_next_tokens
+from lexigraft.report.curves import End, Line, lines, name_ends, of_next_tokens
 from lexigraft.report.items import Item, Kind, Options
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import Look, panel_grid, plain_axis, title_panel
+from lexigraft.report.summarize import select
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Rows of panels: the event of the log, and the name of the axis.
+_Curve = Literal[
+    "loss", "bits_per_byte", "english_bits_per_byte", "perplexity", "english_perplexity"
+]
+# Rows of panels: the event of the log, the name of the axis, and what the caption says.
 ROWS = {
-    "loss": ("step", "training loss, nats per token"),
-    "bits_per_byte": ("heldout", "held-out bits per byte"),
-    "english_bits_per_byte": ("heldout", "English bits per byte"),
-    "perplexity": ("heldout", "held-out perplexity"),
-    "english_perplexity": ("heldout", "English perplexity"),
-}
+    "loss": ("step", "training loss, nats per token",
+             "training loss of the next token, an encoder's of masked tokens (the first step's, "
+             "then a running mean; per token: not comparable between vocabularies)"),
+    "bits_per_byte": ("heldout", "held-out bits per byte",
+                      "bits per byte of the held-out sentences watched during training"),
+    "english_bits_per_byte": ("heldout", "English bits per byte",
+                              "the same of English sentences, for what is forgotten"),
+    "perplexity": ("heldout", "held-out perplexity",
+                   "perplexity of the held-out sentences watched during training, an encoder's of "
+                   "masked tokens (not comparable between vocabularies)"),
+    "english_perplexity": ("heldout", "English perplexity",
+                           "the perplexity of English sentences, for what is forgotten"),
+}  # fmt: skip
 DEFAULT = ("loss", "bits_per_byte")
 # Points of the running mean over the steps; one step's loss says little.
 _SMOOTHED_TO = 25
@@ -35,11 +46,6 @@ _UNITS = (
 )
 
 
-_Curve = Literal[
-    "loss", "bits_per_byte", "english_bits_per_byte", "perplexity", "english_perplexity"
-]
-
-
 class CurveOptions(Options):
     """The options of a figure of training."""
 
@@ -48,20 +54,11 @@ class CurveOptions(Options):
 
 
 def _caption(item: Item) -> str:
-    shown = item.metrics or DEFAULT
-    parts = {
-        "loss": "training loss of the next token, an encoder's of masked tokens (the first step's, "
-        "then a running mean; per token: not comparable between vocabularies)",
-        "bits_per_byte": "bits per byte of the held-out sentences watched during training",
-        "english_bits_per_byte": "the same of English sentences, for what is forgotten",
-        "perplexity": "perplexity of the held-out sentences watched during training, an encoder's "
-        "of masked tokens (not comparable between vocabularies)",
-        "english_perplexity": "the perplexity of English sentences, for what is forgotten",
-    }
+    parts = [what for name, (*_, what) in ROWS.items() if name in (item.metrics or DEFAULT)]
     return (
         "The course of training, a line per initializer, or per strategy where the item names "
-        f"several. Shown: {'; '.join(parts[name] for name in ROWS if name in shown)}. Lines are "
-        "means over {seeds}, faint lines single seeds."
+        f"several. Shown: {'; '.join(parts)}. Lines are means over {{seeds}}, faint lines single "
+        "seeds."
     )
 
 
@@ -88,15 +85,18 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
         (source, language)
         for source in study.order("source")
         for language in study.order("language")
-        if ((trained["source"] == source) & (trained["language"] == language)).any()
+        if len(select(trained, source=source, language=language))
     ]
     if not keys or not drawn or not shown:
         return None
     figure, panels = panel_grid(len(keys), _MOST_COLUMNS, 2.2, len(shown))
-    unit, across = _scale(trained, study.item.option("over"))
-    ends: list[tuple[Axes, list]] = []
+    unit, across = 0.0, "training step"
+    if study.item.option("over") == "tokens":
+        most = trained["tokens"].max()
+        unit, across = next((unit, name) for bound, unit, name in _UNITS if most < bound)
+    ends: list[tuple[Axes, list[End]]] = []
     for (source, language), axes in zip(keys, panels, strict=True):
-        own = curves[(curves["source"] == source) & (curves["language"] == language)]
+        own = select(curves, source=source, language=language)
         mine = [line for line in drawn if line.model.source == source]
         for axis, name in zip(axes, shown, strict=True):
             ends.append((axis, _panel(axis, own, mine, name, unit)))
@@ -110,42 +110,29 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
     return figure
 
 
-def _scale(curves: "pandas.DataFrame", over: str | None) -> tuple[float, str]:
-    """How many tokens are one on the axis (0: the axis has steps), and what the axis says."""
-    if over != "tokens":
-        return 0, "training step"
-    most = curves["tokens"].max()
-    return next((unit, name) for bound, unit, name in _UNITS if most < bound)
-
-
 def _panel(
     axis: "Axes", curves: "pandas.DataFrame", drawn: list[Line], name: str, unit: float
-) -> list[tuple[float, float, str, str]]:
-    """Draw the lines of one panel; returns their ends with names."""
-    ends: list[tuple[float, float, str, str]] = []
-    event, _ = ROWS[name]
-    curves = curves[(curves["event"] == event) & curves[name].notna()]
-    for line in drawn:
-        own = of_line(curves, line)
+) -> list[End]:
+    """Draw the lines of one panel over steps, or over so many tokens; returns their ends."""
+    ends: list[End] = []
+    smooth = ROWS[name][0] == "step"
+    curves = curves[(curves["event"] == ROWS[name][0]) & curves[name].notna()]
+    for model, label, style in drawn:
+        own = select(curves, **model.keys())
         if own.empty:
             continue
         by_seed = own.pivot_table(index="step", columns="seed", values=name)
-        if event == "step":
-            by_seed = _smoothed(by_seed)
+        if smooth:
+            # The first step's loss, before any update, stays what it is.
+            window = max(1, len(by_seed) // _SMOOTHED_TO)
+            by_seed = by_seed.rolling(window, min_periods=1).mean()
         at = by_seed.index.to_numpy()
         if unit:
             at = own.groupby("step")["tokens"].mean().to_numpy() / unit
-        style = line.style if event == "heldout" else {**line.style, "marker": None}
         if by_seed.shape[1] > 1:
             for seed in by_seed:
                 axis.plot(at, by_seed[seed], color=style["color"], lw=0.6, alpha=0.35)
         mean = by_seed.mean(axis=1)
-        axis.plot(at, mean, ms=4, **style)
-        ends.append((float(at[-1]), float(mean.iloc[-1]), line.name, style["color"]))
+        axis.plot(at, mean, ms=4, **style | ({"marker": None} if smooth else {}))
+        ends.append((float(at[-1]), float(mean.iloc[-1]), label, style["color"]))
     return ends
-
-
-def _smoothed(by_seed: "pandas.DataFrame") -> "pandas.DataFrame":
-    """A running mean over steps; the first step's loss, before any update, stays what it is."""
-    window = max(1, len(by_seed) // _SMOOTHED_TO)
-    return by_seed.rolling(window, min_periods=1).mean()

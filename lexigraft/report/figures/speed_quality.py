@@ -2,22 +2,21 @@
 
 from typing import TYPE_CHECKING
 
+from lexigraft.report.findings import speed_up_rows
 from lexigraft.report.items import Kind, TaskOptions
 from lexigraft.report.labels import Named, label_marks
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import row_name
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import MUTED, Look, panel_grid, title_panel
-from lexigraft.report.summarize import select
+from lexigraft.report.summarize import CELL, select
 from lexigraft.report.tables.results import quality_columns
-from lexigraft.report.tables.speed import speeds
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-AXES = ["source", "vocabulary", "initializer", "strategy"]
 _MOST_COLUMNS = 2
 _MOST_NAMED = 16  # points of a panel
 
@@ -36,8 +35,7 @@ KIND = Kind(
 
 def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
     """A panel per language and score; a point per cell; the source model as dotted lines."""
-    fast = speeds(summary)
-    fast = fast[(fast["unit"] != "tokens") & fast["speed_up"].notna()]
+    fast = speed_up_rows(summary)
     panels = [p for p in quality_columns(study, summary) if p[0] in set(fast["language"])]
     if fast.empty or not panels:
         return None
@@ -46,20 +44,15 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
     figure, axes = panel_grid(len(panels), _MOST_COLUMNS, 3.1)
     named = []
     for (language, task, name), (axis,) in zip(panels, axes, strict=True):
-        own = select(summary, language=language, task=task, metric=name)
         kind = study.kind(task)
         fitting = [name for name, of in study.prompts_from.items() if of == kind]
         # A score of no generated text stands beside the first speed that was measured.
         chosen = [*fitting, *fast["task"].drop_duplicates()][0]
-        here = (fast["language"] == language) & (fast["task"] == chosen)
-        speed = fast.loc[here, [*AXES, "speed_up"]]
-        cells = own.merge(speed, on=AXES)
-        untouched = cells[(cells["initializer"] == "none") & (cells["strategy"] == "none")]
+        speed = select(fast, language=language, task=chosen)[[*CELL, "speed_up"]]
+        cells = select(summary, language=language, task=task, metric=name).merge(speed, on=CELL)
+        untouched = select(cells, initializer="none", strategy="none")
         cross = untouched[["speed_up", "mean"]].iloc[0].tolist() if len(untouched) else None
-        points = _points(axis, cells, name, look, study)
-        # Where there are too many to be told apart, other strategies go without their names.
-        few = len(points) <= _MOST_NAMED
-        named.append((axis, [point for large, point in points if large or few], cross))
+        named.append((axis, _points(axis, cells, name, look, study), cross))
         title_panel(axis, f"{study.language(language)}, {task}")
     label_marks(figure, named)
     return figure
@@ -67,11 +60,14 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
 
 def _points(
     axis: "Axes", cells: "pandas.DataFrame", name: str, look: Look, study: StudyResults
-) -> list[tuple[bool, Named]]:
-    """Draw the points of a panel; returns whether each is large, and where and what it is."""
+) -> list[Named]:
+    """Draw the points of a panel; returns their names.
+
+    Where there are too many to be told apart, other strategies go without.
+    """
     reference = study.reference_strategy or "none"
     several = cells["vocabulary"].nunique() > 2
-    points: list[tuple[bool, Named]] = []
+    points = []
     for cell in cells.to_dict("records"):
         colour, marker = look.colour(cell["initializer"]), look.marker(cell["initializer"])
         x, y = cell["speed_up"], cell["mean"]
@@ -85,13 +81,13 @@ def _points(
             axis.axhline(y, color=MUTED, lw=0.8, ls=":", zorder=1)
             axis.axvline(x, color=MUTED, lw=0.8, ls=":", zorder=1)
         # Other strategies have the colour of their initializer and their own name.
-        name_of = row_name(cell["initializer"], cell["strategy"])
-        label = name_of if large else str(cell["strategy"])
-        if len(study.order("source")) > 1:
+        label = row_name(cell["initializer"], cell["strategy"]) if large else cell["strategy"]
+        if study.has_several_sources:
             label = f"{cell['source']} · {label}"
         if several and cell["initializer"] != "none":
             label += f" · {cell['vocabulary']}"
-        points.append((large, Named(x, y, label, colour, marker)))
+        if large or len(cells) <= _MOST_NAMED:
+            points.append(Named(x, y, label, colour, marker))
     axis.margins(0.15, 0.15)
     low, high = axis.get_xlim()
     # Adapted cells stand at the right; their names need room beside them.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from lexigraft.report.items import Kind, TaskOptions
 from lexigraft.report.models import Model, find
 from lexigraft.report.names import initializer_name, task_name
-from lexigraft.report.size_panels import PanelRow, Series, Value, draw_rows, sizes
+from lexigraft.report.size_panels import PanelRow, Series, Value, draw_rows, sources_of
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import INK, Look
 
@@ -32,30 +32,21 @@ INPUT, OUTPUT = "new_token_share_input", "new_token_share_output"
 def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
     """For each task and source model a row, a column per language; × prompts, ● outputs."""
     measured = summary[summary["metric"].isin([INPUT, OUTPUT])]
-    present = [str(task) for task in measured["task"].drop_duplicates()]
-    tasks = [*study.item.tasks] or present
-    known = sizes(study)
-    sources = [name for name in study.order("source") if any(key[0] == name for key in known)]
+    sources = sources_of(study)
     if measured.empty or not sources:
         return None
     rows = []
-    for task in tasks:
-        for source in sources:
-            label = f"{source}\n" if len(sources) > 1 else ""
+    for task in study.item.tasks or measured["task"].drop_duplicates():
+        for source, label in sources:
             label += f"{task_name(task, study.kind(task))}, %"
-            rows.append(_row(study, measured, look, source, task, label))
+            rows.append(PanelRow(label, source, _series(study, measured, look, source, task), []))
     spoken = set(measured["language"]) | set(study.item.where.get("language", ()))
     return draw_rows(study, rows, [name for name in study.order("language") if name in spoken])
 
 
-def _row(
-    study: StudyResults,
-    measured: "pandas.DataFrame",
-    look: Look,
-    source: str,
-    task: str,
-    label: str,
-) -> PanelRow:
+def _series(
+    study: StudyResults, measured: "pandas.DataFrame", look: Look, source: str, task: str
+) -> list[Series]:
     strategy = study.reference_strategy or "none"
 
     def value(name: str, initializer: str, vocabulary: str, language: str) -> Value:
@@ -72,4 +63,4 @@ def _row(
         # All outputs have the one marker, so lines are told apart by their dashes in grey.
         style = {"color": look.colour(name), "marker": "o", "ls": _DASHES[place % len(_DASHES)]}
         series.append(Series(initializer_name(name), style, partial(value, OUTPUT, name)))
-    return PanelRow(label, source, series)
+    return series

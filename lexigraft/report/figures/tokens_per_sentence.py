@@ -35,7 +35,7 @@ class LengthOptions(Options):
 
 
 def _caption(item: Item) -> str:
-    name = shown_metric(item)
+    name = _metric(item)
     if name != LENGTH:
         title = metric(name).title
         return f"{title[:1].upper()}{title[1:]}: each tokenizer on the same sentences."
@@ -44,6 +44,10 @@ def _caption(item: Item) -> str:
         "sentences in each language that has translations. Every token is a step of generation and "
         "a position of the context."
     )
+
+
+def _metric(item: Item) -> str:
+    return item.metrics[0] if item.metrics else LENGTH
 
 
 KIND = Kind(
@@ -59,18 +63,13 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
     found = compared(study)
     if found is None:
         return None
-    name = shown_metric(study.item)
+    name = _metric(study.item)
     values = {(tokenizer, language): value
               for (language, tokenizer, measure), value in found.values.items()
               if measure == name}  # fmt: skip
     figure, axis = draw_dots(study, found.languages, found.tokenizers, values)
     axis.set_xlabel(metric(name).title)
     return figure
-
-
-def shown_metric(item: Item) -> str:
-    """The metric that an item of this kind shows."""
-    return item.metrics[0] if item.metrics else LENGTH
 
 
 def draw_dots(
@@ -82,12 +81,8 @@ def draw_dots(
 ) -> "tuple[Figure, Axes]":
     """A row per language with a marker per name, on a line from the lowest to the highest.
 
-    Parameters
-    ----------
-    values
-        `(name, language)` -> where its marker stands.
-    reaching
-        A value that the line of each language reaches, too.
+    `values` say where the marker of a name and language stands; the line of each language goes on
+    to `reaching`.
     """
     figure = new_figure(WIDTH, 1.1 + 0.32 * len(languages))
     axis = figure.subplots()
@@ -98,12 +93,12 @@ def draw_dots(
             axis.plot([min(own), max(own)], [y, y], color=RULE, lw=1.4, zorder=1)
     for place, name in enumerate(names):
         shift = 0.2 * (place - (len(names) - 1) / 2) / max(1, len(names) / 3)
-        points = [
-            (values[name, language], y + shift)
+        points = {
+            y + shift: values[name, language]
             for y, language in enumerate(languages)
             if (name, language) in values
-        ]
-        axis.plot([x for x, _ in points], [y for _, y in points], MARKERS[place % len(MARKERS)],
+        }
+        axis.plot([*points.values()], [*points], MARKERS[place % len(MARKERS)],
                   color=COLOURS[place % len(COLOURS)], ms=5.5, label=name, mew=0, alpha=0.9,
                   zorder=3)  # fmt: skip
     axis.set_yticks(range(len(languages)), [study.language(language) for language in languages])
