@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
-from lexigraft.corpus.local_files import check_samples_files
+from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import task_kind
 from workflow.config.training_data import members
@@ -289,7 +289,7 @@ def _check_codes(config: Mapping[str, Any], task: str, key: str, codes: Mapping[
 
 
 def _check_files(task: str, part: str, settings: Mapping[str, Any]) -> None:
-    check_samples_files({"text": settings["text"]}, f"tasks.{task}.examples ({part})")
+    check_files({"text": settings["text"]}, f"tasks.{task}.examples ({part})")
 
 
 # ---- texts by the codes of languages -----------------------------------------------------------

@@ -6,8 +6,8 @@ Plain Python: the Snakefile is parsed again in every job.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lexigraft.corpus.local_files import check_samples_files
-from lexigraft.corpus.mixing import check_shares
+from lexigraft.corpus.groups import check_shares
+from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError, suggestion, unknown
 from lexigraft.training.settings import samples_of, teacher_of
 
@@ -136,7 +136,7 @@ def check_local_samples(study: Mapping[str, Any]) -> None:
         for one in members(study, language):
             if name in _samples(study, one):
                 text = prompts_of(study, one, name)
-                check_samples_files(_samples(study, one)[text], f"languages.{one}.samples.{text}")
+                check_files(_samples(study, one)[text], f"languages.{one}.samples.{text}")
 
 
 def _trained_on(study: Mapping[str, Any]) -> list[tuple[str, str, str]]:
