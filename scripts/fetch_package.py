@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lexigraft.atomic import write_json
 from lexigraft.job import Job, run
-from lexigraft.source.bundled.packages import fetch_package
+from lexigraft.source.packages import fetch_package
 
 
 def stage(job: Job) -> None:

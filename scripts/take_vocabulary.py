@@ -10,7 +10,7 @@ from lexigraft.provenance import write_card
 
 def stage(job: Job) -> None:
     from lexigraft.initialization.pairing import pair_vocabularies
-    from lexigraft.source.hub import resolve_tokenizer
+    from lexigraft.source.hub import TOKENIZER, resolve_place
     from lexigraft.source.model import load_tokenizer, open_source
     from lexigraft.vocabulary.tokenizer_files import describe_replacement, fertility, save_tokenizer
     from lexigraft.vocabulary.tokenizer_settings import take_tokenizer
@@ -18,7 +18,7 @@ def stage(job: Job) -> None:
     settings, folder = job["settings"], Path(job["outputs"]["folder"])
     source = load_tokenizer(open_source(job["inputs"]["source"]).folder)
     lines = list(read_lines(Path(job["inputs"]["corpus"]) / "train.txt"))
-    place, commit = resolve_tokenizer(settings["tokenizer"], settings["revision"])
+    place, commit = resolve_place(settings["tokenizer"], settings["revision"], TOKENIZER)
     tokenizer = take_tokenizer(load_tokenizer(place), source)
     files = save_tokenizer(tokenizer, folder, samples=lines[:1000])
     new_ids = pair_vocabularies(source, tokenizer).new_ids.tolist()

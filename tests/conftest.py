@@ -92,7 +92,7 @@ def package_folder(name: str) -> Path:
     """The folder of an unpacked package of config/packages.yaml, fetched on first use."""
     import yaml
 
-    from lexigraft.source.bundled.packages import fetch_package
+    from lexigraft.source.packages import fetch_package
 
     settings = yaml.safe_load((REPOSITORY / "config" / "packages.yaml").read_text())["packages"][
         name

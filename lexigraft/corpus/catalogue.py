@@ -10,7 +10,6 @@ fragments without a letter.
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -28,28 +27,21 @@ _LATIN_SHARE = 0.5
 def read_catalogue(package: str | Path, locale: str) -> list[tuple[str, str]]:
     """Distinct (English, translation) pairs of one locale, in the order of the files.
 
-    Parameters
-    ----------
-    package
-        The folder of an unpacked Kolibri wheel.
-    locale
-        A folder of `kolibri/locale`: te, el, my, ar, de, vi, hi_IN, sw_TZ …; for en, both sides
-        are English.
+    `package` is the folder of an unpacked Kolibri wheel, `locale` a folder of its `kolibri/locale`:
+    te, el, my, ar, de, vi, hi_IN, sw_TZ …; for en, both sides are English.
 
     Raises
     ------
     UserError
         There is no such locale (the available ones are listed), or a file is not a catalogue.
     """
-    english = _read_locale(Path(package), _ENGLISH)
-    target = _read_locale(Path(package), locale)
-    latin = _is_latin(target.values())
+    english, target = (_read_locale(Path(package), name) for name in (_ENGLISH, locale))
+    # Whether the locale is written in Latin letters; names of placeholders are Latin in every one.
+    texts = (re.sub(r"\{[^{}]*\}", " ", text) for text in target.values())
+    latin = _latin_share(" ".join(texts)) > _LATIN_SHARE
     pairs: dict[tuple[str, str], None] = {}
     for key, translation in target.items():
-        source = english.get(key)
-        if source is None:
-            continue
-        source_text, target_text = plain_text(source), plain_text(translation)
+        source_text, target_text = plain_text(english.get(key, "")), plain_text(translation)
         if source_text is None or target_text is None:
             continue
         if source_text == target_text and locale != _ENGLISH:
@@ -60,7 +52,7 @@ def read_catalogue(package: str | Path, locale: str) -> list[tuple[str, str]]:
 
 
 def plain_text(message: str) -> str | None:
-    """The text of an ICU message, or None if it has placeholders.
+    """The text of an ICU message, or None if it has placeholders, or no letter.
 
     Plural and select clauses become their `other` branch. White space is normalized to single
     spaces, since the templates break lines arbitrarily.
@@ -120,17 +112,11 @@ def _read_locale(package: Path, locale: str) -> dict[tuple[str, str], str]:
     return messages
 
 
-def _is_latin(texts: Iterable[str]) -> bool:
-    """Whether the locale is written in Latin letters, by all of its messages."""
-    # Names of placeholders are Latin in every locale.
-    return _latin_share(" ".join(re.sub(r"\{[^{}]*\}", " ", text) for text in texts)) > _LATIN_SHARE
-
-
 def _latin_share(text: str) -> float:
     letters = [character for character in text if character.isalpha()]
-    return sum(map(_is_latin_letter, letters)) / max(len(letters), 1)
+    return sum(map(_is_latin, letters)) / max(len(letters), 1)
 
 
 @cache
-def _is_latin_letter(character: str) -> bool:
+def _is_latin(character: str) -> bool:
     return unicodedata.name(character, "").startswith("LATIN")

@@ -1,29 +1,56 @@
-"""Cleaning of raw lines: normalized, without debris and duplicates; every change is counted."""
+"""Cleaning of raw lines: normalized, without debris and duplicates; every change is counted.
+
+Line ends, byte order marks, control characters and decomposed letters have one correct form, which
+is always restored. Text written in one encoding and read in another is detected line by line; these
+rules can be wrong, so they only repair what a language's `repair` setting lists.
+
+Zawgyi writes Burmese with Unicode's code points, but in the order in which the strokes are drawn
+and with its own code points for shapes. Until 2019 most Burmese on the web was in Zawgyi, and some
+test sets still are. The detector is Google's myanmartools (a Markov model over code points), the
+conversion is that of the Unicode CLDR, as implemented by ICU.
+"""
 
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
+from typing import Any
 
-from lexigraft.corpus.encoding_guards import guarded
+ZAWGYI, QUOTES, MOJIBAKE = "zawgyi", "quotes", "mojibake"
+REPAIRS = (ZAWGYI, QUOTES, MOJIBAKE)  # the values of a language's `repair` setting
+# Distinct sentences among which duplicates are recognized in a text of any length: about 120 MB.
+REMEMBERED = 1_000_000
 
 # Placeholders of programs: {name}, {0}, {count, number}, %s, %1$d, %(name)s.
 _PLACEHOLDER = re.compile(r"\{\s*\w*\s*(?:,\s*[a-z][^{}]*)?\}|%(?:\d+\$|\(\w+\))?[sd](?!\w)")
-_BYTE_ORDER_MARK = "\ufeff"
-# Distinct sentences among which duplicates are recognized in a text of any length: about 120 MB.
-REMEMBERED = 1_000_000
+_BYTE_ORDER_MARK, _REPLACEMENT = "\ufeff", "\ufffd"
+# A field of a CSV file with every quote in it doubled.
+_CSV_FIELD = re.compile(r'"((?:[^"]|"")*)"')
+# UTF-8 that was read as a Windows encoding begins like this: a lead byte as a letter of Latin-1 or
+# (Р, С) of Windows-1251, followed by a byte above ASCII. Most such pairs are correct text; only
+# lines with one are passed to ftfy, which takes fifty times as long.
+_SUSPICIOUS = re.compile("[\u00c2-\u00f4][^\0-\x7f]|[РС][^\0-\x7fа-яё]")
+# The detector's authors advise 0.95 for conversion without review. Interface messages are short: of
+# Kolibri's 1,660 Burmese messages, 0.95 mistakes two in Unicode for Zawgyi, and 0.99 none.
+_ZAWGYI_PROBABILITY = 0.99
+_BURMESE = re.compile("[\u1000-\u109f]")
 
 
 @dataclass
 class CleaningCounts:
     """Counts of lines; `read` = `kept` + the lines dropped.
 
-    Dropped: `blank`, `too_short`, `placeholder`, `duplicate` (if `remembered` is limited, only
-    duplicates of the sentences remembered). Always repaired: `windows_line_ends`,
-    `byte_order_mark`, `control_characters` and `not_nfc` (not in Unicode normal form C). Repaired
-    on request, see `encoding_guards.guarded`: `mojibake`, `zawgyi` and `csv_quotes`. Never
-    repaired: `lost_characters`.
+    - Dropped: `blank`, `too_short`, `placeholder`, `duplicate` (if `remembered` is limited, only
+      duplicates of the sentences remembered).
+    - Always repaired: `windows_line_ends`, `byte_order_mark`, `control_characters` and `not_nfc`
+      (not in Unicode normal form C).
+    - Repaired on request: `mojibake`, UTF-8 that was read as another encoding (`schÃ¶n`); `zawgyi`;
+      `csv_quotes`, a quoted field of a CSV file with its quotes doubled (FLORES-200 has such lines
+      in German, Korean, Telugu and others).
+    - Never repaired: `lost_characters`, with the replacement character that decoders insert for
+      what they cannot read.
     """
 
     read: int = 0
@@ -43,20 +70,11 @@ class CleaningCounts:
 
 
 def clean(lines: Iterable[str], minimum_characters: int = 1) -> tuple[list[str], CleaningCounts]:
-    """Clean lines and return the distinct sentences in order.
+    """Clean lines; returns the distinct sentences in order, and the counts.
 
-    Parameters
-    ----------
-    lines
-        Texts; a text with line feeds counts as several lines.
-    minimum_characters
-        Sentences with fewer code points are dropped as `too_short`.
-
-    Returns
-    -------
-    sentences, counts
-        Every sentence is in Unicode normal form C, without control characters, line breaks,
-        surrogates, byte order marks, or white space at its ends.
+    A text with line feeds counts as several lines. Sentences with fewer than `minimum_characters`
+    code points are dropped as `too_short`. Every sentence is in Unicode normal form C, without
+    control characters, line breaks, surrogates, byte order marks, or white space at its ends.
     """
     counts = CleaningCounts()
     return list(cleaned(lines, counts, minimum_characters)), counts
@@ -72,8 +90,8 @@ def cleaned(
     """`clean` for streams: yields the sentences and updates `counts`.
 
     To recognize duplicates it stores a fingerprint of 16 bytes of the first `remembered` distinct
-    sentences (by default of all). Later sentences may be yielded again. `repairs` is a subset of
-    `encoding_guards.REPAIRS`.
+    sentences (by default of all). Later sentences may be yielded again. `repairs` is a subset
+    of `REPAIRS`, here as in the other functions.
     """
     seen: set[bytes] = set()
     for text in lines:
@@ -113,11 +131,8 @@ def cleaned_pairs(
     for left, right in pairs:
         counts.read += 1
         target = repair(right.strip("\n").replace("\n", " "), counts, repairs)
-        if paragraphs:
-            lines = (repair(line, counts, repairs) for line in left.split("\n"))
-            source = "\n".join(filter(None, lines))
-        else:
-            source = repair(left.strip("\n").replace("\n", " "), counts, repairs)
+        lines = left.split("\n") if paragraphs else [left.strip("\n").replace("\n", " ")]
+        source = "\n".join(filter(None, (repair(line, counts, repairs) for line in lines)))
         key = fingerprint(source, target)
         if not source or not target:
             counts.blank += 1
@@ -132,10 +147,7 @@ def cleaned_pairs(
 
 
 def repair(line: str, counts: CleaningCounts, repairs: Collection[str] = ()) -> str:
-    """One line without debris, in Unicode normal form C; repairs are counted.
-
-    `repairs` is a subset of `encoding_guards.REPAIRS`.
-    """
+    """One line without debris, in Unicode normal form C; what is found is counted."""
     if line.endswith("\r"):
         counts.windows_line_ends += 1
         line = line.removesuffix("\r")
@@ -143,7 +155,7 @@ def repair(line: str, counts: CleaningCounts, repairs: Collection[str] = ()) -> 
         counts.byte_order_mark += 1
         line = line.replace(_BYTE_ORDER_MARK, "")
     # Before control characters are removed, since they are part of mojibake.
-    line = guarded(line, counts, repairs)
+    line = _repair_encoding(line, counts, repairs)
     if not line.isascii() or not line.isprintable():
         plain = line.translate(_DEBRIS)
         if plain != line.replace("\t", " "):
@@ -160,16 +172,82 @@ def fingerprint(*texts: str) -> bytes:
     return blake2b("\n".join(texts).encode(), digest_size=16).digest()
 
 
+def without_csv_quotes(line: str) -> str:
+    r"""The content of a line that is written as a field of a CSV file; any other line unchanged.
+
+    Such a line begins and ends with a quote, and every quote between them, of which there is at
+    least one, is doubled. Quotations of whole lines and doubled quotes inside other text are left
+    unchanged.
+
+    >>> without_csv_quotes('"He said ""yes""."')
+    'He said "yes".'
+    >>> without_csv_quotes('"He said yes."')
+    '"He said yes."'
+    """
+    field = _CSV_FIELD.fullmatch(line.strip())
+    return field[1].replace('""', '"') if field and '""' in field[1] else line
+
+
+def is_zawgyi(text: str) -> bool:
+    """Whether a text with Burmese letters is almost certainly in Zawgyi, and reads differently.
+
+    Short texts may be the same in both encodings; they count as Unicode.
+    """
+    if not _BURMESE.search(text):
+        return False
+    probability = _zawgyi_detector().get_zawgyi_probability(text)
+    return probability >= _ZAWGYI_PROBABILITY and zawgyi_to_unicode(text) != text
+
+
+def zawgyi_to_unicode(text: str) -> str:
+    """A Zawgyi text in Unicode; text in other scripts is unchanged."""
+    return _zawgyi_converter().transliterate(text)
+
+
+def _repair_encoding(line: str, counts: CleaningCounts, repairs: Collection[str]) -> str:
+    """Count what is wrong with the encoding of a line, and repair what is in `repairs`."""
+    if not line.isascii():
+        if _SUSPICIOUS.search(line) and (fixed := _without_mojibake(line)) != line:
+            counts.mojibake += 1
+            line = fixed if MOJIBAKE in repairs else line
+        if is_zawgyi(line):
+            counts.zawgyi += 1
+            line = zawgyi_to_unicode(line) if ZAWGYI in repairs else line
+        counts.lost_characters += _REPLACEMENT in line
+    if (plain := without_csv_quotes(line)) != line:
+        counts.csv_quotes += 1
+        line = plain if QUOTES in repairs else line
+    return line
+
+
+def _without_mojibake(line: str) -> str:
+    from ftfy import fix_encoding
+
+    return fix_encoding(line).replace(_BYTE_ORDER_MARK, "")  # a misread byte order mark
+
+
+@cache
+def _zawgyi_detector() -> Any:
+    from myanmartools import ZawgyiDetector
+
+    return ZawgyiDetector()
+
+
+@cache
+def _zawgyi_converter() -> Any:
+    from icu import Transliterator
+
+    return Transliterator.createInstance("Zawgyi-my")
+
+
 class _Debris(dict):
     """Translation table: line separators and tabs become spaces, control characters are dropped."""
 
     def __missing__(self, code: int) -> int | None:
-        character = chr(code)
-        category = unicodedata.category(character)
         replacement: int | None = code
-        if character in "\t\v\f\r\x85\u2028\u2029":
+        if chr(code) in "\t\v\f\r\x85\u2028\u2029":
             replacement = ord(" ")
-        elif category in ("Cc", "Cs"):
+        elif unicodedata.category(chr(code)) in ("Cc", "Cs"):
             replacement = None
         self[code] = replacement
         return replacement

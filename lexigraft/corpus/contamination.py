@@ -9,7 +9,7 @@ text is `mostly_found` if training text contains the share of its pieces that Ch
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 # Tests with at least this many letters must not occur inside a longer sentence either. Shorter ones
 # are common phrases, which long sentences contain by chance.
@@ -29,12 +29,6 @@ def letters(sentence: str) -> str:
     A sentence without any letter stands for itself.
     """
     return sentence.casefold().translate(_LETTERS) or sentence
-
-
-class Tests(Protocol):
-    """A set of tests: `sentence in tests` tells whether the sentence is or contains one."""
-
-    def __contains__(self, sentence: str, /) -> bool: ...
 
 
 class Overlap:
@@ -67,13 +61,9 @@ class Overlap:
 class Contamination:
     """Counts how much of several test sets is in a training text that is streamed past it.
 
-    `sentence in Contamination(sets)` tells whether a sentence is a test, contains one, or contains
-    a piece of one.
-
-    Parameters
-    ----------
-    sets
-        Name -> texts. Blank texts are ignored, equal ones count once.
+    `sets` maps names to texts; blank texts are ignored, equal ones count once. `sentence in
+    Contamination(sets)` tells whether a sentence is a test, contains one, or contains a piece of
+    one.
     """
 
     def __init__(self, sets: Mapping[str, Iterable[str]]):
@@ -102,14 +92,11 @@ class Contamination:
             self._sentences[name] += not matches.isdisjoint(tests)
 
     def facts(self) -> dict[str, dict[str, Any]]:
-        """The counts so far.
+        """The counts so far, by set.
 
-        Returns
-        -------
-        dict
-            Set -> `texts`, its size; `found`, those that a training sentence is or contains;
-            `mostly_found`, those of 50 letters and more of whose pieces at least seven tenths are
-            found; `training_sentences` that are or contain a test.
+        `texts`, its size; `found`, those that a training sentence is or contains; `mostly_found`,
+        those of 50 letters and more of whose pieces at least seven tenths are found;
+        `training_sentences` that are or contain a test.
         """
         return {
             name: {
@@ -131,6 +118,10 @@ class Contamination:
         return bool(pieces) and found >= _MOSTLY * len(pieces)
 
 
+# Sets of tests: `sentence in tests` tells whether the sentence is or contains one.
+Tests = Overlap | Contamination | tuple[()]
+
+
 def _pieces(text: str, step: int) -> Iterator[int]:
     """Hashes of the runs of 50 letters of a text, valid within this process."""
     return (hash(text[at : at + PIECE]) for at in range(0, len(text) - PIECE + 1, step))
@@ -140,9 +131,8 @@ class _Letters(dict):
     """Translation table that keeps letters and marks and drops every other character."""
 
     def __missing__(self, code: int) -> int | None:
-        kept = code if unicodedata.category(chr(code))[0] in "LM" else None
-        self[code] = kept
-        return kept
+        self[code] = code if unicodedata.category(chr(code))[0] in "LM" else None
+        return self[code]
 
 
 _LETTERS = _Letters()

@@ -10,7 +10,6 @@ All are written in the same form, one JSON object per line:
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,48 +25,41 @@ Example = dict[str, Any]
 Row = Mapping[str, Any]
 
 
-@dataclass
-class ExampleCounts:
-    """Counts of rows: `blank` lack a text, `unanswered` lack an answer in their text."""
-
-    read: int = 0
-    blank: int = 0
-    unanswered: int = 0
-
-
 def prepare_examples(settings: Row, folder: str | Path) -> tuple[list[str], dict[str, Any]]:
     """Write the examples of one part of a task.
 
     Parameters
     ----------
     settings
-        `kind`, one of those above; `text`: `{"loader": "jsonl", "path"}`, `{"loader": "parquet",
-        "path"}` or `{"loader": "datasets", "name", "split", "config", "revision", "data_files"}`;
-        `columns`, the table's names for the parts of an example: `first`, `second` (optional) and
-        `label`; `words` and `tags`; or `question`, `context`, `answers` and `starts`; `labels`,
-        for the first two kinds, the names of the labels in the order of their numbers.
+        `kind`, one of those above; `text`, see `readers.read_rows`; `columns`, the table's names
+        for the parts of an example: `first`, `second` (optional) and `label`; `words` and `tags`;
+        or `question`, `context`, `answers` and `starts`; `labels`, for the first two kinds, the
+        names of the labels in the order of their numbers.
     folder
         Receives `examples.jsonl`.
 
     Returns
     -------
     files, facts
-        The names of the files written, and facts for the card. Rows without text and questions
-        without an answer are dropped and counted; so are answers that are not at the position
-        that the table gives.
+        The names of the files written, and facts for the card. Rows without text (`blank`) and
+        questions without an answer (`unanswered`) are dropped and counted; answers that are not at
+        the position that the table gives are dropped.
     """
-    read, counts = _READERS[settings["kind"]], ExampleCounts()
-    columns = settings["columns"]
+    read, columns = _READERS[settings["kind"]], settings["columns"]
+    counts = {"read": 0, "blank": 0, "unanswered": 0}
     examples: list[Example] = []
     for row, where in read_rows(settings["text"], list(columns.values())):
-        counts.read += 1
-        if example := read(row, where, settings, counts):
-            examples.append({"id": f"{counts.read:06d}", **example})
+        counts["read"] += 1
+        example = read(row, where, columns, settings.get("labels") or [])
+        if isinstance(example, str):
+            counts[example] += 1
+        else:
+            examples.append({"id": f"{counts['read']:06d}", **example})
     if not examples:
-        raise UserError(f"{folder}: none of {counts.read} rows is an example; check `columns`")
+        raise UserError(f"{folder}: none of {counts['read']} rows is an example; check `columns`")
     write_jsonl(Path(folder) / EXAMPLES, examples)
-    logger.info("%s: %d examples of %d rows", folder, len(examples), counts.read)
-    facts = {"examples": len(examples), "rows": asdict(counts), "labels": settings.get("labels")}
+    logger.info("%s: %d examples of %d rows", folder, len(examples), counts["read"])
+    facts = {"examples": len(examples), "rows": counts, "labels": settings.get("labels")}
     return [EXAMPLES], facts
 
 
@@ -81,40 +73,36 @@ def labels_of(folder: str | Path) -> list[str]:
     return json.loads((Path(folder) / "card.json").read_text("utf-8"))["labels"] or []
 
 
-def _labelled(row: Row, where: str, settings: Row, counts: ExampleCounts) -> Example | None:
-    columns = settings["columns"]
+# Each reader returns an example without its id, or the reason why the row is dropped.
+
+
+def _labelled(row: Row, where: str, columns: Row, labels: list[str]) -> Example | str:
     first = text_of(row, columns["first"], where).strip()
     second = text_of(row, columns["second"], where).strip() if "second" in columns else None
     if not first or second == "":
-        counts.blank += 1
-        return None
-    label = _label_name(value_of(row, columns["label"], where), settings["labels"], where)
+        return "blank"
+    label = _label_name(value_of(row, columns["label"], where), labels, where)
     return {"first": first, "second": second, "label": label}
 
 
-def _tagged(row: Row, where: str, settings: Row, counts: ExampleCounts) -> Example | None:
-    columns = settings["columns"]
+def _tagged(row: Row, where: str, columns: Row, labels: list[str]) -> Example | str:
     words, tags = (list(value_of(row, columns[part], where)) for part in ("words", "tags"))
     if len(words) != len(tags):
         raise UserError(f"{where}: {len(words)} words and {len(tags)} tags; each word has one")
-    # Without white space inside words, which are later joined by spaces.
-    kept = [
-        ("".join(word.split()), _label_name(tag, settings["labels"], where))
-        for word, tag in zip(words, tags, strict=True)
-        if word.strip()
-    ]
-    if not kept:
-        counts.blank += 1
-        return None
-    return {"words": [word for word, _ in kept], "tags": [tag for _, tag in kept]}
+    tagged = [pair for pair in zip(words, tags, strict=True) if pair[0].strip()]
+    if not tagged:
+        return "blank"
+    return {
+        # Without white space inside words, which are later joined by spaces.
+        "words": ["".join(word.split()) for word, _ in tagged],
+        "tags": [_label_name(tag, labels, where) for _, tag in tagged],
+    }
 
 
-def _question(row: Row, where: str, settings: Row, counts: ExampleCounts) -> Example | None:
-    columns = settings["columns"]
+def _question(row: Row, where: str, columns: Row, labels: list[str]) -> Example | str:
     question, context = (text_of(row, columns[part], where) for part in ("question", "context"))
     if not question.strip() or not context.strip():
-        counts.blank += 1
-        return None
+        return "blank"
     texts, starts = (value_of(row, columns[part], where) or [] for part in ("answers", "starts"))
     if len(texts) != len(starts):
         raise UserError(f"{where}: {len(texts)} answers and {len(starts)} positions of answers")
@@ -124,8 +112,7 @@ def _question(row: Row, where: str, settings: Row, counts: ExampleCounts) -> Exa
         if text and context[int(start) : int(start) + len(text)] == text
     ]
     if not answers:
-        counts.unanswered += 1
-        return None
+        return "unanswered"
     return {"question": question.strip(), "context": context, "answers": answers}
 
 
@@ -138,7 +125,7 @@ def _label_name(label: Any, labels: list[str], where: str) -> str:
     raise UserError(f"{where}: label {label!r} is none of {', '.join(labels)}; correct `labels`")
 
 
-_READERS: dict[str, Callable[[Row, str, Row, ExampleCounts], Example | None]] = {
+_READERS: dict[str, Callable[[Row, str, Row, list[str]], Example | str]] = {
     "classification": _labelled,
     "tagging": _tagged,
     "extractive_qa": _question,

@@ -1,6 +1,7 @@
 """Corpus of a group of languages: training text mixed by shares, held-out text per member."""
 
 import logging
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,13 @@ from lexigraft.atomic import replacing_folder, write_jsonl, write_lines
 from lexigraft.corpus.contamination import Overlap, letters
 from lexigraft.corpus.language import SUMMARIZATION, TRANSLATION, read_test_texts, size_of
 from lexigraft.corpus.lines import read_lines
-from lexigraft.corpus.mixing import counts_of, shares_of
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 
 logger = logging.getLogger(__name__)
 
 MEMBERS = "members"
+_ROUNDING = 1e-6  # tolerance for sums of shares with few digits
 
 
 def mix_corpora(
@@ -29,9 +30,8 @@ def mix_corpora(
     Parameters
     ----------
     settings
-        The group's entry in the registry: `name`, `train_sentences` (None: as many as the shares
-        allow without repeating a sentence) and `group` with its `shares` and `temperature`, see
-        `mixing.shares_of`.
+        The group's entry in the registry: `name`, `train_sentences` (see `counts_of`) and `group`
+        with its `shares` and `temperature` (see `shares_of`).
     members
         Language -> the folder of its corpus.
     folder
@@ -49,7 +49,15 @@ def mix_corpora(
         of a held-out sentence of any member, or contains a test translation or summary of any.
     """
     folder, group = Path(folder), settings["group"]
-    train, kept_out = _trainable(members)
+    heldout = {name: _lines(place, "heldout") for name, place in members.items()}
+    held = {letters(line) for lines in heldout.values() for line in lines}
+    tests = Overlap(test for place in members.values() for test in read_test_texts(Path(place)))
+    train: dict[str, list[str]] = {}
+    kept_out: dict[str, int] = {}
+    for name, place in members.items():
+        every = _lines(place, "train")
+        train[name] = [line for line in every if letters(line) not in held and line not in tests]
+        kept_out[name] = len(every) - len(train[name])
     try:
         sizes = {name: len(sentences) for name, sentences in train.items()}
         shares = shares_of(sizes, group["shares"], group["temperature"])
@@ -61,10 +69,9 @@ def mix_corpora(
         for name, count in counts.items()
         for place in generator(*seed, "train", name).choice(sizes[name], count, replace=False)
     ]
-    heldout = {name: list(read_lines(Path(members[name]) / "heldout.txt")) for name in members}
     each = min(map(len, heldout.values()))
     heldout = {name: sentences[:each] for name, sentences in heldout.items()}
-    english = dict.fromkeys(line for name in members for line in _lines(members[name], "english"))
+    english = dict.fromkeys(line for place in members.values() for line in _lines(place, "english"))
     parts = {
         "train": _shuffled(mixed, seed, "train"),
         "heldout": _shuffled([line for lines in heldout.values() for line in lines], seed, "held"),
@@ -95,19 +102,78 @@ def mix_corpora(
     return [*files, *(f"{MEMBERS}/{name}/heldout.txt" for name in members)], facts
 
 
-def _trainable(
-    members: Mapping[str, str | Path],
-) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Training sentences of each member without any member's tests, and how many were excluded."""
-    held = {letters(line) for folder in members.values() for line in _lines(folder, "heldout")}
-    tests = Overlap(test for folder in members.values() for test in read_test_texts(Path(folder)))
-    train: dict[str, list[str]] = {}
-    kept_out: dict[str, int] = {}
-    for name, folder in members.items():
-        every = _lines(folder, "train")
-        train[name] = [line for line in every if letters(line) not in held and line not in tests]
-        kept_out[name] = len(every) - len(train[name])
-    return train, kept_out
+def check_shares(members: list[str], shares: Mapping[str, float]) -> None:
+    """Check that shares belong to members and leave a positive share for the other members.
+
+    Raises
+    ------
+    UserError
+        A share of an unknown member; shares that do not add up to 1, or leave nothing for the
+        others.
+    """
+    for name in shares:
+        if name not in members:
+            raise UserError(f"shares: '{name}' is no member; known are {', '.join(members)}")
+    total, missing = sum(shares.values()), [name for name in members if name not in shares]
+    if not missing and abs(total - 1) > _ROUNDING:
+        raise UserError(f"shares: they add up to {total:g}, not 1; change them or leave one out")
+    if missing and total > 1 - _ROUNDING:
+        raise UserError(
+            f"shares: they add up to {total:g}, which leaves nothing for {', '.join(missing)}; "
+            "lower them or give these a share"
+        )
+
+
+def shares_of(
+    sizes: Mapping[str, int], shares: Mapping[str, float], temperature: float
+) -> dict[str, float]:
+    """The share of each language in the training text; they add up to one.
+
+    Parameters
+    ----------
+    sizes
+        Sentences that each language has.
+    shares
+        Fixed shares of some languages or of all, for example 1/n for English (VocADT, Appendix C).
+    temperature
+        The other languages share the rest in proportion to size ** (1 / temperature): 1 is
+        proportional, larger values favour small languages, infinity gives equal shares (Aharoni et
+        al. 2019, §4).
+    """
+    check_shares(list(sizes), shares)
+    weights = {
+        name: size ** (1 / temperature) for name, size in sizes.items() if name not in shares
+    }
+    rest = 1 - sum(shares.values())
+    return {
+        name: shares[name] if name in shares else rest * weights[name] / sum(weights.values())
+        for name in sizes
+    }
+
+
+def counts_of(
+    sizes: Mapping[str, int], shares: Mapping[str, float], total: int | None
+) -> dict[str, int]:
+    """Number of sentences of each language according to its share, rounded to an integer.
+
+    `total` is the number of all; None: as many as possible without repeating a sentence.
+    """
+    if total is None:
+        # An integer quotient must not lose a sentence to floating-point rounding.
+        total = min(math.floor(sizes[name] / shares[name] + _ROUNDING) for name in sizes)
+    counts = {name: math.floor(total * shares[name]) for name in sizes}
+    # The remaining sentences go to the largest remainders.
+    by_remainder = sorted(sizes, key=lambda name: counts[name] - total * shares[name])
+    for name in by_remainder[: total - sum(counts.values())]:
+        counts[name] += 1
+    for name, count in counts.items():
+        if count > sizes[name]:
+            raise UserError(
+                f"train_sentences: asks for {total}, of which {count} of '{name}' "
+                f"({shares[name]:.0%}), which has only {sizes[name]}; lower it, or set it to null "
+                "for as many as possible"
+            )
+    return counts
 
 
 def _lines(folder: str | Path, part: str) -> list[str]:

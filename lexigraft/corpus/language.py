@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from lexigraft.atomic import write_jsonl, write_lines
 from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned, cleaned_pairs
 from lexigraft.corpus.contamination import Contamination, Tests
 from lexigraft.corpus.local_files import check_files
-from lexigraft.corpus.readers import read_articles, read_pairs, read_sentences
+from lexigraft.corpus.readers import Pair, read_articles, read_pairs, read_sentences
 from lexigraft.corpus.split import Sizes, Split, split_corpus
 from lexigraft.errors import UserError
 
@@ -19,10 +19,6 @@ logger = logging.getLogger(__name__)
 
 TRANSLATION = "tasks/translation.jsonl"
 SUMMARIZATION = "tasks/summarization.jsonl"
-_SIZES = (
-    "train_sentences", "heldout_sentences", "english_sentences", "translation_pairs",
-    "summarization_pairs",
-)  # fmt: skip
 
 
 def prepare_corpus(
@@ -37,10 +33,10 @@ def prepare_corpus(
     ----------
     settings
         The language's entry in the registry: `name`, `code`, `script`, `text`, `parallel`,
-        `english`, `summarization`, `minimum_characters` and the sizes of the parts; `repair`, the
-        repairs of `encoding_guards.REPAIRS` to apply; `contamination`: `tests`, name -> settings
-        of a text, and `drop`, whether training sentences that contain such a test or a piece of
-        it are dropped or only counted.
+        `english`, `summarization`, `minimum_characters` and the sizes of the parts; `repair`, a
+        subset of `cleaning.REPAIRS`; `contamination`: `tests`, name -> settings of a text, and
+        `drop`, whether training sentences that contain such a test or a piece of it are dropped or
+        only counted.
     folder
         Receives `train.txt`, `heldout.txt`, `english.txt` (one sentence a line),
         `tasks/translation.jsonl` (`id`, `source`, `target`) and `tasks/summarization.jsonl`
@@ -56,43 +52,33 @@ def prepare_corpus(
         The names of the files written, and facts for the card: counts of cleaning, tests found in
         the training text, and the size of each file.
     """
-    folder = Path(folder)
+    folder, code = Path(folder), settings["code"]
     try:
-        check_files(settings, settings["code"])
+        check_files(settings, code)
         split, counts, found = _read_and_split(settings, seed, package)
     except UserError as error:
         raise UserError(f"language {settings['name']}: {error}") from None
     parts = {"train": split.train, "heldout": split.heldout, "english": split.english}
     for part, sentences in parts.items():
         write_lines(folder / f"{part}.txt", sentences)
-    code = settings["code"]
     write_jsonl(folder / TRANSLATION, _tasks(split.translation, code, "target"))
     write_jsonl(folder / SUMMARIZATION, _tasks(split.summarization, code, "reference"))
+    counted = (split.train, split.heldout, split.translation, split.summarization)
     logger.info(
         "%s: %d sentences to train on, %d held out, %d pairs to translate, %d to summarize",
         settings["name"],
-        len(split.train),
-        len(split.heldout),
-        len(split.translation),
-        len(split.summarization),
+        *(len(part) for part in counted),
     )
+    parts["translation_targets"] = [target for _, target in split.translation]
+    parts["articles"] = [article for article, _ in split.summarization]
+    parts["summaries"] = [summary for _, summary in split.summarization]
     facts = {
         "cleaning": {part: asdict(count) for part, count in counts.items()},
         "contamination": found,
-        "kept_out_of_training": {
-            "like_translation_test": split.like_translation,
-            "like_summarization_test": split.like_summarization,
-            "like_heldout": split.like_heldout,
-            "like_other_tests": split.like_other_tests,
-        },
-        "sizes": {part: size_of(sentences) for part, sentences in parts.items()}
-        | {
-            "translation_targets": size_of([target for _, target in split.translation]),
-            "articles": size_of([article for article, _ in split.summarization]),
-            "summaries": size_of([summary for _, summary in split.summarization]),
-        },
+        "kept_out_of_training": split.kept_out,
+        "sizes": {part: size_of(sentences) for part, sentences in parts.items()},
     }
-    return [*(f"{part}.txt" for part in parts), TRANSLATION, SUMMARIZATION], facts
+    return ["train.txt", "heldout.txt", "english.txt", TRANSLATION, SUMMARIZATION], facts
 
 
 def read_test_texts(corpus: Path, sources: bool = False) -> Iterator[str]:
@@ -121,55 +107,43 @@ def _read_and_split(
     settings: Mapping[str, Any], seed: tuple[str | int, ...], package: str | Path | None
 ) -> tuple[Split, dict[str, CleaningCounts], dict[str, dict[str, Any]]]:
     """The parts, the cleaning counts of each text, and the tests of each set found in `train`."""
-    counts = {"text": CleaningCounts(), "english": CleaningCounts()}
+    from tqdm import tqdm
+
     minimum, repairs = settings["minimum_characters"], settings.get("repair", ())
-    sizes = Sizes(**{key: settings[key] for key in _SIZES})
-    pairs: Iterable[tuple[str, str]] = ()
+    counts = {"text": CleaningCounts(), "english": CleaningCounts()}
+    known = {field.name for field in fields(Sizes)}
+    sizes = Sizes(**{key: settings[key] for key in known & settings.keys()})
+    pairs: Iterable[Pair] = ()
     if settings.get("parallel"):
-        counts["parallel"] = CleaningCounts()
         read = read_pairs(settings["parallel"], package)
+        counts["parallel"] = CleaningCounts()
         pairs = cleaned_pairs(read, counts["parallel"], repairs=repairs)
-    articles: Iterable[tuple[str, str]] = ()
+    articles: Iterable[Pair] = ()
     if settings.get("summarization"):
-        counts["summarization"] = CleaningCounts()
         read = read_articles(settings["summarization"])
+        counts["summarization"] = CleaningCounts()
         articles = cleaned_pairs(read, counts["summarization"], paragraphs=True, repairs=repairs)
-    tests = _other_tests(settings, counts)
-    dropped: Tests = ()
-    if settings.get("contamination", {}).get("drop"):
-        dropped = Contamination(tests)
+    contamination = settings.get("contamination", {})
+    tests: dict[str, list[str]] = {}
+    for name, text in contamination.get("tests", {}).items():
+        count = counts[f"tests.{name}"] = CleaningCounts()
+        tests[name] = list(cleaned(read_sentences(text), count, repairs=repairs))
+    dropped: Tests = Contamination(tests) if contamination.get("drop") else ()
     # A whole text is held in memory only if all of it is trained on.
     remembered = None if sizes.train_sentences is None else REMEMBERED
-    text = _counted(read_sentences(settings["text"], package), settings["name"])
-    sentences = cleaned(text, counts["text"], minimum, remembered, repairs)
+    lines = read_sentences(settings["text"], package)
+    # A large text takes an hour.
+    lines = tqdm(lines, desc=f"read {settings['name']}", unit="line", unit_scale=True, disable=None)
+    sentences = cleaned(lines, counts["text"], minimum, remembered, repairs)
     english = _english(settings, package)
     english = cleaned(english, counts["english"], minimum, REMEMBERED, repairs)
     split = split_corpus(sentences, pairs, english, sizes, seed, articles, dropped)
     tests["translation"] = [target for _, target in split.translation]
     tests["summarization"] = [summary for _, summary in split.summarization]
-    contamination = Contamination(tests)
+    found = Contamination(tests)
     for sentence in split.train:
-        contamination.add(sentence)
-    return split, counts, contamination.facts()
-
-
-def _other_tests(
-    settings: Mapping[str, Any], counts: dict[str, CleaningCounts]
-) -> dict[str, list[str]]:
-    """Further tests that training text is searched for, cleaned in the same way."""
-    tests = {}
-    for name, text in settings.get("contamination", {}).get("tests", {}).items():
-        count = counts[f"tests.{name}"] = CleaningCounts()
-        read = read_sentences(text)
-        tests[name] = list(cleaned(read, count, repairs=settings.get("repair", ())))
-    return tests
-
-
-def _counted(lines: Iterable[str], name: str) -> Iterator[str]:
-    """The lines, with a progress bar: a large text takes an hour."""
-    from tqdm import tqdm
-
-    return iter(tqdm(lines, desc=f"read {name}", unit="line", unit_scale=True, disable=None))
+        found.add(sentence)
+    return split, counts, found.facts()
 
 
 def _english(settings: Mapping[str, Any], package: str | Path | None) -> Iterator[str]:
@@ -185,7 +159,7 @@ def _english(settings: Mapping[str, Any], package: str | Path | None) -> Iterato
     )
 
 
-def _tasks(pairs: list[tuple[str, str]], code: str, target_key: str) -> list[dict[str, str]]:
+def _tasks(pairs: list[Pair], code: str, target_key: str) -> list[dict[str, str]]:
     return [
         {"id": f"{code}-{number:04d}", "source": source, target_key: target}
         for number, (source, target) in enumerate(pairs, start=1)

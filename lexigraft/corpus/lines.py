@@ -30,8 +30,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
     path = Path(path)
     if not path.is_file():
         raise UserError(f"{path}: there is no such file")
-    offset = 0
-    number = 0
+    offset = number = 0
     try:
         with _OPENERS.get(path.suffix, Path.open)(path, "rb") as file:
             for number, line in enumerate(file, start=1):

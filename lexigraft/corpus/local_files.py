@@ -1,4 +1,4 @@
-"""Local files that a language's settings name, checked before any job starts.
+"""Local files that settings of texts name, checked before any job starts.
 
 Uses the standard library only, since the Snakefile runs these checks each time it is parsed.
 """
@@ -14,52 +14,24 @@ _FILE_KEYS = ("path", "paths", "source", "target", "quality")
 
 
 def check_files(settings: Mapping[str, Any], where: str) -> None:
-    """Check that every local file that a language's settings name exists and is not empty.
+    """Check that every local file that settings name exists and is not empty.
 
     Data of the loader `datasets` are checked by the job that reads them.
 
     Parameters
     ----------
     settings
-        The language's entry in the registry.
+        The entry of a language in the registry, or any other with a `text`: samples, examples or a
+        test set.
     where
-        The language's key for messages, such as `languages.te`.
+        Its key for messages, such as `languages.te`.
 
     Raises
     ------
     UserError
         With the key and the path of the first file that is missing or empty.
     """
-    for part, text in _texts(settings):
-        _check_paths(text, f"{where}.{part}")
-
-
-def local_files(settings: Mapping[str, Any]) -> list[str]:
-    """The distinct local files that a language's settings name."""
-    texts = (text for _, text in _texts(settings))
-    return list(dict.fromkeys(path for text in texts for _, path in _paths(text)))
-
-
-def check_samples_files(settings: Mapping[str, Any], where: str) -> None:
-    """As `check_files`, for one entry of a language's samples."""
-    _check_paths(settings.get("text") or {}, f"{where}.text")
-
-
-def local_samples_files(settings: Mapping[str, Any]) -> list[str]:
-    """As `local_files`, for one entry of a language's samples."""
-    return [path for _, path in _paths(settings.get("text") or {})]
-
-
-def _texts(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Key and settings of each text of a language."""
-    for part in _PARTS:
-        yield part, settings.get(part) or {}
-    for name, text in settings.get("contamination", {}).get("tests", {}).items():
-        yield f"contamination.tests.{name}", text
-
-
-def _check_paths(settings: Mapping[str, Any], where: str) -> None:
-    for key, path in _paths(settings):
+    for key, path in _files(settings):
         file = f"{where}.{key}: {path}"
         if not Path(path).is_file():
             raise UserError(f"{file}: there is no such file")
@@ -67,11 +39,18 @@ def _check_paths(settings: Mapping[str, Any], where: str) -> None:
             raise UserError(f"{file}: the file is empty")
 
 
-def _paths(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for key in _FILE_KEYS:
-        value = settings.get(key)
-        if isinstance(value, str):
-            yield key, value
-        elif value is not None:
-            for path in value:
-                yield key, path
+def local_files(settings: Mapping[str, Any]) -> list[str]:
+    """The distinct local files that settings name."""
+    return list(dict.fromkeys(path for _, path in _files(settings)))
+
+
+def _files(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Key and path of each local file."""
+    texts = {part: settings.get(part) or {} for part in _PARTS}
+    for name, text in settings.get("contamination", {}).get("tests", {}).items():
+        texts[f"contamination.tests.{name}"] = text
+    for part, text in texts.items():
+        for key in _FILE_KEYS:
+            paths = text.get(key)
+            for path in [paths] if isinstance(paths, str) else paths or []:
+                yield f"{part}.{key}", path

@@ -1,12 +1,29 @@
 """Streaming readers of text, parallel text and tables: files, datasets and catalogues.
 
 Readers return text unchanged; `lexigraft.corpus.cleaning` cleans it. A null value is read as an
-empty text, which cleaning counts as blank. `translation.te` as a field or column is the field `te`
-inside the field `translation`.
+empty text, which cleaning counts as blank. Settings name a `loader`, which needs further keys:
+
+- `catalogue`: `package`, `locale` (see `read_catalogue`);
+- `text`: `paths` of `.txt`, `.txt.gz` or `.txt.xz` files;
+- `tsv`: `path`; English is in `source_column` and the translation in `target_column`, numbered from
+  1, by default the first two; blank lines are skipped, and quotes are plain characters;
+- `files`: `source` and `target`, two files whose lines correspond by number;
+- `jsonl`: `path` of a `.jsonl` or `.jsonl.gz` file with one object per line, and `field`, or for
+  pairs `source_field` and `target_field`;
+- `parquet`: `path`, and `column`, or for pairs `source_column` and `target_column`;
+- `datasets`, for datasets of that library, streamed, so that nothing is stored: `name` (a hub name,
+  a local folder, also one that `save_to_disk` wrote, or a format: `text`, `json`, `csv`, `parquet`;
+  datasets with a loading script are refused), the columns as for `parquet`, and optionally `split`
+  (`train` by default), `config` and `revision` as `datasets.load_dataset` takes them, and
+  `data_files`, patterns of the files to read, or for a format paths or URLs, possibly compressed,
+  which form the split `train`. Pairs may also come from two configurations with corresponding rows,
+  such as FLORES+: `source_config`, `target_config`, `column` and `id_column`.
+
+`translation.te` as a field or column is the field `te` inside the field `translation`.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -19,141 +36,57 @@ Pair = tuple[str, str]
 Settings = Mapping[str, Any]
 # Each row of a table with its place for messages.
 Rows = Iterator[tuple[Mapping[str, Any], str]]
+_TABLES = ("jsonl", "parquet", "datasets")
 
 
 def read_sentences(settings: Settings, package: str | Path | None = None) -> Iterator[str]:
-    """Stream the text that `settings` describe.
+    """Stream a text: loaders `catalogue`, `text`, `jsonl`, `parquet` and `datasets`.
 
-    Parameters
-    ----------
-    settings
-        `{"loader": "catalogue", "package", "locale"}`, `{"loader": "text", "paths"}` (`.txt`,
-        `.txt.gz`, `.txt.xz`), `{"loader": "jsonl", "path", "field"}` (`.jsonl`, `.jsonl.gz`),
-        `{"loader": "parquet", "path", "column"}` or `{"loader": "datasets", "name", "column",
-        "split", "config", "revision", "data_files"}` (see `open_dataset`).
-    package
-        The folder of the unpacked package, for catalogues.
+    `package` is the folder of the unpacked package, for catalogues, here and in `read_pairs`.
     """
-    loaders: dict[str, Callable[[], Iterator[str]]] = {
-        "catalogue": lambda: (target for _, target in _catalogue(settings, package)),
-        "text": lambda: (line for path in settings["paths"] for line in read_lines(path)),
-        **dict.fromkeys(_TABLES, lambda: (texts[0] for texts in _columns(settings, ""))),
-    }
-    return _select(loaders, settings, "text")
+    settings = _Text(settings, "text", ("catalogue", "text", *_TABLES))
+    if settings["loader"] == "catalogue":
+        return (target for _, target in _read_package(settings, package))
+    if settings["loader"] == "text":
+        return (line for path in settings["paths"] for line in read_lines(path))
+    column = settings["field" if settings["loader"] == "jsonl" else "column"]
+    return (text_of(row, column, where) for row, where in _read_rows(settings, [column]))
 
 
 def read_pairs(settings: Settings, package: str | Path | None = None) -> Iterator[Pair]:
-    """Stream the (English, translation) pairs that `settings` describe.
+    """Stream (English, translation) pairs: all loaders but `text`."""
+    return (pair for pair, _ in read_scored_pairs(settings, package))
 
-    Parameters
-    ----------
-    settings
-        `{"loader": "catalogue", "package", "locale"}`, `{"loader": "tsv", "path"}`,
-        `{"loader": "files", "source", "target"}`,
-        `{"loader": "jsonl", "path", "source_field", "target_field"}`,
-        `{"loader": "parquet", "path", "source_column", "target_column"}` or
-        `{"loader": "datasets", "name", "source_column", "target_column", "split", …}` or, for two
-        configurations of one dataset with corresponding rows, `{"loader": "datasets", "name",
-        "source_config", "target_config", "column", "id_column", "split", …}`.
-    package
-        The folder of the unpacked package, for catalogues.
+
+def read_scored_pairs(
+    settings: Settings, package: str | Path | None = None
+) -> Iterator[tuple[Pair, Any]]:
+    """Stream pairs as `read_pairs`, each with its quality as found in the text.
+
+    `settings` may have the location of the quality: `quality_column` for `tsv`, `parquet` and
+    `datasets`; `quality_field` for `jsonl`; `quality` for `files`, a file with one number per line.
+    Without it, every quality is None.
     """
-    loaders = {
-        "catalogue": lambda: iter(_catalogue(settings, package)),
-        "tsv": lambda: (pair for pair, _ in read_tsv(settings["path"])),
-        **_pair_loaders(settings),
-    }
-    return _select(loaders, settings, "parallel")
+    loaders = ("catalogue", "tsv", "files", *_TABLES)
+    return _read_pairs(_Text(settings, "parallel", loaders), package)
 
 
 def read_articles(settings: Settings) -> Iterator[Pair]:
-    """Stream the (article, summary) pairs that `settings` describe.
+    """Stream (article, summary) pairs: loaders `files`, `jsonl`, `parquet` and `datasets`.
 
-    Parameters
-    ----------
-    settings
-        As for `read_pairs`, with the article as source and the summary as target, and the loaders
-        `files`, `jsonl`, `parquet` and `datasets`.
+    The article is the source, the summary the target.
     """
-    return _select(_pair_loaders(settings), settings, "summarization")
+    text = _Text(settings, "summarization", ("files", *_TABLES))
+    return (pair for pair, _ in _read_pairs(text, None))
 
 
 def read_rows(settings: Settings, columns: list[str] | None = None) -> Rows:
     """Stream the rows of a table, each with its place for messages.
 
-    Parameters
-    ----------
-    settings
-        `{"loader": "jsonl", "path"}`, `{"loader": "parquet", "path"}` or `{"loader": "datasets",
-        "name", "split", "config", "revision", "data_files"}`.
-    columns
-        The columns to read; None for all.
+    Loaders `jsonl`, `parquet` and `datasets` without the keys for columns. `columns` are those to
+    read, where the format allows it; None for all.
     """
-    loaders = {name: lambda: _TABLES[settings["loader"]](settings, columns) for name in _TABLES}
-    return _select(loaders, settings, "text")
-
-
-def read_tsv(
-    path: str | Path, source: int = 1, target: int = 2, quality: int | None = None
-) -> Iterator[tuple[Pair, str | None]]:
-    """Pairs from the columns of a tab-separated file, each with its quality if it has one.
-
-    Columns are numbered from 1, blank lines are skipped, and quotes are plain characters.
-    """
-    for number, line in enumerate(read_lines(path), start=1):
-        if line.strip():
-            columns = line.split("\t")
-            if len(columns) < max(source, target):
-                raise UserError(
-                    f"{path}: line {number} has {len(columns)} columns, of which {source} and "
-                    f"{target} are needed; tabs separate columns"
-                )
-            pair = (columns[source - 1], columns[target - 1])
-            yield pair, None if quality is None or len(columns) < quality else columns[quality - 1]
-
-
-def read_aligned_files(source: str | Path, target: str | Path) -> Iterator[Pair]:
-    """Pairs from two files whose lines correspond by number."""
-    lines = zip_longest(read_lines(source), read_lines(target))
-    for number, (left, right) in enumerate(lines, start=1):
-        if left is None or right is None:
-            longer, shorter = (target, source) if left is None else (source, target)
-            raise UserError(
-                f"{shorter}: has {number - 1} lines and {longer} has "
-                f"{number + sum(1 for _ in lines)}; aligned files have equally many"
-            )
-        yield left, right
-
-
-def open_dataset(
-    name: str,
-    split: str = "train",
-    config: str | None = None,
-    revision: str | None = None,
-    data_files: str | list[str] | None = None,
-) -> Any:
-    """A dataset of the `datasets` library, streamed, so that nothing is stored.
-
-    Parameters
-    ----------
-    name
-        A hub name, a local folder (also one that `save_to_disk` wrote), or a format (`text`,
-        `json`, `csv`, `parquet`). Datasets with a loading script are refused.
-    split, config, revision
-        As `datasets.load_dataset` takes them.
-    data_files
-        Patterns of the files to read; for a format: paths or URLs, possibly compressed. They form
-        the split `train`.
-    """
-    from datasets import DatasetDict, load_dataset, load_from_disk
-
-    folder = Path(name)
-    if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
-        saved = load_from_disk(str(folder))
-        return saved[split] if isinstance(saved, DatasetDict) else saved
-    return load_dataset(
-        name, config, data_files=data_files, split=split, revision=revision, streaming=True
-    )
+    return _read_rows(_Text(settings, "text", _TABLES), columns)
 
 
 def value_of(row: Mapping[str, Any], field: str, where: str) -> Any:
@@ -176,78 +109,115 @@ def text_of(row: Mapping[str, Any], field: str, where: str) -> str:
     return value
 
 
-def _pair_loaders(settings: Settings) -> dict[str, Callable[[], Iterator[Pair]]]:
-    def pairs() -> Iterator[Pair]:
-        if "source_config" in settings:
-            return _aligned_datasets(
-                **{key: settings[key] for key in _ALIGNED}, **_dataset(settings)
-            )
-        return ((source, target) for source, target in _columns(settings, "source_", "target_"))
+class _Text(dict):
+    """Settings of a text, with an error for keys that its loader needs and that are missing."""
 
-    return {
-        "files": lambda: read_aligned_files(settings["source"], settings["target"]),
-        **dict.fromkeys(_TABLES, pairs),
-    }
-
-
-def _select(
-    loaders: Mapping[str, Callable[[], Iterator[Any]]], settings: Settings, key: str
-) -> Iterator[Any]:
-    loader = settings["loader"]
-    if loader not in loaders:
-        raise UserError(f"{key}.loader: '{loader}' is not one of {', '.join(loaders)}")
-    try:
-        return loaders[loader]()
-    except KeyError as error:
-        raise UserError(f"{key}: the loader '{loader}' needs the key {error}") from None
-
-
-def _columns(settings: Settings, *prefixes: str) -> Iterator[list[str]]:
-    """The texts of a table in the columns under the keys `{prefix}column` or `{prefix}field`."""
-    kind = "field" if settings["loader"] == "jsonl" else "column"
-    columns = [settings[prefix + kind] for prefix in prefixes]
-    rows = _TABLES[settings["loader"]](settings, columns)
-    return ([text_of(row, column, where) for column in columns] for row, where in rows)
-
-
-def _dataset(settings: Settings) -> dict[str, Any]:
-    keys = ("name", "split", "config", "revision", "data_files")
-    return {key: settings[key] for key in keys if settings.get(key) is not None}
-
-
-def _catalogue(settings: Settings, package: str | Path | None) -> list[Pair]:
-    if package is None:
-        raise UserError(f"package {settings['package']}: the job names no input package")
-    return read_catalogue(package, settings["locale"])
-
-
-def _aligned_datasets(
-    name: str,
-    source_config: str,
-    target_config: str,
-    column: str,
-    id_column: str,
-    split: str = "train",
-    **options: Any,
-) -> Iterator[Pair]:
-    """Pairs from two configurations of a dataset whose rows correspond, such as FLORES+."""
-    left, right = (
-        _datasets_rows(name, split, [id_column, column], config=config, **options)
-        for config in (source_config, target_config)
-    )
-    rows = zip_longest(left, right, fillvalue=(None, ""))
-    for number, ((source, where), (target, _)) in enumerate(rows, start=1):
-        if source is None or target is None or source[id_column] != target[id_column]:
-            where = _dataset_name(name, split)
+    def __init__(self, settings: Settings, key: str, loaders: Collection[str]):
+        super().__init__(settings)
+        self._key = key
+        if settings["loader"] not in loaders:
             raise UserError(
-                f"{where}: row {number} of {source_config} and of {target_config} do not have the "
-                f"same '{id_column}', so they are not a pair"
+                f"{key}.loader: '{settings['loader']}' is not one of {', '.join(loaders)}"
+            )
+
+    def __missing__(self, key: str) -> Any:
+        raise UserError(f"{self._key}: the loader '{self['loader']}' needs the key '{key}'")
+
+
+def _read_pairs(text: _Text, package: str | Path | None) -> Iterator[tuple[Pair, Any]]:
+    if text["loader"] == "catalogue":
+        return ((pair, None) for pair in _read_package(text, package))
+    if text["loader"] == "tsv":
+        places = (text.get("source_column", 1), text.get("target_column", 2))
+        return _read_tsv(text["path"], *places, text.get("quality_column"))
+    if text["loader"] == "files":
+        return _read_aligned_files(text["source"], text["target"], text.get("quality"))
+    if "source_config" in text:
+        return ((pair, None) for pair in _read_configurations(text))
+    kind = "field" if text["loader"] == "jsonl" else "column"
+    source, target = text[f"source_{kind}"], text[f"target_{kind}"]
+    quality = text.get(f"quality_{kind}")
+    rows = _read_rows(text, [source, target] if quality is None else [source, target, quality])
+    return (
+        (
+            (text_of(row, source, where), text_of(row, target, where)),
+            None if quality is None else value_of(row, quality, where),
+        )
+        for row, where in rows
+    )
+
+
+def _read_rows(text: _Text, columns: list[str] | None) -> Rows:
+    if text["loader"] == "jsonl":
+        return _read_json_lines(text["path"])
+    if text["loader"] == "parquet":
+        return _read_parquet(text["path"], columns)
+    return _read_dataset(text, columns)
+
+
+def _read_package(text: _Text, package: str | Path | None) -> list[Pair]:
+    if package is None:
+        raise UserError(f"package {text['package']}: the job names no input package")
+    return read_catalogue(package, text["locale"])
+
+
+def _read_tsv(
+    path: str, source: int, target: int, quality: int | None
+) -> Iterator[tuple[Pair, str | None]]:
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip():
+            columns = line.split("\t")
+            if len(columns) < max(source, target):
+                raise UserError(
+                    f"{path}: line {number} has {len(columns)} columns, of which {source} and "
+                    f"{target} are needed; tabs separate columns"
+                )
+            pair = (columns[source - 1], columns[target - 1])
+            yield pair, None if quality is None or len(columns) < quality else columns[quality - 1]
+
+
+def _read_aligned_files(
+    source: str, target: str, quality: str | None
+) -> Iterator[tuple[Pair, str | None]]:
+    def pairs() -> Iterator[Pair]:
+        lines = zip_longest(read_lines(source), read_lines(target))
+        for number, (left, right) in enumerate(lines, start=1):
+            if left is None or right is None:
+                longer, shorter = (target, source) if left is None else (source, target)
+                raise UserError(
+                    f"{shorter}: has {number - 1} lines and {longer} has "
+                    f"{number + sum(1 for _ in lines)}; aligned files have equally many"
+                )
+            yield left, right
+
+    if not quality:
+        yield from ((pair, None) for pair in pairs())
+        return
+    try:
+        yield from zip(pairs(), read_lines(quality), strict=True)
+    except ValueError:
+        raise UserError(
+            f"{quality}: has not as many lines as {source}; it must have one number per pair"
+        ) from None
+
+
+def _read_configurations(text: _Text) -> Iterator[Pair]:
+    """Pairs from two configurations of a dataset whose rows correspond."""
+    configs = text["source_config"], text["target_config"]
+    column, identifier = text["column"], text["id_column"]
+    where = _name_of(text)
+    tables = (_read_dataset(text, [identifier, column], config) for config in configs)
+    rows = zip_longest(*tables, fillvalue=(None, where))
+    for number, ((source, _), (target, _)) in enumerate(rows, start=1):
+        if source is None or target is None or source[identifier] != target[identifier]:
+            raise UserError(
+                f"{where}: row {number} of {configs[0]} and of {configs[1]} do not have the "
+                f"same '{identifier}', so they are not a pair"
             )
         yield text_of(source, column, where), text_of(target, column, where)
 
 
-def _jsonl_rows(path: str | Path) -> Rows:
-    """Each object of a file with one JSON object per line, and its place for messages."""
+def _read_json_lines(path: str | Path) -> Rows:
     for number, line in enumerate(read_lines(path), start=1):
         line = line.strip("\ufeff \t\r")
         if line:
@@ -261,8 +231,7 @@ def _jsonl_rows(path: str | Path) -> Rows:
             yield row, where
 
 
-def _parquet_rows(path: str | Path, columns: list[str] | None = None) -> Rows:
-    """Each row of a Parquet file, of all columns or of those, and its place for messages."""
+def _read_parquet(path: str | Path, columns: list[str] | None) -> Rows:
     import pyarrow
     from pyarrow.parquet import ParquetFile
 
@@ -270,31 +239,33 @@ def _parquet_rows(path: str | Path, columns: list[str] | None = None) -> Rows:
         raise UserError(f"{path}: there is no such file")
     try:
         with ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            tops = [_top_column(column, names, str(path)) for column in columns or names]
+            names = _top_columns(columns, file.schema_arrow.names, str(path))
             if file.metadata.num_rows == 0:
                 raise UserError(f"{path}: the file has no rows")
-            for batch in file.iter_batches(columns=list(dict.fromkeys(tops))):
+            for batch in file.iter_batches(columns=names):
                 for row in batch.to_pylist():
                     yield row, str(path)
     except pyarrow.ArrowException as error:
         raise UserError(f"{path}: not a readable Parquet file ({error})") from None
 
 
-def _datasets_rows(
-    name: str, split: str = "train", columns: list[str] | None = None, **options: Any
-) -> Rows:
-    """Each row of a dataset, of all columns or of those, and its place for messages."""
+def _read_dataset(text: _Text, columns: list[str] | None, config: str | None = None) -> Rows:
     import aiohttp
+    from datasets import DatasetDict, load_dataset, load_from_disk
     from datasets.exceptions import DatasetsError
 
-    where = _dataset_name(name, split)
+    name, split, where = text["name"], text.get("split") or "train", _name_of(text)
+    files = {"data_files": text.get("data_files"), "revision": text.get("revision")}
     empty = True
     try:
-        dataset = open_dataset(name, split, **options)
+        if any(Path(name, file).is_file() for file in ("dataset_dict.json", "state.json")):
+            dataset = load_from_disk(name)
+            dataset = dataset[split] if isinstance(dataset, DatasetDict) else dataset
+        else:
+            config = config or text.get("config")
+            dataset = load_dataset(name, config, split=split, streaming=True, **files)
         if columns is not None and dataset.column_names is not None:
-            tops = [_top_column(column, dataset.column_names, where) for column in columns]
-            dataset = dataset.select_columns(list(dict.fromkeys(tops)))
+            dataset = dataset.select_columns(_top_columns(columns, dataset.column_names, where))
         for row in dataset:
             empty = False
             yield row, where
@@ -307,22 +278,16 @@ def _datasets_rows(
         raise UserError(f"{where}: has no rows")
 
 
-def _dataset_name(name: str, split: str) -> str:
-    return f"dataset {name}, split {split}"
+def _name_of(text: _Text) -> str:
+    return f"dataset {text['name']}, split {text.get('split') or 'train'}"
 
 
-def _top_column(column: str, available: Sequence[str], where: str) -> str:
-    """The column itself, or for `translation.te` the column `translation`."""
-    for name in (column, column.split(".")[0]):
-        if name in available:
-            return name
-    raise UserError(f"{where}: has no column '{column}'; it has {', '.join(available)}")
-
-
-_ALIGNED = ("source_config", "target_config", "column", "id_column")
-# Readers of the rows of a table, by loader.
-_TABLES: dict[str, Callable[[Settings, list[str] | None], Rows]] = {
-    "jsonl": lambda settings, _: _jsonl_rows(settings["path"]),
-    "parquet": lambda settings, columns: _parquet_rows(settings["path"], columns),
-    "datasets": lambda settings, columns: _datasets_rows(columns=columns, **_dataset(settings)),
-}
+def _top_columns(columns: list[str] | None, available: Sequence[str], where: str) -> list[str]:
+    """The columns themselves, or for `translation.te` the column `translation`; None for all."""
+    found = {}
+    for column in available if columns is None else columns:
+        top = next((name for name in (column, column.split(".")[0]) if name in available), None)
+        if top is None:
+            raise UserError(f"{where}: has no column '{column}'; it has {', '.join(available)}")
+        found[top] = True
+    return list(found)

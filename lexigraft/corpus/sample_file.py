@@ -1,6 +1,7 @@
-"""Training samples on disk: a `prompt` and its `answer` on each line of a `samples.jsonl`.
+"""Training samples: their file, a `prompt` and its `answer` on each line, and the prompt of ALMA.
 
-The two are concatenated to one text; their separator, such as a space, is part of the answer.
+Prompt and answer are concatenated to one text; their separator, such as a space, is part of the
+answer.
 """
 
 import json
@@ -14,6 +15,16 @@ from lexigraft.errors import UserError
 SAMPLES = "samples.jsonl"
 # Here, so that tasks that read one do not depend on the code that prepares it.
 TEST_SET = "test_set.jsonl"
+ENGLISH = "English"
+
+
+def translation_prompt(source: str, target: str, sentence: str) -> str:
+    """The prompt of ALMA (Xu et al. 2024) for a translation, in training and in evaluation.
+
+    `source` and `target` are the English names of the languages. It has no examples, and does not
+    end in white space.
+    """
+    return f"Translate this from {source} to {target}:\n{source}: {sentence}\n{target}:"
 
 
 def read_samples(file: str | Path) -> list[tuple[str, str]]:

@@ -14,14 +14,8 @@ class StreamSample(Generic[Item]):
 
     The hash depends only on the item's name and the seed. A repeated item therefore has no higher
     probability and is not counted twice, and items outside the sample need not be remembered: a
-    file of any length takes the memory of `size` items.
-
-    Parameters
-    ----------
-    size
-        The maximum number of items; None keeps every distinct item.
-    seed
-        The names that seed the draw.
+    file of any length takes the memory of `size` items (None keeps every distinct item). `seed` are
+    the names that seed the draw.
     """
 
     def __init__(self, size: int | None, seed: tuple[str | int, ...]):

@@ -2,16 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lexigraft.corpus.cleaning import fingerprint
 from lexigraft.corpus.contamination import Overlap, Tests, letters
 from lexigraft.corpus.sampling import StreamSample
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
-
-if TYPE_CHECKING:
-    import numpy
 
 Pair = tuple[str, str]
 Seed = tuple[str | int, ...]
@@ -31,10 +27,11 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Split:
-    """The parts, and how many sentences were excluded from training because of the other parts.
+    """The parts, and how many sentences were kept out of training because of the other parts.
 
-    If `train_sentences` limits the training text, these counts refer to a sample of the text of
-    twice that size.
+    `kept_out` has `like_translation_test`, `like_summarization_test`, `like_heldout` and
+    `like_other_tests`. If `train_sentences` limits the training text, these counts refer to a
+    sample of the text of twice that size.
     """
 
     train: list[str]
@@ -42,10 +39,7 @@ class Split:
     english: list[str]
     translation: list[Pair]
     summarization: list[Pair]
-    like_translation: int
-    like_summarization: int
-    like_heldout: int
-    like_other_tests: int
+    kept_out: dict[str, int]
 
 
 def split_corpus(
@@ -59,6 +53,11 @@ def split_corpus(
 ) -> Split:
     """Draw the parts, at random and disjoint.
 
+    No sentence of `train` or `heldout` has the letters of a test translation or summary, or
+    contains them if they are twelve or more; no sentence of `train` has the letters of a sentence
+    of `heldout`. `train` is in the order of `sentences`; the other parts are in random order, so
+    that any prefix of them is a random sample too.
+
     Parameters
     ----------
     sentences
@@ -69,8 +68,6 @@ def split_corpus(
         and differ from each other on both sides. Without pairs there is no translation test.
     english
         English sentences to measure how much English is forgotten; they may be trained on.
-    sizes
-        Sizes of the parts.
     seed
         The names that seed the draws.
     articles
@@ -79,22 +76,13 @@ def split_corpus(
     other_tests
         Sentences that it contains are neither trained on nor held out.
 
-    Returns
-    -------
-    Split
-        No sentence of `train` or `heldout` has the letters of a test translation or summary, or
-        contains them if they are twelve or more; no sentence of `train` has the letters of a
-        sentence of `heldout`. `train` is in the order of `sentences`; the other parts are in random
-        order, so that any prefix of them is a random sample too.
-
     Raises
     ------
     UserError
         There are too few sentences or pairs for a part (with the key and both numbers).
     """
-    translation = _draw_pairs(
-        pairs, "translation_pairs", sizes.translation_pairs, seed, sizes.minimum_english_words
-    )
+    words = sizes.minimum_english_words
+    translation = _draw_pairs(pairs, "translation_pairs", sizes.translation_pairs, seed, words)
     summarization = _draw_pairs(articles, "summarization_pairs", sizes.summarization_pairs, seed)
     wanted = None
     if sizes.train_sentences is not None:
@@ -105,29 +93,23 @@ def split_corpus(
     for sentence in sentences:
         sample.add(sentence, sentence)
     candidates = sample.ordered()
-    drawn = len(candidates)
-    candidates = _without(candidates, Overlap(target for _, target in translation))
-    like_translation = drawn - len(candidates)
-    candidates = _without(candidates, Overlap(summary for _, summary in summarization))
-    like_summarization = drawn - like_translation - len(candidates)
-    candidates = _without(candidates, other_tests)
-    like_other_tests = drawn - like_translation - like_summarization - len(candidates)
-    train, heldout, like_heldout = _divide(candidates, sizes, seed)
+    tests: dict[str, Tests] = {
+        "like_translation_test": Overlap(target for _, target in translation),
+        "like_summarization_test": Overlap(summary for _, summary in summarization),
+        "like_heldout": (),  # counted below
+        "like_other_tests": other_tests,
+    }
+    kept_out = {}
+    for name, contained in tests.items():
+        before = len(candidates)
+        candidates = [sentence for sentence in candidates if sentence not in contained]
+        kept_out[name] = before - len(candidates)
+    train, heldout, kept_out["like_heldout"] = _divide(candidates, sizes, seed)
     check = StreamSample[str](sizes.english_sentences, (*seed, "english"))
     for sentence in english:
         check.add(sentence, sentence)
     _require("english_sentences", sizes.english_sentences, len(check), "English sentences")
-    return Split(
-        train=train,
-        heldout=heldout,
-        english=check.shuffled(),
-        translation=translation,
-        summarization=summarization,
-        like_translation=like_translation,
-        like_summarization=like_summarization,
-        like_heldout=like_heldout,
-        like_other_tests=like_other_tests,
-    )
+    return Split(train, heldout, check.shuffled(), translation, summarization, kept_out)
 
 
 def _draw_pairs(
@@ -152,33 +134,23 @@ def _draw_pairs(
 
 def _divide(candidates: list[str], sizes: Sizes, seed: Seed) -> tuple[list[str], list[str], int]:
     """Train, heldout, and the number of candidates excluded for being like a held-out sentence."""
-    draws = generator(*seed, "heldout")
-    heldout = _draw_distinct(candidates, sizes.heldout_sentences, draws)
-    left = len(candidates)
-    _require("heldout_sentences", sizes.heldout_sentences, len(heldout), "distinct sentences", left)
-    held = {letters(sentence) for sentence in heldout}
-    train = [sentence for sentence in candidates if letters(sentence) not in held]
-    like_heldout = left - len(train) - len(heldout)
+    heldout: dict[str, str] = {}  # letters -> sentence
+    for place in generator(*seed, "heldout").permutation(len(candidates)):
+        if len(heldout) == sizes.heldout_sentences:
+            break
+        heldout.setdefault(letters(candidates[place]), candidates[place])
+    every = len(candidates)
+    _require(
+        "heldout_sentences", sizes.heldout_sentences, len(heldout), "distinct sentences", every
+    )
+    train = [sentence for sentence in candidates if letters(sentence) not in heldout]
+    like_heldout = every - len(train) - len(heldout)
     needed = sizes.train_sentences or 1
-    _require("train_sentences", needed, len(train), "sentences after the held-out ones", left)
+    _require("train_sentences", needed, len(train), "sentences after the held-out ones", every)
     if sizes.train_sentences is not None:
         chosen = generator(*seed, "train").choice(len(train), sizes.train_sentences, replace=False)
         train = [train[place] for place in sorted(chosen)]
-    return train, heldout, like_heldout
-
-
-def _draw_distinct(candidates: list[str], size: int, draws: "numpy.random.Generator") -> list[str]:
-    """Up to `size` sentences that differ in their letters, in random order."""
-    drawn: dict[str, str] = {}
-    for place in draws.permutation(len(candidates)):
-        if len(drawn) == size:
-            break
-        drawn.setdefault(letters(candidates[place]), candidates[place])
-    return list(drawn.values())
-
-
-def _without(sentences: list[str], tests: Tests) -> list[str]:
-    return [sentence for sentence in sentences if sentence not in tests]
+    return train, list(heldout.values()), like_heldout
 
 
 def _require(key: str, wanted: int, found: int, kind: str, total: int | None = None) -> None:

@@ -11,8 +11,8 @@ An id is the number of the row in its table.
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,6 @@ logger = logging.getLogger(__name__)
 Row = dict[str, Any]
 
 
-@dataclass
-class TestSetCounts:
-    """Counts of the rows: `cleaning` as for all text; `unanswered` questions, which are dropped."""
-
-    cleaning: CleaningCounts = field(default_factory=CleaningCounts)
-    unanswered: int = 0
-
-
 def prepare_test_set(
     settings: Mapping[str, Any], folder: str | Path
 ) -> tuple[list[str], dict[str, Any]]:
@@ -45,43 +37,41 @@ def prepare_test_set(
     settings
         `kind`, one of those above. `text`: for translation, as a language's `parallel`; for
         summarization, as its `summarization` (both without catalogues); for questions, a file in
-        SQuAD's format, `{"loader": "squad", "path"}`, or a table (see `read_rows`), with `columns`
-        naming its `question`, `context` and `answers` (a text or a list). `repair`, optionally:
-        the repairs of `encoding_guards.REPAIRS` to apply.
+        SQuAD's format, `{"loader": "squad", "path"}`, or a table (see `readers.read_rows`), with
+        `columns` naming its `question`, `context` and `answers` (a text or a list). `repair`,
+        optionally: a subset of `cleaning.REPAIRS`.
     folder
         Receives `test_set.jsonl`.
 
     Returns
     -------
     files, facts
-        The names of the files written, and facts for the card. Texts are cleaned as in a corpus.
+        The names of the files written, and facts for the card: counts of the rows, of which
+        `unanswered` questions are dropped. Texts are cleaned as in a corpus.
     """
-    counts = TestSetCounts()
-    rows = list(_READERS[settings["kind"]](settings, counts))
+    cleaning = CleaningCounts()
+    read = _questions if settings["kind"] == "question_answering" else _pairs
+    found = list(read(settings, cleaning))
+    rows = [row for row in found if row]
     if not rows:
-        raise UserError(
-            f"{folder}: none of {counts.cleaning.read} rows is a test; check the columns"
-        )
+        raise UserError(f"{folder}: none of {cleaning.read} rows is a test; check the columns")
     write_jsonl(Path(folder) / TEST_SET, rows)
-    logger.info("%s: %d of %d rows", folder, len(rows), counts.cleaning.read)
-    return [TEST_SET], {"tests": len(rows), "rows": asdict(counts)}
+    logger.info("%s: %d of %d rows", folder, len(rows), cleaning.read)
+    counts = {"cleaning": asdict(cleaning), "unanswered": len(found) - len(rows)}
+    return [TEST_SET], {"tests": len(rows), "rows": counts}
 
 
-def _pairs(settings: Mapping[str, Any], counts: TestSetCounts) -> Iterator[Row]:
-    cleaning, repairs = counts.cleaning, settings.get("repair", ())
-    for source, target in cleaned_pairs(read_pairs(settings["text"]), cleaning, repairs=repairs):
-        yield {"id": f"{cleaning.read:04d}", "source": source, "target": target}
+def _pairs(settings: Mapping[str, Any], cleaning: CleaningCounts) -> Iterator[Row]:
+    articles, repairs = settings["kind"] == "summarization", settings.get("repair", ())
+    pairs = (read_articles if articles else read_pairs)(settings["text"])
+    target_key = "reference" if articles else "target"
+    for source, target in cleaned_pairs(pairs, cleaning, paragraphs=articles, repairs=repairs):
+        yield {"id": f"{cleaning.read:04d}", "source": source, target_key: target}
 
 
-def _articles(settings: Mapping[str, Any], counts: TestSetCounts) -> Iterator[Row]:
-    cleaning, repairs = counts.cleaning, settings.get("repair", ())
-    pairs = read_articles(settings["text"])
-    for source, target in cleaned_pairs(pairs, cleaning, paragraphs=True, repairs=repairs):
-        yield {"id": f"{cleaning.read:04d}", "source": source, "reference": target}
-
-
-def _questions(settings: Mapping[str, Any], counts: TestSetCounts) -> Iterator[Row]:
-    text, columns, cleaning = settings["text"], settings["columns"], counts.cleaning
+def _questions(settings: Mapping[str, Any], cleaning: CleaningCounts) -> Iterator[Row | None]:
+    """Questions as tests; None for one without an answer."""
+    text, columns = settings["text"], settings["columns"]
 
     def clean(line: str) -> str:
         return repair(line, cleaning, settings.get("repair", ()))
@@ -98,7 +88,7 @@ def _questions(settings: Mapping[str, Any], counts: TestSetCounts) -> Iterator[R
         if not question or not context:
             cleaning.blank += 1
         elif not any(answers):
-            counts.unanswered += 1
+            yield None
         else:
             cleaning.kept += 1
             yield {
@@ -144,10 +134,3 @@ def _squad_rows(path: str | Path) -> Iterator[tuple[Row, str]]:
             "qas, question and answers"
         ) from None
     return ((row, f"{path}: question {row['id']}") for row in rows)
-
-
-_READERS: dict[str, Callable[[Mapping[str, Any], TestSetCounts], Iterator[Row]]] = {
-    "translation": _pairs,
-    "summarization": _articles,
-    "question_answering": _questions,
-}

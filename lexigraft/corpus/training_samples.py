@@ -1,30 +1,32 @@
-"""Training samples, prompts with answers, without any that contains a test."""
+"""Training samples, prompts with answers, without any that contains a test.
+
+They are rows of a table, or parallel text: ALMA (Xu et al. 2024) trains a model on both directions
+at once. VocADT (Han et al. 2025, §3.4 and §5.3) does so with the 15,000 pairs per language with the
+highest LASER3 scores.
+"""
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lexigraft.corpus.cleaning import CleaningCounts, repair
+from lexigraft.corpus.cleaning import CleaningCounts, cleaned_pairs, repair
 from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.language import read_test_texts, size_of
-from lexigraft.corpus.parallel import translations
-from lexigraft.corpus.readers import Pair, read_rows
-from lexigraft.corpus.sample_file import SAMPLES, read_samples, write_samples
+from lexigraft.corpus.readers import Pair, read_rows, read_scored_pairs
+from lexigraft.corpus.sample_file import (
+    ENGLISH,
+    SAMPLES,
+    read_samples,
+    translation_prompt,
+    write_samples,
+)
 from lexigraft.corpus.sampling import StreamSample
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass
-class QuestionCounts:
-    """Counts of rows: `blank` lack a prompt or an answer, `like_tests` contain a test."""
-
-    read: int = 0
-    blank: int = 0
-    like_tests: int = 0
 
 
 def prepare_samples(
@@ -40,7 +42,7 @@ def prepare_samples(
     ----------
     settings
         `language`, its English name, and the entry: `kind`, `parallel` or `questions`, and what
-        `parallel.translations` or `questions` take.
+        `translations` or `questions` take.
     corpus
         The language's corpus. No sample contains a text of its tests, or a held-out or English
         sentence that a model is scored on during training (compared as in `contamination`).
@@ -64,7 +66,7 @@ def prepare_samples(
             samples, facts = questions(settings, seed, tests)
     except UserError as error:
         raise UserError(f"samples of {settings['language']}: {error}") from None
-    return _written(folder, samples, facts)
+    return _write(folder, samples, facts)
 
 
 def mix_samples(
@@ -74,19 +76,8 @@ def mix_samples(
 ) -> tuple[list[str], dict[str, Any]]:
     """Write one entry of a group's samples: all members' samples, without the tests of any member.
 
-    Parameters
-    ----------
-    samples
-        Language -> the folder of its samples, for the members that have such an entry.
-    corpora
-        Language -> the folder of its corpus, for all members.
-    folder
-        As in `prepare_samples`.
-
-    Returns
-    -------
-    files, facts
-        As in `prepare_samples`.
+    `samples` maps the members that have such an entry to the folders of their samples, `corpora`
+    all members to those of their corpora; the rest is as in `prepare_samples`.
     """
     tests = Overlap(test for corpus in corpora.values() for test in _tests(Path(corpus)))
     mixed: list[Pair] = []
@@ -96,7 +87,61 @@ def mix_samples(
         kept = [pair for pair in every if not any(side in tests for side in pair)]
         counts[language] = {"samples": len(kept), "like_tests": len(every) - len(kept)}
         mixed += kept
-    return _written(folder, mixed, {"members": counts})
+    return _write(folder, mixed, {"members": counts})
+
+
+def translations(
+    settings: Mapping[str, Any],
+    seed: tuple[str | int, ...],
+    tests: Overlap,
+    package: str | Path | None = None,
+) -> tuple[list[Pair], dict[str, Any]]:
+    """(prompt, answer) of each selected pair, from English and into English.
+
+    Parameters
+    ----------
+    settings
+        `language`, its English name; `text`, see `readers.read_scored_pairs`; `minimum_quality`,
+        below which a pair is dropped, or None; `pairs`, their number, or None for all: the best
+        ones if the text has qualities, a random sample otherwise.
+    tests
+        Texts that neither side of a pair may contain.
+
+    Returns
+    -------
+    samples, facts
+        The facts hold the counts of cleaning, and of pairs dropped before it (`without_quality`:
+        missing, or not a number; `below_minimum`) and after the draw (`like_tests`: with a test).
+    """
+    wanted, language = settings["pairs"], settings["language"]
+    cleaning = CleaningCounts()
+    selection = {"without_quality": 0, "below_minimum": 0, "like_tests": 0}
+    # Twice as many as needed, since those that contain a test are removed afterwards.
+    sample = StreamSample[tuple[float, Pair]](
+        None if wanted is None else 2 * wanted, (*seed, "pairs")
+    )
+    for read, quality in _good(settings, selection, package):
+        for pair in cleaned_pairs([read], cleaning):
+            sample.add((quality, pair), "\n".join(pair), score=quality)
+    drawn = sorted(sample.shuffled(), key=lambda scored: -scored[0])
+    chosen = [pair for _, pair in drawn if not any(side in tests for side in pair)]
+    selection["like_tests"] = len(drawn) - len(chosen)
+    if len(chosen) < (wanted or 1):
+        dropped = ", ".join(f"{key} {count}" for key, count in selection.items())
+        raise UserError(
+            f"pairs: asks for {wanted or 'all'}, but the text has only {len(chosen)} that are "
+            f"good and contain no test ({dropped}); lower pairs or minimum_quality, or give more "
+            "text"
+        )
+    samples: list[Pair] = []
+    for english, translation in chosen[:wanted]:
+        for one, other, source, target in (
+            (ENGLISH, language, english, translation),
+            (language, ENGLISH, translation, english),
+        ):
+            samples.append((translation_prompt(one, other, source), f" {target}"))
+    facts = {"pairs": len(samples) // 2, "cleaning": asdict(cleaning), "selection": selection}
+    return samples, facts
 
 
 def questions(
@@ -109,39 +154,39 @@ def questions(
     Parameters
     ----------
     settings
-        `text`: `{"loader": "jsonl", "path"}`, `{"loader": "parquet", "path"}` or `{"loader":
-        "datasets", "name", "split", "config", "revision", "data_files"}`; `prompt` and `answer`,
-        Jinja templates over the columns; `questions`, the number of samples, or None for all.
-    seed
-        The names that seed the draw.
+        `text`, see `readers.read_rows`; `prompt` and `answer`, Jinja templates over the columns;
+        `questions`, the number of samples, or None for all.
     tests
         Texts that neither prompt nor answer may contain.
 
     Returns
     -------
     samples, facts
-        White space between prompt and answer belongs to the answer.
+        White space between prompt and answer belongs to the answer. The facts count the rows read,
+        those that lack a prompt or an answer (`blank`), and those drawn that contain a test
+        (`like_tests`).
     """
     prompt, answer = (_template(settings[key], key) for key in ("prompt", "answer"))
-    wanted, counts, cleaning = settings["questions"], QuestionCounts(), CleaningCounts()
+    wanted, cleaning = settings["questions"], CleaningCounts()
+    counts = {"read": 0, "blank": 0, "like_tests": 0}
     # Twice as many as needed, since those that contain a test are removed afterwards.
     sample = StreamSample[Pair](None if wanted is None else 2 * wanted, (*seed, "questions"))
     for row, where in read_rows(settings["text"]):
-        counts.read += 1
+        counts["read"] += 1
         pair = joined(prompt(row, where), answer(row, where), cleaning)
         if pair is None:
-            counts.blank += 1
+            counts["blank"] += 1
         else:
             sample.add(pair, "\n".join(pair))
     drawn = sample.shuffled()
     samples = [pair for pair in drawn if not any(side in tests for side in pair)]
-    counts.like_tests = len(drawn) - len(samples)
+    counts["like_tests"] = len(drawn) - len(samples)
     if len(samples) < (wanted or 1):
         raise UserError(
             f"questions: asks for {wanted or 'all'}, but the text has only {len(samples)} (of "
-            f"{counts.read} rows); lower questions or give more text"
+            f"{counts['read']} rows); lower questions or give more text"
         )
-    return samples[:wanted], {"rows": asdict(counts)}
+    return samples[:wanted], {"rows": counts}
 
 
 def joined(prompt: str, answer: str, counts: CleaningCounts) -> Pair | None:
@@ -159,14 +204,36 @@ def joined(prompt: str, answer: str, counts: CleaningCounts) -> Pair | None:
     return (question, between + reply) if question.strip() and reply else None
 
 
-def _written(
+def _good(
+    settings: Mapping[str, Any], selection: dict[str, int], package: str | Path | None
+) -> Iterator[tuple[Pair, float]]:
+    """Pairs of sufficient quality, with their qualities as numbers (0 if the text has none)."""
+    from tqdm import tqdm
+
+    text, minimum = settings["text"], settings["minimum_quality"]
+    scored = any(key.startswith("quality") for key in text)
+    pairs = read_scored_pairs(text, package)
+    name = f"read {settings['language']} and English"
+    for pair, written in tqdm(pairs, desc=name, unit="pair", unit_scale=True, disable=None):
+        try:
+            quality = float(written) if scored else 0.0
+        except (TypeError, ValueError):
+            quality = math.nan
+        if math.isnan(quality):
+            selection["without_quality"] += 1
+        elif minimum is not None and quality < minimum:
+            selection["below_minimum"] += 1
+        else:
+            yield pair, quality
+
+
+def _write(
     folder: str | Path, samples: list[Pair], facts: dict[str, Any]
 ) -> tuple[list[str], dict[str, Any]]:
     files = write_samples(folder, samples)
     logger.info("%s: %d samples", folder, len(samples))
-    sizes = {"prompts": size_of([prompt for prompt, _ in samples])}
-    sizes["answers"] = size_of([answer for _, answer in samples])
-    return files, {**facts, "sizes": sizes}
+    prompts, answers = ([pair[side] for pair in samples] for side in (0, 1))
+    return files, {**facts, "sizes": {"prompts": size_of(prompts), "answers": size_of(answers)}}
 
 
 def _tests(corpus: Path) -> Iterator[str]:

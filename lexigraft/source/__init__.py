@@ -5,9 +5,9 @@ from lexigraft.lazy_imports import lazy_imports
 _MODULES = {
     "SourceModel": "lexigraft.source.model",
     "check_source": "lexigraft.source.preparation",
-    "fetch_package": "lexigraft.source.bundled.packages",
-    "gguf_to_folder": "lexigraft.source.bundled.gguf",
-    "llama2c_to_folder": "lexigraft.source.bundled.llama2c",
+    "fetch_package": "lexigraft.source.packages",
+    "gguf_to_folder": "lexigraft.source.gguf",
+    "llama2c_to_folder": "lexigraft.source.llama2c",
     "load_model": "lexigraft.source.model",
     "load_tokenizer": "lexigraft.source.model",
     "open_source": "lexigraft.source.model",

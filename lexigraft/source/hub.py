@@ -15,22 +15,19 @@ if TYPE_CHECKING:
 # hold copies for other programs, and not the second copy of the weights in Mistral's repositories.
 WANTED = ["*.safetensors", "*.json", "*.model", "*.txt", "*.jinja"]
 _UNWANTED = ["*/*", "consolidated*"]
-_TOKENIZER = ["tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "*.jinja"]
+TOKENIZER = ["tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "*.jinja"]
 
 
-def resolve(spec: Mapping[str, str]) -> tuple[Path, str | None]:
-    """The folder of a model; a hub model is downloaded if it is not in the cache.
+def resolve(spec: Mapping[str, Any], wanted: list[str] = WANTED) -> tuple[Path, str | None]:
+    """The folder of a model, and its commit; a hub model is downloaded if it is not in the cache.
 
     Parameters
     ----------
     spec
         `{"hub": "org/name", "revision": …}`, where the revision is a branch, a tag or a commit
-        and is optional, or `{"folder": path}`.
-
-    Returns
-    -------
-    folder, commit
-        The commit is None for a local folder.
+        and is optional, or `{"folder": path}`, whose commit is None.
+    wanted
+        Patterns of the files to download: `WANTED`, or `TOKENIZER` for the tokenizer alone.
 
     Raises
     ------
@@ -43,78 +40,14 @@ def resolve(spec: Mapping[str, str]) -> tuple[Path, str | None]:
         if not folder.is_dir():
             raise UserError(f"source folder {spec['folder']}: there is no such folder")
         return folder, None
-    return _fetch(spec["hub"], spec.get("revision"))
-
-
-def resolve_place(place: str, revision: str | None = None) -> tuple[Path, str | None]:
-    """The folder of a model that is given as a single string, see `resolve`.
-
-    Parameters
-    ----------
-    place
-        A hub name, or a folder (begins with `/`, `.` or `~`).
-    revision
-        A branch, tag or commit of a hub model.
-    """
-    return resolve({"folder": place}) if is_folder(place) else _fetch(place, revision)
-
-
-def resolve_tokenizer(place: str, revision: str | None = None) -> tuple[Path, str | None]:
-    """As `resolve_place`, but only the tokenizer's files are downloaded."""
-    return resolve({"folder": place}) if is_folder(place) else _fetch(place, revision, _TOKENIZER)
-
-
-def is_folder(place: str) -> bool:
-    """Whether a place is a folder (begins with `/`, `.` or `~`) and not a hub name."""
-    return place.startswith(("/", ".", "~"))
-
-
-def find_tokenizer(
-    settings: Mapping[str, Any], package: str | Path | None = None
-) -> tuple["PreTrainedTokenizerFast", str | None]:
-    """Open the tokenizer of one entry of config/tokenizers.yaml, without its model.
-
-    Parameters
-    ----------
-    settings
-        `{"hub": "org/name", "revision": …}`, of which only the tokenizer's files are downloaded;
-        `{"folder": path}`, with a `tokenizer.json` (such as a vocabulary under `results/`) or of a
-        source (`results/source/<name>`); or `{"package": name, "file": path in it}`, a
-        `tokenizer.json` or a SentencePiece model of any file name.
-    package
-        The folder of the unpacked package.
-
-    Returns
-    -------
-    tokenizer, commit
-        The commit is None for folders and packages.
-    """
-    if "package" in settings:
-        if package is None:
-            raise UserError(
-                f"tokenizer package {settings['package']}: the job names no input package"
-            )
-        return _open_file(Path(package) / settings["file"], settings["package"]), None
-    if "folder" in settings:
-        folder, _ = resolve(settings)
-        return open_tokenizer(folder), None
-    folder, commit = resolve_tokenizer(settings["hub"], settings.get("revision"))
-    return open_tokenizer(folder), commit
-
-
-def _fetch(repository: str, revision: str | None, wanted: list[str] = WANTED) -> tuple[Path, str]:
     from huggingface_hub import errors, snapshot_download
 
-    named = f"source hub {repository}" + (f" at revision {revision}" if revision else "")
+    name, revision = spec["hub"], spec.get("revision")
     try:
-        folder = Path(
-            snapshot_download(
-                repository,
-                revision=revision,
-                allow_patterns=wanted,
-                ignore_patterns=_UNWANTED,
-            )
+        place = snapshot_download(
+            name, revision=revision, allow_patterns=wanted, ignore_patterns=_UNWANTED
         )
+        return Path(place), Path(place).name
     except errors.GatedRepoError:
         reason = "access is restricted; accept its terms on the hub and run `hf auth login`"
     except errors.RevisionNotFoundError:
@@ -128,22 +61,55 @@ def _fetch(repository: str, revision: str | None, wanted: list[str] = WANTED) ->
         )
     except (errors.HFValidationError, errors.HfHubHTTPError, OSError) as error:
         reason = str(error).splitlines()[0]
-    else:
-        return folder, folder.name
-    raise UserError(f"{named}: {reason}")
+    named = f"{name} at revision {revision}" if revision else name
+    raise UserError(f"source hub {named}: {reason}")
 
 
-def _open_file(file: Path, package: str) -> "PreTrainedTokenizerFast":
-    from transformers import PreTrainedTokenizerFast
+def resolve_place(
+    place: str, revision: str | None = None, wanted: list[str] = WANTED
+) -> tuple[Path, str | None]:
+    """As `resolve`, for a model that is given as a single string: a hub name, or a folder."""
+    if is_folder(place):
+        return resolve({"folder": place})
+    return resolve({"hub": place, "revision": revision}, wanted)
 
+
+def is_folder(place: str) -> bool:
+    """Whether a place is a folder (begins with `/`, `.` or `~`) and not a hub name."""
+    return place.startswith(("/", ".", "~"))
+
+
+def find_tokenizer(
+    settings: Mapping[str, Any], package: str | Path | None = None
+) -> tuple["PreTrainedTokenizerFast", str | None]:
+    """The tokenizer of one entry of config/tokenizers.yaml, without its model, and its commit.
+
+    Parameters
+    ----------
+    settings
+        `{"hub": "org/name", "revision": …}`, of which only the tokenizer's files are downloaded;
+        `{"folder": path}`, with a `tokenizer.json` (such as a vocabulary under `results/`) or of a
+        source (`results/source/<name>`); or `{"package": name, "file": path in it}`, a
+        `tokenizer.json` or a SentencePiece model of any file name. Only the first has a commit.
+    package
+        The folder of the unpacked package.
+    """
+    if "package" not in settings:
+        folder, commit = resolve(settings, TOKENIZER)
+        return open_tokenizer(folder), commit
+    if package is None:
+        raise UserError(f"tokenizer package {settings['package']}: the job names no input package")
+    file = Path(package) / settings["file"]
     if not file.is_file():
-        raise UserError(f"tokenizer file {file.name}: not in package {package}")
+        raise UserError(f"tokenizer file {file.name}: not in package {settings['package']}")
     with file.open("rb") as opened:
         is_json = opened.read(1) == b"{"
     if not is_json:
-        return sentencepiece_to_fast(file)
+        return sentencepiece_to_fast(file), None
+    from transformers import PreTrainedTokenizerFast
+
     try:
-        return PreTrainedTokenizerFast(tokenizer_file=str(file))
+        return PreTrainedTokenizerFast(tokenizer_file=str(file)), None
     # The tokenizers library raises bare Exception for a file that it cannot parse.
     except Exception as error:
         reason = str(error).partition("\n")[0]

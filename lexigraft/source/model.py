@@ -17,14 +17,10 @@ if TYPE_CHECKING:
 
 
 ROLES = (
-    "bos_token",
-    "eos_token",
-    "unk_token",
-    "sep_token",
-    "pad_token",
-    "cls_token",
-    "mask_token",
-)
+    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"
+)  # fmt: skip
+# File, name in the file and shape of a tensor.
+_Location = tuple[Path, str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -39,10 +35,7 @@ class SourceModel:
 def open_source(folder: str | Path) -> SourceModel:
     """Open `results/source/<name>`, whose `source.json` holds the path of the model.
 
-    Raises
-    ------
-    UserError
-        There is no readable `source.json`, or the model that it points to no longer exists.
+    Raises `UserError` if it cannot be read, or the model that it points to no longer exists.
     """
     folder = Path(folder)
     file = folder / "source.json"
@@ -64,12 +57,8 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
 
     `AutoTokenizer` is not used: it may select a class that rebuilds the normalizer and the
     pre-tokenizer and then encodes differently. Where the folder does not assign roles to its
-    special tokens, they are taken from the class that transformers maps to the model type.
-
-    Raises
-    ------
-    UserError
-        The folder has no `tokenizer.json`, or it cannot be read.
+    special tokens, they are taken from the class that transformers maps to the model type. Raises
+    `UserError` if there is no readable `tokenizer.json`.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -84,8 +73,7 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
             f"{advice}"
         )
     try:
-        roles: dict[str, Any] = dict(_default_roles(Path(folder)))
-        return PreTrainedTokenizerFast.from_pretrained(folder, **roles)
+        return PreTrainedTokenizerFast.from_pretrained(folder, **_default_roles(Path(folder)))
     # The tokenizers library raises bare Exception for a file that it cannot parse.
     except Exception as error:
         reason = str(error).partition("\n")[0]
@@ -113,7 +101,10 @@ def family_of(content: dict[str, Any]) -> str:
     kind = model.get("type") or ("BPE" if "merges" in model else "WordPiece")
     if kind != "BPE":
         return kind
-    if _is_byte_level(content.get("pre_tokenizer")):
+    steps = [content.get("pre_tokenizer") or {}]
+    for step in steps:
+        steps += step.get("pretokenizers", [])  # a sequence may contain others
+    if any(step.get("type") == "ByteLevel" for step in steps):
         return "byte-level BPE"
     return "byte-fallback BPE" if model.get("byte_fallback") else "BPE"
 
@@ -121,11 +112,8 @@ def family_of(content: dict[str, Any]) -> str:
 def load_config(folder: str | Path) -> "PretrainedConfig":
     """The model's configuration.
 
-    Raises
-    ------
-    UserError
-        There is no `config.json`, it cannot be read, this version of transformers does not know
-        its model type, or the model needs code from its repository.
+    Raises `UserError` if there is no readable `config.json`, this version of transformers does not
+    know its model type, or the model needs code from its repository.
     """
     from transformers import AutoConfig
 
@@ -158,7 +146,7 @@ def matrix_names(folder: str | Path) -> dict[str, str]:
 
     E.g. `{"input": "model.embed_tokens.weight", "output": "lm_head.weight"}`.
     """
-    return _matrix_names(_skeleton(load_config(folder)), folder)
+    return _matrix_names(_skeleton(folder), folder)
 
 
 def is_tied(folder: str | Path) -> bool:
@@ -167,13 +155,11 @@ def is_tied(folder: str | Path) -> bool:
     If the configuration ties them but the files hold an output matrix with other values,
     transformers loads the model as untied, so it counts as untied here.
     """
-    if not _config_ties(load_config(folder)):
+    if not _config_ties(folder):
         return False
-    locations = _locations(folder)
-    if "output" not in locations:
-        return True
-    return bool(
-        (read_tensor(*locations["input"][:2]) == read_tensor(*locations["output"][:2])).all()
+    located = _locations(folder)
+    return "output" not in located or bool(
+        (_read(located["input"]) == _read(located["output"])).all()
     )
 
 
@@ -184,80 +170,71 @@ def matrix_rows(folder: str | Path) -> int:
 
 def has_output_matrix(folder: str | Path) -> bool:
     """Whether the output matrix is tied, or stored in the files."""
-    return _config_ties(load_config(folder)) or "output" in _locations(folder)
+    return _config_ties(folder) or "output" in _locations(folder)
 
 
 def read_matrices(folder: str | Path) -> "dict[str, numpy.ndarray]":
     """Read the input matrix and, unless tied, the output matrix, but no other tensor.
 
-    Returns
-    -------
-    dict
-        `input` and, for untied models, `output`: float32 arrays [rows, hidden].
-
-    Raises
-    ------
-    UserError
-        The files hold no input matrix.
+    Returns `input` and, for untied models, `output`: float32 arrays [rows, hidden]. Raises
+    `UserError` if the files hold no input matrix.
     """
-    import torch
-
-    locations = _locations(folder)
+    located = _locations(folder)
     wanted = ("input",) if is_tied(folder) else ("input", "output")
-    return {which: read_tensor(*locations[which][:2]).to(torch.float32).numpy() for which in wanted}
+    return {which: _read(located[which]).float().numpy() for which in wanted}
 
 
 def read_input_matrix(folder: str | Path) -> "numpy.ndarray":
-    """Read the input matrix of a model of any kind, including encoders and encoder-decoders.
+    """Read the input matrix, float32 [rows, hidden], of a model of any kind.
 
-    Returns
-    -------
-    ndarray
-        float32 [rows, hidden].
+    Kinds include encoders and encoder-decoders.
     """
-    import torch
     from transformers import AutoModel
 
-    config = load_config(folder)
-    with torch.device("meta"):
-        model = AutoModel.from_config(config, trust_remote_code=False)
-    module = model.get_input_embeddings()
-    names = {id(module): name for name, module in model.named_modules()}
-    located = _located(folder, model, {"input": f"{names[id(module)]}.weight"})
-    return read_tensor(*located["input"][:2]).to(torch.float32).numpy()
+    model = _skeleton(folder, AutoModel)
+    name = _weight_name(model, model.get_input_embeddings())
+    return _read(_located(folder, model, {"input": name})["input"]).float().numpy()
 
 
-def _skeleton(config: "PretrainedConfig") -> "PreTrainedModel":
+def _skeleton(folder: str | Path, auto: Any = None) -> "PreTrainedModel":
     """The model on the meta device: modules and their names, without weights."""
     import torch
 
+    config = load_config(folder)
     with torch.device("meta"):
-        return auto_class(config).from_config(config, trust_remote_code=False)
+        return (auto or auto_class(config)).from_config(config, trust_remote_code=False)
 
 
-def _config_ties(config: "PretrainedConfig") -> bool:
-    return bool(getattr(config.get_text_config(), "tie_word_embeddings", False))
+def _config_ties(folder: str | Path) -> bool:
+    return bool(getattr(load_config(folder).get_text_config(), "tie_word_embeddings", False))
 
 
 def _matrix_names(model: "PreTrainedModel", folder: str | Path) -> dict[str, str]:
     modules = {"input": model.get_input_embeddings(), "output": model.get_output_embeddings()}
-    names = {id(module): name for name, module in model.named_modules()}
     for which, module in modules.items():
         if module is None:
             raise UserError(f"source {folder}: {type(model).__name__} has no {which} matrix")
-    return {which: f"{names[id(module)]}.weight" for which, module in modules.items()}
+    return {which: _weight_name(model, module) for which, module in modules.items()}
 
 
-def _locations(folder: str | Path) -> dict[str, tuple[Path, str, tuple[int, ...]]]:
-    """File, name in the file and shape of those of the two matrices that the files hold."""
-    model = _skeleton(load_config(folder))
+def _weight_name(model: "PreTrainedModel", module: Any) -> str:
+    return next(f"{name}.weight" for name, other in model.named_modules() if other is module)
+
+
+def _read(location: _Location) -> "torch.Tensor":
+    return read_tensor(*location[:2])
+
+
+def _locations(folder: str | Path) -> dict[str, _Location]:
+    """Where those of the two matrices are that the files hold."""
+    model = _skeleton(folder)
     return _located(folder, model, _matrix_names(model, folder))
 
 
 def _located(
     folder: str | Path, model: "PreTrainedModel", names: dict[str, str]
-) -> dict[str, tuple[Path, str, tuple[int, ...]]]:
-    """File, name in the file and shape of some parameters of a model.
+) -> dict[str, _Location]:
+    """Where those parameters of a model are that the files hold.
 
     The name of a tensor in the file may differ from the model's (`wte.weight` for
     `transformer.wte.weight`, `embed_out.weight` for `lm_head.weight`). The mapping is the one that
@@ -270,22 +247,19 @@ def _located(
     mapping = get_model_conversion_mapping(model)
     renamings = [entry for entry in mapping if isinstance(entry, WeightRenaming)]
     converters = [entry for entry in mapping if isinstance(entry, WeightConverter)]
-    parameters = model.state_dict()
-    key_of = {
-        rename_source_key(key, renamings, converters, model.base_model_prefix, parameters)[0]: key
-        for key in held
-    }
-    found = {
-        which: (held[key_of[name]][0], key_of[name], held[key_of[name]][1])
-        for which, name in names.items()
-        if name in key_of
-    }
+    options = (renamings, converters, model.base_model_prefix, model.state_dict())
+    key_of = {rename_source_key(key, *options)[0]: key for key in held}
+    found = {}
+    for which, name in names.items():
+        if name in key_of:
+            file, shape = held[key_of[name]]
+            found[which] = (file, key_of[name], shape)
     if "input" not in found:
         raise UserError(f"source {folder}: its files hold no input matrix")
     return found
 
 
-def _default_roles(folder: Path) -> dict[str, str]:
+def _default_roles(folder: Path) -> dict[str, Any]:
     """Role -> token, for a folder whose files assign no role at all; empty for any other.
 
     Early folders (roberta-base, bert-base, gpt2) hold the tokens but leave it to the tokenizer
@@ -320,11 +294,3 @@ def _read_json(file: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _is_byte_level(step: dict | None) -> bool:
-    """Whether a pre-tokenizer is byte-level, or a sequence that contains one that is."""
-    if not step:
-        return False
-    inner = step.get("pretokenizers", [])
-    return step.get("type") == "ByteLevel" or any(_is_byte_level(part) for part in inner)

@@ -31,12 +31,7 @@ def follow_padding(model: "PreTrainedModel", padding: int | None) -> None:
     """Adjust the position embeddings, in place, to another padding token's id.
 
     Rows move within the position matrix, which grows or shrinks by the difference of the ids, so
-    that every text keeps its position embeddings.
-
-    Parameters
-    ----------
-    padding
-        Id of the padding token of the new vocabulary; None changes nothing.
+    that every text keeps its position embeddings. Without a padding token, nothing changes.
     """
     from torch import arange, long, no_grad, zeros
     from torch.nn import Embedding

@@ -9,10 +9,10 @@ from typing import Any
 from lexigraft.atomic import PARTIAL, write_json
 from lexigraft.errors import UserError
 from lexigraft.provenance import describe_file
-from lexigraft.source.bundled.gguf import gguf_to_folder
-from lexigraft.source.bundled.llama2c import llama2c_to_folder
+from lexigraft.source.gguf import gguf_to_folder
 from lexigraft.source.hub import WANTED, resolve
 from lexigraft.source.kind import CAUSAL, MASKED, kind_of
+from lexigraft.source.llama2c import llama2c_to_folder
 from lexigraft.source.model import (
     has_output_matrix,
     is_tied,
@@ -80,12 +80,8 @@ def prepare_source(
 def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
     """Check that a folder holds a language model and its tokenizer.
 
-    Reads configuration, tokenizer and file headers, but no weights.
-
-    Parameters
-    ----------
-    kind
-        The expected kind of model: `causal`, or `masked` for an encoder such as RoBERTa.
+    The model must be `causal`, or `masked` for an encoder such as RoBERTa. Reads configuration,
+    tokenizer and file headers, but no weights.
 
     Raises
     ------
@@ -96,15 +92,32 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
     """
     folder = Path(folder)
     config = load_config(folder)
-    _check_kind(folder, config, kind)
+    found = kind_of(config)
+    if found != kind:
+        architecture = config.architectures[0] if config.architectures else "no architecture"
+        examples = {
+            CAUSAL: "LlamaForCausalLM, GPT2LMHeadModel …",
+            MASKED: "RobertaForMaskedLM, BertForMaskedLM …",
+        }
+        advice = "no other kind of model can be grafted"
+        if found:
+            advice = f"set `kind: {found}` in its entry of sources.yaml"
+        raise UserError(
+            f"source {folder}: config.json names {architecture}, which is not a {kind} language "
+            f"model ({examples[kind]}); {advice}"
+        )
+    if getattr(config, "quantization_config", None):
+        raise UserError(
+            f"source {folder}: its weights are quantized (quantization_config in config.json); "
+            "use the original model with unquantized weights"
+        )
     rows = matrix_rows(folder)
     if not has_output_matrix(folder):
         raise UserError(
             f"source {folder}: config.json says that the output matrix is not tied, but the files "
             f"hold no {matrix_names(folder)['output']}; transformers would initialize it at random"
         )
-    tokenizer = load_tokenizer(folder)
-    highest = max(tokenizer.get_vocab().values(), default=-1)
+    highest = max(load_tokenizer(folder).get_vocab().values(), default=-1)
     if highest >= rows:
         raise UserError(
             f"source {folder}: the tokenizer has tokens up to id {highest} and the model only "
@@ -145,27 +158,3 @@ def _convert(settings: Mapping[str, str], package: Path, folder: Path) -> list[s
         for path in written:
             path.replace(folder / path.name)
     return [path.name for path in written]
-
-
-def _check_kind(folder: Path, config, kind: str) -> None:
-    found = kind_of(config)
-    if found != kind:
-        architecture = config.architectures[0] if config.architectures else "no architecture"
-        examples = {
-            CAUSAL: "LlamaForCausalLM, GPT2LMHeadModel …",
-            MASKED: "RobertaForMaskedLM, BertForMaskedLM …",
-        }
-        advice = (
-            f"set `kind: {found}` in its entry of sources.yaml"
-            if found
-            else "no other kind of model can be grafted"
-        )
-        raise UserError(
-            f"source {folder}: config.json names {architecture}, which is not a {kind} language "
-            f"model ({examples[kind]}); {advice}"
-        )
-    if getattr(config, "quantization_config", None):
-        raise UserError(
-            f"source {folder}: its weights are quantized (quantization_config in config.json); "
-            "use the original model with unquantized weights"
-        )

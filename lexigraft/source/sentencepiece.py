@@ -25,10 +25,7 @@ def read_model(model_file: str | Path) -> Any:
 def parse_model(data: bytes, name: str) -> Any:
     """The protocol buffer in the content of a model file that messages call `name`.
 
-    Raises
-    ------
-    UserError
-        It is not a SentencePiece model, BPE or Unigram, with byte fallback.
+    Raises `UserError` if it is not a SentencePiece model, BPE or Unigram, with byte fallback.
     """
     from google.protobuf.message import DecodeError
     from sentencepiece import sentencepiece_model_pb2
@@ -56,28 +53,17 @@ def sentencepiece_to_fast(model_file: str | Path) -> "PreTrainedTokenizerFast":
     beginning and end of a text have their roles. The converters of transformers 5 lose the space
     before the first word, or differ on texts that begin with spaces. One difference remains:
     `tokenizers` normalizes the text after an added token separately, so it inserts a space after a
-    special or user-defined piece inside a text, and the library does not.
-
-    Raises
-    ------
-    UserError
-        `model_file` is not a SentencePiece model, BPE or Unigram, with byte fallback.
+    special or user-defined piece inside a text, and the library does not. Errors are those of
+    `parse_model`.
     """
     from transformers import PreTrainedTokenizerFast
 
     model = read_model(model_file)
     control = {piece.piece for piece in model.pieces if piece.type == CONTROL}
-    trainer = model.trainer_spec
-    roles = {
-        "bos_token": trainer.bos_piece,
-        "eos_token": trainer.eos_piece,
-        "pad_token": trainer.pad_piece,
-    }
-    return PreTrainedTokenizerFast(
-        tokenizer_object=pipeline(model),
-        unk_token=unknown_piece(model),
-        **{role: piece for role, piece in roles.items() if piece in control},
-    )
+    pieces = {name: getattr(model.trainer_spec, f"{name}_piece") for name in ("bos", "eos", "pad")}
+    roles = {f"{name}_token": piece for name, piece in pieces.items() if piece in control}
+    unknown = _unknown(model)[1]
+    return PreTrainedTokenizerFast(tokenizer_object=pipeline(model), unk_token=unknown, **roles)
 
 
 def pipeline(model: Any) -> "Tokenizer":
@@ -100,11 +86,6 @@ def pipeline(model: Any) -> "Tokenizer":
     return tokenizer
 
 
-def unknown_piece(model: Any) -> str:
-    """The piece for unknown characters."""
-    return next(piece.piece for piece in model.pieces if piece.type == UNKNOWN)
-
-
 def splits(piece: str, tokens: Collection[str]) -> Iterator[tuple[str, str]]:
     """All pairs of tokens whose concatenation is `piece`."""
     for place in range(1, len(piece)):
@@ -117,13 +98,30 @@ def _kind(model: Any) -> str:
     return model.trainer_spec.ModelType.Name(model.trainer_spec.model_type)
 
 
+def _unknown(model: Any) -> tuple[int, str]:
+    """Id and text of the piece for unknown characters."""
+    return next((n, piece.piece) for n, piece in enumerate(model.pieces) if piece.type == UNKNOWN)
+
+
 def _bpe(model: Any) -> "models.BPE":
+    """All splits of all pieces are merges, best score first.
+
+    Among pieces of equal score (runs of spaces), the pair with the longer left part goes first, so
+    that runs are merged from the left, as in the library.
+    """
     from tokenizers import models
+
+    scores = {piece.piece: piece.score for piece in model.pieces if piece.type == NORMAL}
+    ranked = [
+        (-score, -len(left), -len(right), left, right)
+        for piece, score in scores.items()
+        for left, right in splits(piece, scores)
+    ]
 
     return models.BPE(
         vocab={piece.piece: number for number, piece in enumerate(model.pieces)},
-        merges=_merges_of(model),
-        unk_token=unknown_piece(model),
+        merges=[(left, right) for *_, left, right in sorted(ranked)],
+        unk_token=_unknown(model)[1],
         fuse_unk=True,
         byte_fallback=True,
     )
@@ -139,23 +137,7 @@ def _unigram(model: Any) -> "models.Unigram":
         (piece.piece, piece.score if piece.type in (NORMAL, USER_DEFINED) else lowest)
         for piece in model.pieces
     ]
-    unknown = next(n for n, piece in enumerate(model.pieces) if piece.type == UNKNOWN)
-    return models.Unigram(pieces, unk_id=unknown, byte_fallback=True)
-
-
-def _merges_of(model: Any) -> list[tuple[str, str]]:
-    """All splits of all pieces, best score first.
-
-    Among pieces of equal score (runs of spaces), the pair with the longer left part goes first, so
-    that runs are merged from the left, as in the library.
-    """
-    scores = {piece.piece: piece.score for piece in model.pieces if piece.type == NORMAL}
-    ranked = [
-        (-score, -len(left), -len(right), left, right)
-        for piece, score in scores.items()
-        for left, right in splits(piece, scores)
-    ]
-    return [(left, right) for *_, left, right in sorted(ranked)]
+    return models.Unigram(pieces, unk_id=_unknown(model)[0], byte_fallback=True)
 
 
 def _normalizer(settings: Any) -> Any:

@@ -1,13 +1,8 @@
-"""Safetensors files of a model folder: headers, integrity, and single tensors.
-
-Headers are parsed here, without the safetensors library, to distinguish a damaged file from a
-missing tensor.
-"""
+"""Safetensors files of a model folder: headers, integrity, and single tensors."""
 
 import json
-import struct
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
 
@@ -42,34 +37,25 @@ def weight_files(folder: str | Path) -> list[Path]:
     return [folder / name for name in names]
 
 
-def read_header(file: str | Path) -> dict[str, dict[str, Any]]:
-    """Dtype, shape and data offsets of every tensor of one safetensors file.
+def read_shapes(file: str | Path) -> dict[str, tuple[int, ...]]:
+    """Shape of every tensor of one safetensors file, by name, from its header.
 
     Raises
     ------
     UserError
         The header is invalid, or does not match the size of the file.
     """
-    file = Path(file)
-    size = file.stat().st_size
+    from safetensors import SafetensorError, safe_open
+
     try:
-        with file.open("rb") as opened:
-            (length,) = struct.unpack("<Q", opened.read(8))
-            if length > size - 8:
-                raise ValueError("its header is longer than the file")
-            header = json.loads(opened.read(length))
-        header.pop("__metadata__", None)
-        data = max((tensor["data_offsets"][1] for tensor in header.values()), default=0)
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        with safe_open(str(file), framework="np") as opened:
+            names = opened.keys()
+            return {name: tuple(opened.get_slice(name).get_shape()) for name in names}
+    except SafetensorError as error:
         raise UserError(
-            f"source {file}: not a safetensors file ({error}); fetch it again"
+            f"source {file}: not a safetensors file, or it is truncated or damaged ({error}); "
+            "fetch it again"
         ) from None
-    if size != 8 + length + data:
-        raise UserError(
-            f"source {file}: has {size} bytes, but {8 + length + data} according to its header; "
-            "it is truncated or damaged, fetch it again"
-        )
-    return header
 
 
 def tensors(folder: str | Path) -> dict[str, tuple[Path, tuple[int, ...]]]:
@@ -77,8 +63,7 @@ def tensors(folder: str | Path) -> dict[str, tuple[Path, tuple[int, ...]]]:
     folder = Path(folder)
     found: dict[str, tuple[Path, tuple[int, ...]]] = {}
     for file in weight_files(folder):
-        for name, tensor in read_header(file).items():
-            found[name] = (file, tuple(tensor["shape"]))
+        found |= {name: (file, shape) for name, shape in read_shapes(file).items()}
     if not (folder / SINGLE_FILE).is_file():
         for name, file_name in _weight_map(folder).items():
             if found.get(name, (None,))[0] != folder / file_name:

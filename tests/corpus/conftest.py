@@ -4,7 +4,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, settings
 
-from lexigraft.source.bundled.packages import fetch_package
+from lexigraft.source.packages import fetch_package
 from lexigraft.staleness import ROOT
 
 # A busy machine is no failure, so nothing is timed.

@@ -10,10 +10,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lexigraft.corpus.catalogue import read_catalogue
-from lexigraft.corpus.cleaning import CleaningCounts, clean, cleaned, cleaned_pairs, repair
-from lexigraft.corpus.encoding_guards import (
+from lexigraft.corpus.cleaning import (
     REPAIRS,
+    CleaningCounts,
+    clean,
+    cleaned,
+    cleaned_pairs,
     is_zawgyi,
+    repair,
     without_csv_quotes,
     zawgyi_to_unicode,
 )

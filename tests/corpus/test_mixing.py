@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lexigraft.corpus.mixing import check_shares, counts_of, shares_of
+from lexigraft.corpus.groups import check_shares, counts_of, shares_of
 from lexigraft.errors import UserError
 
 # VocADT, Appendix C.

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from lexigraft.corpus.contamination import Overlap
-from lexigraft.corpus.parallel import read_scored_pairs, translations
+from lexigraft.corpus.readers import read_scored_pairs
+from lexigraft.corpus.training_samples import translations
 from lexigraft.errors import UserError
 
 SEED = (0, "corpus", "te", "samples", "parallel")

@@ -43,7 +43,7 @@ def test_no_test_or_held_out_sentence_is_in_training(sentences, pairs, articles,
     assert set(split.train) | set(split.heldout) <= set(sentences)
     assert len(set(split.train)) == len(split.train)
     if limit is None:
-        kept_out = split.like_translation + split.like_summarization + split.like_heldout
+        kept_out = sum(split.kept_out.values())
         assert len(split.train) + len(split.heldout) + kept_out == len(set(sentences))
     else:
         assert len(split.train) == limit
@@ -67,7 +67,7 @@ def test_a_long_test_sentence_inside_a_training_sentence_keeps_it_out():
     sentences = ["నిన్న: ఇది ఒక చిన్న ఇల్లు అండి, అన్నాడు", "తోట పెద్దది", "చిన్న తోట"]
     split = split_corpus(sentences, pairs, [], Sizes(None, 0, 0, 1), SEED)
     assert split.train == sentences[1:]
-    assert split.like_translation == 1
+    assert split.kept_out["like_translation_test"] == 1
 
 
 def test_summaries_are_excluded_from_training_and_articles_are_not():
@@ -76,7 +76,10 @@ def test_summaries_are_excluded_from_training_and_articles_are_not():
     split = split_corpus(sentences, [], [], NOTHING, SEED, articles)
     assert split.train == sentences[1:]
     assert split.summarization == articles
-    assert (split.like_summarization, split.like_translation) == (1, 0)
+    assert (split.kept_out["like_summarization_test"], split.kept_out["like_translation_test"]) == (
+        1,
+        0,
+    )
 
 
 @given(st.lists(pair, min_size=1, max_size=30), st.integers(1, 5) | st.none())
@@ -125,9 +128,9 @@ def test_sentences_like_a_held_out_one_are_excluded_and_counted():
     sentences = [f"వాక్యం {number}" for number in range(5)] + ["వేరే మాట"]
     split = split_corpus(sentences, [], [], Sizes(None, 1, 0, 0), SEED)
     if split.heldout == ["వేరే మాట"]:
-        assert (len(split.train), split.like_heldout) == (5, 0)
+        assert (len(split.train), split.kept_out["like_heldout"]) == (5, 0)
     else:
-        assert (split.train, split.like_heldout) == (["వేరే మాట"], 4)
+        assert (split.train, split.kept_out["like_heldout"]) == (["వేరే మాట"], 4)
 
 
 def test_the_same_seed_draws_the_same_and_another_seed_does_not(telugu, parallel_telugu, english):
@@ -150,7 +153,7 @@ def test_a_limited_training_set_has_that_size_and_the_order_of_the_text(telugu):
 
 def test_all_that_is_left_is_trained_on_without_a_limit(telugu):
     split = split_corpus(telugu, [], [], Sizes(None, 10, 0, 0), SEED)
-    assert len(split.train) == len(telugu) - 10 - split.like_heldout
+    assert len(split.train) == len(telugu) - 10 - split.kept_out["like_heldout"]
 
 
 @pytest.mark.parametrize(

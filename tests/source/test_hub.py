@@ -4,7 +4,7 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.source import hub
-from lexigraft.source.hub import resolve, resolve_tokenizer
+from lexigraft.source.hub import TOKENIZER, resolve, resolve_place
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -113,7 +113,7 @@ def test_of_a_tokenizer_no_weights_are_fetched(monkeypatch, tmp_path):
         return str(tmp_path / COMMIT)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    assert resolve_tokenizer("org/name", "main")[1] == COMMIT
+    assert resolve_place("org/name", "main", TOKENIZER)[1] == COMMIT
     there = ["tokenizer.json", "tokenizer_config.json", "model.safetensors", "config.json", "a.py"]
     patterns = {key: asked[key] for key in ("allow_patterns", "ignore_patterns")}
     assert list(filter_repo_objects(there, **patterns)) == there[:2]
@@ -121,4 +121,4 @@ def test_of_a_tokenizer_no_weights_are_fetched(monkeypatch, tmp_path):
 
 
 def test_a_tokenizer_in_a_folder_is_where_it_is(tmp_path):
-    assert resolve_tokenizer(str(tmp_path)) == (tmp_path.resolve(), None)
+    assert resolve_place(str(tmp_path), None, TOKENIZER) == (tmp_path.resolve(), None)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
-from lexigraft.source.bundled.gguf import gguf_to_folder
+from lexigraft.source.gguf import gguf_to_folder
 from lexigraft.source.model import load_model, load_tokenizer, open_source, tokenizer_family
 from lexigraft.source.preparation import describe_model, prepare_source
 from tests.conftest import read_once

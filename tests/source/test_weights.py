@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from lexigraft.errors import UserError
-from lexigraft.source.weights import read_header, read_tensor, tensors, weight_files
+from lexigraft.source.weights import read_shapes, read_tensor, tensors, weight_files
 
 
 def write_shards(folder):
@@ -64,7 +64,7 @@ def test_a_file_of_the_wrong_length_is_damaged(change, tmp_path):
     save_file({"a": numpy.ones((20, 3), "float32")}, file)
     file.write_bytes(change(file.read_bytes()))
     with pytest.raises(UserError, match="fetch it again"):
-        read_header(file)
+        read_shapes(file)
 
 
 @pytest.mark.parametrize(
@@ -74,4 +74,4 @@ def test_a_file_that_is_no_safetensors_file_is_reported(content, tmp_path):
     file = tmp_path / "model.safetensors"
     file.write_bytes(content)
     with pytest.raises(UserError, match="not a safetensors file"):
-        read_header(file)
+        read_shapes(file)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
-from lexigraft.corpus.local_files import check_samples_files
+from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import task_kind
 from workflow.config.training_data import members, used
@@ -211,7 +211,7 @@ def check_local_examples(config: Mapping[str, Any]) -> None:
             for part in parts.values():
                 read[task, part] = own_test_settings(config, task, part)
     for (task, part), settings in read.items():
-        check_samples_files({"text": settings["text"]}, f"tasks.{task}.examples ({part})")
+        check_files({"text": settings["text"]}, f"tasks.{task}.examples ({part})")
 
 
 def check_benchmarks(config: Mapping[str, Any]) -> None:

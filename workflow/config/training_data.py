@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
-from lexigraft.corpus.local_files import check_samples_files
-from lexigraft.corpus.mixing import check_shares
+from lexigraft.corpus.groups import check_shares
+from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError, suggestion, unknown
 from lexigraft.training.settings import samples_of, teacher_of
 
@@ -121,7 +121,7 @@ def check_local_samples(study: Mapping[str, Any]) -> None:
     """The local files of the samples that a resolved study trains on are there."""
     for language, _, name in _trained_on(study):
         for where, entry in _entries(study, language, name):
-            check_samples_files(entry, where)
+            check_files(entry, where)
 
 
 def _trained_on(study: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

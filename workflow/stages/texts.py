@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from lexigraft.cells import is_selected
-from lexigraft.corpus.local_files import local_files, local_samples_files
+from lexigraft.corpus.local_files import local_files
 from lexigraft.corpus.sample_file import SAMPLES, TEST_SET
 from lexigraft.evaluation.harness.benchmark_state import benchmark_state
 from lexigraft.evaluation.learned.checkpoint import state
@@ -121,7 +121,7 @@ def prepare_samples(study: Study, language: str, samples: str) -> dict[str, Any]
         "inputs": {
             "corpus": corpus(study, language),
             **_package(study, [settings.get("text") or {}]),
-            **_local(local_samples_files(settings)),
+            **_local(local_files(settings)),
         },
         "seed": [study.config["seed"], "corpus", language, "samples", samples],
     }
@@ -174,14 +174,14 @@ def _examples_stage(declared: str, part: str) -> Callable[[Describe], Describe]:
 def prepare_examples(study: Study, task: str, part: str) -> dict[str, Any]:
     """Examples that a task is learned from (part `train`), or tested on, by code."""
     settings = example_settings(study.config, task, part)
-    return {"settings": settings, "inputs": _local(local_samples_files(settings))}
+    return {"settings": settings, "inputs": _local(local_files(settings))}
 
 
 @_examples_stage("generates", "(test|shots)-[a-z]{2,3}")
 def prepare_test_set(study: Study, task: str, part: str) -> dict[str, Any]:
     """A test set of a task in one language, or the examples that its prompts begin with."""
     settings = own_test_settings(study.config, task, part)
-    return {"settings": settings, "inputs": _local(local_samples_files(settings))}
+    return {"settings": settings, "inputs": _local(local_files(settings))}
 
 
 @stage("corpus", "corpus/{language}/contamination/{task}")

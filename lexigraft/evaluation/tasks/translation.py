@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.corpus.alma import ENGLISH, translation_prompt
+from lexigraft.corpus.sample_file import ENGLISH, translation_prompt
 from lexigraft.errors import UserError
 from lexigraft.evaluation import prompts
 from lexigraft.evaluation.predictions import measure_predictions, predict

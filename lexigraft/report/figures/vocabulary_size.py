@@ -8,7 +8,7 @@ from pydantic import Field
 
 from lexigraft.report.items import BatchSize, Kind, ScoreOptions
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import Column, Model, find, models
+from lexigraft.report.models import Model, find, models
 from lexigraft.report.names import initializer_name, task_name
 from lexigraft.report.size_panels import PanelRow, Series, Value, draw_rows, sources_of
 from lexigraft.report.study import StudyResults

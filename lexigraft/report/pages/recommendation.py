@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.report.items import Kind
 from lexigraft.report.metrics import Metric, metric
-from lexigraft.report.models import Model
+from lexigraft.report.models import Column, Model
 from lexigraft.report.names import listed, row_name
 from lexigraft.report.page import Page
-from lexigraft.report.paired_tests import LEVEL, RESAMPLES, Column, effect_text, p_text
+from lexigraft.report.paired_tests import LEVEL, RESAMPLES, effect_text, p_text
 from lexigraft.report.recommendation import (
     ENGLISH,
     Choice,

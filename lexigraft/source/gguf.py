@@ -12,27 +12,25 @@ logger = logging.getLogger(__name__)
 def gguf_to_folder(gguf_file: str | Path, out_folder: str | Path) -> None:
     """Write the model and the tokenizer of a GGUF file in Hugging Face layout.
 
-    Quantized weights are dequantized to float32, the values that llama.cpp computes with. The
-    folder loads without the gguf library.
-
-    Parameters
-    ----------
-    gguf_file
-        A model whose architecture transformers can read from GGUF (Llama, Qwen2, Mistral …).
-    out_folder
-        Receives `config.json`, `generation_config.json`, `model.safetensors` and the tokenizer's
-        files.
+    Quantized weights are dequantized to float32, the values that llama.cpp computes with.
+    `out_folder` receives `config.json`, `generation_config.json`, `model.safetensors` and the
+    tokenizer's files, and loads without the gguf library.
 
     Raises
     ------
     UserError
-        The file is missing, is not GGUF, or transformers does not know its architecture.
+        The file is missing, is not GGUF, or has an architecture that transformers cannot read from
+        GGUF (it can read Llama, Qwen2, Mistral …).
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
     gguf_file, out_folder = Path(gguf_file), Path(out_folder)
-    _check_magic(gguf_file)
+    if not gguf_file.is_file():
+        raise UserError(f"source {gguf_file}: there is no such file")
+    with gguf_file.open("rb") as opened:
+        if opened.read(4) != b"GGUF":
+            raise UserError(f"source {gguf_file}: not a GGUF file")
     folder, name = gguf_file.parent, gguf_file.name
     try:
         # Without `dequantize`, the weights may stay packed, and the model cannot be saved.
@@ -58,11 +56,3 @@ def gguf_to_folder(gguf_file: str | Path, out_folder: str | Path) -> None:
         # safetensors creates files readable by their owner alone; results follow the umask.
         file.chmod((out_folder / "config.json").stat().st_mode)
     logger.info("dequantized %s to float32 in %s", gguf_file.name, out_folder)
-
-
-def _check_magic(file: Path) -> None:
-    if not file.is_file():
-        raise UserError(f"source {file}: there is no such file")
-    with file.open("rb") as opened:
-        if opened.read(4) != b"GGUF":
-            raise UserError(f"source {file}: not a GGUF file")

@@ -11,9 +11,7 @@ from functools import partial
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.source.bundled.archives import licence_of
-from lexigraft.source.bundled.packages import fetch_package
-from lexigraft.source.bundled.registries import DEFAULT_REGISTRY, npm_registry
+from lexigraft.source.packages import DEFAULT_REGISTRY, fetch_package, licence_of, npm_registry
 
 
 def tarball(files):

@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _BYTE_IDS = range(3, 259)  # ids of <0x00> … <0xFF> in the Llama 2 vocabulary
+# Weights of the layers: name in llama2.c -> name in transformers.
+_LAYER = {
+    "attention_norm": "input_layernorm",
+    "wq": "self_attn.q_proj",
+    "wk": "self_attn.k_proj",
+    "wv": "self_attn.v_proj",
+    "wo": "self_attn.o_proj",
+    "ffn_norm": "post_attention_layernorm",
+    "w1": "mlp.gate_proj",
+    "w2": "mlp.down_proj",
+    "w3": "mlp.up_proj",
+}
 
 
 @dataclass(frozen=True)
@@ -72,13 +84,8 @@ class Header:
 def llama2c_to_folder(file: str | Path, out_folder: str | Path) -> None:
     """Write the model and the tokenizer of a llama2.c bundle in Hugging Face layout.
 
-    Parameters
-    ----------
-    file
-        A checkpoint followed by `tokenizer.bin`.
-    out_folder
-        Receives `config.json`, `generation_config.json`, `model.safetensors`, `tokenizer.json`, and
-        the same vocabulary as a SentencePiece `tokenizer.model`.
+    `out_folder` receives `config.json`, `generation_config.json`, `model.safetensors`,
+    `tokenizer.json`, and the same vocabulary as a SentencePiece `tokenizer.model`.
 
     Raises
     ------
@@ -171,25 +178,17 @@ def _write_model(header: Header, arrays: dict[str, np.ndarray], folder: Path) ->
         pad_token_id=2,
     )
     weights = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
-    output = weights["embedding"] if header.tied else weights["output"]
     state = {
         "model.embed_tokens.weight": weights["embedding"],
         "model.norm.weight": weights["norm"],
-        "lm_head.weight": output,
+        "lm_head.weight": weights["embedding" if header.tied else "output"],
     }
-    for layer in range(header.layers):
-        parts = {
-            "input_layernorm": weights["attention_norm"][layer],
-            "self_attn.q_proj": _half_split(weights["wq"][layer], header.heads),
-            "self_attn.k_proj": _half_split(weights["wk"][layer], header.key_value_heads),
-            "self_attn.v_proj": weights["wv"][layer],
-            "self_attn.o_proj": weights["wo"][layer],
-            "post_attention_layernorm": weights["ffn_norm"][layer],
-            "mlp.gate_proj": weights["w1"][layer],
-            "mlp.down_proj": weights["w2"][layer],
-            "mlp.up_proj": weights["w3"][layer],
-        }
-        state.update({f"model.layers.{layer}.{name}.weight": w for name, w in parts.items()})
+    for name, of_transformers in _LAYER.items():
+        for layer, weight in enumerate(weights[name]):
+            if name in ("wq", "wk"):
+                heads = header.heads if name == "wq" else header.key_value_heads
+                weight = _half_split(weight, heads)
+            state[f"model.layers.{layer}.{of_transformers}.weight"] = weight
     with torch.device("meta"):
         model: Any = LlamaForCausalLM(config)
     model.load_state_dict(state, assign=True)

@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.source.bundled.archives import licence_of, unpack
+from lexigraft.source.packages import licence_of, unpack
 
 OUTSIDE = ["../outside", "/etc/outside", "toy/../../outside", "C:/x", "a\\b"]
 
