@@ -32,13 +32,14 @@ from lexigraft.shared_cache import fetch, store
 from lexigraft.usage import recorded
 
 Job = dict[str, Any]
+Written = tuple[list[str], dict[str, Any]]  # names of files, and facts for the card
 SECONDS_TO_END = 5  # of an interrupted job, before it is ended by force
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 logger = logging.getLogger(__name__)
 
 
 def run(
-    stage: Callable[[Job], None],
+    stage: Callable[[Job], Written | None],
     replaces: bool = False,
     expand: Callable[[Job], Job] = lambda job: job,
     checked: Callable[[Job], Any] = lambda job: job["inputs"],
@@ -53,8 +54,8 @@ def run(
 
     A job whose outputs are complete (`lexigraft.completion`) gets its card back and ends at once;
     scripts import what is heavy inside `stage`. Otherwise inputs are checked against their cards
-    (`lexigraft.integrity`). A stage that writes no card gets one here, of the files that its job
-    names as outputs.
+    (`lexigraft.integrity`). A stage that writes no card gets one here: of the files and facts that
+    it returns, or of the files that its job names as outputs.
 
     Two processes never work on one output folder: the second waits, and if the first did the same
     job, it is complete. That happens when Snakemake was killed, its job lives on, and Snakemake is
@@ -107,9 +108,10 @@ def run(
                 complete_with_card(job, begun)
                 return
             with recorded(folder):
-                stage(job)
-                if not card_of(job).exists():
-                    write_card(card_of(job), job, _named_outputs(job, folder))
+                written = stage(job)
+                if written or not card_of(job).exists():
+                    files, facts = written or (_named_outputs(job, folder), {})
+                    write_card(card_of(job), job, files, **facts)
                 complete_with_card(job, begun)
             if shared:
                 store(job, begun)

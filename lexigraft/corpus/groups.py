@@ -27,6 +27,10 @@ def mix_corpora(
 ) -> tuple[list[str], dict[str, Any]]:
     """Write the text files of a group from the corpora of its members (VocADT, Appendix C).
 
+    Returns the names of the files written, and facts for the card. No training sentence has the
+    letters of a held-out sentence of any member, or contains a test translation or summary of any.
+    `seed` are the names that seed the draws.
+
     Parameters
     ----------
     settings
@@ -39,14 +43,6 @@ def mix_corpora(
         `members/<language>/heldout.txt`, equally many sentences of each, so that the largest set
         does not dominate; `english.txt`, the distinct English sentences of all; and empty task
         files, since a test belongs to one language.
-    seed
-        The names that seed the draws.
-
-    Returns
-    -------
-    files, facts
-        The names of the files written, and facts for the card. No training sentence has the letters
-        of a held-out sentence of any member, or contains a test translation or summary of any.
     """
     folder, group = Path(folder), settings["group"]
     heldout = {name: _lines(place, "heldout") for name, place in members.items()}

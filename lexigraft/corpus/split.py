@@ -56,7 +56,7 @@ def split_corpus(
     No sentence of `train` or `heldout` has the letters of a test translation or summary, or
     contains them if they are twelve or more; no sentence of `train` has the letters of a sentence
     of `heldout`. `train` is in the order of `sentences`; the other parts are in random order, so
-    that any prefix of them is a random sample too.
+    that any prefix of them is a random sample too. `seed` are the names that seed the draws.
 
     Parameters
     ----------
@@ -68,8 +68,6 @@ def split_corpus(
         and differ from each other on both sides. Without pairs there is no translation test.
     english
         English sentences to measure how much English is forgotten; they may be trained on.
-    seed
-        The names that seed the draws.
     articles
         (article, summary). Test pairs differ from each other on both sides. The articles may be
         trained on, their summaries not.
