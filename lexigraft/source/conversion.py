@@ -87,13 +87,9 @@ def gguf_to_folder(gguf_file: str | Path, out_folder: str | Path) -> None:
 
     Quantized weights are dequantized to float32, the values that llama.cpp computes with.
     `out_folder` receives `config.json`, `generation_config.json`, `model.safetensors` and the
-    tokenizer's files, and loads without the gguf library.
-
-    Raises
-    ------
-    UserError
-        The file is missing, is not GGUF, or has an architecture that transformers cannot read from
-        GGUF (it can read Llama, Qwen2, Mistral …).
+    tokenizer's files, and loads without the gguf library. Raises `UserError` if the file is
+    missing, is not GGUF, or has an architecture that transformers cannot read from GGUF (it can
+    read Llama, Qwen2, Mistral …).
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
@@ -132,12 +128,8 @@ def llama2c_to_folder(file: str | Path, out_folder: str | Path) -> None:
     """Write the model and the tokenizer of a llama2.c bundle in Hugging Face layout.
 
     `out_folder` receives `config.json`, `generation_config.json`, `model.safetensors`,
-    `tokenizer.json`, and the same vocabulary as a SentencePiece `tokenizer.model`.
-
-    Raises
-    ------
-    UserError
-        The file is missing, truncated, or not such a bundle.
+    `tokenizer.json`, and the same vocabulary as a SentencePiece `tokenizer.model`. Raises
+    `UserError` if the file is missing, truncated, or not such a bundle.
     """
     file, out_folder = Path(file), Path(out_folder)
     try:
