@@ -33,6 +33,7 @@ from lexigraft.shared_cache import fetch, store
 from lexigraft.usage import recorded
 
 Job = dict[str, Any]
+Written = tuple[list[str], dict[str, Any]]  # names of files, and facts for the card
 PREFIX = "LEXIGRAFT_PREFIX"  # the environment variable that the workflow sets for its jobs
 _MARK = f'"${PREFIX}/'  # how a path below the prefix begins, inside JSON
 SECONDS_TO_END = 5  # of an interrupted job, before it is ended by force
@@ -41,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 def run(
-    stage: Callable[[Job], None],
+    stage: Callable[[Job], Written | None],
     replaces: bool = False,
     expand: Callable[[Job], Job] = lambda job: job,
     checked: Callable[[Job], Any] = lambda job: job["inputs"],
@@ -56,7 +57,8 @@ def run(
 
     A job whose outputs are complete (`lexigraft.completion`) gets its card back and ends at once;
     scripts import what is heavy inside `stage`. Otherwise inputs are checked against their cards.
-    A stage that writes no card gets one here, of the files that its job names as outputs.
+    A stage that writes no card gets one here: of the files and facts that it returns, or of the
+    files that its job names as outputs.
 
     Two processes never work on one output folder: the second waits, and if the first did the same
     job, it is complete. That happens when a killed Snakemake, whose job lives on, is started again,
@@ -112,14 +114,10 @@ def run(
                 complete_with_card(job, begun)
                 return
             with recorded(folder):
-                stage(job)
-                if not card_of(job).exists():
-                    files = [
-                        os.path.relpath(path, folder)
-                        for name, path in job["outputs"].items()
-                        if name not in ("folder", "card") and Path(path).is_file()
-                    ]
-                    write_card(card_of(job), job, files)
+                written = stage(job)
+                if written or not card_of(job).exists():
+                    files, facts = written or (_named_outputs(job, folder), {})
+                    write_card(card_of(job), job, files, **facts)
                 complete_with_card(job, begun)
             if shared:
                 store(job, begun)
@@ -158,6 +156,15 @@ def read(arguments: list[str]) -> Job:
     if missing := {"rule", "inputs", "outputs", "settings"} - set(job):
         raise UserError(f"{arguments[0][:200]}: the job lacks {', '.join(sorted(missing))}")
     return job
+
+
+def _named_outputs(job: Job, folder: Path) -> list[str]:
+    """The files that the job names as outputs, relative to its folder."""
+    return [
+        os.path.relpath(path, folder)
+        for name, path in job["outputs"].items()
+        if name not in ("folder", "card") and Path(path).is_file()
+    ]
 
 
 def _end_when_interrupted() -> None:

@@ -1,16 +1,12 @@
 """Mix the samples of the languages of a group."""
 
-from pathlib import Path
-
 from lexigraft.corpus.training_samples import mix_samples
-from lexigraft.job import Job, run
-from lexigraft.provenance import write_card
+from lexigraft.job import Job, Written, run
 
 
-def stage(job: Job) -> None:
-    folder, inputs = Path(job["outputs"]["folder"]), job["inputs"]
-    files, facts = mix_samples(inputs["samples"], inputs["corpora"], folder)
-    write_card(folder, job, files, **facts)
+def stage(job: Job) -> Written:
+    inputs = job["inputs"]
+    return mix_samples(inputs["samples"], inputs["corpora"], job["outputs"]["folder"])
 
 
 if __name__ == "__main__":

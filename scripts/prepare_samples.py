@@ -1,18 +1,12 @@
 """Make prompts with answers of one text, to train on."""
 
-from pathlib import Path
-
 from lexigraft.corpus.training_samples import prepare_samples
-from lexigraft.job import Job, run
-from lexigraft.provenance import write_card
+from lexigraft.job import Job, Written, run
 
 
-def stage(job: Job) -> None:
-    folder, inputs = Path(job["outputs"]["folder"]), job["inputs"]
-    files, facts = prepare_samples(
-        job["settings"], inputs["corpus"], folder, tuple(job["seed"]), inputs.get("package")
-    )
-    write_card(folder, job, files, **facts)
+def stage(job: Job) -> Written:
+    inputs, folder, seed = job["inputs"], job["outputs"]["folder"], tuple(job["seed"])
+    return prepare_samples(job["settings"], inputs["corpus"], folder, seed, inputs.get("package"))
 
 
 if __name__ == "__main__":

@@ -1,18 +1,13 @@
 """Bring a source model into Hugging Face layout, check it, and write down what it is."""
 
-from pathlib import Path
-
-from lexigraft.job import Job, run
-from lexigraft.provenance import write_card
+from lexigraft.job import Job, Written, run
 
 
-def stage(job: Job) -> None:
+def stage(job: Job) -> Written:
     from lexigraft.source.preparation import prepare_source
 
-    folder = Path(job["outputs"]["folder"])
     package = job["inputs"].get("package")
-    files, facts = prepare_source(job["settings"], folder, package)
-    write_card(folder, job, files, **facts)
+    return prepare_source(job["settings"], job["outputs"]["folder"], package)
 
 
 if __name__ == "__main__":

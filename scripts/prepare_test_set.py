@@ -1,16 +1,11 @@
 """Reads the test set of a task in one language, or the examples that its prompts begin with."""
 
-from pathlib import Path
-
 from lexigraft.corpus.test_sets import prepare_test_set
-from lexigraft.job import Job, run
-from lexigraft.provenance import write_card
+from lexigraft.job import Job, Written, run
 
 
-def stage(job: Job) -> None:
-    folder = Path(job["outputs"]["folder"])
-    files, facts = prepare_test_set(job["settings"], folder)
-    write_card(folder, job, files, **facts)
+def stage(job: Job) -> Written:
+    return prepare_test_set(job["settings"], job["outputs"]["folder"])
 
 
 if __name__ == "__main__":

@@ -28,12 +28,8 @@ def read_catalogue(package: str | Path, locale: str) -> list[tuple[str, str]]:
     """Distinct (English, translation) pairs of one locale, in the order of the files.
 
     `package` is the folder of an unpacked Kolibri wheel, `locale` a folder of its `kolibri/locale`:
-    te, el, my, ar, de, vi, hi_IN, sw_TZ …; for en, both sides are English.
-
-    Raises
-    ------
-    UserError
-        There is no such locale (the available ones are listed), or a file is not a catalogue.
+    te, el, my, ar, de, vi, hi_IN, sw_TZ …; for en, both sides are English. Raises `UserError` if
+    there is no such locale (the available ones are listed), or a file is not a catalogue.
     """
     english, target = (_read_locale(Path(package), name) for name in (_ENGLISH, locale))
     # Whether the locale is written in Latin letters; names of placeholders are Latin in every one.

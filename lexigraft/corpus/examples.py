@@ -26,24 +26,14 @@ Row = Mapping[str, Any]
 
 
 def prepare_examples(settings: Row, folder: str | Path) -> tuple[list[str], dict[str, Any]]:
-    """Write the examples of one part of a task.
+    """Write `examples.jsonl` of one part of a task; returns its name, and facts for the card.
 
-    Parameters
-    ----------
-    settings
-        `kind`, one of those above; `text`, see `readers.read_rows`; `columns`, the table's names
-        for the parts of an example: `first`, `second` (optional) and `label`; `words` and `tags`;
-        or `question`, `context`, `answers` and `starts`; `labels`, for the first two kinds, the
-        names of the labels in the order of their numbers.
-    folder
-        Receives `examples.jsonl`.
-
-    Returns
-    -------
-    files, facts
-        The names of the files written, and facts for the card. Rows without text (`blank`) and
-        questions without an answer (`unanswered`) are dropped and counted; answers that are not at
-        the position that the table gives are dropped.
+    `settings` has `kind`, one of those above; `text`, see `readers.read_rows`; `columns`, the
+    table's names for the parts of an example: `first`, `second` (optional) and `label`; `words` and
+    `tags`; or `question`, `context`, `answers` and `starts`; `labels`, for the first two kinds, the
+    names of the labels in the order of their numbers. Rows without text (`blank`) and questions
+    without an answer (`unanswered`) are dropped and counted; answers that are not at the position
+    that the table gives are dropped.
     """
     read, columns = _READERS[settings["kind"]], settings["columns"]
     counts = {"read": 0, "blank": 0, "unanswered": 0}

@@ -27,6 +27,10 @@ def mix_corpora(
 ) -> tuple[list[str], dict[str, Any]]:
     """Write the text files of a group from the corpora of its members (VocADT, Appendix C).
 
+    Returns the names of the files written, and facts for the card. No training sentence has the
+    letters of a held-out sentence of any member, or contains a test translation or summary of any.
+    `seed` are the names that seed the draws.
+
     Parameters
     ----------
     settings
@@ -39,14 +43,6 @@ def mix_corpora(
         `members/<language>/heldout.txt`, equally many sentences of each, so that the largest set
         does not dominate; `english.txt`, the distinct English sentences of all; and empty task
         files, since a test belongs to one language.
-    seed
-        The names that seed the draws.
-
-    Returns
-    -------
-    files, facts
-        The names of the files written, and facts for the card. No training sentence has the letters
-        of a held-out sentence of any member, or contains a test translation or summary of any.
     """
     folder, group = Path(folder), settings["group"]
     heldout = {name: _lines(place, "heldout") for name, place in members.items()}
@@ -105,11 +101,8 @@ def mix_corpora(
 def check_shares(members: list[str], shares: Mapping[str, float]) -> None:
     """Check that shares belong to members and leave a positive share for the other members.
 
-    Raises
-    ------
-    UserError
-        A share of an unknown member; shares that do not add up to 1, or leave nothing for the
-        others.
+    Raises `UserError` for a share of an unknown member, and for shares that do not add up to 1, or
+    leave nothing for the others.
     """
     for name in shares:
         if name not in members:
@@ -129,16 +122,10 @@ def shares_of(
 ) -> dict[str, float]:
     """The share of each language in the training text; they add up to one.
 
-    Parameters
-    ----------
-    sizes
-        Sentences that each language has.
-    shares
-        Fixed shares of some languages or of all, for example 1/n for English (VocADT, Appendix C).
-    temperature
-        The other languages share the rest in proportion to size ** (1 / temperature): 1 is
-        proportional, larger values favour small languages, infinity gives equal shares (Aharoni et
-        al. 2019, §4).
+    `shares` are fixed shares of some languages or of all, for example 1/n for English (VocADT,
+    Appendix C). The others share the rest in proportion to size ** (1 / temperature), where the
+    size is their number of sentences: 1 is proportional, larger values favour small languages,
+    infinity gives equal shares (Aharoni et al. 2019, §4).
     """
     check_shares(list(sizes), shares)
     weights = {

@@ -27,7 +27,11 @@ def prepare_corpus(
     seed: tuple[str | int, ...],
     package: str | Path | None = None,
 ) -> tuple[list[str], dict[str, Any]]:
-    """Write the text files of one language.
+    """Write the text files of one language; returns their names, and facts for the card.
+
+    The facts are counts of cleaning, tests found in the training text, and the size of each file.
+    `seed` are the names that seed the draws, `package` is the folder of the unpacked package, for
+    catalogues.
 
     Parameters
     ----------
@@ -41,16 +45,6 @@ def prepare_corpus(
         Receives `train.txt`, `heldout.txt`, `english.txt` (one sentence a line),
         `tasks/translation.jsonl` (`id`, `source`, `target`) and `tasks/summarization.jsonl`
         (`id`, `source`, `reference`), which are empty without parallel text or articles.
-    seed
-        The names that seed the draws.
-    package
-        The folder of the unpacked package, for catalogues.
-
-    Returns
-    -------
-    files, facts
-        The names of the files written, and facts for the card: counts of cleaning, tests found in
-        the training text, and the size of each file.
     """
     folder, code = Path(folder), settings["code"]
     try:

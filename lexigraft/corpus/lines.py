@@ -19,13 +19,8 @@ DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 def read_lines(path: str | Path) -> Iterator[str]:
     """The lines of a file without line feeds, but with carriage returns and byte order marks.
 
-    A file whose name ends in `.gz` or `.xz` is decompressed.
-
-    Raises
-    ------
-    UserError
-        The file is missing or empty, is not UTF-8 (with file, line and byte), or is a damaged gzip
-        or xz file.
+    A file whose name ends in `.gz` or `.xz` is decompressed. Raises `UserError` if it is missing or
+    empty, is not UTF-8 (with file, line and byte), or is a damaged gzip or xz file.
     """
     path = Path(path)
     if not path.is_file():

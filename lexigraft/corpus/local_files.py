@@ -16,20 +16,10 @@ _FILE_KEYS = ("path", "paths", "source", "target", "quality")
 def check_files(settings: Mapping[str, Any], where: str) -> None:
     """Check that every local file that settings name exists and is not empty.
 
-    Data of the loader `datasets` are checked by the job that reads them.
-
-    Parameters
-    ----------
-    settings
-        The entry of a language in the registry, or any other with a `text`: samples, examples or a
-        test set.
-    where
-        Its key for messages, such as `languages.te`.
-
-    Raises
-    ------
-    UserError
-        With the key and the path of the first file that is missing or empty.
+    `settings` is the entry of a language in the registry, or any other with a `text`: samples,
+    examples or a test set; `where` is its key for messages, such as `languages.te`. Data of the
+    loader `datasets` are checked by the job that reads them. Raises `UserError` with the key and
+    the path of the first file that is missing or empty.
     """
     for key, path in _files(settings):
         file = f"{where}.{key}: {path}"

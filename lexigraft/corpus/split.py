@@ -56,7 +56,8 @@ def split_corpus(
     No sentence of `train` or `heldout` has the letters of a test translation or summary, or
     contains them if they are twelve or more; no sentence of `train` has the letters of a sentence
     of `heldout`. `train` is in the order of `sentences`; the other parts are in random order, so
-    that any prefix of them is a random sample too.
+    that any prefix of them is a random sample too. `seed` are the names that seed the draws. Raises
+    `UserError` if there are too few sentences or pairs for a part (with the key and both numbers).
 
     Parameters
     ----------
@@ -68,18 +69,11 @@ def split_corpus(
         and differ from each other on both sides. Without pairs there is no translation test.
     english
         English sentences to measure how much English is forgotten; they may be trained on.
-    seed
-        The names that seed the draws.
     articles
         (article, summary). Test pairs differ from each other on both sides. The articles may be
         trained on, their summaries not.
     other_tests
         Sentences that it contains are neither trained on nor held out.
-
-    Raises
-    ------
-    UserError
-        There are too few sentences or pairs for a part (with the key and both numbers).
     """
     words = sizes.minimum_english_words
     translation = _draw_pairs(pairs, "translation_pairs", sizes.translation_pairs, seed, words)

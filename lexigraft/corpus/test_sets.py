@@ -30,24 +30,16 @@ Row = dict[str, Any]
 def prepare_test_set(
     settings: Mapping[str, Any], folder: str | Path
 ) -> tuple[list[str], dict[str, Any]]:
-    """Write the test set of a task in one language, or its answered examples.
+    """Write `test_set.jsonl` of a task in one language: its test set, or its answered examples.
 
-    Parameters
-    ----------
-    settings
-        `kind`, one of those above. `text`: for translation, as a language's `parallel`; for
-        summarization, as its `summarization` (both without catalogues); for questions, a file in
-        SQuAD's format, `{"loader": "squad", "path"}`, or a table (see `readers.read_rows`), with
-        `columns` naming its `question`, `context` and `answers` (a text or a list). `repair`,
-        optionally: a subset of `cleaning.REPAIRS`.
-    folder
-        Receives `test_set.jsonl`.
+    `settings` has `kind`, one of those above; `text`: for translation, as a language's `parallel`;
+    for summarization, as its `summarization` (both without catalogues); for questions, a file in
+    SQuAD's format, `{"loader": "squad", "path"}`, or a table (see `readers.read_rows`), with
+    `columns` naming its `question`, `context` and `answers` (a text or a list); optionally
+    `repair`, a subset of `cleaning.REPAIRS`. Texts are cleaned as in a corpus.
 
-    Returns
-    -------
-    files, facts
-        The names of the files written, and facts for the card: counts of the rows, of which
-        `unanswered` questions are dropped. Texts are cleaned as in a corpus.
+    Returns the name of the file, and facts for the card: counts of the rows, of which `unanswered`
+    questions are dropped.
     """
     cleaning = CleaningCounts()
     read = _questions if settings["kind"] == "question_answering" else _pairs

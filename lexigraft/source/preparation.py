@@ -9,10 +9,9 @@ from typing import Any
 from lexigraft.atomic import PARTIAL, write_json
 from lexigraft.errors import UserError
 from lexigraft.provenance import describe_file
-from lexigraft.source.gguf import gguf_to_folder
+from lexigraft.source.conversion import gguf_to_folder, llama2c_to_folder
 from lexigraft.source.hub import WANTED, resolve
 from lexigraft.source.kind import CAUSAL, MASKED, kind_of
-from lexigraft.source.llama2c import llama2c_to_folder
 from lexigraft.source.model import (
     has_output_matrix,
     is_tied,
@@ -33,6 +32,9 @@ def prepare_source(
 ) -> tuple[list[str], dict[str, Any]]:
     """Write a source to `folder` that `open_source` opens.
 
+    Returns the names of the files written, and facts about the model for the card. For models that
+    are not copied, `model_files` holds size and checksum of each of their files.
+
     Parameters
     ----------
     settings
@@ -43,12 +45,6 @@ def prepare_source(
         Receives `source.json`, and for packages the model itself.
     package
         The folder of the unpacked package.
-
-    Returns
-    -------
-    files, facts
-        The names of the files written, and facts about the model for the card. For models that
-        are not copied, `model_files` holds size and checksum of each of their files.
 
     Raises
     ------

