@@ -45,7 +45,7 @@ from workflow.slurm import (
 from workflow.snakemake_patches import interrupt_jobs_with_snakemake, stop_rescheduling
 from workflow.stages import STAGES, Study
 from workflow.stages.cells import launcher
-from workflow.stages.report import report_items
+from workflow.stages.report import in_report, report_files
 from workflow.stages.study import in_repository
 from workflow.status.replacements import notice
 from workflow.status.results_folder import check_writable, hold

@@ -1,17 +1,5 @@
 # Stage 8, report: tables, figures and pages of a study, from its records alone.
 
-REPORT = STUDY.template("build_report")
-
-
-def shown(path, name, label, category):
-    """A file of the report with its caption, as Snakemake's own report lists it."""
-    return report(
-        f"{REPORT}/{path}",
-        caption=os.path.abspath(f"{REPORT}/captions/{name}.rst"),
-        category=category,
-        labels={"item": label},
-    )
-
 
 rule build_report:
     input:
@@ -19,19 +7,10 @@ rule build_report:
         lambda wildcards: STUDY.inputs("build_report", wildcards),
     output:
         card=STUDY.card("build_report"),
-        page=shown("report.html", "report", "Report", "1 Read this first"),
-        pages=[
-            shown(f"{item.name}.html", item.name, item.label, "1 Read this first")
-            for item in report_items(STUDY, "pages")
-        ],
-        tables=[
-            shown(f"tables/{item.name}.html", item.name, item.label, "2 Tables")
-            for item in report_items(STUDY, "tables")
-        ],
-        figures=[
-            shown(f"figures/{item.name}.png", item.name, item.label, "3 Figures")
-            for item in report_items(STUDY, "figures")
-        ],
+        page=report(**in_report(STUDY, "report.html", "Report", "1 Read this first")),
+        pages=[report(**file) for file in report_files(STUDY, "pages")],
+        tables=[report(**file) for file in report_files(STUDY, "tables")],
+        figures=[report(**file) for file in report_files(STUDY, "figures")],
     log:
         STUDY.log("build_report"),
     localrule: True

@@ -1,6 +1,7 @@
 """The report of a study."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER
@@ -16,11 +17,37 @@ from workflow.stages.texts import corpus, members, package, searched
 
 # Where things lie is no matter of the report.
 _PLACES = ("prefix", "hub_cache")
+# Where the files of a group lie, and what Snakemake's own report calls the group.
+_SHOWN = {
+    "pages": ("{}.html", "1 Read this first"),
+    "tables": ("tables/{}.html", "2 Tables"),
+    "figures": ("figures/{}.png", "3 Figures"),
+}
 
 
 def report_items(study: Study, group: str) -> list[Item]:
     """The study's `pages`, `tables` or `figures`."""
     return [item for item in read_items(study.config["report"]["items"]) if item.group == group]
+
+
+def report_files(study: Study, group: str) -> list[dict[str, Any]]:
+    """The files of the study's `pages`, `tables` or `figures`, see `in_report`."""
+    place, category = _SHOWN[group]
+    return [
+        in_report(study, place.format(item.name), item.label, category)
+        for item in report_items(study, group)
+    ]
+
+
+def in_report(study: Study, file: str, label: str, category: str) -> dict[str, Any]:
+    """What Snakemake's `report` is told of a file, whose caption has its name."""
+    folder = study.template("build_report")
+    return {
+        "value": f"{folder}/{file}",
+        "caption": str(Path(folder, "captions", f"{Path(file).stem}.rst").absolute()),
+        "category": category,
+        "labels": {"item": label},
+    }
 
 
 def _required(study: Study, **_: str) -> Iterator[Output]:
