@@ -65,10 +65,10 @@ def lines(study: StudyResults, look: Look) -> list[Line]:
             place = kinds.index(tuple(values(model)[1:]))
             colour, marker = COLOURS[shade % len(COLOURS)], MARKERS[shade % len(MARKERS)]
             if coloured == "initializer":
-                colour, marker = look.colour(model.initializer), look.marker(model.initializer)
+                colour, marker, _ = look.of(model.initializer)
         dashes = _DASHES[place % len(_DASHES)]
         if coloured == "initializer" and not dashed:
-            dashes = look.dashes(model.initializer)
+            *_, dashes = look.of(model.initializer)
         drawn.append(Line(model, name, {"color": colour, "marker": marker, "ls": dashes}))
     return drawn
 

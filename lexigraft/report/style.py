@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # another marker, so that rows differ in grey too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "h", "p")
+_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)))
 # Text on tinted grounds, which stay light on a dark page.
 ON_TINT = "#15181B"
 # Ink, its lighter shades and the paper; the page replaces them, so that figures follow its theme.
@@ -35,29 +36,21 @@ _METADATA = {
 
 @dataclass(frozen=True)
 class Look:
-    """Colour and marker of each initializer, the same in every figure, and the fonts."""
+    """What each initializer looks like, the same in every figure, and the fonts."""
 
     initializers: tuple[str, ...]
     fonts: Fonts
 
-    def colour(self, initializer: str) -> str:
-        """The initializer's colour; baselines are grey."""
-        if initializer == "none":
-            return MUTED
-        return COLOURS[self.initializers.index(initializer) % len(COLOURS)]
+    def of(self, initializer: str) -> tuple[str, str, Any]:
+        """An initializer's colour, marker and dashes, as matplotlib's; baselines are grey stars.
 
-    def dashes(self, initializer: str) -> Any:
-        """The initializer's line: solid, until the colours repeat."""
+        Lines are solid until the colours repeat.
+        """
         if initializer == "none":
-            return "-"
-        around = self.initializers.index(initializer) // len(COLOURS)
-        return ("-", (0, (4, 1.5)), (0, (1, 1)))[around % 3]
-
-    def marker(self, initializer: str) -> str:
-        """The initializer's marker; baselines have a star."""
-        if initializer == "none":
-            return "*"
-        return MARKERS[self.initializers.index(initializer) % len(MARKERS)]
+            return MUTED, "*", "-"
+        place = self.initializers.index(initializer)
+        dashes = _DASHES[place // len(COLOURS) % len(_DASHES)]
+        return COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], dashes
 
 
 @contextmanager

@@ -60,8 +60,9 @@ def _points(axis: "Axes", shown: "pandas.DataFrame", name: str, look: Look) -> l
     points = []
     for found in shown.to_dict("records"):
         key, x, y = found["initializer"], found[name], found["first_loss"]
-        axis.plot(x, y, look.marker(key), color=look.colour(key), ms=6)
-        points.append(Named(x, y, initializer_name(key), look.colour(key), look.marker(key)))
+        colour, marker, _ = look.of(key)
+        axis.plot(x, y, marker, color=colour, ms=6)
+        points.append(Named(x, y, initializer_name(key), colour, marker))
     axis.margins(0.2, 0.2)
     axis.locator_params(axis="x", nbins=5)
     axis.grid(True)

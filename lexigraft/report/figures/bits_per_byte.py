@@ -101,7 +101,7 @@ def _dumbbells(axis: "Axes", panel: _Panel, look: Look, study: StudyResults) -> 
     names = tuple(name for name in stub_names(study) if name != "Source model")
     for y, (model, own) in enumerate(panel.changes.items()):
         before, after = own["before"].mean(), own["after"].mean()
-        colour, marker = look.colour(model.initializer), look.marker(model.initializer)
+        colour, marker, _ = look.of(model.initializer)
         axis.plot([before, after], [y, y], color=colour, lw=1.6, alpha=0.55, zorder=2)
         axis.plot(before, y, marker, mfc=PAPER, mec=colour, mew=1.2, ms=6, zorder=3)
         axis.plot(after, y, marker, color=colour, ms=6, zorder=4)
@@ -110,7 +110,7 @@ def _dumbbells(axis: "Axes", panel: _Panel, look: Look, study: StudyResults) -> 
     if panel.untouched is not None:
         axis.plot([panel.untouched] * 2, [-1, len(places) - 0.5], color=MUTED, lw=1, ls=":",
                   zorder=1)  # fmt: skip
-        axis.plot(panel.untouched, -1, look.marker("none"), color=MUTED, ms=6)
+        axis.plot(panel.untouched, -1, "*", color=MUTED, ms=6)
         places, labels = [-1, *places], ["Source", *labels]
     axis.set_yticks(places, labels)
 
@@ -119,7 +119,7 @@ def _end_points(axis: "Axes", panel: _Panel, look: Look) -> None:
     texts = {} if panel.untouched is None else {-1: number(panel.untouched, 3)}
     for y, (model, changes) in enumerate(panel.changes.items()):
         own = changes["after"]
-        colour, marker = look.colour(model.initializer), look.marker(model.initializer)
+        colour, marker, _ = look.of(model.initializer)
         texts[y] = number(own.mean(), 3)
         if len(own) > 1:
             spread = own.std(ddof=1)

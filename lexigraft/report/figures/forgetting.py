@@ -165,7 +165,7 @@ def _panel(axis: "Axes", found: "pandas.DataFrame", look: Look, study: StudyResu
     points = []
     for cell in trained.to_dict("records"):
         key, vocabulary, strategy = cell["initializer"], cell["vocabulary"], cell["strategy"]
-        colour, marker, end = look.colour(key), look.marker(key), (cell["lost"], cell["gained"])
+        (colour, marker, _), end = look.of(key), (cell["lost"], cell["gained"])
         start = select(found, initializer=key, vocabulary=vocabulary, strategy="none")
         for x, y in start[["lost", "gained"]].itertuples(index=False):
             axis.plot([x, end[0]], [y, end[1]], color=colour, lw=0.8, alpha=0.4)

@@ -69,7 +69,7 @@ def _points(
     several = cells["vocabulary"].nunique() > 2
     points = []
     for cell in cells.to_dict("records"):
-        colour, marker = look.colour(cell["initializer"]), look.marker(cell["initializer"])
+        colour, marker, _ = look.of(cell["initializer"])
         x, y = cell["speed_up"], cell["mean"]
         source = cell["initializer"] == "none" and cell["strategy"] == "none"
         large = source or cell["strategy"] == reference

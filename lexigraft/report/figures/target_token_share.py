@@ -61,6 +61,6 @@ def _series(
     series = [Series("prompts", {"color": INK, "marker": "x", "ls": ":"}, of_prompts)]
     for place, name in enumerate(study.initializers):
         # All outputs have the one marker, so lines are told apart by their dashes in grey.
-        style = {"color": look.colour(name), "marker": "o", "ls": _DASHES[place % len(_DASHES)]}
+        style = {"color": look.of(name)[0], "marker": "o", "ls": _DASHES[place % len(_DASHES)]}
         series.append(Series(initializer_name(name), style, partial(value, OUTPUT, name)))
     return series

@@ -87,7 +87,7 @@ def _row(
 
     series = []
     for key in study.initializers:
-        style = {"color": look.colour(key), "marker": look.marker(key), "ls": look.dashes(key)}
+        style = dict(zip(("color", "marker", "ls"), look.of(key), strict=True))
         series.append(Series(initializer_name(key), style, partial(adapted, key)))
     baselines = {one.is_source: one for one in reversed(models(study))
                  if one.baseline and one.source == source}  # fmt: skip
