@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from lexigraft.atomic import replacing
 from lexigraft.cells import AXES
 from lexigraft.errors import UserError
-from lexigraft.integrity import read_card
+from lexigraft.provenance import read_card
 from lexigraft.usage import DONE, read_usage
 from workflow.config.registries import load_registries, read_yaml, resolve
 from workflow.stages import Study
@@ -123,11 +123,12 @@ def record(study: Study) -> dict[str, Any]:
 
 def render(template: str) -> str:
     """The page of a template, by its path below `docs/templates`."""
-    import jinja2
+    from jinja2 import FileSystemLoader, StrictUndefined
+    from jinja2.sandbox import SandboxedEnvironment
 
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        undefined=jinja2.StrictUndefined,
+    environment = SandboxedEnvironment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
         keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -4,14 +4,15 @@ import html
 import re
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import StrictUndefined
+from jinja2.sandbox import SandboxedEnvironment
 
 from lexigraft.report.formats import as_html
 from lexigraft.report.style import INK, MUTED, PAPER, RULE
 from lexigraft.report.stylesheet import STYLESHEET
 from lexigraft.report.table import number
 
-_HTML = Environment(
+_HTML = SandboxedEnvironment(
     autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
 )
 _HTML.globals |= {"as_html": as_html, "number": number}

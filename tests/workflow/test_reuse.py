@@ -85,8 +85,8 @@ def comment(study: Checkout) -> None:
 def other_code_with_the_same_text(study: Checkout) -> None:
     study.edit(
         "lexigraft/corpus/readers.py",
-        "    loaders: dict",
-        "    settings = dict(settings)\n    loaders: dict",
+        "        super().__init__(settings)\n",
+        "        super().__init__(dict(settings))\n",
     )
 
 
