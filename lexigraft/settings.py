@@ -203,13 +203,9 @@ def _described(kind: Any, place: Sequence[Any], hint: str = "") -> tuple[Any, st
 
 def bare(kind: Any) -> tuple[Any, dict[str, Any]]:
     """A type without what annotates it or null; of a union that is chosen from, tag -> member."""
-    while True:
+    while get_origin(kind) in (Annotated, Union, UnionType):
         members = [one for one in get_args(kind) if one is not NoneType]
-        if get_origin(kind) is Annotated or (
-            get_origin(kind) in (Union, UnionType) and len(members) == 1
-        ):
-            kind = members[0]
-        elif get_origin(kind) in (Union, UnionType):
+        if get_origin(kind) is not Annotated and len(members) > 1:
             tags = {
                 note.tag: one
                 for one in members
@@ -217,12 +213,10 @@ def bare(kind: Any) -> tuple[Any, dict[str, Any]]:
                 for note in get_args(one)[1:]
                 if isinstance(note, Tag)
             }
-            if not tags and get_origin(members[0]) is Annotated:
-                kind = members[0]  # a choice, or null
-                continue
-            return kind, tags
-        else:
-            return kind, {}
+            if tags or get_origin(members[0]) is not Annotated:
+                return kind, tags
+        kind = members[0]  # of a choice, or null
+    return kind, {}
 
 
 def is_model(kind: Any) -> bool:

@@ -95,7 +95,13 @@ def train_fasttext(
         known = [words[i] for i in tokens]
         # A word outside fastText's vocabulary would be added to it through this file.
         ends = [END_OF_LINE] if lines >= minimum_count else []
-        _write_initial_vectors(start, [*known, *ends], dimensions, np.random.default_rng(seed))
+        # Initial values as fastText draws them.
+        rng, bound = np.random.default_rng(seed), 1 / dimensions
+        with start.open("w", encoding="utf-8", newline="\n") as out:
+            out.write(f"{len(known) + len(ends)} {dimensions}\n")
+            for word in (*known, *ends):
+                values = rng.uniform(-bound, bound, dimensions).tolist()
+                out.write(f"{word} {' '.join([f'{value:.8f}' for value in values])}\n")
 
         import fasttext
 
@@ -121,14 +127,3 @@ def train_fasttext(
         raise RuntimeError("fastText has other words than the text written for it")
     vectors = np.stack([trained.get_word_vector(word) for word in known])
     return TokenVectors(tokens.astype(np.int64), np.ascontiguousarray(vectors, dtype=np.float32))
-
-
-def _write_initial_vectors(
-    file: Path, words: Sequence[str], dimensions: int, rng: np.random.Generator
-) -> None:
-    """Write initial values as fastText draws them, uniform within ± 1 / dimensions, as text."""
-    with file.open("w", encoding="utf-8", newline="\n") as out:
-        out.write(f"{len(words)} {dimensions}\n")
-        for word in words:
-            values = rng.uniform(-1 / dimensions, 1 / dimensions, dimensions)
-            out.write(word + " " + " ".join([f"{value:.8f}" for value in values.tolist()]) + "\n")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lexigraft.corpus.local_files import check_file
 from lexigraft.errors import UserError
 
 BINARY = ".bin"
@@ -40,16 +41,7 @@ def check_word_vectors(path: str | Path, where: str) -> None:
     """
     if not Path(path).name.endswith(FORMATS):
         raise UserError(f"{where}: {path} is not a {', '.join(FORMATS[:-1])} or {FORMATS[-1]} file")
-    check_dictionary(path, where)
-
-
-def check_dictionary(path: str | Path, where: str) -> None:
-    """Check that a bilingual dictionary exists and is not empty; raises as `check_word_vectors`."""
-    file = Path(path)
-    if not file.is_file():
-        raise UserError(f"{where}: {path}: there is no such file")
-    if file.stat().st_size == 0:
-        raise UserError(f"{where}: {path}: the file is empty")
+    check_file(path, where)
 
 
 def read_dictionary(path: str | Path) -> list[tuple[str, str]]:
@@ -65,7 +57,7 @@ def read_dictionary(path: str | Path) -> list[tuple[str, str]]:
     >>> read_dictionary("telugu.txt")[0]  # doctest: +SKIP
     ('water', 'నీరు')
     """
-    check_dictionary(path, "dictionary")
+    check_file(path, "dictionary")
     pairs: dict[tuple[str, str], None] = {}
     try:
         with Path(path).open(encoding="utf-8-sig", newline="\n") as lines:

@@ -22,11 +22,15 @@ def check_files(settings: Mapping[str, Any], where: str) -> None:
     the path of the first file that is missing or empty.
     """
     for key, path in _files(settings):
-        file = f"{where}.{key}: {path}"
-        if not Path(path).is_file():
-            raise UserError(f"{file}: there is no such file")
-        if Path(path).stat().st_size == 0:
-            raise UserError(f"{file}: the file is empty")
+        check_file(path, f"{where}.{key}")
+
+
+def check_file(path: str | Path, where: str) -> None:
+    """Check that a file exists and is not empty; the UserError begins with `where`."""
+    if not Path(path).is_file():
+        raise UserError(f"{where}: {path}: there is no such file")
+    if Path(path).stat().st_size == 0:
+        raise UserError(f"{where}: {path}: the file is empty")
 
 
 def local_files(settings: Mapping[str, Any]) -> list[str]:

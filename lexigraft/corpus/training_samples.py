@@ -97,16 +97,30 @@ def translations(
     (`without_quality`: missing, or not a number; `below_minimum`) and after the draw (`like_tests`:
     with a test).
     """
+    from tqdm import tqdm
+
     wanted, language = settings["pairs"], settings["language"]
+    text, minimum = settings["text"], settings["minimum_quality"]
+    scored = any(key.startswith("quality") for key in text)
     cleaning = CleaningCounts()
     selection = {"without_quality": 0, "below_minimum": 0, "like_tests": 0}
     # Twice as many as needed, since those that contain a test are removed afterwards.
     sample = StreamSample[tuple[float, Pair]](
         None if wanted is None else 2 * wanted, (*seed, "pairs")
     )
-    for read, quality in _good(settings, selection, package):
-        for pair in cleaned_pairs([read], cleaning):
-            sample.add((quality, pair), "\n".join(pair), score=quality)
+    name, pairs = f"read {language} and English", read_scored_pairs(text, package)
+    for read, written in tqdm(pairs, desc=name, unit="pair", unit_scale=True, disable=None):
+        try:
+            quality = float(written) if scored else 0.0
+        except (TypeError, ValueError):
+            quality = math.nan
+        if math.isnan(quality):
+            selection["without_quality"] += 1
+        elif minimum is not None and quality < minimum:
+            selection["below_minimum"] += 1
+        else:
+            for pair in cleaned_pairs([read], cleaning):
+                sample.add((quality, pair), "\n".join(pair), score=quality)
     drawn = sorted(sample.shuffled(), key=lambda scored: -scored[0])
     chosen = [pair for _, pair in drawn if not any(side in tests for side in pair)]
     selection["like_tests"] = len(drawn) - len(chosen)
@@ -177,29 +191,6 @@ def joined(prompt: str, answer: str, counts: CleaningCounts) -> Pair | None:
         "\n".join(repair(line, counts) for line in text.split("\n")) for text in (question, reply)
     )
     return (question, between + reply) if question.strip() and reply else None
-
-
-def _good(
-    settings: Mapping[str, Any], selection: dict[str, int], package: str | Path | None
-) -> Iterator[tuple[Pair, float]]:
-    """Pairs of sufficient quality, with their qualities as numbers (0 if the text has none)."""
-    from tqdm import tqdm
-
-    text, minimum = settings["text"], settings["minimum_quality"]
-    scored = any(key.startswith("quality") for key in text)
-    pairs = read_scored_pairs(text, package)
-    name = f"read {settings['language']} and English"
-    for pair, written in tqdm(pairs, desc=name, unit="pair", unit_scale=True, disable=None):
-        try:
-            quality = float(written) if scored else 0.0
-        except (TypeError, ValueError):
-            quality = math.nan
-        if math.isnan(quality):
-            selection["without_quality"] += 1
-        elif minimum is not None and quality < minimum:
-            selection["below_minimum"] += 1
-        else:
-            yield pair, quality
 
 
 def _write(

@@ -13,7 +13,6 @@ import numpy as np
 from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import draw, sentences, tokenize_plain
 from lexigraft.inference.generation import decode
-from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.provenance import versions
 from lexigraft.source.hub import resolve
@@ -22,7 +21,7 @@ from lexigraft.source.model import load_tokenizer, open_source
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-    from lexigraft.initialization.recipe import Recipe
+    from lexigraft.initialization.recipe import DenseRows, Recipe
 
 _BATCH = 32
 _LONGEST = 256  # tokens of a text; sentence encoders are trained on no more

@@ -8,7 +8,7 @@ _MODULES = {
     "Initializer": "lexigraft.initialization.interface",
     "Recipe": "lexigraft.initialization.recipe",
     "RecipePair": "lexigraft.initialization.recipe",
-    "DenseRows": "lexigraft.initialization.dense_rows",
+    "DenseRows": "lexigraft.initialization.recipe",
     "shared_tokens": "lexigraft.initialization.pairing",
     "save_initialization": "lexigraft.initialization.storage",
     "load_initialization": "lexigraft.initialization.storage",

@@ -52,11 +52,6 @@ def check_integer(method: str, option: str, value: Any, minimum: int = 1) -> int
     return value
 
 
-def check_optional_integer(method: str, option: str, value: Any) -> int | None:
-    """Return an option that must be None or an integer of at least 1, or raise a `UserError`."""
-    return None if value is None else check_integer(method, option, value)
-
-
 def check_number(
     method: str,
     option: str,

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,23 +18,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class DistillationSettings:
-    """Epochs over the snippets, Adam's learning rate, and snippets per update."""
-
-    epochs: int
-    learning_rate: float
-    batch_size: int
-
-
 def distill(
     model: "PreTrainedModel",
     start: np.ndarray,
     training: Sequence[Snippet],
     validation: Sequence[Snippet],
     prefix: Sequence[int],
-    settings: DistillationSettings,
     rng: np.random.Generator,
+    *,
+    epochs: int,
+    learning_rate: float,
+    batch_size: int,
 ) -> tuple[np.ndarray, list[float]]:
     """Train the input rows of new tokens, see `TokenDistillation`; all else of the model is frozen.
 
@@ -52,17 +45,19 @@ def distill(
         Source ids before every snippet.
     rng
         Generator of the order of the snippets.
+    epochs, learning_rate, batch_size
+        Epochs over the snippets, Adam's learning rate, and snippets per update.
     """
     import torch
 
     rows = torch.tensor(start, dtype=torch.float32, device=model.device, requires_grad=True)
-    optimizer = torch.optim.Adam([rows], lr=settings.learning_rate)
+    optimizer = torch.optim.Adam([rows], lr=learning_rate)
 
     @torch.no_grad()
     def validation_loss() -> float:
         total, values = 0.0, 0
-        for begin in range(0, len(validation), settings.batch_size):
-            batch = validation[begin : begin + settings.batch_size]
+        for begin in range(0, len(validation), batch_size):
+            batch = validation[begin : begin + batch_size]
             squares, count = _squares(model, rows, batch, prefix)
             total += float(squares)
             values += count
@@ -70,17 +65,17 @@ def distill(
 
     with _frozen(model):
         losses = [validation_loss()]
-        for epoch in range(settings.epochs):
+        for epoch in range(epochs):
             order = rng.permutation(len(training))
-            starts = range(0, len(order), settings.batch_size)
+            starts = range(0, len(order), batch_size)
             for begin in tqdm(starts, desc=f"distill, epoch {epoch + 1}", disable=None):
-                batch = [training[i] for i in order[begin : begin + settings.batch_size]]
+                batch = [training[i] for i in order[begin : begin + batch_size]]
                 squares, count = _squares(model, rows, batch, prefix)
                 optimizer.zero_grad()
                 (squares / count).backward()
                 optimizer.step()
             losses.append(validation_loss())
-            logger.info("epoch %d/%d: validation loss %.5f", epoch + 1, settings.epochs, losses[-1])
+            logger.info("epoch %d/%d: validation loss %.5f", epoch + 1, epochs, losses[-1])
     return rows.detach().cpu().numpy(), losses
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.matrix import Matrix, row_mean
 from lexigraft.initialization.pairing import VocabularyPair
-from lexigraft.initialization.recipe import Recipe, RecipePair
+from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
 
 _MAX_PARTS = 12
 _EXAMPLES = 12

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.interface import Initializer, RowInitializer
-from lexigraft.initialization.recipe import Recipe, RecipePair
+from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
 from lexigraft.source.positions import follow_padding
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.arguments import Auxiliaries, Corpus
-from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.explanation import (
     describe,
     example_tokens,
@@ -27,7 +26,7 @@ from lexigraft.initialization.explanation import (
 )
 from lexigraft.initialization.matrix import Matrix, check_matrix
 from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
-from lexigraft.initialization.recipe import Recipe, RecipePair, assemble_recipe
+from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair, assemble_recipe
 from lexigraft.randomness import generator
 
 if TYPE_CHECKING:
@@ -47,6 +46,8 @@ class Initializer(ABC):
     reads : tuple of str
         Further auxiliaries that `fit` reads and scripts provide: the source's `matrices` (by
         `"input"` and, unless tied, `"output"`), its `model`, a `dictionary`.
+    counted : tuple of str
+        Attributes, named without their underscore, that the method adds to `statistics`.
 
     Examples
     --------
@@ -61,6 +62,7 @@ class Initializer(ABC):
     fallbacks_: list[str]
     needs: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
+    counted: tuple[str, ...] = ()
     pair_: VocabularyPair
     seed_: int
 
@@ -147,6 +149,8 @@ class Initializer(ABC):
     @abstractmethod
     def statistics(self) -> dict[str, Any]:
         """Counts and shares over the new tokens, for reports: numbers, texts and None."""
+        found = ((name, getattr(self, f"{name}_")) for name in self.counted)
+        return {name: None if value != value else value for name, value in found}  # NaN
 
     @property
     def n_source(self) -> int:
@@ -219,7 +223,7 @@ class RecipeInitializer(Initializer):
             of_output = recipe_statistics(self.recipe_.output, self._fallback_ids, pieces)
             del of_output["new_tokens"]
             found |= {f"output_{name}": value for name, value in of_output.items()}
-        return found
+        return found | super().statistics()
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         pair = self.pair_
@@ -290,7 +294,8 @@ class RowInitializer(Initializer):
     def statistics(self) -> dict[str, Any]:
         """The number of new tokens and the share of fallbacks."""
         k = len(self._fitted().new_ids)
-        return {"new_tokens": k, "share_fallback": len(self.fallbacks_) / k if k else None}
+        share = len(self.fallbacks_) / k if k else None
+        return {"new_tokens": k, "share_fallback": share, **super().statistics()}
 
     def _explain(self, token_id: int, text: str) -> str:
         parts = self.parts(token_id)
@@ -305,7 +310,9 @@ class RandomInitializer(RowInitializer):
 
     def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
         return {
-            which: self._sample(matrix, self._generator(which))
+            which: self._shaped(
+                matrix, self._generator(which).standard_normal((len(self.new_ids), matrix.shape[1]))
+            )
             for which, matrix in matrices.items()
         }
 
@@ -313,5 +320,5 @@ class RandomInitializer(RowInitializer):
         """Nothing to do: rows are drawn once a matrix is given."""
 
     @abstractmethod
-    def _sample(self, matrix: Matrix, rng: np.random.Generator) -> np.ndarray:
-        """The new rows [len(new_ids), h], float64, for one source matrix."""
+    def _shaped(self, matrix: Matrix, rows: np.ndarray) -> np.ndarray:
+        """The new rows [len(new_ids), h], float64, of standard normal ones, for a source matrix."""

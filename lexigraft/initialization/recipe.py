@@ -2,9 +2,11 @@
 
 `W = left @ right` where `right` is given, else `W = left`. The second factor keeps recipes small
 that use many rows at once: the mean of all rows is one row of `right`, however many tokens use it.
+
+New rows that no recipe describes, such as random ones, are one dense array for each matrix.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -162,15 +164,15 @@ class Recipe:
         return {f"{prefix}{name}": array for name, array in arrays.items()}
 
     @classmethod
-    def _from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Recipe":
-        left = _factor(arrays, "left")
-        right = _factor(arrays, "right") if "right_shape" in arrays else None
-        new_ids = arrays["new_ids"].astype(np.int64)
+    def _from_arrays(cls, arrays: dict[str, np.ndarray], prefix: str = "") -> "Recipe":
+        left = _factor(arrays, f"{prefix}left")
+        right = _factor(arrays, f"{prefix}right") if f"{prefix}right_shape" in arrays else None
+        new_ids = arrays[f"{prefix}new_ids"].astype(np.int64)
         if right is not None and right.shape[0] != left.shape[1]:
             raise ValueError("its two factors do not fit together")
         if new_ids.ndim != 1 or (new_ids < 0).any() or (new_ids >= left.shape[0]).any():
             raise ValueError("its new ids are not rows of it")
-        rank = int(arrays["rank"]) if "rank" in arrays else None
+        rank = int(arrays[f"{prefix}rank"]) if f"{prefix}rank" in arrays else None
         if rank is not None and rank < 1:
             raise ValueError("its rank is not above zero")
         return cls(left, right, new_ids, rank)
@@ -234,14 +236,56 @@ class RecipePair:
     def load(cls, path: str | Path) -> "RecipePair":
         """Read what `save` wrote; raises what `Recipe.load` does."""
         stored = _read_arrays(path)
-        by_matrix: dict[str, dict[str, np.ndarray]] = {"input": {}, "output": {}}
-        for name, array in stored.items():
-            which, _, own_name = name.partition("_")
-            by_matrix[which][own_name] = array
-        one, other = (Recipe._from_arrays(arrays) for arrays in by_matrix.values())
+        one, other = (Recipe._from_arrays(stored, which) for which in ("input_", "output_"))
         if not np.array_equal(one.source_of, other.source_of):
             raise ValueError("its two recipes copy different rows")
         return cls(one, other)
+
+
+@dataclass(frozen=True)
+class DenseRows:
+    """The new rows of each matrix; all other rows are copied.
+
+    `new` holds floating-point rows [len(new_ids), h] by `"input"` and, for untied models,
+    `"output"`.
+    """
+
+    new: Mapping[str, np.ndarray]
+    source_of: np.ndarray  # [n_target]: the source row that each target row copies, -1 for new
+    n_source: int  # rows of the source matrices, padding rows included
+
+    @cached_property
+    def new_ids(self) -> np.ndarray:
+        """Ids of the new tokens, ascending."""
+        return np.flatnonzero(self.source_of < 0)
+
+    @property
+    def n_target(self) -> int:
+        """Rows of the matrices that `apply` makes."""
+        return len(self.source_of)
+
+    def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
+        """Make the target matrix [n_target, h] of the source matrix `which`, see `Recipe.apply`.
+
+        Raises a `UserError` if the matrix has another shape, or there are no rows for it.
+        """
+        return target_matrix(matrix, self.source_of, self.new_rows(matrix, which))
+
+    def new_rows(self, matrix: Matrix, which: str) -> Iterator[tuple[slice, np.ndarray]]:
+        """The new rows [len(new_ids), h] of a matrix, all columns at once."""
+        check_matrix(matrix, self.n_source)
+        if which not in self.new:
+            raise UserError(
+                f"matrix '{which}': there are rows for {' and '.join(self.new)} only; fit and save "
+                "the initializer with this model's matrices"
+            )
+        rows = self.new[which]
+        if rows.shape != (len(self.new_ids), matrix.shape[1]):
+            raise UserError(
+                f"matrix '{which}': it has width {matrix.shape[1]}, the new rows have width "
+                f"{rows.shape[1]}; they were made for another model"
+            )
+        return iter([(slice(None), rows)])
 
 
 def assemble_recipe(rows: csr_array, source_of: np.ndarray, source_ids: np.ndarray) -> Recipe:

@@ -7,7 +7,6 @@ and only the few scores that reach it are sorted (benchmarks/initialization_scal
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
@@ -37,13 +36,10 @@ class AnchorInitializer(RecipeInitializer):
     or no weight falls back.
     """
 
+    counted: tuple[str, ...] = ("anchors",)
     anchors_: int
     normalized = True  # whether vectors are scaled to length one
     without_anchors: str  # end of the message where there are none: what no shared token has
-
-    def statistics(self) -> dict[str, Any]:
-        """Statistics of the recipe, and anchors."""
-        return {**super().statistics(), "anchors": self.anchors_}
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         vectors = required_vectors(self.name, auxiliary, pair, self.needs[0])

@@ -240,27 +240,20 @@ def truncate_weights(
     return columns, np.maximum(values, 0), level[:, 0] * s, float(moved.mean()) if n else 0.0
 
 
-@dataclass(frozen=True)
-class SkipGramSettings:
-    """Context tokens on either side, noise tokens per pair, rank of the factors, epochs, Adam's
-    learning rate, and text tokens per update."""
-
-    window: int
-    negatives: int
-    rank: int
-    epochs: int
-    learning_rate: float
-    batch_tokens: int
-
-
 def train(
     pair: VocabularyPair,
     matrices: dict[str, Matrix],
     text: TokenStream,
     validation: TokenStream,
     start: csr_array,
-    settings: SkipGramSettings,
     rng: np.random.Generator,
+    *,
+    window: int,
+    negatives: int,
+    rank: int,
+    epochs: int,
+    learning_rate: float,
+    batch_tokens: int,
 ) -> tuple[dict[str, ConvexRows], list[float], float | None]:
     """Train the weights of the new tokens' rows; all other rows are fixed.
 
@@ -278,6 +271,10 @@ def train(
         Initial logits [len(new_ids), number of source tokens], the same for both matrices.
     rng
         Generator of initial values, of the order of sentences, and of noise.
+    window, negatives, rank
+        Context tokens on either side, noise tokens per pair, and rank of the factors.
+    epochs, learning_rate, batch_tokens
+        Epochs over the text, Adam's learning rate, and text tokens per update.
     """
     import torch
 
@@ -285,13 +282,13 @@ def train(
     tied = matrices["output"] is matrices["input"]
     output_rows = input_rows if tied else _source_rows(matrices["output"], pair.source_ids)
     rows = {
-        which: ConvexRows(source_rows, start, settings.rank, rng)
+        which: ConvexRows(source_rows, start, rank, rng)
         for which, source_rows in (("input", input_rows), ("output", output_rows))
     }
     factors = [factor for part in rows.values() for factor in (part.left, part.right)]
-    optimizer = torch.optim.Adam(factors, lr=settings.learning_rate)
+    optimizer = torch.optim.Adam(factors, lr=learning_rate)
     noise = NoiseDistribution.of(text)
-    batching = (settings.window, settings.negatives, settings.batch_tokens)
+    batching = (window, negatives, batch_tokens)
     seed = int(rng.integers(2**32))
 
     def loss_of(batch: SkipGramBatch) -> "torch.Tensor":
@@ -310,10 +307,10 @@ def train(
         return total / pairs if pairs else 0.0
 
     losses, seconds = [validation_loss()], 0.0
-    for epoch in range(settings.epochs):
+    for epoch in range(epochs):
         begun = time.monotonic()
         batched = batches(text, noise, *batching, rng)
-        total = -(-len(text.tokens) // settings.batch_tokens)
+        total = -(-len(text.tokens) // batch_tokens)
         for batch in tqdm(batched, desc=f"cw2v, epoch {epoch + 1}", total=total, disable=None):
             loss = loss_of(batch)
             if loss.requires_grad:  # a batch may have no new token
@@ -322,8 +319,8 @@ def train(
                 optimizer.step()
         seconds += time.monotonic() - begun
         losses.append(validation_loss())
-        logger.info("epoch %d/%d: validation loss %.4f", epoch + 1, settings.epochs, losses[-1])
-    tokens = len(text.tokens) * settings.epochs
+        logger.info("epoch %d/%d: validation loss %.4f", epoch + 1, epochs, losses[-1])
+    tokens = len(text.tokens) * epochs
     return rows, losses, tokens / seconds if seconds else None
 
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from lexigraft.atomic import replacing
 from lexigraft.errors import UserError
-from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.interface import Initializer, RecipeInitializer, RowInitializer
 from lexigraft.initialization.matrix import Matrix
-from lexigraft.initialization.recipe import Recipe, RecipePair
+from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
 
 _RECIPE = "recipe.npz"
 _RECIPES = "recipes.npz"

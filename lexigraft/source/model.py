@@ -1,4 +1,7 @@
-"""Source models on disk: configuration, tokenizer, weights, and the two token matrices alone."""
+"""Source models on disk: configuration, tokenizer, weights, and the two token matrices alone.
+
+They are of two kinds: causal (predicts the next token) and masked (restores tokens).
+"""
 
 import inspect
 import json
@@ -7,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.source.kind import auto_class
 from lexigraft.source.weights import read_tensor, tensors
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-
+CAUSAL, MASKED = "causal", "masked"
 ROLES = (
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"
 )  # fmt: skip
@@ -141,6 +143,23 @@ def load_model(folder: str | Path, dtype: "torch.dtype | str") -> "PreTrainedMod
     return model.eval()
 
 
+def kind_of(config: "PretrainedConfig") -> str | None:
+    """`causal`, `masked`, or None for any other architecture, such as encoder-decoders."""
+    return _kind((config.architectures or [""])[0], config)
+
+
+def is_masked(model: "PreTrainedModel") -> bool:
+    """Whether a loaded model is a masked language model."""
+    return _kind(type(model).__name__, model.config) == MASKED
+
+
+def auto_class(config: "PretrainedConfig") -> Any:
+    """The auto class of transformers for the model with its language modelling head."""
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+
+    return AutoModelForMaskedLM if kind_of(config) == MASKED else AutoModelForCausalLM
+
+
 def matrix_names(folder: str | Path) -> dict[str, str]:
     """Parameter names of the input matrix and of the output matrix, tied or not.
 
@@ -194,6 +213,17 @@ def read_input_matrix(folder: str | Path) -> "numpy.ndarray":
     model = _skeleton(folder, AutoModel)
     name = _weight_name(model, model.get_input_embeddings())
     return _read(_located(folder, model, {"input": name})["input"]).float().numpy()
+
+
+def _kind(architecture: str, config: "PretrainedConfig") -> str | None:
+    from transformers.models.auto import modeling_auto
+
+    if architecture in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
+        return CAUSAL
+    masked = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()
+    if architecture in masked and not getattr(config, "is_encoder_decoder", False):
+        return MASKED
+    return None
 
 
 def _skeleton(folder: str | Path, auto: Any = None) -> "PreTrainedModel":

@@ -11,10 +11,12 @@ from lexigraft.errors import UserError
 from lexigraft.provenance import describe_file
 from lexigraft.source.conversion import gguf_to_folder, llama2c_to_folder
 from lexigraft.source.hub import WANTED, resolve
-from lexigraft.source.kind import CAUSAL, MASKED, kind_of
 from lexigraft.source.model import (
+    CAUSAL,
+    MASKED,
     has_output_matrix,
     is_tied,
+    kind_of,
     load_config,
     load_tokenizer,
     matrix_names,

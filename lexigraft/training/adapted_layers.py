@@ -10,9 +10,8 @@ from torch.func import functional_call
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.graft import check_fit, untie, update_special_token_ids
-from lexigraft.initialization.recipe import Recipe, RecipePair
+from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
 from lexigraft.training.objective import Objective
 from lexigraft.training.settings import AdapterSettings
 from lexigraft.training.vocadt_adapter import Adapter, DenseAdapter, SparseAdapter

@@ -7,7 +7,7 @@ import torch
 from transformers import PreTrainedModel
 
 from lexigraft.errors import UserError
-from lexigraft.source.kind import CAUSAL, MASKED, is_masked
+from lexigraft.source.model import CAUSAL, MASKED, is_masked
 from lexigraft.source.positions import positions_of
 from lexigraft.training.data import SequenceDataset
 from lexigraft.training.registry import objective, objectives

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lexigraft.source.kind import CAUSAL
+from lexigraft.source.model import CAUSAL
 
 if TYPE_CHECKING:
     import torch
@@ -58,7 +58,7 @@ class Objective(ABC):
     number of micro-batches.
     """
 
-    model_kind: ClassVar[str] = CAUSAL  # which models it trains: `source.kind.CAUSAL` or `MASKED`
+    model_kind: ClassVar[str] = CAUSAL  # which models it trains: `source.model.CAUSAL` or `MASKED`
     needs_teacher: ClassVar[bool] = False  # whether a training job needs the input `teacher`
     options: ClassVar[tuple[str, ...]] = ()  # keys of a phase that this objective alone takes
     # Names of the parts in the training log, ending in `_loss`; one part alone needs no name.

@@ -16,8 +16,7 @@ from lexigraft.inference.masked_likelihood import MaskedLikelihood, score_masked
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.randomness import seed_from
-from lexigraft.source.kind import is_masked
-from lexigraft.source.model import is_tied, load_model, open_source
+from lexigraft.source.model import is_masked, is_tied, load_model, open_source
 from lexigraft.training.adapted_layers import WithAuxiliaryLoss, attach_adapters, attached_adapters
 from lexigraft.training.checkpointing import (
     Checkpointing,

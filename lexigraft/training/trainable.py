@@ -7,7 +7,7 @@ from torch.nn import Module, ModuleList
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.recipe import RecipePair
-from lexigraft.source.kind import is_masked
+from lexigraft.source.model import is_masked
 from lexigraft.training.adapted_layers import attached_adapters, merge_adapters
 from lexigraft.training.new_rows import NEW_ROWS, attach_new_rows, merge_new_rows
 from lexigraft.training.objective import Progress

@@ -113,8 +113,8 @@ def train_family(
         own = settings.get("unk_token", _UNKNOWN)
         others = [value for role, value in settings.items() if role != "unk_token"]
         settings["unk_token"] = _UNKNOWN if own in others else own
-        model = _train_sentencepiece(texts, family, size, special, settings)
-        backend = pipeline(parse_model(model, "the model trained"))
+        trained = _train_sentencepiece(texts, family, size, special, settings)
+        model, backend = trained.SerializeToString(), pipeline(trained)
     if source_tokenizer is not None:
         around, joint = surrounding(source_tokenizer), joining(source_tokenizer)
         surround(backend, *around, byte_level, joint)
@@ -155,13 +155,14 @@ def _train_byte_level(texts: Iterable[str], size: int, special: Sequence[str]) -
 
 def _train_sentencepiece(
     texts: Iterable[str], family: str, size: int, special: Sequence[str], roles: Mapping[str, Any]
-) -> bytes:
-    """Train a SentencePiece model with exactly `size` pieces; returns the `tokenizer.model`.
+) -> Any:
+    """Train a SentencePiece model with exactly `size` pieces; returns its protocol buffer.
 
     The settings are those of Llama 2, Mistral and Gemma: no normalization, so that texts are
     restored byte for byte; a space before the first word; single digits; runs of spaces as pieces;
     and bytes for characters without a piece. The piece for unknown characters, which never occurs
-    due to the bytes, has id 0; the other special tokens follow in their order.
+    due to the bytes, has id 0; the other special tokens follow in their order. Pieces that begin,
+    end and pad texts are declared as such, for readers of this file alone.
     """
     import sentencepiece
 
@@ -203,19 +204,10 @@ def _train_sentencepiece(
                 f"text alone are {found[1]}; ask for more"
             ) from None
         raise
-    return _with_roles(buffer.getvalue(), control, roles)
-
-
-def _with_roles(data: bytes, control: Sequence[str], roles: Mapping[str, Any]) -> bytes:
-    """The model with its begin, end and padding pieces declared, for readers of this file alone."""
-    from sentencepiece import sentencepiece_model_pb2
-
-    # The class is made at run time, out of sight of the type checker.
-    model = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
-    model.ParseFromString(data)
+    model = parse_model(buffer.getvalue(), "the model trained")
     for role in ("bos", "eos", "pad"):
         piece = roles.get(f"{role}_token")
         if piece in control:
             setattr(model.trainer_spec, f"{role}_piece", piece)
             setattr(model.trainer_spec, f"{role}_id", control.index(piece) + 1)
-    return model.SerializeToString()
+    return model

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lexigraft.auxiliary.token_vectors import load_vectors
+from lexigraft.provenance import write_card
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
@@ -36,8 +37,9 @@ def job(tmp_path, mistral_tokenizer, greek):
 
 
 def run(job):
-    runpy.run_path(str(SCRIPTS / f"{job['rule']}.py"))["stage"](job)
+    files, facts = runpy.run_path(str(SCRIPTS / f"{job['rule']}.py"))["stage"](job)
     folder = Path(job["outputs"]["folder"])
+    write_card(folder, job, files, **facts)
     return load_vectors(folder), json.loads((folder / "card.json").read_text())
 
 

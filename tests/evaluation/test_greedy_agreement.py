@@ -10,9 +10,8 @@ from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.tasks.greedy_agreement import evaluate
-from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.graft import graft
-from lexigraft.initialization.recipe import assemble_recipe
+from lexigraft.initialization.recipe import DenseRows, assemble_recipe
 from lexigraft.initialization.registry import initializer
 from lexigraft.source.model import load_model
 

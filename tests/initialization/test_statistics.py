@@ -3,9 +3,8 @@ import pytest
 import torch
 from scipy.sparse import csr_array, random_array
 
-from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.explanation import cosine_to_mean, recipe_statistics
-from lexigraft.initialization.recipe import RecipePair
+from lexigraft.initialization.recipe import DenseRows, RecipePair
 from tests.initialization.recipes import expansion
 
 NOTHING = np.zeros(0, int)

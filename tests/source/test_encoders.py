@@ -9,8 +9,15 @@ import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
 from lexigraft.errors import UserError
-from lexigraft.source.kind import is_masked, kind_of
-from lexigraft.source.model import is_tied, load_model, load_tokenizer, matrix_names, read_matrices
+from lexigraft.source.model import (
+    is_masked,
+    is_tied,
+    kind_of,
+    load_model,
+    load_tokenizer,
+    matrix_names,
+    read_matrices,
+)
 from lexigraft.source.positions import first_position, follow_padding, positions_of
 from lexigraft.source.preparation import check_source, prepare_source
 

@@ -9,9 +9,8 @@ from scipy.sparse import csr_array
 from torch.func import functional_call
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.dense_rows import DenseRows
 from lexigraft.initialization.graft import graft
-from lexigraft.initialization.recipe import Recipe, RecipePair, assemble_recipe
+from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair, assemble_recipe
 from lexigraft.initialization.registry import initializer
 from lexigraft.training.adapted_layers import attach_adapters, attached_adapters, merge_adapters
 from lexigraft.training.objectives.clm import CausalModeling

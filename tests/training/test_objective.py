@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.source.kind import MASKED
+from lexigraft.source.model import MASKED
 from lexigraft.training.registry import objective, objective_file, objectives
 
 

@@ -10,7 +10,7 @@ from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY
 from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import kinds, kinds_with, prompts_of, task_kind
-from lexigraft.source.kind import MASKED
+from lexigraft.source.model import MASKED
 from lexigraft.training.registry import objective, objectives
 from lexigraft.training.settings import of_new_vocabulary
 from workflow.config.initializer_data import check_initializer, check_needed_files, check_needs

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.auxiliary.language_files import (
-    check_dictionary,
     check_word_vectors,
     word_vector_files,
 )
+from lexigraft.corpus.local_files import check_file
 from lexigraft.errors import UserError, unknown
 from lexigraft.initialization import registry
 from lexigraft.source.hub import is_folder
@@ -76,7 +76,7 @@ def check_needed_files(study: dict[str, Any]) -> None:
     """The local files and folders of `check_needs` are there, and hold what is read."""
     for need in _needs(study):
         if need.holds is None:
-            check = check_dictionary if need.where.endswith("dictionary") else check_word_vectors
+            check = check_file if need.where.endswith("dictionary") else check_word_vectors
             check(need.place, need.where)
         elif is_folder(need.place) and not (Path(need.place).expanduser() / need.holds).is_file():
             kind = "with a fast tokenizer" if need.holds == TOKENIZER else "in Hugging Face layout"

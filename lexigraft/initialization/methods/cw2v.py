@@ -22,7 +22,6 @@ from lexigraft.initialization.matrix import Matrix, check_matrix
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.skip_gram import (
     ConvexRows,
-    SkipGramSettings,
     TokenStream,
     train,
     truncate_weights,
@@ -88,14 +87,14 @@ class CW2V(RecipeInitializer):
         start: str = "mean-of-all",
         keep: int = 256,
     ) -> None:
-        self.settings = SkipGramSettings(
-            window=check_integer("cw2v", "window", window),
-            negatives=check_integer("cw2v", "negatives", negatives),
-            rank=check_integer("cw2v", "rank", rank),
-            epochs=check_integer("cw2v", "epochs", epochs, minimum=0),
-            learning_rate=check_number("cw2v", "learning_rate", learning_rate, exclusive=True),
-            batch_tokens=check_integer("cw2v", "batch_tokens", batch_tokens),
-        )
+        self._settings: dict[str, Any] = {
+            "window": check_integer("cw2v", "window", window),
+            "negatives": check_integer("cw2v", "negatives", negatives),
+            "rank": check_integer("cw2v", "rank", rank),
+            "epochs": check_integer("cw2v", "epochs", epochs, minimum=0),
+            "learning_rate": check_number("cw2v", "learning_rate", learning_rate, exclusive=True),
+            "batch_tokens": check_integer("cw2v", "batch_tokens", batch_tokens),
+        }
         self.start = check_choice("cw2v", "start", start, _STARTS)
         self.keep = check_integer("cw2v", "keep", keep)
 
@@ -107,7 +106,7 @@ class CW2V(RecipeInitializer):
         """
         return {
             **super().statistics(),
-            "epochs": self.settings.epochs,
+            "epochs": self._settings["epochs"],
             "moved_weight": self._moved,
             "loss_before": self.losses_[0] if self.losses_ else None,
             "loss_after": self.losses_[-1] if self.losses_ else None,
@@ -131,7 +130,7 @@ class CW2V(RecipeInitializer):
             return {"input": rows, "output": rows}, missing
         start, rng = self._start(pair), self._generator("training")
         trained, self.losses_, self._speed = train(
-            pair, matrices, text, validation, start, self.settings, rng
+            pair, matrices, text, validation, start, rng, **self._settings
         )
         return self._truncated(pair, trained, seen)
 

@@ -14,7 +14,7 @@ from lexigraft.initialization.arguments import (
     required_corpus,
 )
 from lexigraft.initialization.decomposition import decompose, mean_rows
-from lexigraft.initialization.distillation import DistillationSettings, distill
+from lexigraft.initialization.distillation import distill
 from lexigraft.initialization.interface import RowInitializer
 from lexigraft.initialization.matrix import Matrix, working_type
 from lexigraft.initialization.recipe import assemble_recipe
@@ -79,11 +79,13 @@ class TokenDistillation(RowInitializer):
     ) -> None:
         self.snippets = check_integer("distill", "snippets", snippets)
         self.length = check_integer("distill", "length", length)
-        self.settings = DistillationSettings(
-            epochs=check_integer("distill", "epochs", epochs, minimum=0),
-            learning_rate=check_number("distill", "learning_rate", learning_rate, exclusive=True),
-            batch_size=check_integer("distill", "batch_size", batch_size),
-        )
+        self._settings: dict[str, Any] = {
+            "epochs": check_integer("distill", "epochs", epochs, minimum=0),
+            "learning_rate": check_number(
+                "distill", "learning_rate", learning_rate, exclusive=True
+            ),
+            "batch_size": check_integer("distill", "batch_size", batch_size),
+        }
 
     def statistics(self) -> dict[str, Any]:
         """New tokens, share of fallbacks, snippets, and losses before and after training."""
@@ -126,7 +128,13 @@ class TokenDistillation(RowInitializer):
         training, validation = validation_split(found)
         if found:
             self._trained, self.losses_ = distill(
-                model, start, training, validation, prefix, self.settings, self._generator("order")
+                model,
+                start,
+                training,
+                validation,
+                prefix,
+                self._generator("order"),
+                **self._settings,
             )
         seen = {-1 - i for snippet in training for i in snippet.target.tolist() if i < 0}
         self.fallbacks_ = [t for i, t in enumerate(pair.new_tokens) if i not in seen]

@@ -26,7 +26,6 @@ class Gaussian(RandomInitializer):
         self.variance = check_number("gaussian", "variance", variance, exclusive=True)
         self.distribution = f"N(0, {self.variance:g} I)"
 
-    def _sample(self, matrix: Matrix, rng: np.random.Generator) -> np.ndarray:
-        rows = rng.standard_normal((len(self.pair_.new_ids), matrix.shape[1]))
+    def _shaped(self, matrix: Matrix, rows: np.ndarray) -> np.ndarray:
         rows *= np.sqrt(self.variance)
         return rows

@@ -2,7 +2,6 @@
 
 import unicodedata
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
@@ -33,11 +32,8 @@ class Heuristics(RandomInitializer):
     """
 
     distribution = "N(mean, std) of the source rows of its script and position in a word"
+    counted = ("groups",)
     groups_: int
-
-    def statistics(self) -> dict[str, Any]:
-        """The number of new tokens, of groups, and the share of tokens that fell back."""
-        return {**super().statistics(), "groups": self.groups_}
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         pair = self.pair_
@@ -64,8 +60,7 @@ class Heuristics(RandomInitializer):
         self.groups_ = len(self._chosen)
         self.fallbacks_ = [pair.new_tokens[at] for at in self._chosen.get((), [])]
 
-    def _sample(self, matrix: Matrix, rng: np.random.Generator) -> np.ndarray:
-        rows = rng.standard_normal((len(self.pair_.new_ids), matrix.shape[1]))
+    def _shaped(self, matrix: Matrix, rows: np.ndarray) -> np.ndarray:
         for group, at in self._chosen.items():
             ids = self._members[group]
             rows[at] = row_mean(matrix, ids) + rows[at] * row_deviation(matrix, ids)

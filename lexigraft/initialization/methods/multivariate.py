@@ -28,13 +28,12 @@ class Multivariate(RandomInitializer):
         self.covariance_scale = check_number("multivariate", "covariance_scale", covariance_scale)
         self.distribution = f"N(mean, {self.covariance_scale:g} · covariance) of the source rows"
 
-    def _sample(self, matrix: Matrix, rng: np.random.Generator) -> np.ndarray:
+    def _shaped(self, matrix: Matrix, rows: np.ndarray) -> np.ndarray:
         ids = self.pair_.source_ids
-        normal = rng.standard_normal((len(self.pair_.new_ids), matrix.shape[1]))
         variances, axes = np.linalg.eigh(self.covariance_scale * row_covariance(matrix, ids))
         # With fewer rows than dimensions some variances are zero, and rounding makes them negative.
         deviations = np.sqrt(np.maximum(variances, 0))
         # The symmetric root is unique, while the signs of axes depend on the LAPACK library.
-        rows = normal @ ((axes * deviations) @ axes.T)
+        rows = rows @ ((axes * deviations) @ axes.T)
         rows += row_mean(matrix, ids)
         return rows

@@ -5,7 +5,7 @@ from typing import cast
 
 import numpy as np
 
-from lexigraft.initialization.arguments import Auxiliaries, Corpus, check_optional_integer
+from lexigraft.initialization.arguments import Auxiliaries, Corpus, check_integer
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.recipe import Recipe
@@ -45,7 +45,9 @@ class OFA(NeighbourInitializer):
     def __init__(
         self, dimensions: int | None = None, neighbours: int = 10, temperature: float = 0.1
     ) -> None:
-        self.dimensions = check_optional_integer("ofa", "dimensions", dimensions)
+        self.dimensions = (
+            None if dimensions is None else check_integer("ofa", "dimensions", dimensions)
+        )
         super().__init__(neighbours, temperature)
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:

@@ -1,11 +1,9 @@
 """OMP: a new token is approximated by shared tokens in a donor model's embedding space."""
 
-from typing import Any
-
 import numpy as np
 from scipy.sparse import coo_array
 
-from lexigraft.initialization.arguments import check_integer, check_optional_integer
+from lexigraft.initialization.arguments import check_integer
 from lexigraft.initialization.matching_pursuit import matching_pursuit
 from lexigraft.initialization.similarity import AnchorInitializer
 
@@ -41,16 +39,14 @@ class OMP(AnchorInitializer):
         "a row in the donor model, so there is nothing to approximate others with; give a donor "
         "that has the target tokenizer"
     )
+    counted = ("anchors", "unexplained")
     unexplained_: float
 
     def __init__(self, atoms: int = 64, candidates: int | None = None) -> None:
         self.atoms = check_integer("omp", "atoms", atoms)
-        self.candidates = check_optional_integer("omp", "candidates", candidates)
-
-    def statistics(self) -> dict[str, Any]:
-        """Statistics of the recipe, anchors and unexplained."""
-        unexplained = None if np.isnan(self.unexplained_) else self.unexplained_
-        return {**super().statistics(), "unexplained": unexplained}
+        self.candidates = (
+            None if candidates is None else check_integer("omp", "candidates", candidates)
+        )
 
     def _weights(self, queries: np.ndarray, anchors: np.ndarray) -> coo_array:
         chosen, weights = matching_pursuit(queries, anchors, self.atoms, self.candidates)

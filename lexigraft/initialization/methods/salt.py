@@ -1,7 +1,6 @@
 """SALT: rows of a target-language model, mapped into the source's space token by token."""
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -71,7 +70,7 @@ class SALT(RecipeInitializer):
     """
 
     needs = ("target", "plm")
-
+    counted = ("anchors", "alike", "unexplained")
     anchors_: int
     alike_: int
     unexplained_: float
@@ -82,15 +81,6 @@ class SALT(RecipeInitializer):
         self.centred = check_boolean("salt", "centred", centred)
         self.ridge = check_number("salt", "ridge", ridge)
         self.minimum_neighbours = check_integer("salt", "minimum_neighbours", minimum_neighbours)
-
-    def statistics(self) -> dict[str, Any]:
-        """Statistics of the recipe, anchors, alike and unexplained."""
-        return {
-            **super().statistics(),
-            "anchors": self.anchors_,
-            "alike": self.alike_,
-            "unexplained": None if math.isnan(self.unexplained_) else self.unexplained_,
-        }
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         words = unit_vectors(required_vectors(self.name, auxiliary, pair))

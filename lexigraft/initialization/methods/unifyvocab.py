@@ -1,7 +1,5 @@
 """UnifyVocab: a new token copies the source token nearest to it in GloVe vectors."""
 
-from typing import Any
-
 import numpy as np
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
@@ -10,8 +8,8 @@ from lexigraft.initialization.arguments import (
     Auxiliaries,
     Corpus,
     check_boolean,
+    check_integer,
     check_number,
-    check_optional_integer,
     required_vectors,
 )
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
@@ -61,7 +59,7 @@ class UnifyVocab(RecipeInitializer):
     """
 
     needs = ("target", "source")
-
+    counted = ("anchors",)
     anchors_: int
 
     def __init__(
@@ -72,15 +70,11 @@ class UnifyVocab(RecipeInitializer):
         csls: int | None = None,
         shuffled: float = 0.0,
     ) -> None:
-        self.anchors = check_optional_integer("unifyvocab", "anchors", anchors)
-        self.csls = check_optional_integer("unifyvocab", "csls", csls)
+        self.anchors = None if anchors is None else check_integer("unifyvocab", "anchors", anchors)
+        self.csls = None if csls is None else check_integer("unifyvocab", "csls", csls)
         self.renormalized = check_boolean("unifyvocab", "renormalized", renormalized)
         self.centred = check_boolean("unifyvocab", "centred", centred)
         self.shuffled = check_number("unifyvocab", "shuffled", shuffled, maximum=1)
-
-    def statistics(self) -> dict[str, Any]:
-        """Statistics of the recipe, and anchors."""
-        return {**super().statistics(), "anchors": self.anchors_}
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         found = required_vectors(self.name, auxiliary, pair)

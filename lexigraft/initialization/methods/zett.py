@@ -41,7 +41,8 @@ class ZeTT(RowInitializer):
     .. [1] Minixhofer, Ponti and Vulić 2024, "Zero-Shot Tokenizer Transfer", section 3.
     """
 
-    cut_: int
+    counted = ("cut",)
+    cut_: int  # number of truncated tokens
 
     def __init__(
         self, hypernetwork: str, revision: str | None = None, language: str | None = None
@@ -50,10 +51,6 @@ class ZeTT(RowInitializer):
         self.revision = revision
         self.language = language
         self.distribution = f"predictions of the hypernetwork {hypernetwork}"
-
-    def statistics(self) -> dict[str, Any]:
-        """The number of new tokens, the share of fallbacks, and the number of truncated tokens."""
-        return {**super().statistics(), "cut": self.cut_}
 
     def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
         pair, network = self.pair_, self._network

@@ -71,8 +71,7 @@ class LogitDistillation(Objective):
             It has another id for a token of the tokenizer, a context shorter than a sequence of the
             strategy, or predicts masked tokens.
         """
-        from lexigraft.source.kind import MASKED, kind_of
-        from lexigraft.source.model import load_config, load_tokenizer, open_source
+        from lexigraft.source.model import MASKED, kind_of, load_config, load_tokenizer, open_source
 
         source = open_source(inputs["teacher"])
         config = load_config(source.folder)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.source.kind import MASKED
+from lexigraft.source.model import MASKED
 from lexigraft.training.objective import Objective, PhaseContext
 
 if TYPE_CHECKING:
