@@ -1,12 +1,12 @@
 """Fits one initializer and stores its recipe or its rows."""
 
-from lexigraft.job import Job, run
+from lexigraft.job import Job, Written, run
 
 
-def stage(job: Job) -> None:
+def stage(job: Job) -> Written:
     from lexigraft.initialization.fit import fit_initializer
 
-    fit_initializer(job)
+    return fit_initializer(job)
 
 
 if __name__ == "__main__":

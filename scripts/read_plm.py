@@ -1,16 +1,16 @@
 """Takes the input embeddings of another pretrained model as vectors of the tokens it shares."""
 
-from lexigraft.job import Job, run
+from lexigraft.job import Job, Written, run
 
 
-def stage(job: Job) -> None:
+def stage(job: Job) -> Written:
     from lexigraft.auxiliary.token_vectors import read_plm, store_vectors
     from lexigraft.source.hub import resolve_place
     from lexigraft.source.model import open_tokenizer
 
     place, commit = resolve_place(job["settings"]["model"], job["settings"]["revision"])
     tokenizer = open_tokenizer(job["inputs"]["tokenizer"])
-    store_vectors(job, tokenizer, read_plm(tokenizer, place), commit=commit)
+    return store_vectors(job, tokenizer, read_plm(tokenizer, place), commit=commit)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """Takes the vectors of the tokens of a tokenizer from a file of word vectors."""
 
-from lexigraft.job import Job, run
+from lexigraft.job import Job, Written, run
 from lexigraft.provenance import describe_file
 
 _OPTIONS = ("unlisted_words", "pooling", "notation")
 
 
-def stage(job: Job) -> None:
+def stage(job: Job) -> Written:
     from lexigraft.auxiliary.language_files import read_dictionary
     from lexigraft.auxiliary.token_vectors import store_vectors
     from lexigraft.auxiliary.word_vector_files import open_word_vectors
@@ -25,7 +25,7 @@ def stage(job: Job) -> None:
         facts = {"pairs": len(pairs), "pairs_used": used}
     read = ("word_vectors", "english_word_vectors", "dictionary")
     files = {name: describe_file(inputs[name]) for name in read if name in inputs}
-    store_vectors(job, tokenizer, vectors, **facts, **files)
+    return store_vectors(job, tokenizer, vectors, **facts, **files)
 
 
 if __name__ == "__main__":

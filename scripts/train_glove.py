@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from lexigraft.corpus.lines import read_lines
-from lexigraft.job import Job, run
+from lexigraft.job import Job, Written, run
 from lexigraft.randomness import seed_from
 
 
-def stage(job: Job) -> None:
+def stage(job: Job) -> Written:
     from lexigraft.auxiliary.glove import train_glove
     from lexigraft.auxiliary.token_vectors import store_vectors
     from lexigraft.hardware import threads
@@ -19,7 +19,7 @@ def stage(job: Job) -> None:
     vectors = train_glove(
         tokenizer, sentences, **options, seed=seed_from(*job["seed"]), threads=threads()
     )
-    store_vectors(job, tokenizer, vectors)
+    return store_vectors(job, tokenizer, vectors)
 
 
 if __name__ == "__main__":

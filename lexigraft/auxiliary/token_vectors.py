@@ -12,8 +12,7 @@ import numpy as np
 
 from lexigraft.atomic import replacing
 from lexigraft.errors import UserError
-from lexigraft.job import Job
-from lexigraft.provenance import write_card
+from lexigraft.job import Job, Written
 from lexigraft.source.model import load_tokenizer, read_input_matrix
 
 if TYPE_CHECKING:
@@ -63,12 +62,11 @@ def save_vectors(vectors: TokenVectors, folder: str | Path) -> str:
 
 def store_vectors(
     job: Job, tokenizer: "PreTrainedTokenizerFast", vectors: TokenVectors, **facts: Any
-) -> None:
-    """Write the vectors of a tokenizer's tokens and the card of the job."""
-    folder = Path(job["outputs"]["folder"])
-    file = save_vectors(vectors, folder)
+) -> Written:
+    """Write the vectors of a tokenizer's tokens; returns what the card of the job says of them."""
+    file = save_vectors(vectors, job["outputs"]["folder"])
     sizes = {"tokens": len(tokenizer), "tokens_with_vector": len(vectors.tokens)}
-    write_card(folder, job, [file], **sizes, **facts)
+    return [file], sizes | facts
 
 
 def load_vectors(folder: str | Path) -> TokenVectors:

@@ -11,7 +11,6 @@ from lexigraft.hardware import device
 from lexigraft.initialization.explanation import cosine_to_mean
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import load_initialization, save_initialization
-from lexigraft.provenance import write_card
 from lexigraft.randomness import seed_from
 from lexigraft.source.model import (
     load_model,
@@ -22,8 +21,10 @@ from lexigraft.source.model import (
 )
 
 
-def fit_initializer(job: dict[str, Any]) -> None:
+def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """Fit the initializer that a job describes and write it to the job's output folder.
+
+    Returns the names of the files and what the card says beside them.
 
     Parameters
     ----------
@@ -66,12 +67,9 @@ def fit_initializer(job: dict[str, Any]) -> None:
         )
         for which, matrix in matrices.items()
     }
-    write_card(
-        folder,
-        job,
-        [file, "fallbacks.json"],
-        fallbacks=len(fitted.fallbacks_),
-        fallback_tokens=fitted.fallbacks_[:20],
-        statistics=fitted.statistics() | cosines,
-        examples=fitted.examples(),
-    )
+    return [file, "fallbacks.json"], {
+        "fallbacks": len(fitted.fallbacks_),
+        "fallback_tokens": fitted.fallbacks_[:20],
+        "statistics": fitted.statistics() | cosines,
+        "examples": fitted.examples(),
+    }

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lexigraft.auxiliary.token_vectors import load_vectors
+from lexigraft.job import carry_out
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
@@ -36,7 +37,7 @@ def job(tmp_path, mistral_tokenizer, greek):
 
 
 def run(job):
-    runpy.run_path(str(SCRIPTS / f"{job['rule']}.py"))["stage"](job)
+    carry_out(runpy.run_path(str(SCRIPTS / f"{job['rule']}.py"))["stage"], job)
     folder = Path(job["outputs"]["folder"])
     return load_vectors(folder), json.loads((folder / "card.json").read_text())
 

@@ -9,6 +9,7 @@ from lexigraft.auxiliary.token_vectors import TokenVectors, save_vectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import methods, needed_roles
 from lexigraft.initialization.storage import load_initialization
+from lexigraft.job import carry_out
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "initialize.py"
 
@@ -51,7 +52,7 @@ def job(tmp_path, byte_level, tiny_llama):
 
 
 def run(job):
-    runpy.run_path(str(SCRIPT))["stage"](job)
+    carry_out(runpy.run_path(str(SCRIPT))["stage"], job)
     folder = Path(job["outputs"]["folder"])
     return load_initialization(folder), json.loads((folder / "card.json").read_text())
 

@@ -32,14 +32,11 @@ _CARD = "card-{study}.json"  # several studies may ask different tasks of one ce
 
 def evaluations(study: Study, cell: Cell) -> list[Output]:
     """All that is measured of a cell and of the checkpoints that its strategy keeps."""
-    tasks = tasks_of(study, cell)
-    alone = [task for task in tasks if runs_alone(study, task)]
-    found = [study.output("evaluate", **cell.wildcards)] if len(tasks) > len(alone) else []
-    found += [study.output("measure_speed", **cell.wildcards)] if alone else []
+    axes, tasks = cell.wildcards, tasks_of(study, cell)
+    rules = [one for one in ("evaluate", "measure_speed") if tasks_of_job(study, one, axes)]
     numbers = {n for task in tasks for n in checkpoints_of(study.config, task, cell.strategy)}
-    return found + [
-        study.output("evaluate_checkpoint", **cell.wildcards, checkpoint=number)
-        for number in sorted(numbers)
+    return [study.output(rule, **axes) for rule in rules] + [
+        study.output("evaluate_checkpoint", **axes, checkpoint=number) for number in sorted(numbers)
     ]
 
 
@@ -72,11 +69,6 @@ def tasks_of(study: Study, cell: Cell) -> list[str]:
     return [task for task, run in study.config["run_tasks"].items() if is_selected(cell, run)]
 
 
-def runs_alone(study: Study, task: str) -> bool:
-    """Whether other jobs on the machine would spoil what the task measures."""
-    return task_kind(study.config["tasks"][task]["kind"]).runs_alone
-
-
 # ---- tasks on cells ----------------------------------------------------------------------------
 
 
@@ -88,7 +80,9 @@ def tasks_of_job(study: Study, rule: str, wildcards: Mapping[str, str]) -> list[
         number = int(wildcards["checkpoint"])
         kept = {task: checkpoints_of(study.config, task, cell.strategy) for task in tasks}
         return [task for task in tasks if number in kept[task]]
-    return [task for task in tasks if runs_alone(study, task) == (rule == "measure_speed")]
+    # Of what these tasks measure, other jobs on the machine would spoil the result.
+    alone = {task for task in tasks if task_kind(study.config["tasks"][task]["kind"]).runs_alone}
+    return [task for task in tasks if (task in alone) == (rule == "measure_speed")]
 
 
 def _evaluation_stage(rule: str, folder: str = "", **options: Any) -> Any:
