@@ -8,10 +8,7 @@ from lexigraft.cells import CELL_PATH, VOCABULARY_PATH, Cell, cell_of, is_select
 from lexigraft.evaluation.task_kinds import task_file, task_kind
 from workflow.config.task_data import (
     PREPARED,
-    TRAIN,
-    benchmarks_of,
     checkpoints_of,
-    example_parts,
     own_test_codes,
     own_test_parts,
     tested_language,
@@ -19,7 +16,7 @@ from workflow.config.task_data import (
 from workflow.stages.cells import fit_of, training, vocabulary
 from workflow.stages.stage import Output, Resources, fixed, of_source, stage
 from workflow.stages.study import Study, digest
-from workflow.stages.texts import corpus, package, source
+from workflow.stages.texts import corpus, package, read_by, source
 
 # A job's hours are bounded by what queues allow; the next attempt goes on where it stopped.
 MOST_MINUTES = 24 * 60
@@ -129,7 +126,7 @@ def _evaluation(study: Study, rule: str, axes: Mapping[str, str], folder: Output
         "settings": {},
         "inputs": {
             "cell": folder,
-            "read": {task: _read_by(study, cell.language, task) for task in tasks},
+            "read": {task: read_by(study, cell.language, task) for task in tasks},
         },
         "cell": vars(cell),
         "tasks": {task: _task(study, cell.language, task) for task in tasks},
@@ -154,30 +151,6 @@ def _task(study: Study, cells_language: str, task: str) -> dict[str, Any]:
         "seed": [config["seed"], "evaluation", language, task],
         "code": digest("lexigraft/evaluation/evaluate.py", task_file(settings["kind"])),
     }
-
-
-def _read_by(study: Study, language: str, task: str) -> dict[str, Any]:
-    """The texts that a task reads for cells of a language."""
-
-    def outputs(rule: str, parts: Mapping[str, str]) -> dict[str, Output]:
-        return {name: study.output(rule, task=task, part=part) for name, part in parts.items()}
-
-    config = study.config
-    found: dict[str, Any] = {
-        "corpus": corpus(study, tested_language(config, task, language)),
-        "prompts": study.prompts,
-    }
-    if parts := example_parts(config, task, language):
-        (train,) = outputs("prepare_examples", {TRAIN: TRAIN}).values()
-        found["examples"] = {"train": train, "tests": outputs("prepare_examples", parts)}
-    if own := own_test_parts(config, task, language):
-        found["test_sets"] = {key: outputs("prepare_test_set", own[key]) for key in own}
-    if benchmarks := benchmarks_of(config, task, language):
-        found["benchmarks"] = {
-            name: study.output("prepare_benchmark", benchmark=benchmark)
-            for name, benchmark in benchmarks.items()
-        }
-    return found
 
 
 # ---- learned metrics ---------------------------------------------------------------------------
