@@ -82,7 +82,7 @@ def tasks_of_job(study: Study, rule: str, wildcards: Mapping[str, str]) -> list[
     return [task for task in tasks if (task in alone) == (rule == "measure_speed")]
 
 
-def _evaluation_stage(rule: str, folder: str = "", **options: Any) -> Any:
+def _evaluation_stage(rule: str, folder: str = "") -> Any:
     """A stage whose process runs tasks on one model, one run after the other."""
 
     def resources(study: Study, **axes: str) -> Resources:
@@ -99,29 +99,30 @@ def _evaluation_stage(rule: str, folder: str = "", **options: Any) -> Any:
 @_evaluation_stage("evaluate")
 def evaluate(study: Study, **axes: str) -> dict[str, Any]:
     """All tasks and runs on a cell, its model opened once."""
-    return _evaluation(study, "evaluate", axes, training(study, cell_of(axes)))
+    return _evaluation(study, "evaluate", axes)
 
 
 @_evaluation_stage("evaluate_checkpoint", "/checkpoint-{checkpoint}")
 def evaluate_checkpoint(study: Study, **axes: str) -> dict[str, Any]:
     """The same on a cell as it was in the middle of its training."""
-    number = int(axes["checkpoint"])
-    # A checkpoint lies in its cell's folder and is complete when the cell is.
-    folder = training(study, cell_of(axes)).file(f"checkpoint-{number}")
-    return {**_evaluation(study, "evaluate_checkpoint", axes, folder), "checkpoint": number}
+    described = _evaluation(study, "evaluate_checkpoint", axes)
+    return {**described, "checkpoint": int(axes["checkpoint"])}
 
 
 @_evaluation_stage("measure_speed", "/speed")
 def measure_speed(study: Study, **axes: str) -> dict[str, Any]:
     """The speed of a cell, measured with no other job beside it."""
-    described = _evaluation(study, "measure_speed", axes, training(study, cell_of(axes)))
+    described = _evaluation(study, "measure_speed", axes)
     # A folder of its own, since two processes never work on one.
     return {**described, "outputs": {"records": str(study.output("evaluate", **axes))}}
 
 
-def _evaluation(study: Study, rule: str, axes: Mapping[str, str], folder: Output) -> dict[str, Any]:
+def _evaluation(study: Study, rule: str, axes: Mapping[str, str]) -> dict[str, Any]:
     """What a process is told that runs some tasks on one model."""
     cell, tasks = cell_of(axes), tasks_of_job(study, rule, axes)
+    folder = training(study, cell)
+    if "checkpoint" in axes:  # which lies in its cell's folder and is complete when the cell is
+        folder = folder.file(f"checkpoint-{axes['checkpoint']}")
     return {
         "settings": {},
         "inputs": {

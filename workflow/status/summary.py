@@ -4,7 +4,7 @@ With it goes what it took so far, and how long the rest will take by what finish
 """
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from workflow.stages import Job, Study
 from workflow.stages.stage import PACKAGES
 from workflow.status.estimates import Finished, similarity_key
 from workflow.status.results_folder import at_work, sizes
-from workflow.status.states import DONE, FAILED, RUNNING, STATES, reason, states
+from workflow.status.states import DONE, FAILED, RUNNING, STATES, State, reason, states
 
 SHOWN = 20  # running and failed jobs are named one by one, up to this many
 
@@ -44,12 +44,6 @@ class Status:
     running: list[tuple[str, float]]
     failed: list[tuple[str, str, str]]
 
-    def hours_to_go(self) -> float | None:
-        """Hours until all is done if as many jobs run on as now; None if none runs."""
-        if not self.running or not self.left_hours:
-            return None
-        return self.left_hours / len(self.running)
-
 
 def status(study: Study) -> Status:
     """Look at a study's results folder; reads only."""
@@ -76,11 +70,10 @@ def status(study: Study) -> Status:
                 left += max(0.0, taken.seconds - begun)
             else:
                 unknown += 1
-    running = [
-        (name_of(study, job), (now - (state.since or now)) / 60)
-        for job, state, _ in jobs
-        if state.name == RUNNING
-    ]
+    by_state: dict[str, list[tuple[str, Job, State]]] = defaultdict(list)
+    for job, state, _ in jobs:
+        by_state[state.name].append((job.output.removeprefix(f"{study.results}/"), job, state))
+    running = [(name, (now - (state.since or now)) / 60) for name, _, state in by_state[RUNNING]]
     attempts = [line for state in found.values() for line in state.usage]
     return Status(
         study=study.name,
@@ -97,17 +90,8 @@ def status(study: Study) -> Status:
         left_hours=left / 3600,
         unknown=unknown,
         running=sorted(running, key=lambda item: -item[1]),
-        failed=[
-            (name_of(study, job), reason(job), job.log)
-            for job, state, _ in jobs
-            if state.name == FAILED
-        ],
+        failed=[(name, reason(job), job.log) for name, job, _ in by_state[FAILED]],
     )
-
-
-def name_of(study: Study, job: Job) -> str:
-    """A job in one word: its folder below the results."""
-    return job.output.removeprefix(f"{study.results}/")
 
 
 def as_text(shown: Status) -> str:
@@ -157,8 +141,9 @@ def facts(shown: Status) -> list[str]:
     if not todo:
         return [*said, "Nothing is left to do."]
     if measured := todo - shown.unknown:
-        hours = shown.hours_to_go()
-        rate = f"; {duration(hours)} with {len(shown.running)} at a time" if hours else ""
+        rate, running = "", len(shown.running)
+        if running and shown.left_hours:
+            rate = f"; {duration(shown.left_hours / running)} with {running} at a time"
         said.append(
             f"To do: {shown.left_hours:.1f} job-hours for {measured} of {todo} jobs, by finished "
             f"ones like them{rate}."
