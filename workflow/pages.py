@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from lexigraft.atomic import replacing
 from lexigraft.cells import AXES
 from lexigraft.errors import UserError
-from lexigraft.integrity import read_card
+from lexigraft.provenance import read_card
 from lexigraft.usage import DONE, read_usage
 from workflow.config.registries import load_registries, read_yaml, resolve
 from workflow.stages import Study
