@@ -35,6 +35,7 @@ for package in ("lexigraft", "workflow"):
 from lexigraft.errors import UserError
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
+from workflow.interruption import interrupt_jobs_with_snakemake
 from workflow.slurm import (
     begin_submitting,
     date_back_unrecorded,
@@ -42,7 +43,7 @@ from workflow.slurm import (
     leftover_jobs,
     missing_slurm,
 )
-from workflow.snakemake_patches import interrupt_jobs_with_snakemake, stop_rescheduling
+from workflow.snakemake_patches import stop_rescheduling
 from workflow.stages import STAGES, Study
 from workflow.stages.cells import launcher
 from workflow.stages.report import in_report, report_files

@@ -57,8 +57,7 @@ def run(
 
     A job whose outputs are complete (`lexigraft.completion`) gets its card back and ends at once;
     scripts import what is heavy inside `stage`. Otherwise inputs are checked against their cards.
-    A stage that writes no card gets one here: of the files and facts that it returns, or of the
-    files that its job names as outputs.
+    The card is of the files and facts that the stage returns, see `carry_out`.
 
     Two processes never work on one output folder: the second waits, and if the first did the same
     job, it is complete. That happens when a killed Snakemake, whose job lives on, is started again,
@@ -114,10 +113,7 @@ def run(
                 complete_with_card(job, begun)
                 return
             with recorded(folder):
-                written = stage(job)
-                if written or not card_of(job).exists():
-                    files, facts = written or (_named_outputs(job, folder), {})
-                    write_card(card_of(job), job, files, **facts)
+                carry_out(stage, job)
                 complete_with_card(job, begun)
             if shared:
                 store(job, begun)
@@ -128,6 +124,13 @@ def run(
         if first:
             print(f"error: {message}", file=sys.stderr)
         raise SystemExit(1) from None
+
+
+def carry_out(stage: Callable[[Job], Written | None], job: Job) -> None:
+    """Run a stage and write its card; one that returns None has put the card in with its files."""
+    if written := stage(job):
+        files, facts = written
+        write_card(card_of(job), job, files, **facts)
 
 
 def without_prefix(job: str, prefix: str | None) -> str:
@@ -156,15 +159,6 @@ def read(arguments: list[str]) -> Job:
     if missing := {"rule", "inputs", "outputs", "settings"} - set(job):
         raise UserError(f"{arguments[0][:200]}: the job lacks {', '.join(sorted(missing))}")
     return job
-
-
-def _named_outputs(job: Job, folder: Path) -> list[str]:
-    """The files that the job names as outputs, relative to its folder."""
-    return [
-        os.path.relpath(path, folder)
-        for name, path in job["outputs"].items()
-        if name not in ("folder", "card") and Path(path).is_file()
-    ]
 
 
 def _end_when_interrupted() -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lexigraft.job import Job, run
+from lexigraft.job import Job, Written, run
 from lexigraft.report.inputs import files_read, report_inputs, report_settings
 
 # Not all of the folder: Snakemake puts its own report there too.
@@ -11,8 +11,7 @@ _WRITTEN = (
 )  # fmt: skip
 
 
-def stage(job: Job) -> None:
-    from lexigraft.provenance import write_card
+def stage(job: Job) -> Written:
     from lexigraft.report.build import build_report
     from lexigraft.report.names import shown_as
 
@@ -25,7 +24,7 @@ def stage(job: Job) -> None:
         build_report(report_settings(config), inputs, job["outputs"])
     folder = Path(job["outputs"]["folder"])
     files = [file for pattern in _WRITTEN for file in folder.glob(pattern)]
-    write_card(folder, job, [file.relative_to(folder).as_posix() for file in files])
+    return [file.relative_to(folder).as_posix() for file in files], {}
 
 
 def expand(job: Job) -> Job:

@@ -3,18 +3,17 @@
 from pathlib import Path
 
 from lexigraft.atomic import write_json
-from lexigraft.job import Job, run
-from lexigraft.provenance import write_card
+from lexigraft.job import Job, Written, run
 
 
-def stage(job: Job) -> None:
+def stage(job: Job) -> Written:
     from lexigraft.evaluation.harness.benchmark_state import STATE, new_state
     from lexigraft.evaluation.harness.benchmarks import prepare_benchmark
 
     folder, settings = Path(job["outputs"]["folder"]), job["settings"]
     files, facts = prepare_benchmark(settings["task"], settings["folder"], settings["data"], folder)
     write_json(folder / STATE, new_state(job["state"], settings["data"], facts["used"]))
-    write_card(folder, job, files, **facts)
+    return files, facts
 
 
 if __name__ == "__main__":

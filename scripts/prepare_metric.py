@@ -5,17 +5,16 @@ from pathlib import Path
 from lexigraft.atomic import write_json
 from lexigraft.evaluation.learned.checkpoint import STATE, observed
 from lexigraft.evaluation.learned.prepare import prepare_metric
-from lexigraft.job import Job, run
-from lexigraft.provenance import write_card
+from lexigraft.job import Job, Written, run
 
 
-def stage(job: Job) -> None:
+def stage(job: Job) -> Written:
     folder, python = Path(job["outputs"]["folder"]), job["inputs"]["python"]
     facts = prepare_metric(job["metric"], job["settings"], python)
     found, _ = observed(job["settings"], python)
     checkpoint = {"state": job["state"], "found": found, "available": facts["available"]}
     write_json(folder / STATE, checkpoint)
-    write_card(folder, job, [], **facts)
+    return [], facts
 
 
 if __name__ == "__main__":

@@ -14,8 +14,7 @@ from lexigraft.atomic import replacing
 from lexigraft.errors import UserError
 from workflow.config.registries import load_registries, read_yaml, resolve
 from workflow.stages import Study
-from workflow.status.page import page
-from workflow.status.summary import as_text, status
+from workflow.status.summary import as_text, page, status
 
 
 def main(config: str = "config/config.yaml") -> None:

@@ -2,35 +2,24 @@
 
 from pathlib import Path
 
-from lexigraft.atomic import write_json
 from lexigraft.corpus.lines import read_lines
-from lexigraft.job import Job, run
-from lexigraft.provenance import write_card
+from lexigraft.job import Job, Written, run
 
 
-def stage(job: Job) -> None:
+def stage(job: Job) -> Written:
     from lexigraft.initialization.pairing import pair_vocabularies
     from lexigraft.source.model import load_tokenizer, open_source
-    from lexigraft.vocabulary.tokenizer_files import describe_replacement, fertility, save_tokenizer
+    from lexigraft.vocabulary.tokenizer_files import describe_replacement, store_vocabulary
     from lexigraft.vocabulary.train import train_family
 
-    settings, folder = job["settings"], Path(job["outputs"]["folder"])
+    settings = job["settings"]
     source = load_tokenizer(open_source(job["inputs"]["source"]).folder)
     lines = list(read_lines(Path(job["inputs"]["corpus"]) / "train.txt"))
     tokenizer, model = train_family(lines, settings["family"], settings["size"], source)
-    files = save_tokenizer(tokenizer, folder, samples=lines[:1000], model=model)
     new_ids = pair_vocabularies(source, tokenizer).new_ids.tolist()
     description = describe_replacement(source, tokenizer, new_ids)
-    write_json(folder / "vocabulary.json", description)
-    write_card(
-        folder,
-        job,
-        [*files, "vocabulary.json"],
-        new_tokens=len(new_ids),
-        shared_tokens=description["shared"],
-        train_fertility_before=fertility(source, lines),
-        train_fertility_after=fertility(tokenizer, lines),
-    )
+    folder = job["outputs"]["folder"]
+    return store_vocabulary(source, tokenizer, lines, description, folder, model=model)
 
 
 if __name__ == "__main__":

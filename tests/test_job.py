@@ -30,7 +30,7 @@ def stage(job):
         raise UserError("config.x: wrong")
     if job["settings"].get("write"):
         write_lines(job["outputs"]["file"], ["x"] * job["settings"]["write"])
-        return
+        return ["lines.txt"], {}
     if job["settings"].get("compute"):  # outside of Python
         (folder / "order.txt").touch()
         hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
@@ -40,12 +40,13 @@ def stage(job):
         worker.terminate()
         worker.join()
         time.sleep(job["settings"]["fork"])
-        return
+        return [], {}
     with (folder / "order.txt").open("a") as file:
         file.write("begin\\n")
         file.flush()
         time.sleep(job["settings"]["seconds"])
         file.write("end\\n")
+    return [], {}
 
 run(stage)
 """
@@ -221,6 +222,7 @@ def expand(job):
 def stage(job):
     with open(job["outputs"]["file"], "w") as file:
         file.write("written")
+    return ["made.txt"], {}
 
 run(stage, expand=expand)
 """

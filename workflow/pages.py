@@ -154,8 +154,7 @@ def pages() -> dict[str, Path]:
 def main(*configs: str) -> None:
     """Record studies, then write all pages."""
     for config in configs:
-        registries = load_registries()
-        study = Study(resolve(read_yaml(Path(config)), registries, require_files=False))
+        study = Study(resolve(read_yaml(Path(config)), load_registries(), require_files=False))
         path = DOCS / "results" / f"{study.name}.json"
         with replacing(path) as temporary:
             temporary.write_text(_as_text(record(study)), encoding="utf-8")

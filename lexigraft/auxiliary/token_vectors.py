@@ -63,9 +63,10 @@ def save_vectors(vectors: TokenVectors, folder: str | Path) -> str:
 def store_vectors(
     job: Job, tokenizer: "PreTrainedTokenizerFast", vectors: TokenVectors, **facts: Any
 ) -> Written:
-    """Write the vectors of a tokenizer's tokens; returns the name of the file, and all facts."""
+    """Write the vectors of a tokenizer's tokens; returns what the card of the job says of them."""
+    file = save_vectors(vectors, job["outputs"]["folder"])
     sizes = {"tokens": len(tokenizer), "tokens_with_vector": len(vectors.tokens)}
-    return [save_vectors(vectors, job["outputs"]["folder"])], {**sizes, **facts}
+    return [file], sizes | facts
 
 
 def load_vectors(folder: str | Path) -> TokenVectors:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.atomic import PARTIAL
+from lexigraft.atomic import PARTIAL, write_json
 from lexigraft.errors import UserError
 from lexigraft.source.model import family_of
 from lexigraft.source.sentencepiece import (
@@ -30,6 +30,32 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MODEL = "tokenizer.model"
+
+
+def store_vocabulary(
+    source: "PreTrainedTokenizerFast",
+    tokenizer: "PreTrainedTokenizerFast",
+    lines: Sequence[str],
+    description: dict[str, Any],
+    folder: str,
+    source_folder: str | Path | None = None,
+    model: bytes | None = None,
+) -> tuple[list[str], dict[str, Any]]:
+    """Write a tokenizer made of `source` and its description; returns file names and card facts.
+
+    `lines` are the training text; for the last two see `save_tokenizer`.
+    """
+    files = save_tokenizer(tokenizer, folder, source_folder, lines[:1000], model)
+    write_json(Path(folder, "vocabulary.json"), description)
+    facts: dict[str, Any] = {"new_tokens": len(description["new_tokens"])}
+    if description["mode"] == "expand":
+        facts["new_merges"] = description["new_merges"]
+        facts["reachable_share"] = 1 - description["unreachable"] / facts["new_tokens"]
+    else:
+        facts["shared_tokens"] = description["shared"]
+    facts["train_fertility_before"] = fertility(source, lines)
+    facts["train_fertility_after"] = fertility(tokenizer, lines)
+    return [*files, "vocabulary.json"], facts
 
 
 def save_tokenizer(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lexigraft.auxiliary.token_vectors import load_vectors
-from lexigraft.provenance import write_card
+from lexigraft.job import carry_out
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
@@ -37,9 +37,8 @@ def job(tmp_path, mistral_tokenizer, greek):
 
 
 def run(job):
-    files, facts = runpy.run_path(str(SCRIPTS / f"{job['rule']}.py"))["stage"](job)
+    carry_out(runpy.run_path(str(SCRIPTS / f"{job['rule']}.py"))["stage"], job)
     folder = Path(job["outputs"]["folder"])
-    write_card(folder, job, files, **facts)
     return load_vectors(folder), json.loads((folder / "card.json").read_text())
 
 

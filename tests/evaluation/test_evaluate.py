@@ -17,6 +17,7 @@ from lexigraft.evaluation import evaluate
 from lexigraft.evaluation.evaluate import Opening, evaluate_cell, open_cell, run_jobs
 from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.inference.vllm_model import VllmModel
+from lexigraft.job import carry_out
 from tests.conftest import REPOSITORY
 from tests.fake_vllm import LLM, install
 
@@ -292,7 +293,7 @@ def test_speed_is_measured_in_a_folder_of_its_own_and_its_records_lie_with_the_o
 
 def test_the_script_lists_all_records_in_the_card_of_the_study(cell_job):
     job = cell_job("mine", perplexity={"runs": 2})
-    run_path(str(REPOSITORY / "scripts" / "evaluate.py"))["stage"](job)
+    carry_out(run_path(str(REPOSITORY / "scripts" / "evaluate.py"))["stage"], job)
     card = json.loads(Path(job["outputs"]["card"]).read_text("utf-8"))
     assert Path(job["outputs"]["card"]).name == "card-mine.json"
     assert {"perplexity/run-1/record.json", "perplexity/run-0/predictions.jsonl"} <= set(

@@ -9,7 +9,7 @@ from lexigraft.auxiliary.token_vectors import TokenVectors, save_vectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import methods, needed_roles
 from lexigraft.initialization.storage import load_initialization
-from lexigraft.provenance import write_card
+from lexigraft.job import carry_out
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "initialize.py"
 
@@ -52,9 +52,8 @@ def job(tmp_path, byte_level, tiny_llama):
 
 
 def run(job):
-    files, facts = runpy.run_path(str(SCRIPT))["stage"](job)
+    carry_out(runpy.run_path(str(SCRIPT))["stage"], job)
     folder = Path(job["outputs"]["folder"])
-    write_card(folder, job, files, **facts)
     return load_initialization(folder), json.loads((folder / "card.json").read_text())
 
 

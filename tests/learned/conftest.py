@@ -9,6 +9,7 @@ from runpy import run_path
 
 import pytest
 
+from lexigraft.job import carry_out
 from tests import preloaded_python
 from tests.conftest import REPOSITORY
 
@@ -73,7 +74,8 @@ def make_job(warm_metrics, tmp_path_factory):
         root = tmp_path_factory.mktemp("scored")
         prepared, run = root / "metric", root / "translation" / "run-0"
         run.parent.mkdir()
-        run_path(str(REPOSITORY / "scripts" / "prepare_metric.py"))["stage"](
+        carry_out(
+            run_path(str(REPOSITORY / "scripts" / "prepare_metric.py"))["stage"],
             {
                 "rule": "prepare_metric",
                 "settings": place,
@@ -81,7 +83,7 @@ def make_job(warm_metrics, tmp_path_factory):
                 "outputs": {"folder": str(prepared)},
                 "metric": "tiny",
                 "state": "none",
-            }
+            },
         )
         rows = [{"id": f"s{at}", **row} for at, row in enumerate(TEXTS)]
         run.mkdir()

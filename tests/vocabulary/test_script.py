@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from lexigraft.job import carry_out
+
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 NAMES = ("vocabulary", "card")
 
 
 def run(rule, job):
     """What the script of a rule writes: its folder, `vocabulary.json` and `card.json`."""
-    runpy.run_path(str(SCRIPTS / f"{rule}.py"))["stage"](job)
+    carry_out(runpy.run_path(str(SCRIPTS / f"{rule}.py"))["stage"], job)
     folder = Path(job["outputs"]["folder"])
     files = (json.loads((folder / f"{name}.json").read_text("utf-8")) for name in NAMES)
     return folder, *files

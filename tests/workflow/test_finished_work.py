@@ -40,7 +40,13 @@ from pathlib import Path
 from lexigraft.atomic import write_json
 from lexigraft.job import run
 
-run(lambda job: write_json(job["outputs"]["record"], job["settings"]))
+
+def stage(job):
+    write_json(job["outputs"]["record"], job["settings"])
+    return ["record.json"], {}
+
+
+run(stage)
 accident = Path("accident").read_text()
 if accident == "kill":
     os.kill(int(os.environ["SNAKEMAKE"]), signal.SIGKILL)

@@ -22,10 +22,9 @@ from workflow.stages import Study
 from workflow.status.cost import costs
 from workflow.status.cost import planned as to_run
 from workflow.status.estimates import Finished
-from workflow.status.page import page
 from workflow.status.results_folder import at_work, hold
 from workflow.status.states import states
-from workflow.status.summary import as_text, status
+from workflow.status.summary import as_text, page, status
 
 TRAINED = "training/tiny/telugu/expand-50/align/short/seed-0"
 FITTED = "initialization/tiny/telugu/expand-50/align/all-seeds"

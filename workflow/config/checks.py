@@ -19,7 +19,6 @@ from workflow.config.task_data import (
     check_examples,
     check_local_examples,
     check_tested,
-    languages_named,
     tested_language,
 )
 from workflow.config.training_data import (
@@ -34,12 +33,8 @@ from workflow.config.training_data import (
 
 # What a block of cells may name beside the entries of each registry.
 _RESERVED = {
-    "sources": [],
-    "languages": [],
-    "vocabularies": [SOURCE_VOCABULARY],
-    "initializers": [NO_INITIALIZER],
-    "strategies": ["none"],
-}
+    "vocabularies": SOURCE_VOCABULARY, "initializers": NO_INITIALIZER, "strategies": "none"
+}  # fmt: skip
 # Key of a language -> what tasks do with its texts, and what to name there.
 _TASK_TEXTS = {
     "parallel": ("translates", "a parallel text"),
@@ -68,7 +63,7 @@ def check_study(study: dict[str, Any]) -> None:
     _check_packages(study)
     check_tested(study)
     _check_fragmentation(study)
-    for language in _languages(study):
+    for language in languages_read(study):
         check_group(study, language)
         for member in members(study, language):
             _check_texts(member, study["languages"][member])
@@ -86,7 +81,7 @@ def check_study(study: dict[str, Any]) -> None:
 
 def check_local_files(study: dict[str, Any]) -> None:
     """Local files and folders which a resolved study will read are there."""
-    languages = (name for group in _languages(study) for name in members(study, group))
+    languages = (name for group in languages_read(study) for name in members(study, group))
     for name in dict.fromkeys(languages):
         check_files(study["languages"][name], f"languages.{name}")
     check_local_samples(study)
@@ -111,18 +106,17 @@ def check_local_files(study: dict[str, Any]) -> None:
     check_needed_files(study)
 
 
-def languages_measured(study: dict[str, Any]) -> set[str]:
-    """Languages whose text the tokenizers of a study cut."""
-    return set(study["fragmentation"]["languages"])
-
-
-def _languages(study: dict[str, Any]) -> list[str]:
-    """All languages and groups whose texts a study reads."""
-    return sorted({*used(study, "languages")} | languages_named(study) | languages_measured(study))
+def languages_read(study: dict[str, Any]) -> list[str]:
+    """Languages and groups whose texts a study reads: of cells, of tasks and for tokenizers."""
+    measured = study["fragmentation"]["languages"]
+    tasks = (study["tasks"][name] for name in study["run_tasks"])
+    tested = (task["language"] for task in tasks if task.get("language"))
+    return sorted({*used(study, "languages"), *tested, *measured})
 
 
 def _check_cells(study: dict[str, Any], block: dict[str, Any], where: str) -> None:
-    for axis, reserved in _RESERVED.items():
+    for axis in ("sources", "languages", *_RESERVED):
+        reserved = [_RESERVED[axis]] if axis in _RESERVED else []
         for name in block[axis]:
             _require(name, [*study[axis], *reserved], f"{where}.{axis}")
     adapted = [name for name in block["vocabularies"] if name != SOURCE_VOCABULARY]

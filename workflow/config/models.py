@@ -28,11 +28,9 @@ class _Located(Settings):
 
     @model_validator(mode="after")
     def _is_in_one_place(self) -> "_Located":
-        given = self.model_fields_set
-        forms = ({"hub", "revision"}, {"folder"}, {"package", "file", "format"})
-        needed = ({"hub"}, {"folder"}, {"package", "file"})
-        own = given & {"hub", "revision", "folder", "package", "file", "format"}
-        if not any(own <= form and need <= own for form, need in zip(forms, needed, strict=True)):
+        own = self.model_fields_set & {"hub", "revision", "folder", "package", "file", "format"}
+        packaged = {"package", "file"}
+        if own not in ({"hub"}, {"hub", "revision"}, {"folder"}, packaged, packaged | {"format"}):
             raise ValueError(
                 "needs exactly one of: hub (with revision), folder, or package with file"
             )

@@ -48,6 +48,7 @@ REGISTRIES: dict[str, Any] = {
 }
 # Keys of an entry that say nothing of what is computed: an entry may change them under its name.
 WITHOUT_EFFECT = ("resources",)
+_adapter = cache(TypeAdapter[Any])
 # Keys of every entry beside those of its model.
 BASE, TITLE = "base", "title"
 
@@ -189,11 +190,6 @@ def _validated(
 ) -> dict[str, Any]:
     """One entry with what it is based on and its defaults, as plain data."""
     settings = _with_base(kind, name, registry, own)
-    entry = validate_as(_adapter(kind), REGISTRIES[kind], settings, f"{kind}.{name}")
+    entry = validate_as(_adapter(REGISTRIES[kind]), REGISTRIES[kind], settings, f"{kind}.{name}")
     data: dict[str, Any] = entry.model_dump(mode="json")
     return data
-
-
-@cache
-def _adapter(kind: str) -> "TypeAdapter[Any]":
-    return TypeAdapter(REGISTRIES[kind])

@@ -33,12 +33,6 @@ def tested_language(config: Mapping[str, Any], task: str, language: str) -> str:
     return config["tasks"][task].get("language") or language
 
 
-def languages_named(config: Mapping[str, Any]) -> set[str]:
-    """Languages that the study's tasks name."""
-    tasks = (config["tasks"][name] for name in config["run_tasks"])
-    return {task["language"] for task in tasks if task.get("language")}
-
-
 def languages_of(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
     """The languages that a task tests a cell of a language on, each of a group: name -> code."""
     names = members(config, tested_language(config, task, language))

@@ -8,10 +8,7 @@ from lexigraft.cells import CELL_PATH, VOCABULARY_PATH, Cell, cell_of, is_select
 from lexigraft.evaluation.task_kinds import task_file, task_kind
 from workflow.config.task_data import (
     PREPARED,
-    TRAIN,
-    benchmarks_of,
     checkpoints_of,
-    example_parts,
     own_test_codes,
     own_test_parts,
     tested_language,
@@ -19,7 +16,7 @@ from workflow.config.task_data import (
 from workflow.stages.cells import fit_of, training, vocabulary
 from workflow.stages.stage import Output, Resources, fixed, of_source, stage
 from workflow.stages.study import Study, digest
-from workflow.stages.texts import corpus, package, source
+from workflow.stages.texts import corpus, package, read_by, source
 
 # A job's hours are bounded by what queues allow; the next attempt goes on where it stopped.
 MOST_MINUTES = 24 * 60
@@ -32,14 +29,11 @@ _CARD = "card-{study}.json"  # several studies may ask different tasks of one ce
 
 def evaluations(study: Study, cell: Cell) -> list[Output]:
     """All that is measured of a cell and of the checkpoints that its strategy keeps."""
-    tasks = tasks_of(study, cell)
-    alone = [task for task in tasks if runs_alone(study, task)]
-    found = [study.output("evaluate", **cell.wildcards)] if len(tasks) > len(alone) else []
-    found += [study.output("measure_speed", **cell.wildcards)] if alone else []
+    axes, tasks = cell.wildcards, tasks_of(study, cell)
+    rules = [one for one in ("evaluate", "measure_speed") if tasks_of_job(study, one, axes)]
     numbers = {n for task in tasks for n in checkpoints_of(study.config, task, cell.strategy)}
-    return found + [
-        study.output("evaluate_checkpoint", **cell.wildcards, checkpoint=number)
-        for number in sorted(numbers)
+    return [study.output(rule, **axes) for rule in rules] + [
+        study.output("evaluate_checkpoint", **axes, checkpoint=number) for number in sorted(numbers)
     ]
 
 
@@ -72,11 +66,6 @@ def tasks_of(study: Study, cell: Cell) -> list[str]:
     return [task for task, run in study.config["run_tasks"].items() if is_selected(cell, run)]
 
 
-def runs_alone(study: Study, task: str) -> bool:
-    """Whether other jobs on the machine would spoil what the task measures."""
-    return task_kind(study.config["tasks"][task]["kind"]).runs_alone
-
-
 # ---- tasks on cells ----------------------------------------------------------------------------
 
 
@@ -88,10 +77,12 @@ def tasks_of_job(study: Study, rule: str, wildcards: Mapping[str, str]) -> list[
         number = int(wildcards["checkpoint"])
         kept = {task: checkpoints_of(study.config, task, cell.strategy) for task in tasks}
         return [task for task in tasks if number in kept[task]]
-    return [task for task in tasks if runs_alone(study, task) == (rule == "measure_speed")]
+    # Of what these tasks measure, other jobs on the machine would spoil the result.
+    alone = {task for task in tasks if task_kind(study.config["tasks"][task]["kind"]).runs_alone}
+    return [task for task in tasks if (task in alone) == (rule == "measure_speed")]
 
 
-def _evaluation_stage(rule: str, folder: str = "", **options: Any) -> Any:
+def _evaluation_stage(rule: str, folder: str = "") -> Any:
     """A stage whose process runs tasks on one model, one run after the other."""
 
     def resources(study: Study, **axes: str) -> Resources:
@@ -108,34 +99,35 @@ def _evaluation_stage(rule: str, folder: str = "", **options: Any) -> Any:
 @_evaluation_stage("evaluate")
 def evaluate(study: Study, **axes: str) -> dict[str, Any]:
     """All tasks and runs on a cell, its model opened once."""
-    return _evaluation(study, "evaluate", axes, training(study, cell_of(axes)))
+    return _evaluation(study, "evaluate", axes)
 
 
 @_evaluation_stage("evaluate_checkpoint", "/checkpoint-{checkpoint}")
 def evaluate_checkpoint(study: Study, **axes: str) -> dict[str, Any]:
     """The same on a cell as it was in the middle of its training."""
-    number = int(axes["checkpoint"])
-    # A checkpoint lies in its cell's folder and is complete when the cell is.
-    folder = training(study, cell_of(axes)).file(f"checkpoint-{number}")
-    return {**_evaluation(study, "evaluate_checkpoint", axes, folder), "checkpoint": number}
+    described = _evaluation(study, "evaluate_checkpoint", axes)
+    return {**described, "checkpoint": int(axes["checkpoint"])}
 
 
 @_evaluation_stage("measure_speed", "/speed")
 def measure_speed(study: Study, **axes: str) -> dict[str, Any]:
     """The speed of a cell, measured with no other job beside it."""
-    described = _evaluation(study, "measure_speed", axes, training(study, cell_of(axes)))
+    described = _evaluation(study, "measure_speed", axes)
     # A folder of its own, since two processes never work on one.
     return {**described, "outputs": {"records": str(study.output("evaluate", **axes))}}
 
 
-def _evaluation(study: Study, rule: str, axes: Mapping[str, str], folder: Output) -> dict[str, Any]:
+def _evaluation(study: Study, rule: str, axes: Mapping[str, str]) -> dict[str, Any]:
     """What a process is told that runs some tasks on one model."""
     cell, tasks = cell_of(axes), tasks_of_job(study, rule, axes)
+    folder = training(study, cell)
+    if "checkpoint" in axes:  # which lies in its cell's folder and is complete when the cell is
+        folder = folder.file(f"checkpoint-{axes['checkpoint']}")
     return {
         "settings": {},
         "inputs": {
             "cell": folder,
-            "read": {task: _read_by(study, cell.language, task) for task in tasks},
+            "read": {task: read_by(study, cell.language, task) for task in tasks},
         },
         "cell": vars(cell),
         "tasks": {task: _task(study, cell.language, task) for task in tasks},
@@ -160,30 +152,6 @@ def _task(study: Study, cells_language: str, task: str) -> dict[str, Any]:
         "seed": [config["seed"], "evaluation", language, task],
         "code": digest("lexigraft/evaluation/evaluate.py", task_file(settings["kind"])),
     }
-
-
-def _read_by(study: Study, language: str, task: str) -> dict[str, Any]:
-    """The texts that a task reads for cells of a language."""
-
-    def outputs(rule: str, parts: Mapping[str, str]) -> dict[str, Output]:
-        return {name: study.output(rule, task=task, part=part) for name, part in parts.items()}
-
-    config = study.config
-    found: dict[str, Any] = {
-        "corpus": corpus(study, tested_language(config, task, language)),
-        "prompts": study.prompts,
-    }
-    if parts := example_parts(config, task, language):
-        (train,) = outputs("prepare_examples", {TRAIN: TRAIN}).values()
-        found["examples"] = {"train": train, "tests": outputs("prepare_examples", parts)}
-    if own := own_test_parts(config, task, language):
-        found["test_sets"] = {key: outputs("prepare_test_set", own[key]) for key in own}
-    if benchmarks := benchmarks_of(config, task, language):
-        found["benchmarks"] = {
-            name: study.output("prepare_benchmark", benchmark=benchmark)
-            for name, benchmark in benchmarks.items()
-        }
-    return found
 
 
 # ---- learned metrics ---------------------------------------------------------------------------

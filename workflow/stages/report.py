@@ -6,8 +6,7 @@ from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER
 from lexigraft.report.items import Item, kind_file, read_items, records_read
-from workflow.config.checks import languages_measured
-from workflow.config.task_data import languages_named
+from workflow.config.checks import languages_read
 from workflow.config.training_data import teachers, used
 from workflow.stages.cells import initialization, tokenizer_axes, training, vocabulary
 from workflow.stages.measuring import evaluations, scores, tokenizers
@@ -110,10 +109,10 @@ def _used_config(study: Study) -> dict[str, Any]:
     """The resolved config with the registry entries that this study uses, and no others."""
     config = study.config
     initializers = {*used(config, "initializers")}
-    tested = {*used(config, "languages")} | languages_named(config) | languages_measured(config)
+    read = languages_read(config)
     keep = {
         "sources": {*used(config, "sources")} | teachers(config),
-        "languages": tested.union(*(members(study, language) for language in tested)),
+        "languages": {*read}.union(*(members(study, language) for language in read)),
         "tokenizers": set(config["fragmentation"]["tokenizers"]),
         "vocabularies": {*used(config, "vocabularies")},
         "initializers": initializers,

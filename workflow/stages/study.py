@@ -142,14 +142,13 @@ class Study:
 
     def resources(self, rule: str) -> dict[str, Callable[..., int]]:
         """Megabytes and time limit of a job by its wildcards; as much again after each failure."""
-        return {
-            "mem_mb": lambda wildcards, attempt: (
-                self._resources(rule, wildcards).memory_mb * attempt
-            ),
-            "runtime": lambda wildcards, attempt: (
-                self._resources(rule, wildcards).minutes * attempt
-            ),
-        }
+
+        def asked(key: str) -> Callable[..., int]:
+            return lambda wildcards, attempt: (
+                attempt * getattr(self._resources(rule, wildcards), key)
+            )
+
+        return {"mem_mb": asked("memory_mb"), "runtime": asked("minutes")}
 
     def gpus(self, rule: str) -> Callable[..., int]:
         """How many GPUs a job asks for by its wildcards."""

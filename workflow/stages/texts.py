@@ -11,6 +11,7 @@ from lexigraft.evaluation.learned.checkpoint import state
 from lexigraft.evaluation.task_kinds import task_kind
 from workflow.config.task_data import (
     ENGLISH,
+    TRAIN,
     benchmark_settings,
     benchmarks_of,
     example_parts,
@@ -225,7 +226,31 @@ def prepare_metric(study: Study, metric: str) -> dict[str, Any]:
     }
 
 
-# ---- which test sets are looked for in which training text -------------------------------------
+# ---- which texts tasks read, and which test sets are looked for in which training text ----------
+
+
+def read_by(study: Study, language: str, task: str) -> dict[str, Any]:
+    """The texts that a task reads for cells of a language."""
+
+    def outputs(rule: str, parts: Mapping[str, str]) -> dict[str, Output]:
+        return {name: study.output(rule, task=task, part=part) for name, part in parts.items()}
+
+    config = study.config
+    found: dict[str, Any] = {
+        "corpus": corpus(study, tested_language(config, task, language)),
+        "prompts": study.prompts,
+    }
+    if parts := example_parts(config, task, language):
+        (train,) = outputs("prepare_examples", {TRAIN: TRAIN}).values()
+        found["examples"] = {"train": train, "tests": outputs("prepare_examples", parts)}
+    if own := own_test_parts(config, task, language):
+        found["test_sets"] = {key: outputs("prepare_test_set", own[key]) for key in own}
+    if benchmarks := benchmarks_of(config, task, language):
+        found["benchmarks"] = {
+            name: study.output("prepare_benchmark", benchmark=benchmark)
+            for name, benchmark in benchmarks.items()
+        }
+    return found
 
 
 def searched_tests(study: Study, language: str, task: str) -> dict[str, Output]:
@@ -244,17 +269,12 @@ def searched_tests(study: Study, language: str, task: str) -> dict[str, Output]:
         }
         own = heldout or {"heldout": texts.file("heldout.txt")}
         return own | {ENGLISH: texts.file("english.txt")}
-    if tests == "benchmark":
-        found = benchmarks_of(config, task, language).items()
-        return {test: study.output("prepare_benchmark", benchmark=name) for test, name in found}
-    if tests == "examples":
-        rule, file, parts = "prepare_examples", EXAMPLES, example_parts(config, task, language)
-    else:
-        rule, file = "prepare_test_set", TEST_SET
-        parts = own_test_parts(config, task, language).get("tests", {})
-    if parts:
-        outputs = {test: study.output(rule, task=task, part=part) for test, part in parts.items()}
-        return {test: output.file(file) for test, output in outputs.items()}
+    read = read_by(study, language, task)
+    if "benchmarks" in read:
+        return dict(read["benchmarks"])
+    for key, file in (("examples", EXAMPLES), ("test_sets", TEST_SET)):
+        if own := read.get(key, {}).get("tests"):
+            return {test: output.file(file) for test, output in own.items()}
     if tests == "corpus" and tested != language:
         return {tested: texts.file(f"tasks/{kind}.jsonl")}
     return {}

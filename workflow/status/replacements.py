@@ -41,8 +41,14 @@ def replacements(study: Study, planned: Iterable[Output]) -> list[Replaced]:
     Local ones are left out, which take seconds, and those whose inputs only their scripts know:
     the report and learned metrics, which score what is new.
     """
-    forecast = _Forecast(study, {output.card: output for output in planned})
-    return [_taken(output, card) for output, card in forecast.replaced()]
+    forecast, found = _Forecast(study, planned), []
+    for output in forecast.planned.values():
+        stage = STAGES[output.rule]
+        if stage.is_local or stage.requires or not forecast.replaces(output):
+            continue
+        if card := forecast.cards.get(output.card):
+            found.append(_taken(output, card))
+    return found
 
 
 def notice(study: Study, planned: Iterable[Output]) -> str:
@@ -73,25 +79,16 @@ def notice(study: Study, planned: Iterable[Output]) -> str:
 class _Forecast:
     """What becomes of each planned job, by its card."""
 
-    def __init__(self, study: Study, planned: Mapping[str, Output]):
-        self._study, self._planned = study, planned
+    def __init__(self, study: Study, planned: Iterable[Output]):
+        self._study, self.planned = study, {output.card: output for output in planned}
         self._known: dict[str, bool] = {}
-        self._cards: dict[str, dict[str, Any]] = {}  # of jobs that are complete
+        self.cards: dict[str, dict[str, Any]] = {}  # of jobs that are complete
         # Many jobs read the same.
         self._checksum, self._exists = cache(input_checksum), cache(os.path.exists)
 
-    def replaced(self) -> Iterator[tuple[Output, dict[str, Any]]]:
-        """The outputs that are complete and will be replaced, each with its card."""
-        for output in self._planned.values():
-            stage = STAGES[output.rule]
-            if stage.is_local or stage.requires or not self.replaces(output):
-                continue
-            if card := self._cards.get(output.card):
-                yield output, card
-
     def replaces(self, output: Output) -> bool:
         """Whether a planned job will make its outputs anew, those that it has."""
-        if output.card not in self._planned:
+        if output.card not in self.planned:
             return False
         if output.card not in self._known:
             self._known[output.card] = self._judge(output)
@@ -101,7 +98,7 @@ class _Forecast:
         found = completed({"outputs": {"folder": str(output), "card": output.card}})
         if found is None:
             return True  # made for the first time
-        self._cards[output.card] = found["card"]
+        self.cards[output.card] = found["card"]
         job = self._study.described(output.rule, output.wildcards)
         old = found["card"].get("job", {})
         if "tasks" in job:

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -84,7 +83,11 @@ def _file(study: Study) -> Path:
 def _size(folder: str, found: dict[str, int]) -> int:
     """Bytes in a folder that belong to what lies above it."""
     total, own = 0, False
-    for entry in _entries(folder):
+    try:
+        entries = list(os.scandir(folder))
+    except FileNotFoundError:  # it has just gone, as temporary ones do
+        entries = []
+    for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             total += _size(entry.path, found)
         elif not entry.is_symlink():
@@ -93,12 +96,3 @@ def _size(folder: str, found: dict[str, int]) -> int:
     if own:
         found[folder] = total
     return 0 if own else total
-
-
-def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
-    """What is in a folder; nothing of one that has just gone, as temporary ones do."""
-    try:
-        with os.scandir(folder) as entries:
-            yield from entries
-    except FileNotFoundError:
-        return

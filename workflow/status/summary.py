@@ -3,19 +3,35 @@
 With it goes what it took so far, and how long the rest will take by what finished jobs took.
 """
 
+import html
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from lexigraft.cells import AXES
+from lexigraft.report.stylesheet import STYLESHEET
 from workflow.stages import Job, Study
 from workflow.stages.stage import PACKAGES
 from workflow.status.estimates import Finished, similarity_key
 from workflow.status.results_folder import at_work, sizes
-from workflow.status.states import DONE, FAILED, RUNNING, STATES, reason, states
+from workflow.status.states import DONE, FAILED, RUNNING, STATES, State, reason, states
 
 SHOWN = 20  # running and failed jobs are named one by one, up to this many
+# What each state looks like in the bar of its stage, by the style sheet's own colours.
+_COLOURS = {
+    "done": "var(--accent)",
+    "running": "#3a9a5b",
+    "queued": "var(--rule)",
+    "failed": "#c0392b",
+    "stale": "#d08700",
+}
+_STYLE = """
+.bar { display: flex; width: 16rem; height: .8rem; background: var(--wash); }
+.bar span { height: 100%; }
+td.bars { min-width: 16rem; }
+"""
 
 
 @dataclass(frozen=True)
@@ -44,12 +60,6 @@ class Status:
     running: list[tuple[str, float]]
     failed: list[tuple[str, str, str]]
 
-    def hours_to_go(self) -> float | None:
-        """Hours until all is done if as many jobs run on as now; None if none runs."""
-        if not self.running or not self.left_hours:
-            return None
-        return self.left_hours / len(self.running)
-
 
 def status(study: Study) -> Status:
     """Look at a study's results folder; reads only."""
@@ -76,11 +86,10 @@ def status(study: Study) -> Status:
                 left += max(0.0, taken.seconds - begun)
             else:
                 unknown += 1
-    running = [
-        (name_of(study, job), (now - (state.since or now)) / 60)
-        for job, state, _ in jobs
-        if state.name == RUNNING
-    ]
+    by_state: dict[str, list[tuple[str, Job, State]]] = defaultdict(list)
+    for job, state, _ in jobs:
+        by_state[state.name].append((job.output.removeprefix(f"{study.results}/"), job, state))
+    running = [(name, (now - (state.since or now)) / 60) for name, _, state in by_state[RUNNING]]
     attempts = [line for state in found.values() for line in state.usage]
     return Status(
         study=study.name,
@@ -97,17 +106,8 @@ def status(study: Study) -> Status:
         left_hours=left / 3600,
         unknown=unknown,
         running=sorted(running, key=lambda item: -item[1]),
-        failed=[
-            (name_of(study, job), reason(job), job.log)
-            for job, state, _ in jobs
-            if state.name == FAILED
-        ],
+        failed=[(name, reason(job), job.log) for name, job, _ in by_state[FAILED]],
     )
-
-
-def name_of(study: Study, job: Job) -> str:
-    """A job in one word: its folder below the results."""
-    return job.output.removeprefix(f"{study.results}/")
 
 
 def as_text(shown: Status) -> str:
@@ -124,6 +124,30 @@ def as_text(shown: Status) -> str:
             more = [f"  … and {len(named) - SHOWN} more"] if len(named) > SHOWN else []
             lines += ["", title, *named[:SHOWN], *more]
     return "\n".join(lines)
+
+
+def page(shown: Status, now: datetime) -> str:
+    """The status as one HTML page: no scripts, nothing loaded from elsewhere."""
+    said = "".join(f"<li>{html.escape(text)}</li>" for text in facts(shown))
+    parts = [
+        f"<h1>{html.escape(headline(shown))}</h1>",
+        f'<p class="lead">As of {now:%Y-%m-%d %H:%M}.</p>',
+        _table(shown),
+        f'<ul class="plain">{said}</ul>',
+    ]
+    running = [(name, f"{minutes:.0f} min") for name, minutes in shown.running]
+    failed = [(name, f"{why} ({log})") for name, why, log in shown.failed]
+    for title, rows in (("Running", running), ("Failed", failed)):
+        if rows:
+            items = "".join(f"<dt>{html.escape(k)}</dt><dd>{html.escape(v)}</dd>" for k, v in rows)
+            parts.append(f'<h2>{title}</h2><dl class="facts">{items}</dl>')
+    style = STYLESHEET.replace("FONTS ", "")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(shown.study)}: status</title><style>{style}{_STYLE}</style></head>\n"
+        f"<body>\n{''.join(parts)}\n</body></html>\n"
+    )
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -157,8 +181,9 @@ def facts(shown: Status) -> list[str]:
     if not todo:
         return [*said, "Nothing is left to do."]
     if measured := todo - shown.unknown:
-        hours = shown.hours_to_go()
-        rate = f"; {duration(hours)} with {len(shown.running)} at a time" if hours else ""
+        rate, running = "", len(shown.running)
+        if running and shown.left_hours:
+            rate = f"; {duration(shown.left_hours / running)} with {running} at a time"
         said.append(
             f"To do: {shown.left_hours:.1f} job-hours for {measured} of {todo} jobs, by finished "
             f"ones like them{rate}."
@@ -173,3 +198,23 @@ def duration(hours: float) -> str:
     if hours < 1:
         return f"{max(1, round(hours * 60))} minutes"
     return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:.1f} days"
+
+
+def _table(shown: Status) -> str:
+    head = "".join(f"<th>{state}</th>" for state in STATES)
+    rows = []
+    for stage, count in shown.counts.items():
+        numbers = "".join(f"<td>{count[state] or '·'}</td>" for state in STATES)
+        bar = "".join(
+            f'<span style="width:{100 * count[state] / count.total():.3f}%;'
+            f'background:{_COLOURS[state]}" title="{state}: {count[state]}"></span>'
+            for state in STATES
+        )
+        rows.append(
+            f'<tr><th class="stub">{stage}</th>{numbers}<td>{count.total()}</td>'
+            f'<td class="bars"><div class="bar" aria-hidden="true">{bar}</div></td></tr>'
+        )
+    return (
+        '<div class="scroll"><table><thead><tr><th class="stub">stage</th>'
+        f"{head}<th>all</th><th></th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )

@@ -9,6 +9,7 @@ import torch
 
 from lexigraft.evaluation.evaluate import evaluate_cell
 from lexigraft.evaluation.task_kinds import task_kind
+from lexigraft.job import carry_out
 from lexigraft.provenance import sha256_of
 from lexigraft.source.model import load_model, load_tokenizer
 from lexigraft.training.store import save_cell
@@ -31,7 +32,7 @@ def choice(make_job, hub, tmp_path):
                 "rule": "prepare_benchmark", "settings": settings, "inputs": {},
                 "outputs": {"folder": str(folder)}, "state": "before",
             }  # fmt: skip
-            run_path(str(SCRIPTS / "prepare_benchmark.py"))["stage"](prepare)
+            carry_out(run_path(str(SCRIPTS / "prepare_benchmark.py"))["stage"], prepare)
             job["inputs"]["benchmarks"][test] = str(folder)
         Path(job["outputs"]["folder"]).mkdir(parents=True)
         return job
