@@ -158,26 +158,16 @@ class Checkpointing(TrainerCallback):
                 shutil.rmtree(other)
 
 
-@dataclass(frozen=True)
 class RetainedCheckpoints:
     """After which optimizer steps a checkpoint is retained, and the files of its parameters.
 
-    During training, the files hold trained parameters as in their phase, adapters separate; they
-    become cells when training has finished.
+    The steps are at equal distances, out of the `steps` of each phase. During training, the files
+    hold trained parameters as in their phase, adapters separate, in the `folder` of the job's
+    checkpoints; they become cells when training has finished. Raises a UserError if there are more
+    checkpoints than steps.
     """
 
-    folder: Path  # of the job's checkpoints while it trains
-    ends: list[int]  # optimizer steps of the whole training at the end of each phase
-    # Optimizer step -> number of the checkpoint, from 1. The last one is the trained cell itself
-    # and not included.
-    numbers: dict[int, int]
-
-    @classmethod
-    def plan(cls, folder: Path, steps: list[int], checkpoints: int) -> "RetainedCheckpoints":
-        """Choose the steps at equal distances, out of the `steps` of each phase.
-
-        The last checkpoint is the end. Raises a UserError if there are more checkpoints than steps.
-        """
+    def __init__(self, folder: Path, steps: list[int], checkpoints: int):
         total = sum(steps)
         if total and checkpoints > total:
             raise UserError(
@@ -185,8 +175,11 @@ class RetainedCheckpoints:
                 "checkpoints, or train longer"
             )
         inside = range(1, checkpoints if total else 1)
-        numbers = {round(total * n / checkpoints): n for n in inside}
-        return cls(folder, list(accumulate(steps)), numbers)
+        # Optimizer step -> number of the checkpoint, from 1. The last one is the trained cell
+        # itself and not included.
+        self.numbers = {round(total * n / checkpoints): n for n in inside}
+        self.folder = folder
+        self.ends = list(accumulate(steps))  # steps of the whole training at each phase's end
 
     def phase_of(self, step: int) -> int:
         """The phase that a step is part of."""

@@ -47,9 +47,8 @@ from lexigraft.training.distributed import (
 from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.phase import load_trained, run_phase
-from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts
+from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts, schedules
 from lexigraft.training.registry import objective
-from lexigraft.training.schedule import schedules
 from lexigraft.training.settings import AdapterSettings, read_strategy
 from lexigraft.training.store import VOCADT, open_tokenizer, save_cell
 from lexigraft.training.trainable import (
@@ -156,7 +155,7 @@ class _Run:
             logger.info(
                 "%s: resuming after step %d of %d", cell, self.resumed_step, sum(self.steps)
             )
-        self.retained = RetainedCheckpoints.plan(self.checkpoints, self.steps, strategy.checkpoints)
+        self.retained = RetainedCheckpoints(self.checkpoints, self.steps, strategy.checkpoints)
         self.parameters = _size(self.model)
 
     def train_phase(self, number: int, policy: SavePolicy) -> "PeftModel | None":
