@@ -7,8 +7,9 @@ from lexigraft.job import Job, Written, run
 
 
 def stage(job: Job) -> Written:
-    from lexigraft.evaluation.harness.benchmark_state import STATE, new_state
+    from lexigraft.evaluation.harness.benchmark_state import new_state
     from lexigraft.evaluation.harness.benchmarks import prepare_benchmark
+    from lexigraft.evaluation.learned.checkpoint import STATE
 
     folder, settings = Path(job["outputs"]["folder"]), job["settings"]
     files, facts = prepare_benchmark(settings["task"], settings["folder"], settings["data"], folder)

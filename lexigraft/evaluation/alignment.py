@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.texts import draw, sentences, tokenize_plain
+from lexigraft.evaluation.texts import draw, sentences
 from lexigraft.inference.generation import decode
+from lexigraft.inference.text_encoding import tokenize
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.provenance import versions
 from lexigraft.source.hub import resolve
@@ -97,8 +98,8 @@ def alignment(
     """
     if not texts:
         raise UserError("heldout.txt: empty; alignment is measured on text, so give it more")
-    references = list(tokenize_plain(source, texts))
-    cut = list(tokenize_plain(target, texts))
+    references = list(tokenize(source, texts))
+    cut = list(tokenize(target, texts))
     used = np.unique(np.fromiter((token for ids in cut for token in ids), dtype=np.int64))
     renamed = dict(zip(used.tolist(), heaviest(recipe, used).tolist(), strict=True))
     mapped = [[renamed[token] for token in ids] for ids in cut]

@@ -50,6 +50,8 @@ def evaluate_cell(job: Job) -> list[str]:
     `run_jobs`. Returns the files of all runs, relative to `outputs.folder`. Raises `UserError` if
     the cell cannot be read; or, after all other tasks have run, naming the tasks that failed.
     """
+    import torch
+
     runs = run_jobs(job)
     unfinished = [run for run in runs if not is_complete(run)]
     logger.info("%d of %d runs are complete", len(runs) - len(unfinished), len(runs))
@@ -72,7 +74,9 @@ def evaluate_cell(job: Job) -> list[str]:
             groups.setdefault(_opening(run["settings"]), []).append(run)
     for opening, group in groups.items():
         _evaluate_group(job, opening, group, failures)
-        _free_memory()
+        # The model is freed before that of the next group is loaded.
+        gc.collect()
+        torch.cuda.empty_cache()
     if failures:
         reasons = "; ".join(f"{task}: {reason}" for task, reason in failures.items())
         tasks = {run["task"] for run in runs}
@@ -198,12 +202,3 @@ def _files(run: Job, folder: str) -> list[str]:
     """The files of a run that are there, relative to a folder."""
     outputs = (Path(run["outputs"][name]) for name in ("record", "predictions"))
     return [os.path.relpath(path, folder) for path in outputs if path.is_file()]
-
-
-def _free_memory() -> None:
-    """Free the model of one group of runs before that of the next is loaded."""
-    import torch
-
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()

@@ -54,29 +54,22 @@ class FineTuning:
     test_examples: int | None = None
 
 
-@dataclass(frozen=True)
 class TransferData:
-    """Examples of a task: what is learned from, and what each language is tested on.
+    """Examples of a job, or samples of them, the same for every cell of a run.
 
-    `labels` are the names of the labels by number; questions have none.
+    `train` is learned from, and `tests` are what each language is tested on; `labels` are the names
+    of the labels by number, and questions have none.
     """
 
-    train: list[Example]
-    tests: dict[str, list[Example]]
-    labels: list[str]
-
-
-def read_transfer_data(job: dict[str, Any], settings: FineTuning) -> TransferData:
-    """The examples of a job, or samples of them, the same for every cell of a run."""
-    places = job["inputs"]["examples"]
-    return TransferData(
-        train=draw(read_examples(places["train"]), settings.train_examples, job, "train"),
-        tests={
+    def __init__(self, job: dict[str, Any], settings: FineTuning):
+        places = job["inputs"]["examples"]
+        train = read_examples(places["train"])
+        self.train = draw(train, settings.train_examples, job, "train")
+        self.tests = {
             name: draw(read_examples(place), settings.test_examples, job, name)
             for name, place in places["tests"].items()
-        },
-        labels=labels_of(places["train"]),
-    )
+        }
+        self.labels = labels_of(places["train"])
 
 
 def measure_transfer(

@@ -15,8 +15,8 @@ from lexigraft.evaluation.texts import (
     new_token_ids,
     sentences,
     task_rows,
-    tokenize_plain,
 )
+from lexigraft.inference.text_encoding import tokenize
 from lexigraft.provenance import versions
 from lexigraft.source.hub import find_tokenizer
 from lexigraft.source.model import load_tokenizer, open_source
@@ -116,7 +116,7 @@ def fragmentation(
     words = sum(len(sentence.split()) for sentence in heldout)
     if not words:
         raise UserError("heldout.txt: has no words to measure; give the language more text")
-    cut = list(tokenize_plain(target, heldout))
+    cut = list(tokenize(target, heldout))
     tokens = sum(map(len, cut))
     metrics: dict[str, float | int] = {
         **_rates(tokens, heldout, words),
@@ -127,7 +127,7 @@ def fragmentation(
     if train and new:
         metrics["unused_new_tokens"] = 1 - len(_used(target, train) & new) / len(new)
     if english:
-        old, now = list(tokenize_plain(source, english)), list(tokenize_plain(target, english))
+        old, now = list(tokenize(source, english)), list(tokenize(target, english))
         cuts = zip(_pieces(source, old), _pieces(target, now), strict=True)
         metrics["english_sentences_changed"] = sum(one != two for one, two in cuts) / len(english)
         metrics["english_tokens_growth"] = sum(map(len, now)) / sum(map(len, old)) - 1
@@ -172,7 +172,7 @@ def measure_tokenizer(
         raise UserError("there are no words to measure; give the language more text")
     lengths: list[int] = []
     unknown = 0
-    for ids in tokenize_plain(tokenizer, texts):
+    for ids in tokenize(tokenizer, texts):
         lengths.append(len(ids))
         unknown += ids.count(tokenizer.unk_token_id)
     tokens = sum(lengths)
@@ -202,11 +202,11 @@ def _rates(tokens: int, texts: Sequence[str], words: int, prefix: str = "") -> d
 
 
 def _count(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> int:
-    return sum(map(len, tokenize_plain(tokenizer, texts)))
+    return sum(map(len, tokenize(tokenizer, texts)))
 
 
 def _used(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> set[int]:
-    return {token for ids in tokenize_plain(tokenizer, texts) for token in ids}
+    return {token for ids in tokenize(tokenizer, texts) for token in ids}
 
 
 def _pieces(tokenizer: "PreTrainedTokenizerFast", texts: list[list[int]]) -> list[list[bytes]]:

@@ -217,7 +217,6 @@ def read_test_set(job: dict[str, Any], part: str, language: str | None = None) -
 def examples_and_tests(
     job: dict[str, Any],
     tests: list[Row],
-    pool: list[Row] | None,
     shots: int,
     texts: tuple[str, ...],
     language: str = "",
@@ -226,13 +225,15 @@ def examples_and_tests(
 
     All prompts of a run, and of all cells, begin with the same examples: differences between cells
     are then paired, and a model reads them once. Another run draws others. Examples come from the
-    `pool`, or from the tests. `texts` are keys of a row's texts, by which two rows are alike; case,
-    digits and punctuation aside. `language` names the draw where a run has several. Raises
-    `UserError` if there are fewer examples than asked for, or no tests beside them.
+    task's own `shots` (`read_test_set`), or from the tests. `texts` are keys of a row's texts, by
+    which two rows are alike; case, digits and punctuation aside. `language` names the draw where a
+    run has several. Raises `UserError` if there are fewer examples than asked for, or no tests
+    beside them.
     """
     if not shots:
         return [], tests
     where = f"config/tasks.yaml: task '{job['task']}': shots"
+    pool = read_test_set(job, "shots", language or None)
     every = tests if pool is None else pool
     if shots < 0 or len(every) < shots:
         raise UserError(f"{where} is {shots}, but there are {len(every)} examples; change it")

@@ -1,21 +1,14 @@
-"""Texts that cells are measured on: read from a corpus folder, drawn, tokenized, and grouped."""
+"""Texts that cells are measured on: read from a corpus folder, drawn, and grouped."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
 Row = TypeVar("Row")
-
-# A tokenizer keeps about a hundred bytes per token of all that it gets at once: several
-# gigabytes for a hundred thousand sentences in bytes.
-_BATCH = 1000
 
 
 def sentences(corpus: str | Path, name: str) -> list[str]:
@@ -63,15 +56,6 @@ def draw(rows: list[Row], count: int | None, job: dict[str, Any], what: str) -> 
         return list(rows)
     chosen = generator(*job["seed"], what).choice(len(rows), size=count, replace=False)
     return [rows[index] for index in sorted(chosen.tolist())]
-
-
-def tokenize_plain(
-    tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]
-) -> Iterator[list[int]]:
-    """Yield the ids of each text, without special tokens."""
-    for first in range(0, len(texts), _BATCH):
-        batch = list(texts[first : first + _BATCH])
-        yield from tokenizer(batch, add_special_tokens=False, verbose=False)["input_ids"]
 
 
 def new_token_ids(vocabulary: str | Path) -> frozenset[int]:

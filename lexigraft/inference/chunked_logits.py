@@ -219,7 +219,12 @@ class _Sum(torch.autograd.Function):
                 tensors = [(part, *parameters)[at] for at in wanted]
                 found = torch.autograd.grad(one, tensors, allow_unused=True)
                 for at, gradient in zip(wanted, found, strict=True):
-                    _add(context.gradients, at, gradient, chunk)
+                    if at == 0:
+                        context.gradients[0][chunk] = gradient
+                    elif context.gradients[at] is None:
+                        context.gradients[at] = gradient
+                    elif gradient is not None:
+                        context.gradients[at] += gradient
         return total
 
     @staticmethod
@@ -228,12 +233,3 @@ class _Sum(torch.autograd.Function):
         gradients, context.gradients = context.gradients, None  # frees their memory early
         scaled = (None if some is None else some.mul_(upstream) for some in gradients)
         return None, None, *scaled
-
-
-def _add(sums, at, gradient, chunk):
-    if at == 0:
-        sums[0][chunk] = gradient
-    elif sums[at] is None:
-        sums[at] = gradient
-    elif gradient is not None:
-        sums[at] += gradient

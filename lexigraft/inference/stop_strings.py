@@ -38,16 +38,12 @@ class StopStrings:
         self._bytes = token_bytes(tokenizer)
         self._stops = [string.encode() for string in strings]
         self._longest = max(map(len, self._stops), default=0)
+        self.cross_tokens = self._longest > 1  # whether one may span several; a single byte cannot
         self.tokens = {  # those that contain a complete stop string
             token
             for token, data in enumerate(self._bytes)
             if any(stop in data for stop in self._stops)
         }
-
-    @property
-    def cross_tokens(self) -> bool:
-        """Whether a stop string may span several tokens; one of a single byte cannot."""
-        return self._longest > 1
 
     def find(self, ids: Sequence[int]) -> StopPosition | None:
         """The position of the first stop string in generated tokens, None without any."""

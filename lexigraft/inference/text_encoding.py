@@ -8,7 +8,9 @@ from lexigraft.errors import UserError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-BATCH = 1000  # texts per call of the tokenizer
+# Texts per call of the tokenizer, which keeps about a hundred bytes per token of all that it gets
+# at once: several gigabytes for a hundred thousand sentences in bytes.
+BATCH = 1000
 
 
 def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterator[list[int]]:
@@ -20,10 +22,17 @@ def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterat
     a UserError if such a tokenizer has neither EOS nor BOS.
     """
     start = start_ids(tokenizer)
+    for ids in tokenize(tokenizer, texts, special=True):
+        yield start + ids
+
+
+def tokenize(
+    tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], *, special: bool = False
+) -> Iterator[list[int]]:
+    """Yield the ids of each text, by default without the special tokens that the tokenizer adds."""
     for first in range(0, len(texts), BATCH):
-        encoded = tokenizer(list(texts[first : first + BATCH]), verbose=False)
-        for ids in encoded["input_ids"]:
-            yield start + ids
+        batch = list(texts[first : first + BATCH])
+        yield from tokenizer(batch, add_special_tokens=special, verbose=False)["input_ids"]
 
 
 def start_ids(tokenizer: "PreTrainedTokenizerFast") -> list[int]:

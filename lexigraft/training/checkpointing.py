@@ -4,11 +4,9 @@ The former are removed when the cell is complete. Each ends with a file that lis
 without it, a checkpoint is not complete.
 """
 
-import hashlib
 import json
 import shutil
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -42,15 +40,11 @@ class SavePolicy:
     factor: float = 20.0
 
 
-def job_digest(job: dict[str, Any]) -> str:
-    """Digest of everything that determines a checkpoint: settings, code, seed, input contents."""
-    inputs = {name: _content(path) for name, path in job["inputs"].items()}
-    parts = [job["settings"], inputs, job.get("seed"), job.get("code")]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-
-
 def checkpoint_folder(cell: str | Path, digest: str) -> Path:
-    """The folder for checkpoints of this job; those of other jobs of the cell are deleted."""
+    """The folder for checkpoints of the job of this digest, see `completion.fingerprint`.
+
+    Those of other jobs of the cell are deleted.
+    """
     parent = Path(cell) / "checkpoints"
     folder = parent / digest
     folder.mkdir(parents=True, exist_ok=True)
@@ -158,26 +152,16 @@ class Checkpointing(TrainerCallback):
                 shutil.rmtree(other)
 
 
-@dataclass(frozen=True)
 class RetainedCheckpoints:
     """After which optimizer steps a checkpoint is retained, and the files of its parameters.
 
-    During training, the files hold trained parameters as in their phase, adapters separate; they
-    become cells when training has finished.
+    The steps are at equal distances, out of the `steps` of each phase. During training, the files
+    hold trained parameters as in their phase, adapters separate, in the `folder` of the job's
+    checkpoints; they become cells when training has finished. Raises a UserError if there are more
+    checkpoints than steps.
     """
 
-    folder: Path  # of the job's checkpoints while it trains
-    ends: list[int]  # optimizer steps of the whole training at the end of each phase
-    # Optimizer step -> number of the checkpoint, from 1. The last one is the trained cell itself
-    # and not included.
-    numbers: dict[int, int]
-
-    @classmethod
-    def plan(cls, folder: Path, steps: list[int], checkpoints: int) -> "RetainedCheckpoints":
-        """Choose the steps at equal distances, out of the `steps` of each phase.
-
-        The last checkpoint is the end. Raises a UserError if there are more checkpoints than steps.
-        """
+    def __init__(self, folder: Path, steps: list[int], checkpoints: int):
         total = sum(steps)
         if total and checkpoints > total:
             raise UserError(
@@ -185,8 +169,11 @@ class RetainedCheckpoints:
                 "checkpoints, or train longer"
             )
         inside = range(1, checkpoints if total else 1)
-        numbers = {round(total * n / checkpoints): n for n in inside}
-        return cls(folder, list(accumulate(steps)), numbers)
+        # Optimizer step -> number of the checkpoint, from 1. The last one is the trained cell
+        # itself and not included.
+        self.numbers = {round(total * n / checkpoints): n for n in inside}
+        self.folder = folder
+        self.ends = list(accumulate(steps))  # steps of the whole training at each phase's end
 
     def phase_of(self, step: int) -> int:
         """The phase that a step is part of."""
@@ -217,16 +204,3 @@ def _is_complete(checkpoint: Path) -> bool:
 def _sizes(checkpoint: Path) -> dict[str, int]:
     files = sorted(path for path in checkpoint.iterdir() if path.name != COMPLETE)
     return {path.name: path.stat().st_size for path in files}
-
-
-def _content(place: str | Mapping[str, str] | None) -> Any:
-    """The contents of an input by the card of its folder, or its path if there is no card."""
-    if place is None:
-        return None
-    if isinstance(place, Mapping):
-        return {name: _content(one) for name, one in place.items()}
-    folder = Path(place) if Path(place).is_dir() else Path(place).parent
-    try:
-        return json.loads((folder / "card.json").read_text("utf-8"))["files"]
-    except (OSError, ValueError, KeyError):
-        return str(place)

@@ -39,7 +39,7 @@ from lexigraft.training.distributed import (
     world_size,
 )
 from lexigraft.training.objective import Objective
-from lexigraft.training.schedule import Schedule, schedules
+from lexigraft.training.plan import Schedule, schedules
 from lexigraft.training.settings import Phase, Strategy
 
 TRAINED = "trained.safetensors"

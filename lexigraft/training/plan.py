@@ -1,6 +1,8 @@
-"""The data of each phase: which sequences it reads, in which order, mixed in which shares."""
+"""The plan of each phase: its sequences, in order and mixed in shares, and its learning rate."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any
@@ -22,7 +24,7 @@ from lexigraft.training.data import (
     repeated_order,
     visiting_order,
 )
-from lexigraft.training.settings import MONOLINGUAL, Phase, Strategy
+from lexigraft.training.settings import MONOLINGUAL, Strategy
 
 
 def plan_phases(
@@ -54,10 +56,29 @@ def plan_phases(
     ends = [*accumulate(phase.share for phase in strategy.phases)]
     ends[-1:] = [1.0]  # despite rounding of the shares
     phases = zip(strategy.phases, pairwise([0.0, *ends]), strict=False)
-    return [
-        _phase_sequences(text, phase, number, strategy.epochs, share, job["seed"])
-        for number, (phase, share) in enumerate(phases)
-    ]
+    plan, seed = [], job["seed"]
+    for number, (phase, share) in enumerate(phases):
+        first, *others = phase.data
+        source: Any = text(first, phase.length)
+        # Only other texts are named in the seed, which keeps the order of monolingual text stable.
+        own = seed if first == MONOLINGUAL else [*seed, first]
+        order = visiting_order(len(source), strategy.epochs, share, own)
+        if not len(order):
+            raise UserError(
+                f"strategy: phase {number} gets no sequence of {len(source)} x "
+                f"{strategy.epochs:g} epochs of '{first}'; raise its share or epochs, or give more "
+                "text"
+            )
+        if others:
+            sources, orders = [source], [order]
+            for name, count in sequence_counts(len(order), phase.data).items():
+                sources.append(text(name, phase.length))
+                orders.append(repeated_order(len(sources[-1]), count, [*seed, name, number]))
+            source = ConcatDataset(sources)
+            begins = [0, *source.cumulative_sizes[:-1]]
+            order = interleave([one + begin for one, begin in zip(orders, begins, strict=True)])
+        plan.append(SequenceDataset(source, order))
+    return plan
 
 
 def cumulative_tokens(plan: list[SequenceDataset], number: int, batch_sequences: int) -> np.ndarray:
@@ -103,31 +124,37 @@ def interleave(orders: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate(orders)[np.argsort(position, kind="stable")]
 
 
-def _phase_sequences(
-    text: Callable[[str, int], SequenceSource],
-    phase: Phase,
-    number: int,
-    epochs: float,
-    share: tuple[float, float],
-    seed: list[Any],
-) -> SequenceDataset:
-    first, *others = phase.data
-    source = text(first, phase.length)
-    # Only other texts are named in the seed, which keeps the order of monolingual text stable.
-    own = seed if first == MONOLINGUAL else [*seed, first]
-    order = visiting_order(len(source), epochs, share, own)
-    if not len(order):
-        raise UserError(
-            f"strategy: phase {number} gets no sequence of {len(source)} x {epochs:g} epochs of "
-            f"'{first}'; raise its share or epochs, or give more text"
-        )
-    if not others:
-        return SequenceDataset(source, order)
-    sources, orders = [source], [order]
-    for name, count in sequence_counts(len(order), phase.data).items():
-        sources.append(text(name, phase.length))
-        orders.append(repeated_order(len(sources[-1]), count, [*seed, name, number]))
-    mixture: Any = ConcatDataset(sources)  # type: ignore[arg-type]  # they have what it reads
-    begins = [0, *mixture.cumulative_sizes[:-1]]
-    indices = [order + begin for order, begin in zip(orders, begins, strict=True)]
-    return SequenceDataset(mixture, interleave(indices))
+@dataclass(frozen=True)
+class Schedule:
+    """A warm-up from zero and the decay after it, and where in it a phase begins."""
+
+    shape: str  # `cosine` and `linear` decay to zero; `constant` does not
+    warmup: int  # optimizer steps of the warm-up
+    steps: int  # optimizer steps of the whole schedule
+    offset: int = 0  # how many of them earlier phases have taken
+
+    def factor(self, step: int) -> float:
+        """The factor of the phase's learning rate after `step` steps of the phase."""
+        done = self.offset + step
+        if done < self.warmup:
+            return done / self.warmup
+        if self.shape == "constant":
+            return 1.0
+        part = min(1.0, (done - self.warmup) / max(1, self.steps - self.warmup))
+        return 1 - part if self.shape == "linear" else 0.5 * (1 + math.cos(math.pi * part))
+
+
+def schedules(strategy: Strategy, steps: list[int]) -> list[Schedule]:
+    """The schedule of each phase, by the optimizer steps of each.
+
+    With `schedule_over: strategy` the phases share one schedule, each continuing where the previous
+    one ended: there is no second warm-up where other parameters become trainable (UnifyVocab, §2.3,
+    progressive adaptation). Each phase has its own peak learning rate.
+    """
+    spans = [(count, 0) for count in steps]  # steps of the whole schedule, and before the phase
+    if strategy.schedule_over == "strategy":
+        spans = [(sum(steps), sum(steps[:number])) for number in range(len(steps))]
+    return [
+        Schedule(strategy.schedule, math.ceil(strategy.warmup * whole), whole, before)
+        for whole, before in spans
+    ]

@@ -9,6 +9,7 @@ import torch
 from transformers import PreTrainedModel, set_seed
 
 from lexigraft.atomic import replacing
+from lexigraft.completion import fingerprint
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
 from lexigraft.inference.likelihood import Likelihood, score_texts
@@ -24,7 +25,6 @@ from lexigraft.training.checkpointing import (
     SavePolicy,
     checkpoint_folder,
     finished_phases,
-    job_digest,
     load_progress,
     newest_complete,
     save_progress,
@@ -46,9 +46,8 @@ from lexigraft.training.distributed import (
 from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.phase import load_trained, run_phase
-from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts
+from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts, schedules
 from lexigraft.training.registry import objective
-from lexigraft.training.schedule import schedules
 from lexigraft.training.settings import AdapterSettings, read_strategy
 from lexigraft.training.store import VOCADT, open_tokenizer, save_cell
 from lexigraft.training.trainable import (
@@ -76,7 +75,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     """Train the cell that a job describes and write it to the job's output folder.
 
     An interrupted run resumes from its newest complete checkpoint, with the result of an
-    uninterrupted one. Checkpoints are in `checkpoints/<digest of the job>/` until the cell is
+    uninterrupted one. Checkpoints are in `checkpoints/<fingerprint>/` until the cell is
     complete; `policy` says how often to save them.
 
     Parameters
@@ -116,7 +115,7 @@ class _Run:
         self.tokenizer = open_tokenizer(self.inputs["tokenizer"])
         for name in {phase.objective: None for phase in strategy.phases}:
             objective(name).check_inputs(self.inputs, self.tokenizer, strategy)
-        self.checkpoints = on_rank_zero(checkpoint_folder, self.folder, job_digest(job))
+        self.checkpoints = on_rank_zero(checkpoint_folder, self.folder, fingerprint(job))
         begun = finished_phases(self.checkpoints, len(strategy.phases)) > 0
         adapter = strategy.phases[0].adapter if strategy.phases and not begun else None
         self.new_ids: list[int] = []  # of the tokens that the source does not have
@@ -155,7 +154,7 @@ class _Run:
             logger.info(
                 "%s: resuming after step %d of %d", cell, self.resumed_step, sum(self.steps)
             )
-        self.retained = RetainedCheckpoints.plan(self.checkpoints, self.steps, strategy.checkpoints)
+        self.retained = RetainedCheckpoints(self.checkpoints, self.steps, strategy.checkpoints)
         self.parameters = _size(self.model)
 
     def train_phase(self, number: int, policy: SavePolicy) -> "PeftModel | None":

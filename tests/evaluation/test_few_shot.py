@@ -1,9 +1,11 @@
 """Examples before a question: drawn once a run, never tested, left out where they do not fit."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
 from lexigraft.evaluation.prompts import (
     examples_and_tests,
@@ -18,7 +20,11 @@ TEXTS = ("source", "target")
 
 
 def drawn(job, *, tests=ROWS, pool=None, shots=3):
-    return examples_and_tests(job, tests, pool, shots, TEXTS)
+    if pool is not None:
+        folder = Path(job["outputs"]["folder"])
+        write_jsonl(folder / "test_set.jsonl", pool)
+        job["inputs"]["test_sets"] = {"shots": {"greek": str(folder)}}
+    return examples_and_tests(job, tests, shots, TEXTS)
 
 
 def test_without_shots_everything_is_a_test(make_job):

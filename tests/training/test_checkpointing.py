@@ -5,13 +5,13 @@ import json
 import pytest
 from transformers import TrainerControl, TrainerState
 
+from lexigraft.completion import fingerprint
 from lexigraft.training import checkpointing
 from lexigraft.training.checkpointing import (
     COMPLETE,
     Checkpointing,
     SavePolicy,
     checkpoint_folder,
-    job_digest,
     newest_complete,
 )
 
@@ -76,15 +76,15 @@ def job(tmp_path):
 
 @pytest.mark.parametrize("change", [{"settings": {"epochs": 3}}, {"seed": ["s"]}, {"code": "d"}])
 def test_the_digest_follows_settings_seed_and_code(job, change):
-    assert job_digest(job) != job_digest({**job, **change})
+    assert fingerprint(job) != fingerprint({**job, **change})
 
 
 def test_the_digest_follows_what_the_inputs_hold_and_not_when_they_were_made(job, tmp_path):
-    card, digest = tmp_path / "corpus" / "card.json", job_digest(job)
+    card, digest = tmp_path / "corpus" / "card.json", fingerprint(job)
     card.write_text('{"files": {"train.txt": "abc"}, "seconds": 2}')
-    assert job_digest(job) == digest
+    assert fingerprint(job) == digest
     card.write_text('{"files": {"train.txt": "abd"}, "seconds": 2}')
-    assert job_digest(job) != digest
+    assert fingerprint(job) != digest
 
 
 def test_saves_are_spaced_by_the_clock_and_by_what_a_save_takes(tmp_path, monkeypatch):

@@ -9,8 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from lexigraft.completion import fingerprint
 from lexigraft.errors import UserError
-from lexigraft.training.checkpointing import job_digest
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
 from tests.training.interruption import EAGER, interrupted_at
@@ -127,12 +127,11 @@ def test_a_teacher_without_a_token_is_refused_before_anything_is_trained(distill
 
 def test_a_checkpoint_of_another_teacher_or_other_samples_is_not_gone_on_from(distilled):
     job = distilled([DISTILL])
-    digest = job_digest(job)
-    for name, folder in (("teacher", Path(job["inputs"]["teacher"])), (
-        "samples", Path(job["inputs"]["samples"]["tasks"]).parent,
-    )):  # fmt: skip
-        (folder / "card.json").write_text(json.dumps({"files": {"new": name}}))
-        changed = job_digest(job)
+    digest = fingerprint(job)
+    samples = Path(job["inputs"]["samples"]["tasks"])
+    for folder, name in ((Path(job["inputs"]["teacher"]), "new"), (samples.parent, samples.name)):
+        (folder / "card.json").write_text(json.dumps({"files": {name: {"sha256": "other"}}}))
+        changed = fingerprint(job)
         assert changed != digest
         digest = changed
 

@@ -46,11 +46,11 @@ def folder_of(job):
     ],
 )
 def test_checkpoints_lie_at_equal_distances_and_the_last_is_the_end(steps, checkpoints, expected):
-    assert RetainedCheckpoints.plan(Path("x"), steps, checkpoints).numbers == expected
+    assert RetainedCheckpoints(Path("x"), steps, checkpoints).numbers == expected
 
 
 def test_a_step_belongs_to_its_phase_and_a_phases_end_needs_no_file():
-    retained = RetainedCheckpoints.plan(Path("x"), [4, 8], 3)  # steps 4 and 8
+    retained = RetainedCheckpoints(Path("x"), [4, 8], 3)  # steps 4 and 8
     assert [retained.phase_of(step) for step in (1, 4, 5, 12)] == [0, 0, 1, 1]
     assert retained.files(0) == {}
     assert list(retained.files(1)) == [4]
@@ -58,7 +58,7 @@ def test_a_step_belongs_to_its_phase_and_a_phases_end_needs_no_file():
 
 def test_more_checkpoints_than_steps_are_refused():
     with pytest.raises(UserError, match="5 checkpoints of 4 optimizer steps; lower checkpoints"):
-        RetainedCheckpoints.plan(Path("x"), [2, 2], 5)
+        RetainedCheckpoints(Path("x"), [2, 2], 5)
 
 
 @pytest.mark.parametrize(

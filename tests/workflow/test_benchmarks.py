@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.harness.benchmark_state import STATE, new_state
+from lexigraft.evaluation.harness.benchmark_state import new_state
+from lexigraft.evaluation.learned.checkpoint import STATE
 from tests.workflow.conftest import REPOSITORY, copy_project, open_study
 from workflow.config.registries import load_registries, resolve
 from workflow.config.task_data import benchmark_settings, benchmarks_of

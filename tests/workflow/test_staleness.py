@@ -187,7 +187,7 @@ CHANGES = {
         built("telugu", "greek") | FITTED | trained(*ADAPTED) | REPORT,
     ),
     "a helper's code that cells are trained with": (
-        code("lexigraft/training/schedule.py"),
+        code("lexigraft/training/plan.py"),
         trained(*CELLS) | REPORT,
     ),
     "a helper's code that every stage uses": (code("lexigraft/provenance.py"), EVERYTHING),

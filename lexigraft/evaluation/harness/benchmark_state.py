@@ -9,10 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.evaluation.learned.checkpoint import hub_cache, is_offline
-
-# What Snakemake compares must outlive the card, which it deletes before it has the card remade.
-STATE = "state.json"
+from lexigraft.evaluation.learned.checkpoint import STATE, hub_cache, is_offline
 
 
 def benchmark_state(data: str | None, folder: str | Path) -> str:

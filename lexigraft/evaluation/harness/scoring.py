@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -98,7 +100,12 @@ def score(
 
 def _row(task: Any, sample: dict[str, Any], by_length: bool) -> dict[str, Any]:
     """One example. Where a choice stands before what is asked of all, it is shown with that."""
-    prompt = _common_prefix([context for context, _ in sample["arguments"]])
+    contexts = sorted(context for context, _ in sample["arguments"])
+    # In sorted order, the first and the last have the shortest common prefix.
+    pairs = zip(contexts[0], contexts[-1], strict=False)
+    prompt = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    if contexts[0] != contexts[-1]:
+        prompt = re.sub(r"\S+\Z", "", prompt)  # whole words
     choices = [(context + ending)[len(prompt) :] for context, ending in sample["arguments"]]
     likelihoods = [float(value) for value, _ in sample["filtered_resps"]]
     texts = task.doc_to_choice(sample["doc"])
@@ -119,18 +126,6 @@ def _row(task: Any, sample: dict[str, Any], by_length: bool) -> dict[str, Any]:
         "reference": choices[right if isinstance(right, int) else texts.index(right)],
         **{metric: float(sample[metric]) for metric in sample["metrics"]},
     }
-
-
-def _common_prefix(texts: list[str]) -> str:
-    """What all texts begin with, in whole words; all of it where they are the same."""
-    if len(set(texts)) == 1:
-        return texts[0]
-    end = 0
-    for at, characters in enumerate(zip(*texts, strict=False)):
-        if len(set(characters)) > 1:
-            break
-        end = at + 1 if characters[0].isspace() else end
-    return texts[0][:end]
 
 
 class ResumableModel(HFLM):

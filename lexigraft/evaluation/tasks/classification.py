@@ -22,7 +22,7 @@ def evaluate(
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
     settings = read_settings(FineTuning, job)
-    data = finetune.read_transfer_data(job, settings)
+    data = finetune.TransferData(job, settings)
     numbers = {label: number for number, label in enumerate(data.labels)}
 
     def features(examples: list[Example]) -> list[Feature]:

@@ -40,7 +40,7 @@ def evaluate(
     from lexigraft.evaluation.spans import answers_of, span_of, windows
 
     settings = read_settings(ExtractiveQASettings, job)
-    data = finetune.read_transfer_data(job, settings)
+    data = finetune.TransferData(job, settings)
 
     def cut(examples: list[Example]) -> "list[Window]":
         length, types = finetune.max_length(model, settings), finetune.has_token_types(model)

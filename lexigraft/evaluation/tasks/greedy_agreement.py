@@ -11,6 +11,7 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, sentences
 from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
+from lexigraft.inference.likelihood import pad_batch
 from lexigraft.inference.text_encoding import encode
 from lexigraft.source.model import load_model, load_tokenizer, matrix_rows, open_source
 
@@ -143,21 +144,14 @@ def _compare(
 ) -> list[_Comparison]:
     """Compare the most likely tokens after every prefix of each prompt and its continuation."""
     import torch
-    from torch.nn.utils.rnn import pad_sequence
 
-    texts = [
-        torch.tensor(prompt + row, device=model.device)
-        for prompt, row in zip(prompts, written, strict=True)
-    ]
+    texts = [prompt + row for prompt, row in zip(prompts, written, strict=True)]
     # Padding stands behind the text, where no prefix sees it.
-    given = {
-        "input_ids": pad_sequence(texts, batch_first=True),
-        "attention_mask": pad_sequence([*map(torch.ones_like, texts)], batch_first=True),
-        "use_cache": False,
-    }
+    padded = pad_batch(texts, texts)
+    given = {name: padded[name].to(model.device) for name in ("input_ids", "attention_mask")}
     with torch.no_grad():
-        before = source(**given).logits.argmax(dim=-1)
-        after = model(**given).logits.argmax(dim=-1)
+        before = source(**given, use_cache=False).logits.argmax(dim=-1)
+        after = model(**given, use_cache=False).logits.argmax(dim=-1)
     found = []
     for prompt, ids, choices, now in zip(prompts, texts, before, after, strict=True):
         # The last token is written, so nothing need be predicted after it.

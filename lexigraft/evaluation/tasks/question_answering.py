@@ -113,10 +113,8 @@ def _questions_of(
     code: str,
 ) -> LanguageQuestions:
     every = prompts.read_test_set(job, "tests", name) or []
-    pool = prompts.read_test_set(job, "shots", name)
-    examples, tests = prompts.examples_and_tests(
-        job, every, pool, settings.shots, ("question", "context"), name
-    )
+    texts = ("question", "context")
+    examples, tests = prompts.examples_and_tests(job, every, settings.shots, texts, name)
     tests = draw(tests, settings.samples, job, f"questions {name}")
     before, between, after = prompts.question_frame(job["inputs"]["prompts"], code)
 

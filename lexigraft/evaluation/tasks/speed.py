@@ -9,8 +9,9 @@ from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
 from lexigraft.evaluation.prompts import article_prompts, translation_prompts
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
-from lexigraft.evaluation.texts import group_rows, sentences, task_rows, tokenize_plain
+from lexigraft.evaluation.texts import group_rows, sentences, task_rows
 from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
+from lexigraft.inference.text_encoding import tokenize
 
 if TYPE_CHECKING:
     import torch
@@ -80,7 +81,15 @@ def evaluate(
     import torch
 
     settings = read_settings(SpeedSettings, job, prompts_from=("translation", "summarization"))
-    _check(settings, job["task"])
+    where = f"config/tasks.yaml: task '{job['task']}'"
+    if settings.new_tokens < 2 or settings.repeats < 1:
+        raise UserError(f"{where}: new_tokens must be 2 or more, repeats 1 or more")
+    for size in settings.batch_sizes:
+        if size < 1 or settings.prompts < 1 or settings.prompts % size:
+            raise UserError(
+                f"{where}: prompts ({settings.prompts}) must be a multiple of every batch size, "
+                f"and is not one of {size}"
+            )
     corpus = job["inputs"]["corpus"]
     heldout = sentences(corpus, "heldout")
     if not heldout:
@@ -89,7 +98,7 @@ def evaluate(
     encoded = tokenizer(prompts)["input_ids"]
     every = [
         {"sentences": 1, "characters": len(text), "bytes": len(text.encode()), "tokens": len(ids)}
-        for text, ids in zip(heldout, tokenize_plain(tokenizer, heldout), strict=True)
+        for text, ids in zip(heldout, tokenize(tokenizer, heldout), strict=True)
     ]
     lengths = [_total(group) for group in group_rows(every)]
     text = _total(lengths)
@@ -233,15 +242,3 @@ def _prompts(
     if pairs:
         return translation_prompts(job["inputs"]["prompts"], job["language"], sources[:count])
     return sources[:count]
-
-
-def _check(settings: SpeedSettings, task: str) -> None:
-    where = f"config/tasks.yaml: task '{task}'"
-    if settings.new_tokens < 2 or settings.repeats < 1:
-        raise UserError(f"{where}: new_tokens must be 2 or more, repeats 1 or more")
-    for size in settings.batch_sizes:
-        if size < 1 or settings.prompts < 1 or settings.prompts % size:
-            raise UserError(
-                f"{where}: prompts ({settings.prompts}) must be a multiple of every batch size, "
-                f"and is not one of {size}"
-            )

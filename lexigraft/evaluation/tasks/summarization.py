@@ -59,9 +59,8 @@ def evaluate(
             f"{corpus}/tasks/summarization.jsonl: no articles; give the language a summarization "
             "source in config/languages.yaml or take summarization out of the study"
         )
-    pool = prompts.read_test_set(job, "shots")
     examples, tests = prompts.examples_and_tests(
-        job, every, pool, settings.shots, ("source", "reference")
+        job, every, settings.shots, ("source", "reference")
     )
     if settings.select == "random":
         tests = draw(tests, settings.samples, job, "articles")

@@ -33,7 +33,7 @@ def evaluate(
     from transformers import AutoModelForTokenClassification, DataCollatorForTokenClassification
 
     settings = read_settings(TaggingSettings, job)
-    data = finetune.read_transfer_data(job, settings)
+    data = finetune.TransferData(job, settings)
     numbers = {label: number for number, label in enumerate(data.labels)}
 
     def encode(examples: list[Example]) -> tuple[list[Feature], list[list[int | None]]]:

@@ -56,10 +56,7 @@ def evaluate(
             "language a parallel source in config/languages.yaml or take translation out of the "
             "study"
         )
-    pool = prompts.read_test_set(job, "shots")
-    examples, tests = prompts.examples_and_tests(
-        job, every, pool, settings.shots, ("source", "target")
-    )
+    examples, tests = prompts.examples_and_tests(job, every, settings.shots, ("source", "target"))
     tests = draw(tests, settings.samples, job, "pairs")
     source, target = ("target", "source") if settings.into_english else ("source", "target")
     queries, example_queries = (

@@ -9,12 +9,12 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import (
-    STATE,
     benchmark_state,
     new_state,
     reason_not_available,
 )
 from lexigraft.evaluation.harness.benchmarks import longest, longest_texts
+from lexigraft.evaluation.learned.checkpoint import STATE
 from tests.conftest import REPOSITORY
 
 

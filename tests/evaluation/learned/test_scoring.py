@@ -119,7 +119,7 @@ def test_nothing_is_left_beside_the_card(job, scorer):
 
 
 COUNTED = (
-    "Path(job['scores']).with_name('starts').open('a').write('x')\n"
+    "Path(job['texts']).with_name('starts').open('a').write('x')\n"
     "say({'device': 'cpu'}, *[scores(*[len(row['output']) for row in own])"
     " for own in of_runs.values()])"
 )
@@ -173,7 +173,7 @@ def test_another_checkpoint_or_other_settings_score_all_again(job, scorer, chang
 def test_a_kill_loses_no_record_that_is_scored(job, scorer):
     scorer(
         "say({'device': 'cpu'}, scores(1, 2))\n"
-        "first = Path(job['scores']).parents[3] / 'evaluation/tiny/te/seed-0/translation/run-0'\n"
+        "first = Path(job['texts']).parents[3] / 'evaluation/tiny/te/seed-0/translation/run-0'\n"
         "import time\n"
         "while not (first / 'learned' / '.completed-tiny.json').exists():\n"
         "    time.sleep(0.01)\n"  # written while the scorer goes on
