@@ -92,14 +92,11 @@ def of_next_tokens(curves: Frame) -> Frame:
 
 
 def starts(study: StudyResults) -> Frame:
-    """What training under the reference strategy starts from, by source to initializer.
+    """What training under the reference strategy starts from.
 
-    Returns
-    -------
-    pandas.DataFrame
-        `first_loss`, the training loss of the first step, before any update (nats per token), and
-        `bits_per_byte_before`, of the held-out sentences watched; means over seeds, indexed by
-        source, language, vocabulary and initializer.
+    `first_loss`, the training loss of the first step, before any update (nats per token), and
+    `bits_per_byte_before`, of the held-out sentences watched; means over seeds, indexed by source,
+    language, vocabulary and initializer.
     """
     import pandas
 

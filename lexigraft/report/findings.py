@@ -33,14 +33,11 @@ class Finding(NamedTuple):
 def finding_numbers(study: StudyResults, summary: Frame) -> dict[str, Any]:
     """The numbers behind the findings, by language.
 
-    Returns
-    -------
-    dict
-        language -> `name`; `vocabularies`, see `vocabulary_numbers`; `scores`: per source model and
-        task the metric and each row's mean, deviation and number of seeds, the best row with new
-        tokens, Source and LAPT, and `not_worse`: names of the other rows with new tokens that are
-        not significantly worse than the best, None where one of them was not tested; `speed_up`: of
-        each speed task, by vocabulary.
+    Each has its `name`; `vocabularies`, see `vocabulary_numbers`; `scores`: per source model and
+    task the metric and each row's mean, deviation and number of seeds, the best row with new
+    tokens, Source and LAPT, and `not_worse`: names of the other rows with new tokens that are not
+    significantly worse than the best, None where one of them was not tested; `speed_up`: of each
+    speed task, by vocabulary.
     """
     chosen, columns = models(study), quality_columns(study, summary)
     vocabularies, measured = vocabulary_numbers(study), speed_up_rows(summary)

@@ -4,8 +4,6 @@ A kind's file declares it as `KIND`, with its options, caption and what is said 
 to show. It imports no heavy library: the Snakefile is parsed again in every job.
 """
 
-import re
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from lexigraft.errors import UserError, suggestion, unknown
 from lexigraft.settings import explain
@@ -235,38 +233,15 @@ def check_items(
                     raise unknown(f"{place}.{option}", name, valid, among)
 
 
-def documentation() -> str:
-    """The kinds as a table of Markdown for config/README.md, and which are shown by default."""
-    lines = ["| kind | shows | its own options |", "|---|---|---|"]
-    for kind in kinds():
-        model = load(kind).KIND.options
-        text = Item(kind, kind, options=model()).caption()
-        shows = re.split(r"(?<=[.;:]) ", text)[0].rstrip(".;:")
-        described = []
-        for name, declared in model.model_fields.items():
-            choices = ", ".join(f"`{choice}`" for choice in _choices(declared.annotation))
-            described.append(f"`{name}`: {declared.description or f'of {choices}'}")
-        lines.append(f"| `{kind}` | {shows} | {'; '.join(described)} |")
-    shown = ", ".join(f"`{kind}`" for kind in DEFAULT)
-    return "\n".join([*lines, "", f"Without `report.items` a report shows {shown}.", ""])
-
-
-def _choices(annotation: Any) -> list[str]:
+def choices(annotation: Any) -> list[str]:
     """The texts of every `Literal` in an annotation."""
     found = []
     for part in get_args(annotation):
-        found += [part] if isinstance(part, str) else _choices(part)
+        found += [part] if isinstance(part, str) else choices(part)
     return found
 
 
-class _Where(Options):
-    """Names by what a config calls the axes of the grid."""
-
-    sources: Names = ()
-    languages: Names = ()
-    vocabularies: Names = ()
-    initializers: Names = ()
-    strategies: Names = ()
+_Where = create_model("_Where", __base__=Options, **dict.fromkeys(LISTS.values(), (Names, ())))
 
 
 def _validated(model: type[BaseModel], given: Mapping[str, Any], where: str, kind: str) -> Any:
@@ -285,23 +260,8 @@ def _validated(model: type[BaseModel], given: Mapping[str, Any], where: str, kin
             known = ("name", "title", "where", *model.model_fields)
             raise UserError(f"{where}: '{kind}' takes no {option}{suggestion(option, known)}")
         case "literal_error":
-            raise unknown(place, value, _choices(model.model_fields[option].annotation))
+            raise unknown(place, value, choices(model.model_fields[option].annotation))
         case "string_pattern_mismatch":
             allowed = "letters, digits, '.', '_' and '-'"
             raise UserError(f"{place}: '{value}' is not a name: {allowed}")
     raise UserError(explained)
-
-
-def _update(page: Path) -> None:
-    """Write the table of kinds anew in a page that has one."""
-    text = page.read_text(encoding="utf-8")
-    head = documentation().split("\n")[0] + "\n"
-    before, _, rest = text.partition(head)
-    if not rest:
-        raise UserError(f"{page}: has no line '{head.strip()}'")
-    after = rest.split("\n\n", 2)[2]
-    page.write_text(f"{before}{documentation()}\n{after}", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    _update(Path(sys.argv[1]))

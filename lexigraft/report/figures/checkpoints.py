@@ -64,12 +64,9 @@ def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
 def checkpoint_scores(study: StudyResults) -> Frame:
     """One row per trained cell (without its seed), task, metric and checkpoint.
 
-    Returns
-    -------
-    pandas.DataFrame
-        `mean` and `std` over seeds of the means over runs (`std` is missing below two seeds), by
-        `checkpoint`: 0 is the cell before training, the largest one the trained cell itself.
-        Empty without records of checkpoints.
+    `mean` and `std` over seeds are of the means over runs (`std` is missing below two seeds), by
+    `checkpoint`: 0 is the cell before training, the largest one the trained cell itself. Empty
+    without records of checkpoints.
     """
     import pandas
 
