@@ -44,7 +44,9 @@ _WORDS = (("device", "Hardware"), ("precision", "Precision"), ("threads", "Threa
 def build_report(
     settings: dict[str, Any], inputs: dict[str, Any], outputs: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write the report of a study.
+    """Write the report of a study; returns what `summary.json` holds.
+
+    A UserError where there are no records, one is damaged, or an item is unknown.
 
     Parameters
     ----------
@@ -60,16 +62,6 @@ def build_report(
     outputs
         `folder`: gets `tables/`, `figures/`, `captions/`, `report.html`, `summary.json`, and a
         `.md` and `.html` of each page.
-
-    Returns
-    -------
-    dict
-        What `summary.json` holds.
-
-    Raises
-    ------
-    UserError
-        There are no records, a record is damaged, or an item is unknown.
     """
     items = read_items(settings.get("items") or [])
     study = read_study(settings, inputs)

@@ -171,10 +171,8 @@ def records_read(items: Sequence[Item]) -> set[str]:
 def read_items(given: Sequence[str | Mapping[str, Any]]) -> list[Item]:
     """The items of `report.items` in their order; none means `DEFAULT`.
 
-    Raises
-    ------
-    UserError
-        An item has an unknown kind, an option that its kind does not take, or another's name.
+    A UserError where one has an unknown kind, an option that its kind does not take, or another's
+    name.
     """
     items: dict[str, Item] = {}
     for number, entry in enumerate(given or DEFAULT):
@@ -203,12 +201,8 @@ def check_items(
 
     `blocks` are the study's `cells`: lists of names by what a config calls them. `tasks` are those
     that it runs, `fragmentation` the `tokenizers` and `languages` that it compares without a model.
-
-    Raises
-    ------
-    UserError
-        An item names something that no cell of the study has, or a task that it does not run, or
-        a tokenizer that it does not compare.
+    A UserError where an item names something that no cell of the study has, a task that it does not
+    run, or a tokenizer that it does not compare.
     """
     of_cells = {of: [name for block in blocks for name in block[of]] for of in LISTS.values()}
     known = {

@@ -66,7 +66,7 @@ def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
 
 
 def _panels(study: StudyResults, summary: Frame) -> list[_Panel]:
-    every = before_after(study, summary)
+    every = before_after(study)
     trained = [model for model in models(study) if model.strategy != "none"]
     found = []
     for source in study.order("source"):
