@@ -51,8 +51,9 @@ def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Names = Annotated[tuple[Name, ...], Field(min_length=1), AfterValidator(_unique)]
-TaskNames = Annotated[Names, Refers("tasks"), Field(description="which, in this order")]
-TokenizerNames = Annotated[Names, Refers("tokenizers")]
+_Chosen = Field(description="which, in this order")
+TaskNames = Annotated[Names, Refers("tasks"), _Chosen]
+TokenizerNames = Annotated[Names, Refers("tokenizers"), _Chosen]
 MetricNames = Annotated[
     Names, Field(description="which, in this order; default: each task's main one")
 ]
@@ -235,7 +236,8 @@ def choices(annotation: Any) -> list[str]:
     return found
 
 
-_Where = create_model("_Where", __base__=Options, **dict.fromkeys(LISTS.values(), (Names, ())))
+_AXES: dict[str, Any] = dict.fromkeys(LISTS.values(), (Names, ()))
+_Where = create_model("_Where", __base__=Options, **_AXES)
 
 
 def _validated(model: type[BaseModel], given: Mapping[str, Any], where: str, kind: str) -> Any:

@@ -50,8 +50,7 @@ def sizes(study: StudyResults) -> dict[tuple[str, str, str], int]:
     """Source, language and vocabulary -> new tokens, from the records of the tokenizers."""
     frame = study.fragmentation
     frame = frame[(frame["metric"] == "new_tokens") & (frame["vocabulary"] != "source")]
-    keys = frame[["source", "language", "vocabulary", "value"]].itertuples(index=False)
-    return {(str(s), str(l_), str(v)): int(size) for s, l_, v, size in keys}
+    return frame.set_index(["source", "language", "vocabulary"])["value"].astype(int).to_dict()
 
 
 def sources_of(study: StudyResults) -> list[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """Bits per byte before and after training, per initializer."""
 
+from itertools import product
 from typing import NamedTuple
 
 from lexigraft.report.before_after import METRIC, before_after, log_ends
@@ -69,28 +70,23 @@ def _panels(study: StudyResults, summary: Frame) -> list[_Panel]:
     every = before_after(study)
     trained = [model for model in models(study) if model.strategy != "none"]
     found = []
-    for source in study.order("source"):
-        for language in study.order("language"):
-            here = select(every, source=source, language=language)
-            changes = {model: select(here, **model.keys()) for model in trained}
-            ends = {model: own["after"].mean() for model, own in changes.items()}
-            # Baselines first, then from the best to the worst.
-            shown = sorted((model for model, end in ends.items() if end == end),
-                           key=lambda model: (not model.baseline, ends[model]))  # fmt: skip
-            if shown:
-                untouched = _untouched(study, here, summary, source, language)
-                own, after = {model: changes[model] for model in shown}, here["after"]
-                title, span = study.place(source, language), (after.min(), after.max())
-                found.append(_Panel(title, own, span, untouched))
+    for source, language in product(study.order("source"), study.order("language")):
+        here = select(every, source=source, language=language)
+        changes = {model: select(here, **model.keys()) for model in trained}
+        ends = {model: own["after"].mean() for model, own in changes.items()}
+        # Baselines first, then from the best to the worst.
+        shown = sorted((model for model, end in ends.items() if end == end),
+                       key=lambda model: (not model.baseline, ends[model]))  # fmt: skip
+        if shown:
+            untouched = _untouched(study, here, summary, source, language)
+            own, after = {model: changes[model] for model in shown}, here["after"]
+            title, span = study.place(source, language), (after.min(), after.max())
+            found.append(_Panel(title, own, span, untouched))
     return found
 
 
 def _untouched(
-    study: StudyResults,
-    changes: Frame,
-    summary: Frame,
-    source: str,
-    language: str,
+    study: StudyResults, changes: Frame, summary: Frame, source: str, language: str
 ) -> float | None:
     """Bits per byte of the source model, on the text that the changes were measured on."""
     if (changes["measured_on"] == "log").all():

@@ -1,8 +1,6 @@
 """Tokens per sentence by language and tokenizer (Yamaguchi et al., Figure 3; VocADT, Figure 6)."""
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from lexigraft.report.items import Item, Kind, Options, TokenizerNames
 from lexigraft.report.metrics import metric
@@ -28,7 +26,7 @@ _Measure = Literal["tokens_per_sentence", "fertility", "bytes_per_token", "engli
 class LengthOptions(Options):
     """The options of a figure of tokenizers."""
 
-    tokenizers: Annotated[TokenizerNames, Field(description="which, in this order")] = ()
+    tokenizers: TokenizerNames = ()
     metrics: tuple[_Measure, ...] = ()
 
 

@@ -70,11 +70,7 @@ def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
 
 
 def _row(
-    study: StudyResults,
-    look: Look,
-    source: str,
-    name: str,
-    value: Callable[[Model, str], Value],
+    study: StudyResults, look: Look, source: str, name: str, value: Callable[[Model, str], Value]
 ) -> PanelRow:
     """Lines of all initializers, and Source and LAPT across."""
 

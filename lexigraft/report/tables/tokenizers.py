@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class TokenizerOptions(Options):
     """The options of a table of tokenizers."""
 
-    tokenizers: Annotated[TokenizerNames, Field(description="which, in this order")] = ()
+    tokenizers: TokenizerNames = ()
     compared_with: Annotated[
         TokenizerNames, Field(description="tokenizers from which each has a column of changes")
     ] = ()
