@@ -1,4 +1,4 @@
-"""What a study recommends for a language and source model, what that gains and costs, in words."""
+"""What a study recommends for a language and source model, and what that gains and costs."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -151,15 +151,11 @@ class TrainingTime(NamedTuple):
 
 
 class Gains(NamedTuple):
-    """Gains and costs of the measured cell of a recommendation; empty where nothing was measured.
-
-    `vocabulary` are its numbers from `findings.vocabulary_numbers`.
-    """
+    """Gains and costs of the measured cell of a recommendation, where they were measured."""
 
     quality: list[ScoreChange]
     english: list[ScoreChange]
     speed: SpeedGain | None
-    vocabulary: dict[str, Any]
     training: TrainingTime | None
     lapt_training: TrainingTime | None
 
@@ -247,7 +243,6 @@ def gains(study: StudyResults, summary: Frame, found: Recommendation) -> Gains:
         quality=[one for one in changes if one.column not in english],
         english=[one for one in changes if one.column in english],
         speed=_speed_gain(summary, model, language),
-        vocabulary=found.vocabularies.get(model.vocabulary, {}),
         training=_training_time(study, model, language),
         lapt_training=_training_time(study, lapt[0], language) if lapt else None,
     )
@@ -373,7 +368,7 @@ def _text(study: StudyResults, found: Recommendation, gained: Gains) -> Recommen
     questions = [
         *(_choice(found, choice) for choice in found.choices),
         _gains(found, gained, changes),
-        _costs(gained),
+        _costs(gained, found.vocabularies.get(found.measured.vocabulary, {})),
         _certainty(study, found, gained),
     ]
     heading = f"{study.language(found.language)}, {model.source}"
@@ -433,18 +428,17 @@ def _gains(found: Recommendation, gained: Gains, changes: list[ScoreChange]) -> 
         evidence.append(f"Measured on {_cell(found.measured)}: the recommended configuration "
                         "is not a cell of the study.")  # fmt: skip
     evidence += [one.text for one in gained.quality]
-    if row := gained.vocabulary:
+    if row := found.vocabularies.get(found.measured.vocabulary):
         before, after = (number(row[f"tokens_per_sentence_{when}"], 1)
                          for when in ("before", "after"))  # fmt: skip
         evidence.append(f"Tokens per sentence: {before} before, {after} after.")
     return Question("What does it gain?", " ".join(sentences), evidence)
 
 
-def _costs(gained: Gains) -> Question:
+def _costs(gained: Gains, vocabulary: dict[str, Any]) -> Question:
     evidence = [one.text for one in gained.english]
     answer = f"English: {_verdicts(gained.english) or 'not measured'}."
-    changed = gained.vocabulary.get("english_sentences_changed")
-    if changed is not None:
+    if (changed := vocabulary.get("english_sentences_changed")) is not None:
         evidence.append(f"English sentences tokenized differently: {number(100 * changed, 1)} %.")
     if gained.training is not None:
         answer += f" Training: {gained.training.text} per cell."
