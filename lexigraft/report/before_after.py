@@ -7,7 +7,7 @@ METRIC = "bits_per_byte"
 COLUMNS = [*SEEDED, "before", "after", "measured_on"]
 
 
-def before_after(study: StudyResults, summary: Frame) -> Frame:
+def before_after(study: StudyResults) -> Frame:
     """One row per trained cell and seed: `before`, `after`, and what they were `measured_on`.
 
     Records of the untrained cells are preferred (`records`: the whole held-out text), of the same

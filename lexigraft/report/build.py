@@ -5,7 +5,7 @@ import logging
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lexigraft.atomic import replacing, write_json
 from lexigraft.report import style
@@ -18,12 +18,9 @@ from lexigraft.report.page import Figure, Page, document, report_document
 from lexigraft.report.records import read_study
 from lexigraft.report.sample_outputs import sample_outputs
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import summarize
+from lexigraft.report.summarize import Frame, summarize
 from lexigraft.report.table import Table, number
 from lexigraft.report.tables.texts import text_caveats
-
-if TYPE_CHECKING:
-    import pandas
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +44,9 @@ _WORDS = (("device", "Hardware"), ("precision", "Precision"), ("threads", "Threa
 def build_report(
     settings: dict[str, Any], inputs: dict[str, Any], outputs: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write the report of a study.
+    """Write the report of a study; returns what `summary.json` holds.
+
+    A UserError where there are no records, one is damaged, or an item is unknown.
 
     Parameters
     ----------
@@ -63,16 +62,6 @@ def build_report(
     outputs
         `folder`: gets `tables/`, `figures/`, `captions/`, `report.html`, `summary.json`, and a
         `.md` and `.html` of each page.
-
-    Returns
-    -------
-    dict
-        What `summary.json` holds.
-
-    Raises
-    ------
-    UserError
-        There are no records, a record is damaged, or an item is unknown.
     """
     items = read_items(settings.get("items") or [])
     study = read_study(settings, inputs)
@@ -129,9 +118,7 @@ class _Writer:
     look: style.Look
     caveats: list[str]
 
-    def pages(
-        self, item: Item, part: StudyResults, summary: "pandas.DataFrame"
-    ) -> tuple[str, Page] | None:
+    def pages(self, item: Item, part: StudyResults, summary: Frame) -> tuple[str, Page] | None:
         title = item.title or f"{item.label}: {part.title}"
         page = load(item.kind).build(part, summary, title, self.caveats)
         body = f"<h1>{html.escape(title)}</h1>\n{page.body}"
@@ -139,7 +126,7 @@ class _Writer:
         _write(self.folder / f"{item.name}.html", document(title, body, {}))
         return (item.label, page) if page.numbers else None
 
-    def tables(self, item: Item, part: StudyResults, summary: "pandas.DataFrame") -> Table | None:
+    def tables(self, item: Item, part: StudyResults, summary: Frame) -> Table | None:
         import pandas
 
         kind, found = load(item.kind).KIND, load(item.kind).build(part, summary)
@@ -154,7 +141,7 @@ class _Writer:
         _write(self.folder / "tables" / f"{item.name}.html", page)
         return None if found is None else table
 
-    def figures(self, item: Item, part: StudyResults, summary: "pandas.DataFrame") -> Figure | None:
+    def figures(self, item: Item, part: StudyResults, summary: Frame) -> Figure | None:
         kind, folder = load(item.kind).KIND, self.folder / "figures"
         figure = load(item.kind).draw(part, summary, self.look)
         if figure is None:
@@ -166,7 +153,7 @@ class _Writer:
 
 
 def _write_items(
-    items: list[Item], study: StudyResults, summary: "pandas.DataFrame", writer: _Writer
+    items: list[Item], study: StudyResults, summary: Frame, writer: _Writer
 ) -> tuple[dict[str, list[Any]], dict[str, str]]:
     """Write every item and what Snakemake's own report says beside it, in reStructuredText.
 

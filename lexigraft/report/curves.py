@@ -1,18 +1,13 @@
 """Training logs, and the lines that figures draw over training: which models, names and looks."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lexigraft.report.labels import label_ends, label_room
 from lexigraft.report.models import Model, models, several_strategies
 from lexigraft.report.names import row_name
 from lexigraft.report.study import StudyResults
-from lexigraft.report.style import COLOURS, MARKERS, MUTED, Look
-from lexigraft.report.summarize import CELL
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from lexigraft.report.style import COLOURS, MARKERS, MUTED, Axes, Figure, Look
+from lexigraft.report.summarize import CELL, Frame
 
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 
@@ -73,7 +68,7 @@ def lines(study: StudyResults, look: Look) -> list[Line]:
     return drawn
 
 
-def name_ends(figure: "Figure", ends: "list[tuple[Axes, list[End]]]") -> None:
+def name_ends(figure: Figure, ends: list[tuple[Axes, list[End]]]) -> None:
     """Name the lines of each panel at their right ends; axes begin at 0 and get room for it."""
     figure.draw_without_rendering()
     for axis, named in ends:
@@ -89,22 +84,19 @@ def name_ends(figure: "Figure", ends: "list[tuple[Axes, list[End]]]") -> None:
         label_ends(axis, named)
 
 
-def of_next_tokens(curves: "pandas.DataFrame") -> "pandas.DataFrame":
+def of_next_tokens(curves: Frame) -> Frame:
     """The loss of multi-token prediction is a sum; its first part compares with the others'."""
     if "next_loss" not in curves:
         return curves
     return curves.assign(loss=curves["next_loss"].fillna(curves["loss"]))
 
 
-def starts(study: StudyResults) -> "pandas.DataFrame":
-    """What training under the reference strategy starts from, by source to initializer.
+def starts(study: StudyResults) -> Frame:
+    """What training under the reference strategy starts from.
 
-    Returns
-    -------
-    pandas.DataFrame
-        `first_loss`, the training loss of the first step, before any update (nats per token), and
-        `bits_per_byte_before`, of the held-out sentences watched; means over seeds, indexed by
-        source, language, vocabulary and initializer.
+    `first_loss`, the training loss of the first step, before any update (nats per token), and
+    `bits_per_byte_before`, of the held-out sentences watched; means over seeds, indexed by source,
+    language, vocabulary and initializer.
     """
     import pandas
 

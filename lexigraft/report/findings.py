@@ -1,22 +1,19 @@
 """What a study found: the numbers of `summary.json`, and sentences and caveats made of them."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import Column, Model, find, models
+from lexigraft.report.models import AXES, Column, Model, find, models
 from lexigraft.report.names import listed, row_name
 from lexigraft.report.paired_tests import LEVEL
 from lexigraft.report.score_differences import score_differences
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import select
+from lexigraft.report.summarize import Frame, select
 from lexigraft.report.table import number
 from lexigraft.report.tables.fragmentation import fragmentation
 from lexigraft.report.tables.results import quality_columns
-from lexigraft.report.tables.speed import speeds
-
-if TYPE_CHECKING:
-    import pandas
+from lexigraft.report.tables.speed import speed_up_rows
 
 # Training tokens below which a cell has seen less than a hundredth of the published setting
 # (30,000 sentences, two epochs: several million tokens).
@@ -33,17 +30,14 @@ class Finding(NamedTuple):
     text: str
 
 
-def finding_numbers(study: StudyResults, summary: "pandas.DataFrame") -> dict[str, Any]:
+def finding_numbers(study: StudyResults, summary: Frame) -> dict[str, Any]:
     """The numbers behind the findings, by language.
 
-    Returns
-    -------
-    dict
-        language -> `name`; `vocabularies`, see `vocabulary_numbers`; `scores`: per source model and
-        task the metric and each row's mean, deviation and number of seeds, the best row with new
-        tokens, Source and LAPT, and `not_worse`: names of the other rows with new tokens that are
-        not significantly worse than the best, None where one of them was not tested; `speed_up`: of
-        each speed task, by vocabulary.
+    Each has its `name`; `vocabularies`, see `vocabulary_numbers`; `scores`: per source model and
+    task the metric and each row's mean, deviation and number of seeds, the best row with new
+    tokens, Source and LAPT, and `not_worse`: names of the other rows with new tokens that are not
+    significantly worse than the best, None where one of them was not tested; `speed_up`: of each
+    speed task, by vocabulary.
     """
     chosen, columns = models(study), quality_columns(study, summary)
     vocabularies, measured = vocabulary_numbers(study), speed_up_rows(summary)
@@ -82,12 +76,6 @@ def vocabulary_numbers(study: StudyResults) -> list[dict[str, Any]]:
         if row[names[-1]] != row[names[-1]]:
             row[names[-1]] = None
     return rows
-
-
-def speed_up_rows(summary: "pandas.DataFrame") -> "pandas.DataFrame":
-    """Rows of `speeds` that say how much faster text is written than by the source model."""
-    rows = speeds(summary)
-    return rows[(rows["unit"] != "tokens") & rows["speed_up"].notna()]
 
 
 def findings(numbers: dict[str, Any]) -> list[Finding]:
@@ -132,28 +120,20 @@ def caveats(study: StudyResults) -> list[str]:
 
 
 def _score(
-    study: StudyResults, summary: "pandas.DataFrame", chosen: list[Model], column: Column
+    study: StudyResults, summary: Frame, chosen: list[Model], column: Column
 ) -> dict[str, Any]:
     """The scores of one source model's rows on one language and task."""
-    language, task, name = column
+    _, task, name = column
     several = len(set(study.order("vocabulary")) - {"source"}) > 1
     rows = []
     for model in chosen:
-        row = find(summary, model, language=language, task=task, metric=name)
+        row = find(summary, model, *column)
         if row is not None:
             label = row_name(model.initializer, model.strategy)
-            if several and not model.baseline:
-                label += f" with {model.vocabulary}"
-            rows.append(
-                model.keys()
-                | {
-                    "name": label,
-                    "mean": float(row["mean"]),
-                    "std": float(row["std"]) if row["std"] == row["std"] else None,
-                    "n_seeds": int(row["n_seeds"]),
-                    "over": row["over"],
-                }
-            )
+            label += f" with {model.vocabulary}" if several and not model.baseline else ""
+            std = float(row["std"]) if row["std"] == row["std"] else None
+            numbers = {"mean": float(row["mean"]), "std": std, "n_seeds": int(row["n_seeds"])}
+            rows.append(model.keys() | {"name": label, **numbers, "over": row["over"]})
     lower = metric(name).lower_is_better
     new = [row for row in rows if row["initializer"] != "none"]
     new.sort(key=lambda row: row["mean"], reverse=not lower)
@@ -174,28 +154,27 @@ def _score(
 
 def _test_best(study: StudyResults, found: dict[str, Any]) -> None:
     """Compare the best row of each score with the others, corrected for all of the report's."""
-
-    def model(row: dict[str, Any]) -> Model:
-        return Model(row["source"], row["vocabulary"], row["initializer"], row["strategy"])
-
-    rivals = [
-        (score, row, (model(row), model(score["best"]), (language, score["task"], score["metric"])))
-        for language, numbers in found.items()
-        for score in numbers["scores"]
-        for row in score["rows"]
-        if row["initializer"] != "none" and row is not score["best"]
-    ]
-    comparisons = [comparison for _, _, comparison in rivals]
+    rivals = []  # each score with names of rows and their comparisons with the best
+    for language, numbers in found.items():
+        for score in numbers["scores"]:
+            best, column = score["best"], (language, score["task"], score["metric"])
+            others = [row for row in score["rows"]
+                      if row["initializer"] != "none" and row is not best]  # fmt: skip
+            rivals.append((score, [(row["name"], (_model(row), _model(best), column))
+                                   for row in others]))  # fmt: skip
+    comparisons = [key for _, own in rivals for _, key in own]
     tests = {(one.model, one.baseline, one.column): one.corrected >= LEVEL
              for one in score_differences(study, comparisons)}  # fmt: skip
-    for numbers in found.values():
-        for score in numbers["scores"]:
-            own = [(row["name"], tests.get(key)) for of, row, key in rivals if of is score]
-            tested = all(tied is not None for _, tied in own)
-            score["not_worse"] = [name for name, tied in own if tied] if tested else None
+    for score, own in rivals:
+        tested = all(key in tests for _, key in own)
+        score["not_worse"] = [name for name, key in own if tests[key]] if tested else None
 
 
-def _speed_ups(study: StudyResults, measured: "pandas.DataFrame") -> list[dict[str, Any]]:
+def _model(row: dict[str, Any]) -> Model:
+    return Model(*(row[axis] for axis in AXES))
+
+
+def _speed_ups(study: StudyResults, measured: Frame) -> list[dict[str, Any]]:
     """Of each speed task of a language, the mean speed-up of each vocabulary."""
     measured = measured[measured["initializer"] != "none"]
     found = []

@@ -4,8 +4,6 @@ A kind's file declares it as `KIND`, with its options, caption and what is said 
 to show. It imports no heavy library: the Snakefile is parsed again in every job.
 """
 
-import re
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from lexigraft.errors import UserError, suggestion, unknown
 from lexigraft.settings import explain
@@ -53,8 +51,9 @@ def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Names = Annotated[tuple[Name, ...], Field(min_length=1), AfterValidator(_unique)]
-TaskNames = Annotated[Names, Refers("tasks"), Field(description="which, in this order")]
-TokenizerNames = Annotated[Names, Refers("tokenizers")]
+_Chosen = Field(description="which, in this order")
+TaskNames = Annotated[Names, Refers("tasks"), _Chosen]
+TokenizerNames = Annotated[Names, Refers("tokenizers"), _Chosen]
 MetricNames = Annotated[
     Names, Field(description="which, in this order; default: each task's main one")
 ]
@@ -173,10 +172,8 @@ def records_read(items: Sequence[Item]) -> set[str]:
 def read_items(given: Sequence[str | Mapping[str, Any]]) -> list[Item]:
     """The items of `report.items` in their order; none means `DEFAULT`.
 
-    Raises
-    ------
-    UserError
-        An item has an unknown kind, an option that its kind does not take, or another's name.
+    A UserError where one has an unknown kind, an option that its kind does not take, or another's
+    name.
     """
     items: dict[str, Item] = {}
     for number, entry in enumerate(given or DEFAULT):
@@ -205,12 +202,8 @@ def check_items(
 
     `blocks` are the study's `cells`: lists of names by what a config calls them. `tasks` are those
     that it runs, `fragmentation` the `tokenizers` and `languages` that it compares without a model.
-
-    Raises
-    ------
-    UserError
-        An item names something that no cell of the study has, or a task that it does not run, or
-        a tokenizer that it does not compare.
+    A UserError where an item names something that no cell of the study has, a task that it does not
+    run, or a tokenizer that it does not compare.
     """
     of_cells = {of: [name for block in blocks for name in block[of]] for of in LISTS.values()}
     known = {
@@ -235,38 +228,16 @@ def check_items(
                     raise unknown(f"{place}.{option}", name, valid, among)
 
 
-def documentation() -> str:
-    """The kinds as a table of Markdown for config/README.md, and which are shown by default."""
-    lines = ["| kind | shows | its own options |", "|---|---|---|"]
-    for kind in kinds():
-        model = load(kind).KIND.options
-        text = Item(kind, kind, options=model()).caption()
-        shows = re.split(r"(?<=[.;:]) ", text)[0].rstrip(".;:")
-        described = []
-        for name, declared in model.model_fields.items():
-            choices = ", ".join(f"`{choice}`" for choice in _choices(declared.annotation))
-            described.append(f"`{name}`: {declared.description or f'of {choices}'}")
-        lines.append(f"| `{kind}` | {shows} | {'; '.join(described)} |")
-    shown = ", ".join(f"`{kind}`" for kind in DEFAULT)
-    return "\n".join([*lines, "", f"Without `report.items` a report shows {shown}.", ""])
-
-
-def _choices(annotation: Any) -> list[str]:
+def choices(annotation: Any) -> list[str]:
     """The texts of every `Literal` in an annotation."""
     found = []
     for part in get_args(annotation):
-        found += [part] if isinstance(part, str) else _choices(part)
+        found += [part] if isinstance(part, str) else choices(part)
     return found
 
 
-class _Where(Options):
-    """Names by what a config calls the axes of the grid."""
-
-    sources: Names = ()
-    languages: Names = ()
-    vocabularies: Names = ()
-    initializers: Names = ()
-    strategies: Names = ()
+_AXES: dict[str, Any] = dict.fromkeys(LISTS.values(), (Names, ()))
+_Where = create_model("_Where", __base__=Options, **_AXES)
 
 
 def _validated(model: type[BaseModel], given: Mapping[str, Any], where: str, kind: str) -> Any:
@@ -285,23 +256,8 @@ def _validated(model: type[BaseModel], given: Mapping[str, Any], where: str, kin
             known = ("name", "title", "where", *model.model_fields)
             raise UserError(f"{where}: '{kind}' takes no {option}{suggestion(option, known)}")
         case "literal_error":
-            raise unknown(place, value, _choices(model.model_fields[option].annotation))
+            raise unknown(place, value, choices(model.model_fields[option].annotation))
         case "string_pattern_mismatch":
             allowed = "letters, digits, '.', '_' and '-'"
             raise UserError(f"{place}: '{value}' is not a name: {allowed}")
     raise UserError(explained)
-
-
-def _update(page: Path) -> None:
-    """Write the table of kinds anew in a page that has one."""
-    text = page.read_text(encoding="utf-8")
-    head = documentation().split("\n")[0] + "\n"
-    before, _, rest = text.partition(head)
-    if not rest:
-        raise UserError(f"{page}: has no line '{head.strip()}'")
-    after = rest.split("\n\n", 2)[2]
-    page.write_text(f"{before}{documentation()}\n{after}", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    _update(Path(sys.argv[1]))

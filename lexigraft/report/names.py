@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
 
 OBJECTIVES = ("clm", "mtp", "mlm", "distill")
 # Names that are written as the papers write them.
@@ -75,13 +74,6 @@ class StrategyName:
         parts = [self.objective.upper()] if self.objective else []
         parts += [str(self.length)] if self.length else []
         return ", ".join(filter(None, ["+".join(parts), self.variant])) or "–"
-
-
-def role(cell: Any) -> str:
-    """`source`, `lapt`, `grafted` (new rows, no training) or `adapted`."""
-    if cell["initializer"] == "none":
-        return "source" if cell["strategy"] == "none" else "lapt"
-    return "grafted" if cell["strategy"] == "none" else "adapted"
 
 
 def initializer_name(key: str) -> str:

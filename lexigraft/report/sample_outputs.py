@@ -1,15 +1,12 @@
 """Sample outputs side by side: the source model's and the best cell's, from their predictions."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lexigraft.report.models import Model, models, models_of
 from lexigraft.report.names import row_name
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import select
+from lexigraft.report.summarize import Frame, select
 from lexigraft.report.tables.results import quality_columns
-
-if TYPE_CHECKING:
-    import pandas
 
 # Examples of each language and task, and how many where there are many of those.
 _COUNT, _FEW = 4, 2
@@ -38,7 +35,7 @@ class SampleOutputs(NamedTuple):
     rows: list[list[SampleText]]
 
 
-def sample_outputs(study: StudyResults, summary: "pandas.DataFrame") -> list[SampleOutputs]:
+def sample_outputs(study: StudyResults, summary: Frame) -> list[SampleOutputs]:
     """For each language and generation task: examples from the best to the worst, evenly spaced.
 
     Even spacing over the ranks shows the range and does not pick the flattering ones.

@@ -3,14 +3,19 @@
 import math
 import textwrap
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lexigraft.report.study import StudyResults
-from lexigraft.report.style import MUTED, RULE, WIDTH, panel_grid, plain_axis, title_panel
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from lexigraft.report.style import (
+    MUTED,
+    RULE,
+    WIDTH,
+    Axes,
+    Figure,
+    panel_grid,
+    plain_axis,
+    title_panel,
+)
 
 _MOST_COLUMNS = 4
 _HEIGHT = 1.35  # inches of one row of panels
@@ -45,8 +50,7 @@ def sizes(study: StudyResults) -> dict[tuple[str, str, str], int]:
     """Source, language and vocabulary -> new tokens, from the records of the tokenizers."""
     frame = study.fragmentation
     frame = frame[(frame["metric"] == "new_tokens") & (frame["vocabulary"] != "source")]
-    keys = frame[["source", "language", "vocabulary", "value"]].itertuples(index=False)
-    return {(str(s), str(l_), str(v)): int(size) for s, l_, v, size in keys}
+    return frame.set_index(["source", "language", "vocabulary"])["value"].astype(int).to_dict()
 
 
 def sources_of(study: StudyResults) -> list[tuple[str, str]]:
@@ -56,7 +60,7 @@ def sources_of(study: StudyResults) -> list[tuple[str, str]]:
     return [(name, f"{name}\n" if len(names) > 1 else "") for name in names]
 
 
-def draw_rows(study: StudyResults, rows: list[PanelRow], languages: list[str]) -> "Figure":
+def draw_rows(study: StudyResults, rows: list[PanelRow], languages: list[str]) -> Figure:
     """Draw every row for every language; what is missing is said below.
 
     Sizes are evenly spaced, not to scale: 50 and 100 are to be told apart beside 5,000. A line is
@@ -99,7 +103,7 @@ def draw_rows(study: StudyResults, rows: list[PanelRow], languages: list[str]) -
 
 
 def _panel(
-    axis: "Axes",
+    axis: Axes,
     study: StudyResults,
     row: PanelRow,
     language: str,

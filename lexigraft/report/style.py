@@ -5,15 +5,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from lexigraft.atomic import replacing
 from lexigraft.report.fonts import Fonts
 
 if TYPE_CHECKING:
+    import matplotlib.axes
+    import matplotlib.figure
     import numpy as np
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+# For annotations in modules that the Snakefile imports, which must not load matplotlib.
+Axes: TypeAlias = "matplotlib.axes.Axes"
+Figure: TypeAlias = "matplotlib.figure.Figure"
 
 # Okabe and Ito's colours without the yellow, which is lost on white. Colours repeat only with
 # another marker, so that rows differ in grey too.
@@ -94,12 +98,12 @@ def look(fonts: Fonts) -> Iterator[None]:
         yield
 
 
-def new_figure(width: float, height: float) -> "Figure":
+def new_figure(width: float, height: float) -> Figure:
     """An empty figure in inches, laid out by constraints; no window is ever opened."""
+    from matplotlib import figure as figures
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = figures.Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
@@ -128,14 +132,14 @@ def panel_grid(
     return figure, panels[:count]
 
 
-def message(text: str) -> "Figure":
+def message(text: str) -> Figure:
     """A figure that says why there is nothing to show."""
     figure = new_figure(WIDTH, 0.6)
     figure.text(0.5, 0.5, text, ha="center", va="center", color=MUTED)
     return figure
 
 
-def title_panel(axis: "Axes", text: str) -> None:
+def title_panel(axis: Axes, text: str) -> None:
     """Set a title in as many lines as it needs on the width of its panel."""
     place = axis.get_subplotspec()
     assert place is not None, "panels are made by subplots()"
@@ -143,14 +147,14 @@ def title_panel(axis: "Axes", text: str) -> None:
     axis.set_title(textwrap.fill(text, int(_LETTERS * width)))
 
 
-def plain_axis(axis: "Axes", which: Literal["x", "y"] = "x") -> None:
+def plain_axis(axis: Axes, which: Literal["x", "y"] = "x") -> None:
     """Light grid along one axis and no ticks on the other."""
     axis.grid(True, axis=which)
     axis.tick_params(axis="y" if which == "x" else "x", length=0)
     axis.tick_params(axis=which, length=2.5)
 
 
-def save(figure: "Figure", folder: Path, name: str) -> None:
+def save(figure: Figure, folder: Path, name: str) -> None:
     """Write `<name>.pdf`, `<name>.png` (300 dpi) and `<name>.svg`."""
     # Laid out once, not once for each format: layout is most of the time.
     figure.draw_without_rendering()

@@ -13,7 +13,6 @@ from lexigraft.report.items import (
     GROUPS,
     Item,
     check_items,
-    documentation,
     kinds,
     load,
     read_items,
@@ -55,11 +54,6 @@ def test_reading_items_loads_no_heavy_library():
         [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "[]"
-
-
-def test_the_table_of_kinds_in_the_documentation_is_current():
-    text = (REPOSITORY / "config/README.md").read_text(encoding="utf-8")
-    assert documentation() in text, "run `python -m lexigraft.report.items config/README.md`"
 
 
 def test_a_caption_names_the_strategy_and_the_seeds(two):

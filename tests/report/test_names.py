@@ -2,7 +2,7 @@
 
 import pytest
 
-from lexigraft.report.names import initializer_name, parse_strategy, role, task_name
+from lexigraft.report.names import initializer_name, parse_strategy, task_name
 
 
 @pytest.mark.parametrize(
@@ -34,12 +34,3 @@ def test_names_are_words():
     assert [task_name(*pair) for pair in (("mine", "translation"), ("speed-test", "speed"))] == [
         "MT", "Speed test"
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("initializer", "strategy", "wanted"),
-    [("none", "none", "source"), ("none", "lora", "lapt"), ("mean", "none", "grafted"),
-     ("mean", "lora", "adapted")],
-)  # fmt: skip
-def test_a_cells_role_follows_from_its_axes(initializer, strategy, wanted):
-    assert role({"initializer": initializer, "strategy": strategy}) == wanted

@@ -12,7 +12,9 @@ def test_the_tables_of_the_readme_are_those_of_the_models():
 
 def test_every_table_is_in_the_readme():
     text = README.read_text(encoding="utf-8")
-    assert {name for name in TABLES if f"<!-- table: {name} -->" not in text} == set()
+    assert {
+        name for name in [*TABLES, "report.kinds"] if f"<!-- table: {name} -->" not in text
+    } == set()
 
 
 def test_every_registry_has_a_table():

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from lexigraft.report.items import DEFAULT, Item, choices, kinds, load
 from lexigraft.settings import bare, is_model
 from lexigraft.training import settings as training
 from workflow.config import languages, models, study, tasks
@@ -73,7 +74,8 @@ _KINDS = {str: "text", int: "whole number", float: "number", bool: "`true` or `f
 
 def documented(text: str) -> str:
     """The text of the README with its tables as the models are now."""
-    return _TABLE.sub(lambda found: f"{found[1]}{table(TABLES[found[2]])}{found[4]}", text)
+    made = {name: table(model) for name, model in TABLES.items()} | {"report.kinds": report_kinds()}
+    return _TABLE.sub(lambda found: f"{found[1]}{made[found[2]]}{found[4]}", text)
 
 
 def table(model: type[BaseModel]) -> str:
@@ -90,6 +92,22 @@ def table(model: type[BaseModel]) -> str:
             default = f"`{_plain(passed_on[name].default)}`"
         rows.append(f"| `{name}` | {_value(field)} | {default} | {description} |")
     return "\n".join(rows) + "\n"
+
+
+def report_kinds() -> str:
+    """A row for each kind of page, table and figure, and which are shown by default."""
+    lines = ["| kind | shows | its own options |", "|---|---|---|"]
+    for kind in kinds():
+        model = load(kind).KIND.options
+        text = Item(kind, kind, options=model()).caption()
+        shows = re.split(r"(?<=[.;:]) ", text)[0].rstrip(".;:")
+        described = []
+        for name, field in model.model_fields.items():
+            of = ", ".join(f"`{choice}`" for choice in choices(field.annotation))
+            described.append(f"`{name}`: {field.description or f'of {of}'}")
+        lines.append(f"| `{kind}` | {shows} | {'; '.join(described)} |")
+    shown = ", ".join(f"`{kind}`" for kind in DEFAULT)
+    return "\n".join([*lines, "", f"Without `report.items` a report shows {shown}.", ""])
 
 
 def _value(field: FieldInfo) -> str:

@@ -1,21 +1,14 @@
 """Alignment against the loss that training starts from (UnifyVocab, Figures 3b and 8)."""
 
-from typing import TYPE_CHECKING
-
 from lexigraft.report.items import Kind
 from lexigraft.report.labels import Named, label_marks
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import initializer_name
 from lexigraft.report.study import StudyResults
-from lexigraft.report.style import WIDTH, Look, new_figure, title_panel
-from lexigraft.report.summarize import CELL
+from lexigraft.report.style import WIDTH, Axes, Figure, Look, new_figure, title_panel
+from lexigraft.report.summarize import CELL, Frame
 from lexigraft.report.table import number
 from lexigraft.report.tables.alignment import QUALITY, alignments, rank_correlation
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 KIND = Kind(
     title="Alignment and first training loss",
@@ -29,7 +22,7 @@ KIND = Kind(
 )
 
 
-def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
     """A row of panels per language and vocabulary, a column per measure, a point per initializer.
 
     Vocabularies of a single initializer say nothing about initializers and are left out.
@@ -55,7 +48,7 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
     return figure
 
 
-def _points(axis: "Axes", shown: "pandas.DataFrame", name: str, look: Look) -> list[Named]:
+def _points(axis: Axes, shown: Frame, name: str, look: Look) -> list[Named]:
     """Draw a panel; returns where its points are and what they are called."""
     points = []
     for found in shown.to_dict("records"):

@@ -1,19 +1,26 @@
 """Bits per byte before and after training, per initializer."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import product
+from typing import NamedTuple
 
 from lexigraft.report.before_after import METRIC, before_after, log_ends
 from lexigraft.report.items import Kind
 from lexigraft.report.models import Model, find, models, stub, stub_names
 from lexigraft.report.study import StudyResults
-from lexigraft.report.style import INK, MUTED, PAPER, RULE, WIDTH, Look, new_figure, plain_axis
-from lexigraft.report.summarize import select
+from lexigraft.report.style import (
+    INK,
+    MUTED,
+    PAPER,
+    RULE,
+    WIDTH,
+    Axes,
+    Figure,
+    Look,
+    new_figure,
+    plain_axis,
+)
+from lexigraft.report.summarize import Frame, select
 from lexigraft.report.table import number
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 KIND = Kind(
     title="Bits per byte (lower is better)",
@@ -33,12 +40,12 @@ class _Panel(NamedTuple):
     """
 
     title: str
-    changes: "dict[Model, pandas.DataFrame]"
+    changes: "dict[Model, Frame]"
     ends: tuple[float, float]
     untouched: float | None
 
 
-def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
     """A row of panels per language: before → after, and the end points alone, enlarged."""
     panels = _panels(study, summary)
     if not panels:
@@ -59,32 +66,27 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
     return figure
 
 
-def _panels(study: StudyResults, summary: "pandas.DataFrame") -> list[_Panel]:
-    every = before_after(study, summary)
+def _panels(study: StudyResults, summary: Frame) -> list[_Panel]:
+    every = before_after(study)
     trained = [model for model in models(study) if model.strategy != "none"]
     found = []
-    for source in study.order("source"):
-        for language in study.order("language"):
-            here = select(every, source=source, language=language)
-            changes = {model: select(here, **model.keys()) for model in trained}
-            ends = {model: own["after"].mean() for model, own in changes.items()}
-            # Baselines first, then from the best to the worst.
-            shown = sorted((model for model, end in ends.items() if end == end),
-                           key=lambda model: (not model.baseline, ends[model]))  # fmt: skip
-            if shown:
-                untouched = _untouched(study, here, summary, source, language)
-                own, after = {model: changes[model] for model in shown}, here["after"]
-                title, span = study.place(source, language), (after.min(), after.max())
-                found.append(_Panel(title, own, span, untouched))
+    for source, language in product(study.order("source"), study.order("language")):
+        here = select(every, source=source, language=language)
+        changes = {model: select(here, **model.keys()) for model in trained}
+        ends = {model: own["after"].mean() for model, own in changes.items()}
+        # Baselines first, then from the best to the worst.
+        shown = sorted((model for model, end in ends.items() if end == end),
+                       key=lambda model: (not model.baseline, ends[model]))  # fmt: skip
+        if shown:
+            untouched = _untouched(study, here, summary, source, language)
+            own, after = {model: changes[model] for model in shown}, here["after"]
+            title, span = study.place(source, language), (after.min(), after.max())
+            found.append(_Panel(title, own, span, untouched))
     return found
 
 
 def _untouched(
-    study: StudyResults,
-    changes: "pandas.DataFrame",
-    summary: "pandas.DataFrame",
-    source: str,
-    language: str,
+    study: StudyResults, changes: Frame, summary: Frame, source: str, language: str
 ) -> float | None:
     """Bits per byte of the source model, on the text that the changes were measured on."""
     if (changes["measured_on"] == "log").all():
@@ -97,7 +99,7 @@ def _untouched(
     return float(row["mean"]) if row is not None else None
 
 
-def _dumbbells(axis: "Axes", panel: _Panel, look: Look, study: StudyResults) -> None:
+def _dumbbells(axis: Axes, panel: _Panel, look: Look, study: StudyResults) -> None:
     names = tuple(name for name in stub_names(study) if name != "Source model")
     for y, (model, own) in enumerate(panel.changes.items()):
         before, after = own["before"].mean(), own["after"].mean()
@@ -115,7 +117,7 @@ def _dumbbells(axis: "Axes", panel: _Panel, look: Look, study: StudyResults) -> 
     axis.set_yticks(places, labels)
 
 
-def _end_points(axis: "Axes", panel: _Panel, look: Look) -> None:
+def _end_points(axis: Axes, panel: _Panel, look: Look) -> None:
     texts = {} if panel.untouched is None else {-1: number(panel.untouched, 3)}
     for y, (model, changes) in enumerate(panel.changes.items()):
         own = changes["after"]

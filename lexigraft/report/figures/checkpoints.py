@@ -1,19 +1,12 @@
 """Scores of tasks in the course of training (CW2V, Figures 2 to 4)."""
 
-from typing import TYPE_CHECKING
-
 from lexigraft.report.curves import End, lines, name_ends
 from lexigraft.report.items import Kind, ScoreOptions
 from lexigraft.report.metrics import metric
 from lexigraft.report.study import SEEDED, StudyResults
-from lexigraft.report.style import MUTED, Look, panel_grid, plain_axis, title_panel
-from lexigraft.report.summarize import CELL, pick, select
+from lexigraft.report.style import MUTED, Axes, Figure, Look, panel_grid, plain_axis, title_panel
+from lexigraft.report.summarize import CELL, Frame, pick, select
 from lexigraft.report.tables.results import quality_columns
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 KIND = Kind(
     title="Scores during training",
@@ -28,7 +21,7 @@ _PANEL = ["source", "language", "task", "metric"]
 _KEYS = [*SEEDED, "task", "kind", "metric"]
 
 
-def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
     """A panel for each source, language, task and metric; a line per trained model."""
     scores = checkpoint_scores(study)
     drawn = lines(study, look)
@@ -68,15 +61,12 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
     return figure
 
 
-def checkpoint_scores(study: StudyResults) -> "pandas.DataFrame":
+def checkpoint_scores(study: StudyResults) -> Frame:
     """One row per trained cell (without its seed), task, metric and checkpoint.
 
-    Returns
-    -------
-    pandas.DataFrame
-        `mean` and `std` over seeds of the means over runs (`std` is missing below two seeds), by
-        `checkpoint`: 0 is the cell before training, the largest one the trained cell itself.
-        Empty without records of checkpoints.
+    `mean` and `std` over seeds are of the means over runs (`std` is missing below two seeds), by
+    `checkpoint`: 0 is the cell before training, the largest one the trained cell itself. Empty
+    without records of checkpoints.
     """
     import pandas
 
@@ -93,7 +83,7 @@ def checkpoint_scores(study: StudyResults) -> "pandas.DataFrame":
     return grouped["value"].agg(["mean", "std"]).reset_index()
 
 
-def _before(study: StudyResults, wanted: "pandas.DataFrame") -> "pandas.DataFrame":
+def _before(study: StudyResults, wanted: Frame) -> Frame:
     """Scores of untrained cells under the names of the cells that training makes of them.
 
     Those of the same seed, or the mean of those that there are: many are made for one seed alone.

@@ -1,6 +1,6 @@
 """Gains in the language against losses in English, per model."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
@@ -11,13 +11,8 @@ from lexigraft.report.metrics import ENGLISH_BITS_PER_BYTE as ENGLISH
 from lexigraft.report.metrics import metric, primary_metric
 from lexigraft.report.names import row_name
 from lexigraft.report.study import SEEDED, StudyResults
-from lexigraft.report.style import MUTED, PAPER, Look, panel_grid, title_panel
-from lexigraft.report.summarize import CELL, select, summarize
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from lexigraft.report.style import MUTED, PAPER, Axes, Figure, Look, panel_grid, title_panel
+from lexigraft.report.summarize import CELL, Frame, select, summarize
 
 _COLUMNS = [*CELL, "gained", "lost", "measured_on"]
 _MOST_COLUMNS = 2
@@ -55,7 +50,7 @@ KIND = Kind(
 )
 
 
-def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
     """Panels of sources and languages; a point per cell, hollow before training, filled after."""
     panels = _panels(study, gains_and_losses(study, summary))
     if not panels:
@@ -74,7 +69,7 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
     return figure
 
 
-def gains_and_losses(study: StudyResults, summary: "pandas.DataFrame") -> "pandas.DataFrame":
+def gains_and_losses(study: StudyResults, summary: Frame) -> Frame:
     """One row per cell (without its seed) that is not the source model: `gained` and `lost`.
 
     Both are positive where they say so: of bits per byte, which are better where lower, `gained`
@@ -110,13 +105,13 @@ def gains_and_losses(study: StudyResults, summary: "pandas.DataFrame") -> "panda
     return found[~source].dropna(subset=["gained", "lost"])[_COLUMNS]
 
 
-def _main_metric(summary: "pandas.DataFrame", task: str) -> str | None:
+def _main_metric(summary: Frame, task: str) -> str | None:
     own = summary[summary["task"] == task]
     kind = str(own["kind"].iloc[0]) if len(own) else ""
     return primary_metric(kind, list(dict.fromkeys(own["metric"])))
 
 
-def _logged(study: StudyResults) -> "pandas.DataFrame":
+def _logged(study: StudyResults) -> Frame:
     """What the logs end with, as scores of a task; training the source begins with the source.
 
     An untrained cell's log has its beginning alone, which is its end too.
@@ -136,7 +131,7 @@ def _logged(study: StudyResults) -> "pandas.DataFrame":
     return long.assign(task="log", kind="perplexity", run=0)
 
 
-def _panels(study: StudyResults, found: "pandas.DataFrame") -> "list[tuple[str, pandas.DataFrame]]":
+def _panels(study: StudyResults, found: Frame) -> "list[tuple[str, Frame]]":
     """Titles and cells of the panels: of vocabularies, where one of all would have many points."""
     panels = []
     for source in study.order("source"):
@@ -153,7 +148,7 @@ def _panels(study: StudyResults, found: "pandas.DataFrame") -> "list[tuple[str, 
     return panels
 
 
-def _panel(axis: "Axes", found: "pandas.DataFrame", look: Look, study: StudyResults) -> list[Named]:
+def _panel(axis: Axes, found: Frame, look: Look, study: StudyResults) -> list[Named]:
     """Draw the points of one panel, a line from each start to its ends; returns their names."""
     axis.axhline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
     axis.axvline(0, color=MUTED, lw=0.8, ls=":", zorder=1)

@@ -1,19 +1,14 @@
 """Training loss and held-out bits per byte or perplexity, by step or by token."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from lexigraft.report.curves import End, Line, lines, name_ends, of_next_tokens
 from lexigraft.report.items import Item, Kind, Options
 from lexigraft.report.study import StudyResults
-from lexigraft.report.style import Look, panel_grid, plain_axis, title_panel
-from lexigraft.report.summarize import select
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from lexigraft.report.style import Axes, Figure, Look, panel_grid, plain_axis, title_panel
+from lexigraft.report.summarize import Frame, select
 
 _Curve = Literal[
     "loss", "bits_per_byte", "english_bits_per_byte", "perplexity", "english_perplexity"
@@ -70,7 +65,7 @@ KIND = Kind(
 )
 
 
-def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
     """Panels of each source and language: training loss over held-out bits per byte, or as asked.
 
     What no model has, as encoders have no bits per byte, gets no panel.
@@ -110,9 +105,7 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
     return figure
 
 
-def _panel(
-    axis: "Axes", curves: "pandas.DataFrame", drawn: list[Line], name: str, unit: float
-) -> list[End]:
+def _panel(axis: Axes, curves: Frame, drawn: list[Line], name: str, unit: float) -> list[End]:
     """Draw the lines of one panel over steps, or over so many tokens; returns their ends."""
     ends: list[End] = []
     smooth = ROWS[name][0] == "step"

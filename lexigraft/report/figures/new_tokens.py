@@ -1,19 +1,14 @@
 """The recipes of new tokens: a bar per token, its source tokens stacked by weight."""
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lexigraft.report.before_after import METRIC
 from lexigraft.report.items import Kind
 from lexigraft.report.names import initializer_name
 from lexigraft.report.study import StudyResults
-from lexigraft.report.style import MUTED, ON_TINT, WIDTH, Look, new_figure
-from lexigraft.report.summarize import select
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from lexigraft.report.style import MUTED, ON_TINT, WIDTH, Axes, Figure, Look, new_figure
+from lexigraft.report.summarize import Frame, select
 
 KIND = Kind(
     title="Recipes of new tokens",
@@ -59,7 +54,7 @@ class Composition(NamedTuple):
     tokens: list[ComposedToken]
 
 
-def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
     """A panel per vocabulary, one above the other."""
     found = compositions(study, summary)
     if not found:
@@ -89,7 +84,7 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
     return figure
 
 
-def described(study: StudyResults, summary: "pandas.DataFrame") -> list[dict[str, Any]]:
+def described(study: StudyResults, summary: Frame) -> list[dict[str, Any]]:
     """The same tokens and parts as plain data."""
     return [
         {
@@ -105,7 +100,7 @@ def described(study: StudyResults, summary: "pandas.DataFrame") -> list[dict[str
     ]
 
 
-def compositions(study: StudyResults, summary: "pandas.DataFrame") -> list[Composition]:
+def compositions(study: StudyResults, summary: Frame) -> list[Composition]:
     """For each vocabulary, the examples of its best initializer that is a recipe.
 
     Best: fewest bits per byte under the reference strategy; without scores, the first of the
@@ -145,7 +140,7 @@ def _compose(example: dict[str, Any]) -> ComposedToken:
     return ComposedToken(part_label(example["text"]), parts, rest, example["more"])
 
 
-def _draw_token(axis: "Axes", y: int, token: ComposedToken, look: Look) -> None:
+def _draw_token(axis: Axes, y: int, token: ComposedToken, look: Look) -> None:
     axis.annotate(token.text, (0, y), (-6, 0), textcoords="offset points", ha="right",
                   va="center", fontsize=10, annotation_clip=False,
                   fontfamily=look.fonts.families(token.text))  # fmt: skip

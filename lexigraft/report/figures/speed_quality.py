@@ -1,21 +1,14 @@
 """Speed-up on the same text against quality (Yamaguchi et al., Figure 2)."""
 
-from typing import TYPE_CHECKING
-
-from lexigraft.report.findings import speed_up_rows
 from lexigraft.report.items import Kind, TaskOptions
 from lexigraft.report.labels import Named, label_marks
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import row_name
 from lexigraft.report.study import StudyResults
-from lexigraft.report.style import MUTED, Look, panel_grid, title_panel
-from lexigraft.report.summarize import CELL, select
+from lexigraft.report.style import MUTED, Axes, Figure, Look, panel_grid, title_panel
+from lexigraft.report.summarize import CELL, Frame, select
 from lexigraft.report.tables.results import quality_columns
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from lexigraft.report.tables.speed import speed_up_rows
 
 _MOST_COLUMNS = 2
 _MOST_NAMED = 16  # points of a panel
@@ -33,7 +26,7 @@ KIND = Kind(
 )
 
 
-def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
     """A panel per language and score; a point per cell; the source model as dotted lines."""
     fast = speed_up_rows(summary)
     panels = [p for p in quality_columns(study, summary) if p[0] in set(fast["language"])]
@@ -58,9 +51,7 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
     return figure
 
 
-def _points(
-    axis: "Axes", cells: "pandas.DataFrame", name: str, look: Look, study: StudyResults
-) -> list[Named]:
+def _points(axis: Axes, cells: Frame, name: str, look: Look, study: StudyResults) -> list[Named]:
     """Draw the points of a panel; returns their names.
 
     Where there are too many to be told apart, other strategies go without.

@@ -1,18 +1,14 @@
 """Share of new tokens in what models read and write (Yamaguchi et al., Figure 4)."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from lexigraft.report.items import Kind, TaskOptions
 from lexigraft.report.models import Model, find
 from lexigraft.report.names import initializer_name, task_name
 from lexigraft.report.size_panels import PanelRow, Series, Value, draw_rows, sources_of
 from lexigraft.report.study import StudyResults
-from lexigraft.report.style import INK, Look
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.figure import Figure
+from lexigraft.report.style import INK, Figure, Look
+from lexigraft.report.summarize import Frame
 
 _DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2, 1)), (0, (8, 2, 2, 2)))
 
@@ -29,7 +25,7 @@ KIND = Kind(
 INPUT, OUTPUT = "new_token_share_input", "new_token_share_output"
 
 
-def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
     """For each task and source model a row, a column per language; × prompts, ● outputs."""
     measured = summary[summary["metric"].isin([INPUT, OUTPUT])]
     sources = sources_of(study)
@@ -45,7 +41,7 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
 
 
 def _series(
-    study: StudyResults, measured: "pandas.DataFrame", look: Look, source: str, task: str
+    study: StudyResults, measured: Frame, look: Look, source: str, task: str
 ) -> list[Series]:
     strategy = study.reference_strategy or "none"
 

@@ -1,8 +1,6 @@
 """Tokens per sentence by language and tokenizer (Yamaguchi et al., Figure 3; VocADT, Figure 6)."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from lexigraft.report.items import Item, Kind, Options, TokenizerNames
 from lexigraft.report.metrics import metric
@@ -13,16 +11,14 @@ from lexigraft.report.style import (
     MUTED,
     RULE,
     WIDTH,
+    Axes,
+    Figure,
     Look,
     new_figure,
     plain_axis,
 )
+from lexigraft.report.summarize import Frame
 from lexigraft.report.tables.tokenizers import LENGTH, compared
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _Measure = Literal["tokens_per_sentence", "fertility", "bytes_per_token", "english_parity"]
 
@@ -30,7 +26,7 @@ _Measure = Literal["tokens_per_sentence", "fertility", "bytes_per_token", "engli
 class LengthOptions(Options):
     """The options of a figure of tokenizers."""
 
-    tokenizers: Annotated[TokenizerNames, Field(description="which, in this order")] = ()
+    tokenizers: TokenizerNames = ()
     metrics: tuple[_Measure, ...] = ()
 
 
@@ -58,7 +54,7 @@ KIND = Kind(
 )
 
 
-def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
     """A row per language, a marker per tokenizer; of the item's metric, or tokens per sentence."""
     found = compared(study)
     if found is None:
@@ -78,7 +74,7 @@ def draw_dots(
     names: list[str],
     values: dict[tuple[str, str], float],
     reaching: float | None = None,
-) -> "tuple[Figure, Axes]":
+) -> tuple[Figure, Axes]:
     """A row per language with a marker per name, on a line from the lowest to the highest.
 
     `values` say where the marker of a name and language stands; the line of each language goes on

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
@@ -12,13 +12,10 @@ from lexigraft.report.models import Model, find, models
 from lexigraft.report.names import initializer_name, task_name
 from lexigraft.report.size_panels import PanelRow, Series, Value, draw_rows, sources_of
 from lexigraft.report.study import StudyResults
-from lexigraft.report.style import INK, MUTED, Look
+from lexigraft.report.style import INK, MUTED, Figure, Look
+from lexigraft.report.summarize import Frame
 from lexigraft.report.tables.results import quality_columns
 from lexigraft.report.tables.speed import speed_ups, speeds
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.figure import Figure
 
 
 class SizeOptions(ScoreOptions):
@@ -40,7 +37,7 @@ KIND = Kind(
 )
 
 
-def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figure | None":
+def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
     """For each task and source model a row of quality and one of speed-up; a column a language."""
     columns = quality_columns(study, summary)
     sources = sources_of(study)
@@ -73,11 +70,7 @@ def draw(study: StudyResults, summary: "pandas.DataFrame", look: Look) -> "Figur
 
 
 def _row(
-    study: StudyResults,
-    look: Look,
-    source: str,
-    name: str,
-    value: Callable[[Model, str], Value],
+    study: StudyResults, look: Look, source: str, name: str, value: Callable[[Model, str], Value]
 ) -> PanelRow:
     """Lines of all initializers, and Source and LAPT across."""
 

@@ -1,33 +1,11 @@
 """What to do: which initializer, how many new tokens and which training strategy."""
 
 import html
-from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.report.items import Kind
-from lexigraft.report.metrics import Metric, metric
-from lexigraft.report.models import Column, Model
-from lexigraft.report.names import listed, row_name
 from lexigraft.report.page import Page
-from lexigraft.report.paired_tests import LEVEL, RESAMPLES, effect_text, p_text
-from lexigraft.report.recommendation import (
-    ENGLISH,
-    Choice,
-    Gains,
-    Recommendation,
-    ScoreChange,
-    TrainingTime,
-    gains,
-    recommend,
-    vocabulary_of,
-)
-from lexigraft.report.score_differences import ScoreDifference
 from lexigraft.report.study import StudyResults
-from lexigraft.report.table import number
-
-if TYPE_CHECKING:
-    import pandas
+from lexigraft.report.summarize import Frame
 
 KIND = Kind(
     title="Recommendation",
@@ -36,259 +14,30 @@ KIND = Kind(
     "does not decide, the page says so.",
     empty="no cell with new tokens has a score of quality",
 )
-METHOD = (
-    "Each question compares the configurations that differ in it alone, on every measure. A "
-    "configuration leads on a measure if it is the best or is not shown to be worse than the best "
-    f"(paired bootstrap over test examples and seeds, {RESAMPLES:,} resamples, p below {LEVEL} "
-    "after Benjamini-Hochberg correction for all comparisons of the question). The one that leads "
-    "on most measures is recommended; if several do, the one with the best mean rank is, and the "
-    "question counts as not decided. Brackets hold 95 % intervals, which may include zero at a p "
-    "below 0.05 where the resampled differences are skewed; d is Cohen's effect size over examples."
-)
 _NOTHING = "No cell with new tokens has a score of quality: there is nothing to recommend."
-_QUESTIONS = {
-    "initializer": "Which initializer?",
-    "vocabulary": "How many new tokens?",
-    "strategy": "Which training strategy?",
-}
-_VERDICTS = ("better", "worse", "no significant difference", "not tested")
 
 
-class Question(NamedTuple):
-    """A question, its answer in one sentence, and the evidence for it, a sentence each."""
+def build(study: StudyResults, summary: Frame, title: str, caveats: list[str]) -> Page:
+    """One page, with how it was decided and what must not be concluded at its end.
 
-    title: str
-    answer: str
-    evidence: list[str]
+    Its HTML is without title and caveats, a part of another page.
+    """
+    from lexigraft.report.recommendation import METHOD, recommendation_texts
 
-
-class RecommendationText(NamedTuple):
-    """The text for one language and source model; `numbers` are for `summary.json`."""
-
-    numbers: dict[str, Any]
-    heading: str
-    answer: str
-    questions: list[Question]
-
-
-def build(study: StudyResults, summary: "pandas.DataFrame", title: str, caveats: list[str]) -> Page:
-    """One page, with how it was decided and what must not be concluded at its end."""
     texts = recommendation_texts(study, summary)
-    numbers = [one.numbers for one in texts]
-    return Page(_markdown(title, texts, caveats), _html(texts), numbers)
-
-
-def recommendation_texts(
-    study: StudyResults, summary: "pandas.DataFrame"
-) -> list[RecommendationText]:
-    """A text for every source model and language of a study that have cells with new tokens."""
-    return [_text(study, one, gains(study, summary, one)) for one in recommend(study, summary)]
-
-
-def _markdown(title: str, texts: list[RecommendationText], caveats: list[str]) -> str:
-    lines = [f"# {title}", ""]
+    lines, parts = [f"# {title}", ""], []
     for one in texts:
         lines += [f"## {one.heading}", "", f"**{one.answer}**", ""]
-        for question in one.questions:
-            lines.append(f"- **{question.title}** {question.answer}")
-            lines += [f"  - {text}" for text in question.evidence]
-        lines.append("")
-    lines += [METHOD if texts else _NOTHING, ""]
-    return "\n".join([*lines, *(f"- {text}" for text in caveats), ""])
-
-
-def _html(texts: list[RecommendationText]) -> str:
-    """The same as a part of an HTML page, without title and caveats."""
-    if not texts:
-        return f"<p>{_NOTHING}</p>"
-    parts = []
-    for one in texts:
         parts.append(f"<h3>{html.escape(one.heading)}</h3>")
         parts.append(f"<p><strong>{html.escape(one.answer)}</strong></p><dl>")
-        for title, answer, evidence in one.questions:
+        for question, answer, evidence in one.questions:
+            lines.append(f"- **{question}** {answer}")
+            lines += [f"  - {text}" for text in evidence]
             items = "".join(f"<li>{html.escape(text)}</li>" for text in evidence)
-            parts.append(f"<dt><strong>{html.escape(title)}</strong> {html.escape(answer)}</dt>")
+            parts.append(f"<dt><strong>{html.escape(question)}</strong> {html.escape(answer)}</dt>")
             parts.append(f"<dd><ul>{items}</ul></dd>" if items else "")
+        lines.append("")
         parts.append("</dl>")
-    return "".join(parts) + f'<p class="lead">{html.escape(METHOD)}</p>'
-
-
-def _text(study: StudyResults, found: Recommendation, gained: Gains) -> RecommendationText:
-    model = found.model
-    trained = f"trained with {model.strategy}" if model.strategy != "none" else "not trained"
-    answer = (f"{row_name(model.initializer, model.strategy)}, "
-              f"{_value(study, found, 'vocabulary', model)}, {trained}.")  # fmt: skip
-    if not any(choice.measures for choice in found.choices):
-        answer = f"This study does not decide. It includes {answer}"
-    elif undecided := [choice.axis for choice in found.choices if choice.tied]:
-        answer += f" The evidence does not decide on the {listed(undecided)}."
-    # A reader of the first sentence alone must know whether a baseline does as well.
-    changes = [one for one in gained.quality if one.column in found.columns]
-    source = {one.verdict for one in changes if one.baseline.is_source}
-    lapt = {one.verdict for one in changes if not one.baseline.is_source}
-    if source and "better" not in source:
-        answer += " It is not shown to be better than the source model."
-    if "worse" in lapt and "better" not in lapt:
-        answer += " Training without new tokens (LAPT) scores better."
-    questions = [
-        *(_choice(study, found, choice) for choice in found.choices),
-        _gains(found, gained, changes),
-        _costs(gained),
-        _certainty(study, found, gained),
-    ]
-    heading = f"{study.language(found.language)}, {model.source}"
-    return RecommendationText(found.numbers(), heading, answer, questions)
-
-
-def _choice(study: StudyResults, found: Recommendation, choice: Choice) -> Question:
-    title, chosen, measures = _QUESTIONS[choice.axis], choice.chosen, choice.measures
-    names = {rival: _value(study, found, choice.axis, rival) for rival in choice.rivals}
-    others = [name for rival, name in names.items() if rival != chosen]
-    if not others:
-        return Question(title, f"{names[chosen]}: the study has no alternative to compare.", [])
-    if not measures:
-        every = listed([*names.values()])
-        return Question(title, f"Not decided: no informative measure compares {every}.", [])
-    of = f"{sum(chosen in one.leaders for one in measures)} of {_counted(len(measures), 'measure')}"
-    answer = f"{names[chosen]} leads on {of}, more than {listed(others)}."
-    if choice.tied:
-        tied = listed([names[rival] for rival in (chosen, *choice.tied)])
-        answer = f"Not decided: {tied} each lead on {of}; {names[chosen]} has the best mean rank."
-    same = [f"{axis} {getattr(chosen, axis)}" for axis in _QUESTIONS if axis != choice.axis]
-    evidence = [f"All with {listed(same)}."]
-    for column, means, _, against_best in measures:
-        # `bits per byte (perplexity): Align 1.43; Mean 1.45 (+0.02 [0.01 to 0.03], p = 0.01)`
-        ranking = []
-        for place, (model, mean) in enumerate(means.items()):
-            test = _test(against_best[model]) if model in against_best else "not tested"
-            text = f"{names[model]} {number(mean, metric(column[2]).decimals)}"
-            ranking.append(f"{text} ({test})" if place else text)
-        evidence.append(f"{_title(column)}: {'; '.join(ranking)}.")
-    return Question(title, answer, evidence)
-
-
-def _value(study: StudyResults, found: Recommendation, axis: str, model: Model) -> str:
-    """What a model has on an axis; a vocabulary with its new tokens, where these are recorded."""
-    if axis == "initializer":
-        return row_name(model.initializer, model.strategy)
-    if axis == "strategy":
-        return model.strategy if model.strategy != "none" else "no training"
-    row = vocabulary_of(study, found.language, model)
-    return model.vocabulary + (f" ({number(row['new_tokens'], 0)} new tokens)" if row else "")
-
-
-def _gains(found: Recommendation, gained: Gains, changes: list[ScoreChange]) -> Question:
-    sentences = []
-    for baseline in dict.fromkeys(one.baseline for one in changes):
-        own = [one for one in changes if one.baseline == baseline]
-        sentences.append(f"Compared with {_baseline(baseline)}: {_verdicts(own)}.")
-    if not sentences:
-        sentences.append("There is no informative score of quality.")
-    if (speed := gained.speed) is not None:
-        other = "" if speed.model == found.measured else f"; measured on {_cell(speed.model)}"
-        sentences.append(f"It writes the same text {number(speed.ratio, 2)} times as fast as the "
-                         f"source model (batch {speed.batch}{other}).")  # fmt: skip
-    evidence = []
-    if found.measured != found.model:
-        evidence.append(f"Measured on {_cell(found.measured)}: the recommended configuration "
-                        "is not a cell of the study.")  # fmt: skip
-    evidence += map(_change, gained.quality)
-    if row := gained.vocabulary:
-        before, after = (number(row[f"tokens_per_sentence_{when}"], 1)
-                         for when in ("before", "after"))  # fmt: skip
-        evidence.append(f"Tokens per sentence: {before} before, {after} after.")
-    return Question("What does it gain?", " ".join(sentences), evidence)
-
-
-def _costs(gained: Gains) -> Question:
-    evidence = [_change(one) for one in gained.english]
-    answer = f"English: {_verdicts(gained.english) or 'not measured'}."
-    changed = gained.vocabulary.get("english_sentences_changed")
-    if changed is not None:
-        evidence.append(f"English sentences tokenized differently: {number(100 * changed, 1)} %.")
-    if gained.training is not None:
-        answer += f" Training: {_hours(gained.training)} per cell."
-        if gained.lapt_training is not None:
-            evidence.append(f"Training of LAPT: {_hours(gained.lapt_training)} per cell.")
-        evidence.append("Training times are those on the cells' cards, without initialization and "
-                        "evaluation.")  # fmt: skip
-    return Question("What does it cost?", answer, evidence)
-
-
-def _certainty(study: StudyResults, found: Recommendation, gained: Gains) -> Question:
-    """What limits the answers: seeds, examples, and scores that say nothing."""
-    tests = [one.test for one in (*gained.quality, *gained.english) if one.test is not None]
-    tests += [test for choice in found.choices for one in choice.measures
-              for test in one.against_best.values()]  # fmt: skip
-    evidence = []
-    if tests:
-        counts = dict.fromkeys(number(end(test.examples for test in tests), 0)
-                               for end in (min, max))  # fmt: skip
-        evidence.append(f"Test examples per comparison: {' to '.join(counts)}.")
-    if any(not test.freedom for test in tests):
-        evidence.append("Where no model has several seeds, a comparison is about other examples "
-                        "alone, not about other seeds.")  # fmt: skip
-    if found.noise:
-        noise = listed([*map(_title, found.noise)])
-        evidence.append(f"Not counted, because every model scores too low: {noise}.")
-    answer = f"{_counted(len(study.seeds), 'seed')}, {_counted(len(found.columns), 'measure')}"
-    measures = listed([*map(_title, found.columns)]) if found.columns else "none"
-    return Question("How certain is this?", f"{answer}: {measures}.", evidence)
-
-
-def _verdicts(changes: Iterable[ScoreChange]) -> str:
-    """`better on 1 of 2 measures, no significant difference on 1`."""
-    counts = Counter(one.verdict for one in changes)
-    parts = [f"{verdict} on {counts[verdict]}" for verdict in _VERDICTS if counts[verdict]]
-    if parts:
-        parts[0] += f" of {_counted(counts.total(), 'measure')}"
-    return ", ".join(parts)
-
-
-def _change(one: ScoreChange) -> str:
-    decimals = _metric(one.column).decimals
-    value, level = (number(score, decimals) for score in (one.value, one.baseline_value))
-    test = f"; {_test(one.test)}, {effect_text(one.test)}" if one.test else ""
-    scores = f"{value} against {level} for {_baseline(one.baseline)}"
-    return f"{_title(one.column)}: {one.verdict}, {scores}{test}."
-
-
-def _test(test: ScoreDifference) -> str:
-    """`+0.02 [0.01 to 0.03], p = 0.010`."""
-    decimals = _metric(test.column).decimals
-    value, low, high = (
-        number(end, decimals, sign=True) for end in (test.value, test.low, test.high)
-    )
-    return f"{value} [{low} to {high}], {p_text(test.corrected)}"
-
-
-def _hours(training: TrainingTime) -> str:
-    total = training.hours * training.processes
-    device, tokens = training.device, f"{number(training.tokens, 0)} tokens"
-    if not device.endswith("CPU"):
-        return f"{number(total, 2)} GPU-hours ({training.processes} × {device}, {tokens})"
-    time = f"{number(60 * total, 1)} minutes"
-    if total < 1 / 60:
-        time = f"{number(3600 * total, 1)} seconds"
-    return f"{time} of {device} ({tokens})"
-
-
-def _metric(column: Column) -> Metric:
-    return metric(column[2].removeprefix(ENGLISH))
-
-
-def _title(column: Column) -> str:
-    """`chrF (translation)`."""
-    return f"{metric(column[2]).title} ({column[1]})"
-
-
-def _baseline(model: Model) -> str:
-    return "the source model" if model.is_source else f"LAPT ({model.strategy})"
-
-
-def _cell(model: Model) -> str:
-    return f"{row_name(model.initializer, model.strategy)}, {model.vocabulary}, {model.strategy}"
-
-
-def _counted(count: int, name: str) -> str:
-    return f"{count} {name}{'' if count == 1 else 's'}"
+    last = f'<p class="lead">{html.escape(METHOD)}</p>' if texts else f"<p>{_NOTHING}</p>"
+    lines += [METHOD if texts else _NOTHING, "", *(f"- {text}" for text in caveats), ""]
+    return Page("\n".join(lines), "".join([*parts, last]), [one.numbers for one in texts])

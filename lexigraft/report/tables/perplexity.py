@@ -67,7 +67,7 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
     ]
     headers = stub_names(study)
     compact = is_compact(len(columns), len(headers))
-    starts = before_after(study, summary)
+    starts = before_after(study)
     after = [column for _, what, column in columns if what == "bits_per_byte"]
     changes = changes_over_source(study, summary, chosen, after)
 

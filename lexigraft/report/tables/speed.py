@@ -173,6 +173,12 @@ def speeds(summary: Frame) -> Frame:
     return found[(found["unit"] == "tokens") | (found["unit"] == characters)]
 
 
+def speed_up_rows(summary: Frame) -> Frame:
+    """Rows of `speeds` that say how much faster text is written than by the source model."""
+    rows = speeds(summary)
+    return rows[(rows["unit"] != "tokens") & rows["speed_up"].notna()]
+
+
 def speed_ups(study: StudyResults, fast: Frame, model: Model) -> dict[tuple[str, str], SummaryRow]:
     """`(language, kind of task)` -> the row of `speeds` with a model's characters per second.
 

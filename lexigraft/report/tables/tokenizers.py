@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class TokenizerOptions(Options):
     """The options of a table of tokenizers."""
 
-    tokenizers: Annotated[TokenizerNames, Field(description="which, in this order")] = ()
+    tokenizers: TokenizerNames = ()
     compared_with: Annotated[
         TokenizerNames, Field(description="tokenizers from which each has a column of changes")
     ] = ()
@@ -61,10 +61,6 @@ class TokenizerComparison:
     # `(language, tokenizer, metric)`, see `lexigraft.evaluation.fragmentation.measure_tokenizer`.
     values: dict[tuple[str, str, str], float]
 
-    def value(self, language: str, tokenizer: str, metric: str) -> float | None:
-        """One number; None if it was not measured."""
-        return self.values.get((language, tokenizer, metric))
-
 
 def build(study: StudyResults, summary: Frame) -> Table | None:
     """A row per language and tokenizer; a column of changes for each one it is compared with."""
@@ -82,14 +78,14 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
     changes = length_changes(study.token_counts, found.languages, pairs)
 
     def cell(name: str, language: str, tokenizer: str) -> TableCell:
-        value = found.value(language, tokenizer, name)
+        value = found.values.get((language, tokenizer, name))
         if name in _SHARES:
             return percent_cell(value)
         return number_cell(value, 0 if name == "size" else metric(name).decimals)
 
     def change(language: str, tokenizer: str, other: str) -> TableCell:
         """By how much a tokenizer's text is longer than another's."""
-        own, others = (found.value(language, name, LENGTH) for name in (tokenizer, other))
+        own, others = (found.values.get((language, name, LENGTH)) for name in (tokenizer, other))
         if own is None or others is None:
             return TableCell()
         tested = changes.get((language, tokenizer, other))
