@@ -41,7 +41,7 @@ class Record:
     ----------
     run
         When and with what it ran: `date`, `version`, `revision`, `jobs`, their `seconds` one after
-        the other, `elapsed` seconds from the first one's start to the last one's end, `devices`.
+        the other, `elapsed` seconds from the first one's start to the last one's end.
     """
 
     def __init__(self, path: Path):
@@ -207,25 +207,13 @@ def _speed_up(tables: Path) -> "pandas.DataFrame":
 def _rows(frame: "pandas.DataFrame") -> list[list[Any]]:
     """The columns' names, then the rows; columns without a value are left out."""
     filled = frame.dropna(axis="columns", how="all")
-    rows = filled.astype(object).where(filled.notna(), None).to_numpy().tolist()
-    return [list(filled.columns), *([_shortened(value) for value in row] for row in rows)]
-
-
-def _shortened(value: Any) -> Any:
-    """A number in six significant digits, which no page exceeds."""
-    if not isinstance(value, float):
-        return value
-    number = float(f"{value:.6g}")
-    return int(number) if number.is_integer() else number
+    found = json.loads(filled.to_json(orient="split", double_precision=5))
+    return [found["columns"], *found["data"]]
 
 
 def _run(study: Study) -> dict[str, Any]:
-    lines = [
-        line
-        for job in study.jobs().values()
-        for line in read_usage(job.output)
-        if line["ended"] == DONE
-    ]
+    folders = [job.output for job in study.jobs().values()]
+    lines = [line for folder in folders for line in read_usage(folder) if line["ended"] == DONE]
     starts = [datetime.fromisoformat(line["started"]).timestamp() for line in lines]
     ends = [start + line["seconds"] for start, line in zip(starts, lines, strict=True)]
     versions = read_card(Path(study.output("build_report")))["versions"]
@@ -240,7 +228,6 @@ def _run(study: Study) -> dict[str, Any]:
         "jobs": len(lines),
         "seconds": round(sum(line["seconds"] for line in lines)),
         "elapsed": round(max(ends) - min(starts)),
-        "devices": sorted({line["device"] for line in lines if "device" in line}) or ["CPU"],
     }
 
 
