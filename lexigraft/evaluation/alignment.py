@@ -14,6 +14,7 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import draw, sentences
 from lexigraft.inference.generation import decode
 from lexigraft.inference.text_encoding import tokenize
+from lexigraft.initialization.recipe import DenseRows
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.provenance import versions
 from lexigraft.source.hub import resolve
@@ -22,7 +23,7 @@ from lexigraft.source.model import load_tokenizer, open_source
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-    from lexigraft.initialization.recipe import DenseRows, Recipe
+    from lexigraft.initialization.recipe import Recipe
 
 _BATCH = 32
 _LONGEST = 256  # tokens of a text; sentence encoders are trained on no more

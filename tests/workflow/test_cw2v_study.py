@@ -1,5 +1,7 @@
 """The study of CW2V holds the paper's initialization grid, and its miniature every axis."""
 
+from inspect import signature
+
 import pytest
 
 from lexigraft.cells import Cell
@@ -48,8 +50,8 @@ def test_the_settings_are_the_papers(study):
     assert (entry["method"], entry["options"], entry["dictionary"]) == ("cw2v", {}, True)
     from lexigraft.initialization.registry import initializer
 
-    settings = initializer("cw2v").settings
-    assert (settings.window, settings.negatives, settings.rank) == (10, 5, 1024)
+    defaults = signature(type(initializer("cw2v"))).parameters
+    assert [defaults[name].default for name in ("window", "negatives", "rank")] == [10, 5, 1024]
     strategy = study.config["strategies"]["cpt"]
     assert (strategy["epochs"], strategy["learning_rate"], strategy["warmup"]) == (1, 5e-5, 0.1)
     assert strategy["schedule"] == "linear"

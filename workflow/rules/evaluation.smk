@@ -62,7 +62,7 @@ rule measure_speed:
         STUDY.card("measure_speed"),
     log:
         STUDY.log("measure_speed"),
-    threads: workflow.cores
+    threads: lambda wildcards: workflow.cores
     resources:
         **STUDY.resources("measure_speed"),
         gpu=1,

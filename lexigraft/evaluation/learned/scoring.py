@@ -9,6 +9,7 @@ import logging
 import math
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ logger = logging.getLogger(__name__)
 SCORER = Path(__file__).with_name("scorer.py")
 UNIT = "as the checkpoint gives it, higher is better, about 0 to 1; papers often print 100 times it"
 TEXTS = ("source", "output", "reference")
+_WAIT = 0.1  # seconds between two looks for new scores
 
 
 def with_predictions(job: Job) -> Job:
@@ -167,44 +169,56 @@ def _run_scorer(job: Job, options: dict[str, Any], runs: list[list[Row]]) -> Ite
 
     Raises `UserError` if it cannot be run, ended before all was scored, or says why it failed.
     """
-    python, texts = job["inputs"]["python"], Path(job["outputs"]["folder"], "texts.jsonl")
+    python, folder = job["inputs"]["python"], Path(job["outputs"]["folder"])
+    texts, scores = folder / "texts.jsonl", folder / "scores.jsonl"
+    folder.mkdir(parents=True, exist_ok=True)
     rows = ((number, row) for number, rows in enumerate(runs) for row in rows)
     write_jsonl(texts, [{"run": run, **{key: row[key] for key in TEXTS}} for run, row in rows])
-    reading, writing = os.pipe()
-    argument = json.dumps(options | {"texts": str(texts), "scores": f"/dev/fd/{writing}"})
-    # Isolated: of this environment's packages and paths nothing reaches the other.
-    command = [python, "-I", str(SCORER), argument]
+    scores.write_text("")
+    argument = json.dumps(options | {"texts": str(texts), "scores": str(scores)})
     process, count = None, 0
     try:
-        with os.fdopen(reading, encoding="utf-8") as lines:
-            try:
-                process = subprocess.Popen(command, env=_environment(), pass_fds=[writing])
-            except OSError as error:
-                raise UserError(
-                    f"{python}: cannot be run ({error.strerror}); run `make metrics`"
-                ) from None
-            finally:
-                os.close(writing)  # so that the lines end with the process
-            for line in lines:
-                if not line.endswith("\n"):
-                    break  # the process was killed while it wrote
+        try:
+            # Isolated: of this environment's packages and paths nothing reaches the other.
+            process = subprocess.Popen([python, "-I", str(SCORER), argument], env=_environment())
+        except OSError as error:
+            raise UserError(
+                f"{python}: cannot be run ({error.strerror}); run `make metrics`"
+            ) from None
+        with scores.open(encoding="utf-8") as lines:
+            for line in _lines_of(process, lines):
                 found = json.loads(line)
                 if "failed" in found:
                     raise UserError(found["failed"])
                 yield found
                 count += 1
-        process.wait()
     finally:
         if process:
             process.kill()
             process.wait()
         texts.unlink()
+        scores.unlink()
     if process.returncode or count < 1 + len(runs):
         raise UserError(
             f"the scoring program ended with status {process.returncode}"
             + ("; it was killed, perhaps for want of memory" if process.returncode < 0 else "")
             + "; its log says more. Delete this record to score it again"
         )
+
+
+def _lines_of(process: "subprocess.Popen[bytes]", file: Any) -> Iterator[str]:
+    """The lines that a process appends to a file, until it ends."""
+    line = ""
+    while True:
+        ended = process.poll() is not None
+        while part := file.readline():
+            line += part
+            if line.endswith("\n"):
+                yield line
+                line = ""
+        if ended:
+            return
+        time.sleep(_WAIT)
 
 
 def _environment() -> dict[str, str]:
