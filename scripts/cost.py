@@ -11,8 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lexigraft.errors import UserError
-from workflow.config.registries import load_registries, read_yaml, resolve
-from workflow.stages import Study
+from workflow.stages.study import open_study
 from workflow.status.cost import as_text, costs, planned
 from workflow.status.estimates import finished_in
 from workflow.status.replacements import notice
@@ -20,7 +19,7 @@ from workflow.status.results_folder import sizes
 
 
 def main(config: str = "config/config.yaml") -> None:
-    study = Study(resolve(read_yaml(Path(config)), load_registries(), require_files=False))
+    study = open_study(config)
     known = finished_in(study, sizes(study.results))
     title = f"{study.name}: {len(study.cells)} cells"
     jobs = planned(study)

@@ -12,13 +12,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lexigraft.atomic import replacing
 from lexigraft.errors import UserError
-from workflow.config.registries import load_registries, read_yaml, resolve
-from workflow.stages import Study
+from workflow.stages.study import open_study
 from workflow.status.summary import as_text, page, status
 
 
 def main(config: str = "config/config.yaml") -> None:
-    study = Study(resolve(read_yaml(Path(config)), load_registries(), require_files=False))
+    study = open_study(config)
     shown = status(study)
     print(as_text(shown))
     file = Path(study.results) / "status" / f"{study.name}.html"

@@ -20,9 +20,8 @@ from lexigraft.cells import AXES
 from lexigraft.errors import UserError
 from lexigraft.provenance import read_card
 from lexigraft.usage import DONE, read_usage
-from workflow.config.registries import load_registries, read_yaml, resolve
 from workflow.stages import Study
-from workflow.stages.study import REPOSITORY
+from workflow.stages.study import REPOSITORY, open_study
 
 if TYPE_CHECKING:
     import pandas
@@ -154,7 +153,7 @@ def pages() -> dict[str, Path]:
 def main(*configs: str) -> None:
     """Record studies, then write all pages."""
     for config in configs:
-        study = Study(resolve(read_yaml(Path(config)), load_registries(), require_files=False))
+        study = open_study(config)
         path = DOCS / "results" / f"{study.name}.json"
         with replacing(path) as temporary:
             temporary.write_text(_as_text(record(study)), encoding="utf-8")

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from lexigraft.report.build import build_report
-from lexigraft.report.recommendation import gains, recommend, recommendation_texts
+from lexigraft.report.recommendation import gains, recommend
+from lexigraft.report.recommendation_text import recommendation_texts
 from lexigraft.report.records import read_study
 from lexigraft.report.summarize import summarize
 

@@ -13,6 +13,7 @@ from lexigraft.cells import Cell, cells_of
 from lexigraft.completion import leaves
 from lexigraft.job import PREFIX, without_prefix
 from lexigraft.staleness import code_digest
+from workflow.config.registries import load_registries, read_yaml, resolve
 from workflow.stages.stage import CARD, PACKAGES, STAGES, Output, Resources
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -210,6 +211,11 @@ class Study:
     def _below(self, rule: str) -> str:
         packages = self.config["packages_folder"].rstrip("/")
         return packages if rule == "fetch_package" else self.results
+
+
+def open_study(config: str) -> Study:
+    """The study of a config file, whether or not the local files that it names are there."""
+    return Study(resolve(read_yaml(Path(config)), load_registries(), require_files=False))
 
 
 def in_repository(place: str) -> str:

@@ -22,7 +22,7 @@ def build(study: StudyResults, summary: Frame, title: str, caveats: list[str]) -
 
     Its HTML is without title and caveats, a part of another page.
     """
-    from lexigraft.report.recommendation import METHOD, recommendation_texts
+    from lexigraft.report.recommendation_text import METHOD, recommendation_texts
 
     texts = recommendation_texts(study, summary)
     lines, parts = [f"# {title}", ""], []
