@@ -19,11 +19,9 @@ PARTS = ("Snakefile", "workflow", "config", "lexigraft", "scripts", "profiles")
 
 def open_study(name):
     """A study of config/studies; files of its users need not be there."""
-    from workflow.config.registries import load_registries, read_yaml, resolve
-    from workflow.stages import Study
+    from workflow.stages.study import open_study
 
-    config = read_yaml(REPOSITORY / "config" / "studies" / f"{name}.yaml")
-    return Study(resolve(config, load_registries(), require_files=False))
+    return open_study(f"{REPOSITORY}/config/studies/{name}.yaml")
 
 
 def shown(study, axis, registry):
@@ -115,6 +113,14 @@ def copy_project(folder: Path) -> Checkout:
         else:
             shutil.copy2(REPOSITORY / part, folder / part)
     return Checkout(folder)
+
+
+@pytest.fixture(scope="module")
+def registries() -> dict:
+    """All registries; read anew for each file of tests."""
+    from workflow.config.registries import load_registries
+
+    return load_registries()
 
 
 @pytest.fixture(scope="session")

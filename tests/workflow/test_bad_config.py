@@ -3,12 +3,7 @@
 import pytest
 
 from lexigraft import UserError
-from workflow.config.registries import load_registries, resolve
-
-
-@pytest.fixture(scope="module")
-def registries():
-    return load_registries()
+from workflow.config.registries import resolve
 
 
 @pytest.fixture

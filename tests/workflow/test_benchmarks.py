@@ -24,11 +24,6 @@ AXES = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def registries():
-    return load_registries()
-
-
 @pytest.fixture
 def config(miniature):
     """One cell of Telugu, tested in it by a task of the test's own; and a group with Greek."""

@@ -6,14 +6,9 @@ from copy import deepcopy
 import pytest
 
 from lexigraft.report.inputs import report_inputs
-from workflow.config.registries import load_registries, resolve
+from workflow.config.registries import resolve
 from workflow.stages import Study
 from workflow.stages.texts import searched
-
-
-@pytest.fixture(scope="module")
-def registries():
-    return load_registries()
 
 
 @pytest.fixture

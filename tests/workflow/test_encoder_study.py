@@ -5,13 +5,8 @@ import json
 import pytest
 
 from lexigraft.errors import UserError
-from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
+from workflow.config.registries import ROOT, read_yaml, resolve
 from workflow.stages import Study
-
-
-@pytest.fixture(scope="module")
-def registries():
-    return load_registries()
 
 
 @pytest.fixture

@@ -6,14 +6,9 @@ import pytest
 
 from lexigraft import UserError
 from lexigraft.report.names import initializer_name, parse_strategy, shown_as, task_name
-from workflow.config.registries import REGISTRIES, ROOT, load_registries, read_yaml, resolve
+from workflow.config.registries import REGISTRIES, ROOT, read_yaml, resolve
 
 STUDIES = [ROOT / "config/config.yaml", *sorted((ROOT / "config/studies").glob("*.yaml"))]
-
-
-@pytest.fixture(scope="module")
-def registries():
-    return load_registries()
 
 
 @pytest.fixture

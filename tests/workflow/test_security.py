@@ -11,7 +11,7 @@ import pytest
 from lexigraft import UserError
 from lexigraft.cells import NAME
 from tests.workflow.conftest import REPOSITORY, Checkout
-from workflow.config.registries import REGISTRIES, load_registries, resolve
+from workflow.config.registries import REGISTRIES, resolve
 from workflow.stages.stage import STAGES
 
 RULES = sorted((REPOSITORY / "workflow/rules").glob("*.smk"))
@@ -29,11 +29,6 @@ NO_NAMES = [
     "", ".", "..", "../up", "a/b", "/etc", ".hidden", "-rf", "a b", "a;b", "$(a)", "`a`", "a'b",
     "a\n", "a\nb", "{a}", "é", 7, None,
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def registries():
-    return load_registries()
 
 
 def test_every_value_in_a_shell_command_is_quoted():

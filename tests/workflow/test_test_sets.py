@@ -7,7 +7,7 @@ import pytest
 
 from lexigraft.cells import cell_of
 from lexigraft.errors import UserError
-from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
+from workflow.config.registries import ROOT, read_yaml, resolve
 from workflow.stages import Study
 from workflow.stages.measuring import tasks_of
 
@@ -15,11 +15,6 @@ AXES = {
     "source": "tiny", "vocabulary": "source", "initializer": "none", "strategy": "none",
     "seed": "0",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def registries():
-    return load_registries()
 
 
 @pytest.fixture

@@ -6,18 +6,13 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.report.inputs import report_inputs
-from workflow.config.registries import load_registries, resolve
+from workflow.config.registries import resolve
 from workflow.stages import Study
 
 AXES = {
     "source": "tiny", "language": "greek", "vocabulary": "expand-50", "initializer": "align",
     "strategy": "short", "seed": "0",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def registries():
-    return load_registries()
 
 
 @pytest.fixture
