@@ -18,7 +18,6 @@ from lexigraft.report.page import Figure, Page, document, report_document
 from lexigraft.report.records import read_study
 from lexigraft.report.sample_outputs import sample_outputs
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import Frame, summarize
 from lexigraft.report.table import Table, number
 from lexigraft.report.tables.texts import text_caveats
 
@@ -65,16 +64,15 @@ def build_report(
     """
     items = read_items(settings.get("items") or [])
     study = read_study(settings, inputs)
-    summary = summarize(study.scores)
     fonts = open_fonts(inputs.get("fonts"))
     folder = Path(outputs["folder"])
     warnings = [*caveats(study), *text_caveats(study)]
     look = style.Look(tuple(study.initializers), fonts)
     with style.look(fonts):
-        shown, omitted = _write_items(items, study, summary, _Writer(folder, look, warnings))
-    numbers = finding_numbers(study, summary)
+        shown, omitted = _write_items(items, study, _Writer(folder, look, warnings))
+    numbers = finding_numbers(study)
     found = findings(numbers)
-    samples = sample_outputs(study, summary)
+    samples = sample_outputs(study)
     # The texts in other scripts, which need fonts.
     embedded = fonts.embedded(text.text for group in samples for row in group.rows for text in row)
     if fonts.missing:
@@ -89,7 +87,7 @@ def build_report(
         "findings": [f"{study.language(f.language)}: {f.text}" for f in found],
         "recommendations": [one for _, page in shown["pages"] for one in page.numbers],
         "caveats": warnings,
-        "new_tokens": described(study, summary),
+        "new_tokens": described(study),
         "omitted": omitted,
     }
     page = report_document(
@@ -118,18 +116,18 @@ class _Writer:
     look: style.Look
     caveats: list[str]
 
-    def pages(self, item: Item, part: StudyResults, summary: Frame) -> tuple[str, Page] | None:
+    def pages(self, item: Item, part: StudyResults) -> tuple[str, Page] | None:
         title = item.title or f"{item.label}: {part.title}"
-        page = load(item.kind).build(part, summary, title, self.caveats)
+        page = load(item.kind).build(part, title, self.caveats)
         body = f"<h1>{html.escape(title)}</h1>\n{page.body}"
         _write(self.folder / f"{item.name}.md", page.markdown)
         _write(self.folder / f"{item.name}.html", document(title, body, {}))
         return (item.label, page) if page.numbers else None
 
-    def tables(self, item: Item, part: StudyResults, summary: Frame) -> Table | None:
+    def tables(self, item: Item, part: StudyResults) -> Table | None:
         import pandas
 
-        kind, found = load(item.kind).KIND, load(item.kind).build(part, summary)
+        kind, found = load(item.kind).KIND, load(item.kind).build(part)
         if found is None:
             empty = (f"Empty: {kind.empty}.",)
             table = Table(("Model",), (), (), pandas.DataFrame(), empty, item.label, item.name)
@@ -141,9 +139,9 @@ class _Writer:
         _write(self.folder / "tables" / f"{item.name}.html", page)
         return None if found is None else table
 
-    def figures(self, item: Item, part: StudyResults, summary: Frame) -> Figure | None:
+    def figures(self, item: Item, part: StudyResults) -> Figure | None:
         kind, folder = load(item.kind).KIND, self.folder / "figures"
-        figure = load(item.kind).draw(part, summary, self.look)
+        figure = load(item.kind).draw(part, self.look)
         if figure is None:
             style.save(style.message(f"Nothing to show: {kind.empty}."), folder, item.name)
             return None
@@ -153,7 +151,7 @@ class _Writer:
 
 
 def _write_items(
-    items: list[Item], study: StudyResults, summary: Frame, writer: _Writer
+    items: list[Item], study: StudyResults, writer: _Writer
 ) -> tuple[dict[str, list[Any]], dict[str, str]]:
     """Write every item and what Snakemake's own report says beside it, in reStructuredText.
 
@@ -171,9 +169,7 @@ def _write_items(
     omitted = {}
     for item in sorted(items, key=lambda item: GROUPS.index(item.group)):
         part = study.part(item)
-        # Baselines are in every part, so changes over Source stay the same.
-        own = summary if part.scores is study.scores else summarize(part.scores)
-        found = getattr(writer, item.group)(item, part, own)
+        found = getattr(writer, item.group)(item, part)
         if found is None:
             omitted[item.name] = load(item.kind).KIND.empty
         else:

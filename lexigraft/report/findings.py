@@ -30,7 +30,7 @@ class Finding(NamedTuple):
     text: str
 
 
-def finding_numbers(study: StudyResults, summary: Frame) -> dict[str, Any]:
+def finding_numbers(study: StudyResults) -> dict[str, Any]:
     """The numbers behind the findings, by language.
 
     Each has its `name`; `vocabularies`, see `vocabulary_numbers`; `scores`: per source model and
@@ -39,12 +39,12 @@ def finding_numbers(study: StudyResults, summary: Frame) -> dict[str, Any]:
     significantly worse than the best, None where one of them was not tested; `speed_up`: of each
     speed task, by vocabulary.
     """
-    chosen, columns = models(study), quality_columns(study, summary)
-    vocabularies, measured = vocabulary_numbers(study), speed_up_rows(summary)
+    chosen, columns = models(study), quality_columns(study)
+    vocabularies, measured = vocabulary_numbers(study), speed_up_rows(study)
     found = {}
     for language in study.order("language"):
         scores = [
-            _score(study, summary, [model for model in chosen if model.source == source], column)
+            _score(study, [model for model in chosen if model.source == source], column)
             for source in dict.fromkeys(model.source for model in chosen)
             for column in columns
             if column[0] == language
@@ -119,15 +119,13 @@ def caveats(study: StudyResults) -> list[str]:
     return found + study.notes
 
 
-def _score(
-    study: StudyResults, summary: Frame, chosen: list[Model], column: Column
-) -> dict[str, Any]:
+def _score(study: StudyResults, chosen: list[Model], column: Column) -> dict[str, Any]:
     """The scores of one source model's rows on one language and task."""
     _, task, name = column
     several = len(set(study.order("vocabulary")) - {"source"}) > 1
     rows = []
     for model in chosen:
-        row = find(summary, model, *column)
+        row = find(study.summary, model, *column)
         if row is not None:
             label = row_name(model.initializer, model.strategy)
             label += f" with {model.vocabulary}" if several and not model.baseline else ""

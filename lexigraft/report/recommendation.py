@@ -10,7 +10,7 @@ from lexigraft.report.models import Column, Model, find, models_of
 from lexigraft.report.paired_tests import LEVEL
 from lexigraft.report.score_differences import ScoreDifference, score_differences
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import Frame, select
+from lexigraft.report.summarize import select
 from lexigraft.report.tables.results import quality_columns
 from lexigraft.report.tables.speed import speed_up_rows
 
@@ -128,7 +128,7 @@ class Gains(NamedTuple):
     lapt_training: TrainingTime | None
 
 
-def recommend(study: StudyResults, summary: Frame) -> list[Recommendation]:
+def recommend(study: StudyResults) -> list[Recommendation]:
     """For each source model and language with new tokens: the configuration that scores favour.
 
     One axis is chosen after the other, for a grid is seldom full. Rivals differ in that axis alone.
@@ -137,7 +137,7 @@ def recommend(study: StudyResults, summary: Frame) -> list[Recommendation]:
     chosen. So a measure that does not separate rivals has no say, and where none does, nothing is
     decided.
     """
-    every, vocabularies = quality_columns(study, summary), vocabulary_numbers(study)
+    every, vocabularies = quality_columns(study), vocabulary_numbers(study)
     found = []
     for source, language in product(study.order("source"), study.order("language")):
         cells = _cells(study, source, language)
@@ -148,7 +148,7 @@ def recommend(study: StudyResults, summary: Frame) -> list[Recommendation]:
             continue
         noise = []
         for column in columns:
-            low, means = metric(column[2]).noise, _means(summary, cells, column).values()
+            low, means = metric(column[2]).noise, _means(study, cells, column).values()
             if low is not None and means and max(means) < low:
                 noise.append(column)
         columns = [column for column in columns if column not in noise]
@@ -157,7 +157,7 @@ def recommend(study: StudyResults, summary: Frame) -> list[Recommendation]:
         for axis in QUESTIONS:
             before = model if choices else None
             rivals = _rivals(candidates, axis, before, study.reference_strategy)
-            choice = _choose(study, summary, axis, rivals, columns, model)
+            choice = _choose(study, axis, rivals, columns, model)
             # The first choice says where the others start from.
             value = getattr(choice.chosen, axis)
             model = replace(model, **{axis: value}) if choices else choice.chosen
@@ -170,7 +170,7 @@ def recommend(study: StudyResults, summary: Frame) -> list[Recommendation]:
     return found
 
 
-def gains(study: StudyResults, summary: Frame, found: Recommendation) -> Gains:
+def gains(study: StudyResults, found: Recommendation) -> Gains:
     """Compare the measured cell with Source and LAPT; all tests are corrected for each other.
 
     LAPT is the one of the same strategy or, without one, the study's first.
@@ -184,7 +184,7 @@ def gains(study: StudyResults, summary: Frame, found: Recommendation) -> Gains:
     english = [(language, task, _ENGLISH + name) for _, task, name in columns]
     changes = []
     for column, baseline in (*product(columns, [source, *lapt]), *product(english, [source])):
-        means = _means(summary, [model, baseline], column)
+        means = _means(study, [model, baseline], column)
         if len(means) == 2:
             changes.append(ScoreChange(baseline, column, means[model], means[baseline]))
     comparisons = [(model, one.baseline, one.column) for one in changes]
@@ -193,7 +193,7 @@ def gains(study: StudyResults, summary: Frame, found: Recommendation) -> Gains:
     return Gains(
         quality=[one for one in changes if one.column not in english],
         english=[one for one in changes if one.column in english],
-        speed=_speed_gain(summary, model, language),
+        speed=_speed_gain(study, model, language),
         training=_training_time(study, model, language),
         lapt_training=_training_time(study, lapt[0], language) if lapt else None,
     )
@@ -224,15 +224,10 @@ def _rivals(
 
 
 def _choose(
-    study: StudyResults,
-    summary: Frame,
-    axis: str,
-    rivals: list[Model],
-    columns: list[Column],
-    before: Model,
+    study: StudyResults, axis: str, rivals: list[Model], columns: list[Column], before: Model
 ) -> Choice:
     """The choice of who leads on most measures; without measures, of what was chosen before."""
-    scores = {column: _means(summary, rivals, column) for column in columns}
+    scores = {column: _means(study, rivals, column) for column in columns}
     # A rival without any score does not exclude the measures of the others.
     rivals = [one for one in rivals if any(one in means for means in scores.values())] or rivals
     shared = {column: means for column, means in scores.items() if len(means) == len(rivals) > 1}
@@ -257,20 +252,20 @@ def _choose(
     return Choice(axis, chosen, rivals, tied, tuple(measures))
 
 
-def _means(summary: Frame, models: list[Model], column: Column) -> dict[Model, float]:
+def _means(study: StudyResults, models: list[Model], column: Column) -> dict[Model, float]:
     """The score of each model that has one, the best first."""
-    rows = {model: find(summary, model, *column) for model in models}
+    rows = {model: find(study.summary, model, *column) for model in models}
     found = {model: float(row["mean"]) for model, row in rows.items() if row is not None}
     better_first = not metric(column[2]).lower_is_better
     return dict(sorted(found.items(), key=lambda pair: pair[1], reverse=better_first))
 
 
-def _speed_gain(summary: Frame, model: Model, language: str) -> SpeedGain | None:
+def _speed_gain(study: StudyResults, model: Model, language: str) -> SpeedGain | None:
     """The speed-up at the smallest batch: of the cell, else of one with its vocabulary.
 
     How fast a model writes depends on its vocabulary above all.
     """
-    rows = select(speed_up_rows(summary), language=language, source=model.source,
+    rows = select(speed_up_rows(study), language=language, source=model.source,
                   vocabulary=model.vocabulary).sort_values("batch", kind="stable")  # fmt: skip
     if rows.empty:
         return None

@@ -20,7 +20,6 @@ from lexigraft.report.recommendation import (
 )
 from lexigraft.report.score_differences import ScoreDifference
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import Frame
 from lexigraft.report.table import number
 
 METHOD = (
@@ -52,9 +51,9 @@ class RecommendationText(NamedTuple):
     questions: list[Question]
 
 
-def recommendation_texts(study: StudyResults, summary: Frame) -> list[RecommendationText]:
+def recommendation_texts(study: StudyResults) -> list[RecommendationText]:
     """A text for every source model and language of a study that have cells with new tokens."""
-    return [_text(study, one, gains(study, summary, one)) for one in recommend(study, summary)]
+    return [_text(study, one, gains(study, one)) for one in recommend(study)]
 
 
 def _text(study: StudyResults, found: Recommendation, gained: Gains) -> RecommendationText:

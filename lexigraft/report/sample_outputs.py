@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from lexigraft.report.models import Model, models, models_of
 from lexigraft.report.names import row_name
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import Frame, select
+from lexigraft.report.summarize import select
 from lexigraft.report.tables.results import quality_columns
 
 # Examples of each language and task, and how many where there are many of those.
@@ -35,7 +35,7 @@ class SampleOutputs(NamedTuple):
     rows: list[list[SampleText]]
 
 
-def sample_outputs(study: StudyResults, summary: Frame) -> list[SampleOutputs]:
+def sample_outputs(study: StudyResults) -> list[SampleOutputs]:
     """For each language and generation task: examples from the best to the worst, evenly spaced.
 
     Even spacing over the ranks shows the range and does not pick the flattering ones.
@@ -43,10 +43,10 @@ def sample_outputs(study: StudyResults, summary: Frame) -> list[SampleOutputs]:
     found = []
     tasks = dict.fromkeys(one.task for one in study.predictions)
     written = {task for task in tasks if study.kind(task) not in _TEXTLESS}
-    columns = [column for column in quality_columns(study, summary) if column[1] in written]
+    columns = [column for column in quality_columns(study) if column[1] in written]
     wanted = {model for model in models(study) if not model.baseline}
     for language, task, name in columns:
-        own = select(summary, language=language, task=task, metric=name)
+        own = select(study.summary, language=language, task=task, metric=name)
         ranked = models_of(own.sort_values("mean", ascending=False, kind="stable"))
         best = next((model for model in ranked if model in wanted), None)
         if best is None:

@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from lexigraft.errors import UserError
 from lexigraft.report.items import Item
 from lexigraft.report.names import StrategyName, language_name, parse_strategy
-from lexigraft.report.summarize import CELL, Frame
+from lexigraft.report.summarize import CELL, Frame, summarize
 
 SEEDED = [*CELL, "seed"]
 # The frames of a study that hold rows of cells.
@@ -110,6 +111,12 @@ class StudyResults:
     # What was computed from predictions so far: several tables ask for the same.
     read: dict[tuple, Any] = field(default_factory=dict)
 
+    @cached_property
+    def summary(self) -> Frame:
+        """The scores over seeds, see `summarize`; its changes are over Source, in every part."""
+        whole = self.whole
+        return whole.summary if whole and whole.scores is self.scores else summarize(self.scores)
+
     def order(self, axis: str) -> list[str]:
         """Values of one axis of the grid: those asked for, else as the study lists them."""
         if axis in self.item.where:
@@ -176,7 +183,7 @@ class StudyResults:
     def part(self, item: Item) -> "StudyResults":
         """The part of the study that an item shows; baselines are always in it."""
         if not item.where:
-            return replace(self, item=item)
+            return replace(self, item=item, whole=self.whole or self)
         frames = {name: getattr(self, name) for name in _FRAMES}
         return replace(
             self,

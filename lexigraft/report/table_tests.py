@@ -42,7 +42,7 @@ class TableTests:
 
 
 def changes_over_source(
-    study: StudyResults, summary: pandas.DataFrame, models: list[Model], columns: list[Column]
+    study: StudyResults, models: list[Model], columns: list[Column]
 ) -> TableTests:
     """Compare each model with its source model, all of a table's together."""
     sources = {model.source: model for model in models if model.is_source}
@@ -51,7 +51,7 @@ def changes_over_source(
         study, [(model, sources[model.source], column) for column in columns for model in changed]
     )
     have = {one.column for one in compared}
-    rows = [(column, find(summary, model, *column))
+    rows = [(column, find(study.summary, model, *column))
             for column in columns if column not in have for model in changed]  # fmt: skip
     untested = (
         f"{task} ({metric(name).title})"

@@ -7,7 +7,6 @@ from matplotlib.text import Text
 from lexigraft.report import style
 from lexigraft.report.fonts import open_fonts
 from lexigraft.report.records import read_study
-from lexigraft.report.summarize import summarize
 
 
 def drawn_texts(monkeypatch, module, made, item=None):
@@ -25,7 +24,7 @@ def drawn_texts(monkeypatch, module, made, item=None):
     fonts = open_fonts(made.inputs["fonts"])
     with style.look(fonts):
         look = style.Look(tuple(study.initializers), fonts)
-        figure = module.draw(study, summarize(study.scores), look)
+        figure = module.draw(study, look)
         figure.draw_without_rendering()
         monkeypatch.setattr(Text, "draw", draw)
         figure.canvas.draw()

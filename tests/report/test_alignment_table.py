@@ -7,7 +7,6 @@ import pytest
 
 from lexigraft.report.figures import alignment_loss
 from lexigraft.report.records import read_study
-from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import alignment
 from lexigraft.report.tables.alignment import alignments, rank_correlation
 from tests.report.drawing import drawn_texts
@@ -62,22 +61,22 @@ def test_without_training_the_table_shows_what_there_is(made_study):
     cell = ("tiny", "te-made", "expand-500", "mean", "none", 0)
     made_study.record(cell, "ppl", "perplexity", {"bits_per_byte": 1.0})
     study = study_of(made_study)
-    table = alignment.build(study, summarize(study.scores))
+    table = alignment.build(study)
     assert [name for _, name in table.columns] == ["BLEU ↑", "BLEU-1 ↑", "vocabulary ↑", "text ↑"]
-    assert alignment_loss.draw(study, summarize(study.scores), None) is None
+    assert alignment_loss.draw(study, None) is None
 
 
 def test_nothing_measured_is_no_table_and_no_figure(made_study):
     cell = ("tiny", "te-made", "expand-500", "mean", "none", 0)
     made_study.record(cell, "ppl", "perplexity", {"bits_per_byte": 1.0})
     study = study_of(made_study)
-    assert alignment.build(study, summarize(study.scores)) is None
-    assert alignment_loss.draw(study, summarize(study.scores), None) is None
+    assert alignment.build(study) is None
+    assert alignment_loss.draw(study, None) is None
 
 
 def test_the_table_marks_the_best_and_says_how_quality_goes_with_loss(aligned):
     study = study_of(aligned)
-    table = alignment.build(study, summarize(study.scores))
+    table = alignment.build(study)
     rows = {row.stub[-1]: row.cells for row in table.rows}
     assert rows["UnifyVocab"][0].text == "30.0"
     assert [rows[name][0].rank for name in ("UnifyVocab", "Mean", "Permutation")] == [1, 2, 0]

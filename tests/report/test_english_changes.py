@@ -10,7 +10,6 @@ import pytest
 from lexigraft.report.models import Model
 from lexigraft.report.records import read_study
 from lexigraft.report.score_differences import score_differences
-from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import fragmentation
 
 SOURCE = ("tiny", "te-made", "source", "none", "none", 0)
@@ -47,7 +46,7 @@ def made(made_study):
 
 def build(made):
     study = read_study(made.settings, made.inputs)
-    return fragmentation.build(study, summarize(study.scores))
+    return fragmentation.build(study)
 
 
 def compared(made, *cells):

@@ -6,7 +6,6 @@ from lexigraft.report.figures import forgetting
 from lexigraft.report.figures.forgetting import gains_and_losses
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
-from lexigraft.report.summarize import summarize
 from tests.report.drawing import clashes, drawn_texts, outside
 
 SOURCE = ("m", "te-made", "source", "none", "none", 0)
@@ -18,7 +17,7 @@ CELL = ("m", "te-made", "big", "mean", "full", 0)
 def found(made, item="forgetting"):
     (asked,) = read_items([item])
     study = read_study(made.settings, made.inputs).part(asked)
-    frame = gains_and_losses(study, summarize(study.scores))
+    frame = gains_and_losses(study)
     keys = zip(frame["initializer"], frame["strategy"], strict=True)
     values = frame[["gained", "lost"]].itertuples(index=False)
     return {key: pytest.approx(tuple(value)) for key, value in zip(keys, values, strict=True)}

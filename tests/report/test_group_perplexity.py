@@ -1,7 +1,6 @@
 """The perplexity table of a group of languages: a column for each member."""
 
 from lexigraft.report.records import read_study
-from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import perplexity
 
 FULL = "full-clm-512"
@@ -19,7 +18,7 @@ def test_members_stand_behind_their_group_without_a_before_of_their_own(made_stu
         })  # fmt: skip
     made_study.trained(ADAPTED, before=3.0, after=1.5)
     study = read_study(made_study.settings, made_study.inputs)
-    table = perplexity.build(study, summarize(study.scores))
+    table = perplexity.build(study)
     names = [study.language(name) for name in ("te-made", "sw", "el-made")]
     expected = [(names[0], column) for column in perplexity.COLUMNS.values()]
     own = [perplexity.COLUMNS[column] for column in ("perplexity", "bits_per_byte")]

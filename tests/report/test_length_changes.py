@@ -7,7 +7,6 @@ import pytest
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
 from lexigraft.report.study import TokenCounts
-from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import tokenizers
 from lexigraft.report.tables.tokenizers import length_changes
 
@@ -75,7 +74,7 @@ def compared(made_study):
 def test_the_table_has_stars_where_the_tokens_of_each_text_were_kept(compared):
     study = read_study(compared.settings, compared.inputs)
     (item,) = read_items([{"item": "tokenizers", "compared_with": ["small"]}])
-    found = tokenizers.build(study.part(item), summarize(study.scores))
+    found = tokenizers.build(study.part(item))
     last = {row.stub: row.cells[-1] for row in found.rows}
     assert last["Telugu", "large"].stars == "**"
     assert last["Telugu", "small"].stars == last["Greek", "large"].stars == ""

@@ -2,7 +2,6 @@
 
 from lexigraft.report.figures.new_tokens import compositions, part_label
 from lexigraft.report.records import read_study
-from lexigraft.report.summarize import summarize
 
 
 def test_bytes_are_hex_and_spaces_are_seen():
@@ -19,7 +18,7 @@ def test_bytes_beside_text_make_all_of_it_hex():
 def test_the_best_recipe_is_shown_and_drawn_rows_are_passed_over(built):
     made = built[2]
     study = read_study(made.settings, made.inputs)
-    found = compositions(study, summarize(study.scores))
+    found = compositions(study)
     assert [(c.language, c.initializer) for c in found] == [
         ("te-made", "align"), ("el-made", "align"),
     ]  # fmt: skip
@@ -31,7 +30,7 @@ def test_the_best_recipe_is_shown_and_drawn_rows_are_passed_over(built):
 def test_parts_that_are_not_listed_weigh_the_rest(built):
     made = built[2]
     study = read_study(made.settings, made.inputs)
-    tokens = compositions(study, summarize(study.scores))[0].tokens
+    tokens = compositions(study)[0].tokens
     for token in tokens:
         assert abs(sum(part.weight for part in token.parts) + token.others - 1) < 1e-9
         assert (token.others > 0) == (token.more > 0)

@@ -8,7 +8,7 @@ import pytest
 from lexigraft.report.formats import BLUE, RED, as_html, latex, markdown
 from lexigraft.report.items import kinds, load, read_items
 from lexigraft.report.records import read_study
-from lexigraft.report.summarize import pick, summarize
+from lexigraft.report.summarize import pick
 from lexigraft.report.table import MISSING, PALEST
 from tests.report.made_paper import ITEMS, LANGUAGES, LORA, paper_study
 
@@ -62,7 +62,7 @@ def tables(study):
     found = {}
     for item in read_items([item for item in ITEMS if kinds()[item["item"]] == "tables"]):
         part = study.part(item)
-        found[item.name] = load(item.kind).build(part, summarize(part.scores))
+        found[item.name] = load(item.kind).build(part)
     return found
 
 
@@ -89,7 +89,7 @@ def test_a_cell_is_the_mean_of_its_records_with_their_deviation_over_runs(tables
 
 @pytest.mark.parametrize("name", ["table-1", "table-4", "table-12"])
 def test_colours_and_marks_say_which_way_the_score_changed(tables, study, name):
-    summary = summarize(study.scores)
+    summary = study.summary
     seen = set()
     for row in tables[name].data.to_dict("records"):
         source = pick(summary, source=row["source"], language=row["language"], task=row["task"],
@@ -105,7 +105,7 @@ def test_colours_and_marks_say_which_way_the_score_changed(tables, study, name):
 
 
 def test_the_last_row_of_a_source_model_is_its_speed_up(tables, study):
-    summary = summarize(study.scores)
+    summary = study.summary
     found = pick(summary, source="gemma-2-9b", language="te", vocabulary="expand-100",
                  initializer="align", strategy="2x2ls-mtp-512", task="speed-summarization",
                  metric="same_text_characters_per_second_batch_1")  # fmt: skip

@@ -10,7 +10,6 @@ from lexigraft.report.build import build_report
 from lexigraft.report.recommendation import gains, recommend
 from lexigraft.report.recommendation_text import recommendation_texts
 from lexigraft.report.records import read_study
-from lexigraft.report.summarize import summarize
 
 SOURCE = ("tiny", "te-made", "source", "none", "none", 0)
 FULL = "full-clm-512"
@@ -49,10 +48,9 @@ def made(made_study):
 
 def found(made):
     study = read_study(made.settings, made.inputs)
-    summary = summarize(study.scores)
-    (one,) = recommend(study, summary)
-    (text,) = recommendation_texts(study, summary)
-    return one, gains(study, summary, one), text
+    (one,) = recommend(study)
+    (text,) = recommendation_texts(study)
+    return one, gains(study, one), text
 
 
 def asked(text, title):

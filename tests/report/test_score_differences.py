@@ -14,7 +14,6 @@ from lexigraft.report.models import Model
 from lexigraft.report.paired_tests import RESAMPLES
 from lexigraft.report.records import read_study
 from lexigraft.report.score_differences import score_differences
-from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import results, significance
 
 SOURCE = ("m", "te-made", "source", "none", "none", 0)
@@ -61,7 +60,7 @@ def compared(made, *names):
 def table(made, module=results, item="results"):
     (asked,) = read_items([item])
     study = open_study(made).part(asked)
-    return module.build(study, summarize(study.scores))
+    return module.build(study)
 
 
 def cells(table):
@@ -250,7 +249,7 @@ def test_a_learned_metric_is_tested_by_its_scores(made):
 
 def sentence(made):
     study = open_study(made)
-    (text,) = [one.text for one in findings(finding_numbers(study, summarize(study.scores)))]
+    (text,) = [one.text for one in findings(finding_numbers(study))]
     return text
 
 

@@ -10,7 +10,6 @@ from lexigraft.report.formats import as_html, latex, markdown
 from lexigraft.report.items import read_items
 from lexigraft.report.paired_tests import Spread, repeat_noise
 from lexigraft.report.records import read_study
-from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import results, speed
 
 SOURCE = ("m", "te-made", "source", "none", "none", 0)
@@ -33,7 +32,7 @@ def made(made_study):
 def table(made, item="speed", module=speed):
     (asked,) = read_items([item])
     study = read_study(made.settings, made.inputs).part(asked)
-    return module.build(study, summarize(study.scores))
+    return module.build(study)
 
 
 def cells(table):

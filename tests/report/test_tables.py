@@ -10,7 +10,6 @@ import pytest
 from lexigraft.report.formats import as_html, escape_latex, latex, markdown
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
-from lexigraft.report.summarize import summarize
 from lexigraft.report.table import Row, Table, TableCell, number, ranked
 from lexigraft.report.tables import (
     fragmentation,
@@ -41,7 +40,7 @@ def small(made_study):
 
 def build(module, made):
     study = read_study(made.settings, made.inputs)
-    return module.build(study, summarize(study.scores))
+    return module.build(study)
 
 
 def cells(table):
@@ -148,7 +147,7 @@ def test_every_column_of_speed_can_be_asked_for(made_study):
     columns = ["steps_per_sentence", "bytes_per_second", "first_token_seconds", "speed_up"]
     (asked,) = read_items([{"item": "speed", "metrics": columns}])
     study = read_study(made_study.settings, made_study.inputs).part(asked)
-    table = speed.build(study, summarize(study.scores))
+    table = speed.build(study)
     assert [label for _, label in table.columns] == [
         "steps/sentence", "bytes/s", "first token, s", "speed-up",
         "bytes/s", "first token, s", "speed-up",

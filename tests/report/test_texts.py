@@ -3,7 +3,6 @@
 import pytest
 
 from lexigraft.report.records import read_study
-from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import contamination, texts
 from lexigraft.report.tables.texts import text_caveats
 
@@ -28,7 +27,7 @@ def study_of(made):
 
 def build(module, made):
     study = study_of(made)
-    return module.build(study, summarize(study.scores))
+    return module.build(study)
 
 
 def test_columns_are_of_damage_that_some_text_has(made):

@@ -12,7 +12,6 @@ from lexigraft.report.fonts import Fonts
 from lexigraft.report.items import DEFAULT, read_items
 from lexigraft.report.records import read_study
 from lexigraft.report.style import Look
-from lexigraft.report.summarize import summarize
 from lexigraft.report.tables import tokenizers
 from tests.report.conftest import write
 
@@ -29,7 +28,7 @@ def compared(made_study):
 def table(made, **options):
     (item,) = read_items([{"item": "tokenizers", **options}])
     study = read_study(made.settings, made.inputs).part(item)
-    return tokenizers.build(study, summarize(study.scores))
+    return tokenizers.build(study)
 
 
 def texts(found):
@@ -88,7 +87,7 @@ def test_unknown_tokens_have_a_column_where_there_are_any(compared):
 def test_the_figure_has_a_marker_per_tokenizer(compared, metric, label, points):
     study = read_study(compared.settings, compared.inputs)
     study = study.part(*read_items([{"item": "tokens_per_sentence", "metrics": metric}]))
-    figure = tokens_per_sentence.draw(study, summarize(study.scores), Look((), Fonts()))
+    figure = tokens_per_sentence.draw(study, Look((), Fonts()))
     (axis,) = figure.axes
     drawn = [line for line in axis.lines if not line.get_label().startswith("_")]
     assert [line.get_label() for line in drawn] == ["small", "large"]

@@ -1,1 +1,1 @@
-"""One file per figure; each declares `KIND`, and `draw(study, summary, look)`."""
+"""One file per figure; each declares `KIND`, and `draw(study, look)`."""

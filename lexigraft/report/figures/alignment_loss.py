@@ -22,7 +22,7 @@ KIND = Kind(
 )
 
 
-def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
+def draw(study: StudyResults, look: Look) -> "Figure | None":
     """A row of panels per language and vocabulary, a column per measure, a point per initializer.
 
     Vocabularies of a single initializer say nothing about initializers and are left out.

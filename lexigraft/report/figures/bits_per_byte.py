@@ -45,9 +45,9 @@ class _Panel(NamedTuple):
     untouched: float | None
 
 
-def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
+def draw(study: StudyResults, look: Look) -> "Figure | None":
     """A row of panels per language: before → after, and the end points alone, enlarged."""
-    panels = _panels(study, summary)
+    panels = _panels(study)
     if not panels:
         return None
     heights = [len(panel.changes) + (panel.untouched is not None) for panel in panels]
@@ -66,7 +66,7 @@ def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
     return figure
 
 
-def _panels(study: StudyResults, summary: Frame) -> list[_Panel]:
+def _panels(study: StudyResults) -> list[_Panel]:
     every = before_after(study)
     trained = [model for model in models(study) if model.strategy != "none"]
     found = []
@@ -78,23 +78,21 @@ def _panels(study: StudyResults, summary: Frame) -> list[_Panel]:
         shown = sorted((model for model, end in ends.items() if end == end),
                        key=lambda model: (not model.baseline, ends[model]))  # fmt: skip
         if shown:
-            untouched = _untouched(study, here, summary, source, language)
+            untouched = _untouched(study, here, source, language)
             own, after = {model: changes[model] for model in shown}, here["after"]
             title, span = study.place(source, language), (after.min(), after.max())
             found.append(_Panel(title, own, span, untouched))
     return found
 
 
-def _untouched(
-    study: StudyResults, changes: Frame, summary: Frame, source: str, language: str
-) -> float | None:
+def _untouched(study: StudyResults, changes: Frame, source: str, language: str) -> float | None:
     """Bits per byte of the source model, on the text that the changes were measured on."""
     if (changes["measured_on"] == "log").all():
         # Training the source with its own vocabulary starts from the source itself, too.
         logged = [before for key, (before, _) in log_ends(study.curves).items()
                   if key[:4] == (source, language, "source", "none")]  # fmt: skip
         return logged[0] if logged else None
-    found = select(summary, metric=METRIC, language=language)
+    found = select(study.summary, metric=METRIC, language=language)
     row = find(found, Model(source, "source", "none", "none"))
     return float(row["mean"]) if row is not None else None
 

@@ -21,7 +21,7 @@ _PANEL = ["source", "language", "task", "metric"]
 _KEYS = [*SEEDED, "task", "kind", "metric"]
 
 
-def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
+def draw(study: StudyResults, look: Look) -> "Figure | None":
     """A panel for each source, language, task and metric; a line per trained model."""
     scores = checkpoint_scores(study)
     drawn = lines(study, look)
@@ -29,7 +29,7 @@ def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
     panels = [
         (source, *key)
         for source in study.order("source")
-        for key in quality_columns(study, summary)
+        for key in quality_columns(study)
         if (source, *key) in measured
     ]
     if not panels or not drawn:
@@ -39,7 +39,7 @@ def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
     for panel, (axis,) in zip(panels, axes, strict=True):
         keys = dict(zip(_PANEL, panel, strict=True))
         source, language, task, name = panel
-        untouched = pick(summary, **keys, initializer="none", strategy="none")
+        untouched = pick(study.summary, **keys, initializer="none", strategy="none")
         if untouched is not None:
             axis.axhline(float(untouched["mean"]), color=MUTED, lw=0.9, ls=":", zorder=1)
         plain_axis(axis, "y")

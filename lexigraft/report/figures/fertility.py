@@ -6,7 +6,6 @@ from lexigraft.report.items import Kind
 from lexigraft.report.models import vocabulary_stub
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import COLOURS, INK, MUTED, WIDTH, Figure, Look, new_figure, plain_axis
-from lexigraft.report.summarize import Frame
 from lexigraft.report.table import number
 from lexigraft.report.tables.fragmentation import fragmentation
 
@@ -19,7 +18,7 @@ KIND = Kind(
 )
 
 
-def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
+def draw(study: StudyResults, look: Look) -> "Figure | None":
     """One row per language and vocabulary, from before to after."""
     frame = fragmentation(study)
     if not {"tokens_per_sentence", "tokens_per_sentence_before"} <= {*frame} or frame.empty:

@@ -50,9 +50,9 @@ KIND = Kind(
 )
 
 
-def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
+def draw(study: StudyResults, look: Look) -> "Figure | None":
     """Panels of sources and languages; a point per cell, hollow before training, filled after."""
-    panels = _panels(study, gains_and_losses(study, summary))
+    panels = _panels(study, gains_and_losses(study))
     if not panels:
         return None
     gained, lost = "gain in bits per byte", "loss in bits per byte of English"
@@ -69,7 +69,7 @@ def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
     return figure
 
 
-def gains_and_losses(study: StudyResults, summary: Frame) -> Frame:
+def gains_and_losses(study: StudyResults) -> Frame:
     """One row per cell (without its seed) that is not the source model: `gained` and `lost`.
 
     Both are positive where they say so: of bits per byte, which are better where lower, `gained`
@@ -80,7 +80,7 @@ def gains_and_losses(study: StudyResults, summary: Frame) -> Frame:
     Scores are those of records (`records`), or, without records of English bits per byte, of the
     held-out and English sentences watched during training (`log`).
     """
-    measured_on = "records"
+    measured_on, summary = "records", study.summary
     if study.item.tasks:
         first, second = study.item.tasks[0], study.item.tasks[1:2]
         name = _main_metric(summary, first)

@@ -65,7 +65,7 @@ KIND = Kind(
 )
 
 
-def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
+def draw(study: StudyResults, look: Look) -> "Figure | None":
     """Panels of each source and language: training loss over held-out bits per byte, or as asked.
 
     What no model has, as encoders have no bits per byte, gets no panel.

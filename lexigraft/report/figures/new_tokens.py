@@ -8,7 +8,7 @@ from lexigraft.report.items import Kind
 from lexigraft.report.names import initializer_name
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import MUTED, ON_TINT, WIDTH, Axes, Figure, Look, new_figure
-from lexigraft.report.summarize import Frame, select
+from lexigraft.report.summarize import select
 
 KIND = Kind(
     title="Recipes of new tokens",
@@ -54,9 +54,9 @@ class Composition(NamedTuple):
     tokens: list[ComposedToken]
 
 
-def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
+def draw(study: StudyResults, look: Look) -> "Figure | None":
     """A panel per vocabulary, one above the other."""
-    found = compositions(study, summary)
+    found = compositions(study)
     if not found:
         return None
     # Many vocabularies share the page: fewer tokens of each, still spread over the list.
@@ -84,7 +84,7 @@ def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
     return figure
 
 
-def described(study: StudyResults, summary: Frame) -> list[dict[str, Any]]:
+def described(study: StudyResults) -> list[dict[str, Any]]:
     """The same tokens and parts as plain data."""
     return [
         {
@@ -96,17 +96,17 @@ def described(study: StudyResults, summary: Frame) -> list[dict[str, Any]]:
                 for token in found.tokens
             ],
         }
-        for found in compositions(study, summary)
+        for found in compositions(study)
     ]
 
 
-def compositions(study: StudyResults, summary: Frame) -> list[Composition]:
+def compositions(study: StudyResults) -> list[Composition]:
     """For each vocabulary, the examples of its best initializer that is a recipe.
 
     Best: fewest bits per byte under the reference strategy; without scores, the first of the
     study. Initializers that draw rows have no parts and are passed over.
     """
-    scores = select(summary, metric=METRIC, strategy=study.reference_strategy or "none")
+    scores = select(study.summary, metric=METRIC, strategy=study.reference_strategy or "none")
     found = []
     for source, language, name in dict.fromkeys(key[:3] for key in study.examples):
         own = select(scores, source=source, language=language, vocabulary=name)

@@ -6,7 +6,6 @@ from lexigraft.report.figures.tokens_per_sentence import draw_dots
 from lexigraft.report.items import Kind
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import INK, Figure, Look
-from lexigraft.report.summarize import Frame
 
 KIND = Kind(
     title="Tokens per token of English",
@@ -18,7 +17,7 @@ KIND = Kind(
 METRIC = "english_parity"
 
 
-def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
+def draw(study: StudyResults, look: Look) -> "Figure | None":
     """A row per language, a marker per source model; English stands at 1."""
     values = parities(study)
     if not values:

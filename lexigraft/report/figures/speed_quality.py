@@ -26,10 +26,10 @@ KIND = Kind(
 )
 
 
-def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
+def draw(study: StudyResults, look: Look) -> "Figure | None":
     """A panel per language and score; a point per cell; the source model as dotted lines."""
-    fast = speed_up_rows(summary)
-    panels = [p for p in quality_columns(study, summary) if p[0] in set(fast["language"])]
+    fast = speed_up_rows(study)
+    panels = [p for p in quality_columns(study) if p[0] in set(fast["language"])]
     if fast.empty or not panels:
         return None
     # The smallest batch: one reader waiting for one text.
@@ -42,7 +42,9 @@ def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
         # A score of no generated text stands beside the first speed that was measured.
         chosen = [*fitting, *fast["task"].drop_duplicates()][0]
         speed = select(fast, language=language, task=chosen)[[*CELL, "speed_up"]]
-        cells = select(summary, language=language, task=task, metric=name).merge(speed, on=CELL)
+        cells = select(study.summary, language=language, task=task, metric=name).merge(
+            speed, on=CELL
+        )
         untouched = select(cells, initializer="none", strategy="none")
         cross = untouched[["speed_up", "mean"]].iloc[0].tolist() if len(untouched) else None
         named.append((axis, _points(axis, cells, name, look, study), cross))

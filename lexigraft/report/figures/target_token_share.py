@@ -25,9 +25,9 @@ KIND = Kind(
 INPUT, OUTPUT = "new_token_share_input", "new_token_share_output"
 
 
-def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
+def draw(study: StudyResults, look: Look) -> "Figure | None":
     """For each task and source model a row, a column per language; × prompts, ● outputs."""
-    measured = summary[summary["metric"].isin([INPUT, OUTPUT])]
+    measured = study.summary[study.summary["metric"].isin([INPUT, OUTPUT])]
     sources = sources_of(study)
     if measured.empty or not sources:
         return None

@@ -17,7 +17,6 @@ from lexigraft.report.style import (
     new_figure,
     plain_axis,
 )
-from lexigraft.report.summarize import Frame
 from lexigraft.report.tables.tokenizers import LENGTH, compared
 
 _Measure = Literal["tokens_per_sentence", "fertility", "bytes_per_token", "english_parity"]
@@ -54,7 +53,7 @@ KIND = Kind(
 )
 
 
-def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
+def draw(study: StudyResults, look: Look) -> "Figure | None":
     """A row per language, a marker per tokenizer; of the item's metric, or tokens per sentence."""
     found = compared(study)
     if found is None:

@@ -13,7 +13,6 @@ from lexigraft.report.names import initializer_name, task_name
 from lexigraft.report.size_panels import PanelRow, Series, Value, draw_rows, sources_of
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import INK, MUTED, Figure, Look
-from lexigraft.report.summarize import Frame
 from lexigraft.report.tables.results import quality_columns
 from lexigraft.report.tables.speed import speed_ups, speeds
 
@@ -37,16 +36,16 @@ KIND = Kind(
 )
 
 
-def draw(study: StudyResults, summary: Frame, look: Look) -> "Figure | None":
+def draw(study: StudyResults, look: Look) -> "Figure | None":
     """For each task and source model a row of quality and one of speed-up; a column a language."""
-    columns = quality_columns(study, summary)
+    columns = quality_columns(study)
     sources = sources_of(study)
     if not columns or not sources:
         return None
-    fast = speeds(summary)
+    fast = speeds(study)
 
     def quality(task: str, name: str, model: Model, language: str) -> Value:
-        found = find(summary, model, language=language, task=task, metric=name)
+        found = find(study.summary, model, language=language, task=task, metric=name)
         return None if found is None else (float(found["mean"]), float(found["std"]))
 
     def speed(kind: str, model: Model, language: str) -> Value:

@@ -1,1 +1,1 @@
-"""One file per page; each declares `KIND`, and `build(study, summary, title, caveats)`."""
+"""One file per page; each declares `KIND`, and `build(study, title, caveats)`."""

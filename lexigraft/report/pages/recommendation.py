@@ -5,7 +5,6 @@ import html
 from lexigraft.report.items import Kind
 from lexigraft.report.page import Page
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import Frame
 
 KIND = Kind(
     title="Recommendation",
@@ -17,14 +16,14 @@ KIND = Kind(
 _NOTHING = "No cell with new tokens has a score of quality: there is nothing to recommend."
 
 
-def build(study: StudyResults, summary: Frame, title: str, caveats: list[str]) -> Page:
+def build(study: StudyResults, title: str, caveats: list[str]) -> Page:
     """One page, with how it was decided and what must not be concluded at its end.
 
     Its HTML is without title and caveats, a part of another page.
     """
     from lexigraft.report.recommendation_text import METHOD, recommendation_texts
 
-    texts = recommendation_texts(study, summary)
+    texts = recommendation_texts(study)
     lines, parts = [f"# {title}", ""], []
     for one in texts:
         lines += [f"## {one.heading}", "", f"**{one.answer}**", ""]

@@ -1,1 +1,1 @@
-"""One file per table; each declares `KIND`, and `build(study, summary)`."""
+"""One file per table; each declares `KIND`, and `build(study)`."""

@@ -39,7 +39,7 @@ _COLUMNS = {
 }
 
 
-def build(study: StudyResults, summary: Frame) -> Table | None:
+def build(study: StudyResults) -> Table | None:
     """One row per language, vocabulary and initializer; the best of each vocabulary is marked."""
     frame = alignments(study)
     if frame.empty:

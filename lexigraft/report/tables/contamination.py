@@ -2,7 +2,6 @@
 
 from lexigraft.report.items import Kind
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import Frame
 from lexigraft.report.table import Row, Table, number, number_cell
 from lexigraft.report.tables.texts import contaminated
 
@@ -19,7 +18,7 @@ _HEADS = {
 }
 
 
-def build(study: StudyResults, summary: Frame) -> Table | None:
+def build(study: StudyResults) -> Table | None:
     """A row per language and set of tests; sets without texts are left out."""
     import pandas
 

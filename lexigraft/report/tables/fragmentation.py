@@ -25,7 +25,7 @@ Key = tuple[str, str, str]  # source, language, vocabulary
 _ALL = "*"
 
 
-def build(study: StudyResults, summary: Frame) -> Table | None:
+def build(study: StudyResults) -> Table | None:
     """One row per language and vocabulary: before → after, new-token share, and English.
 
     The change of English is the mean over the trained cells of the vocabulary, and tested as such.
@@ -37,9 +37,9 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
         return None
     rows = []
     keys = list(frame[CELL[:3]].itertuples(index=False, name=None))
-    changes, tests = _english(study, summary, keys)
+    changes, tests = _english(study, keys)
     for key, found in zip(keys, frame.to_dict("records"), strict=True):
-        trained = _trained(select(summary, metric="new_token_share_output"), key)
+        trained = _trained(select(study.summary, metric="new_token_share_output"), key)
         change = TableCell()
         if key in changes:
             stars = tests[key].stars if key in tests else ""
@@ -117,7 +117,7 @@ def _trained(summary: Frame, key: Key) -> Frame:
 
 
 def _english(
-    study: StudyResults, summary: Frame, keys: list[Key]
+    study: StudyResults, keys: list[Key]
 ) -> "tuple[dict[Key, float], dict[Key, ScoreDifference]]":
     """The mean change of English over the trained cells of each vocabulary, and its test.
 
@@ -125,7 +125,9 @@ def _english(
     """
     from lexigraft.report.score_differences import score_differences
 
-    english = summary[(summary["metric"] == ENGLISH_BITS_PER_BYTE) & summary["change"].notna()]
+    english = study.summary[
+        (study.summary["metric"] == ENGLISH_BITS_PER_BYTE) & study.summary["change"].notna()
+    ]
     english = english[english["task"].isin(english["task"].head(1))]
     changes: dict[Key, float] = {}
     means: dict[tuple[Model, Column], list[Model]] = {}

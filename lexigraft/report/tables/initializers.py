@@ -4,7 +4,7 @@ from lexigraft.report.items import Kind
 from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.names import initializer_name
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import CELL, Frame, select
+from lexigraft.report.summarize import CELL, select
 from lexigraft.report.table import MISSING, Row, Table, number_cell, percent_cell
 
 KIND = Kind(
@@ -36,7 +36,7 @@ _COLUMNS = {
 _UNSHOWN = ("fallbacks",)
 
 
-def build(study: StudyResults, summary: Frame) -> Table | None:
+def build(study: StudyResults) -> Table | None:
     """One row per language, vocabulary and initializer; a column per statistic of its card."""
     import pandas
 

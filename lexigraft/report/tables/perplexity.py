@@ -38,14 +38,14 @@ _PER_TOKEN = (
 )
 
 
-def build(study: StudyResults, summary: Frame) -> Table | None:
+def build(study: StudyResults) -> Table | None:
     """Per language: perplexity, and bits per byte before and after training, or what is asked.
 
     A group of languages is followed by its members, whose held-out texts are scored apart.
     """
     from lexigraft.report.table_tests import changes_over_source
 
-    perplexities = select(summary, metric="perplexity")
+    perplexities = select(study.summary, metric="perplexity")
     chosen = models(study)
     if perplexities.empty or not chosen:
         return None
@@ -61,7 +61,7 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
         )
         for language in study.order("language")
         if language in tasks or language in named
-        for member in ("", *_members(summary, language))
+        for member in ("", *_members(study.summary, language))
         for what in shown
         if not (member and what == "bits_per_byte_before")
     ]
@@ -69,12 +69,12 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
     compact = is_compact(len(columns), len(headers))
     starts = before_after(study)
     after = [column for _, what, column in columns if what == "bits_per_byte"]
-    changes = changes_over_source(study, summary, chosen, after)
+    changes = changes_over_source(study, chosen, after)
 
     def cell(model: Model, what: str, column: Column) -> TableCell:
         if what == "bits_per_byte_before":
             return _before(starts, model, column[0])
-        found = find(summary, model, *column)
+        found = find(study.summary, model, *column)
         if what == "bits_per_byte":
             return changes.starred(score_cell(found, metric(what), compact=compact), model, column)
         score = score_cell(found, metric(what), change=False)
@@ -105,7 +105,7 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
         notes.insert(1, "Before: on the held-out sentences watched during training, a part of the "
                      "text of the other columns.")  # fmt: skip
     title = metric(shown[0]).title.capitalize() if len(shown) == 1 else ""
-    return Table(headers, heads, rows, changes.beside(_data(summary, starts)), notes, title)
+    return Table(headers, heads, rows, changes.beside(_data(study.summary, starts)), notes, title)
 
 
 def _members(summary: Frame, language: str) -> list[str]:

@@ -10,7 +10,7 @@ from lexigraft.report.metrics import metric, primary_metric
 from lexigraft.report.models import COLUMN, Column, Model, find, models, models_of, stub, stub_names
 from lexigraft.report.names import initializer_name, task_name
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import Frame, SummaryRow, select
+from lexigraft.report.summarize import SummaryRow, select
 from lexigraft.report.table import Row, Table, is_compact, ranked, score_cell
 from lexigraft.report.table_notes import lapt_note, missing_note, not_scored_notes, seed_notes
 from lexigraft.report.tables.speed import SPEED_UP_NOTE, speed_up_cell, speed_ups, speeds
@@ -39,22 +39,22 @@ KIND = Kind(
 )
 
 
-def build(study: StudyResults, summary: Frame) -> Table | None:
+def build(study: StudyResults) -> Table | None:
     """Rows Source, LAPT and the initializers, by source model; a column per language and task.
 
     With `speed_up_of`, a last row of each source model says how much faster that initializer's
     model writes the same text (Table 5).
     """
     chosen = models(study)
-    columns = quality_columns(study, summary)
+    columns = quality_columns(study)
     if not columns or not chosen:
         return None
     strategy = study.reference_strategy
     title = f"Results under {strategy}" if strategy else "Results without training"
-    return results_table(title, study, summary, chosen, columns)
+    return results_table(title, study, chosen, columns)
 
 
-def quality_columns(study: StudyResults, summary: Frame) -> list[Column]:
+def quality_columns(study: StudyResults) -> list[Column]:
     """`(language, task, metric)` of every task that measures quality, languages first.
 
     What an item asks for is a column even where no record has it, if the study is to run it on the
@@ -65,13 +65,13 @@ def quality_columns(study: StudyResults, summary: Frame) -> list[Column]:
     lost = {(one.cell["language"], one.task): one.score for one in study.not_scored
             if one.metric == one.task}  # fmt: skip
     for language in study.order("language"):
-        own = select(summary, language=language)
-        tasks = dict.fromkeys(map(str, (summary if own.empty else own)["task"]))
+        own = select(study.summary, language=language)
+        tasks = dict.fromkeys(map(str, (study.summary if own.empty else own)["task"]))
         tasks |= dict.fromkeys(task for where, task in lost if where == language)
         nowhere: set[str] = set()  # metrics that are asked for and that no record has
         if item.tasks:
             tasks = dict.fromkeys(item.tasks)
-            nowhere, own = {*item.metrics} - {*summary["metric"]}, summary
+            nowhere, own = {*item.metrics} - {*study.summary["metric"]}, study.summary
         for task in tasks:
             if item.tasks and study.planned and (language, task) not in study.planned:
                 continue
@@ -89,7 +89,6 @@ def quality_columns(study: StudyResults, summary: Frame) -> list[Column]:
 def results_table(
     title: str,
     study: StudyResults,
-    summary: Frame,
     chosen: list[Model],
     columns: list[Column],
     stubs: list[tuple[str, ...]] | None = None,
@@ -101,10 +100,10 @@ def results_table(
     headers = headers or stub_names(study)
     stubs = stubs or [stub(model, headers) for model in chosen]
     compact = is_compact(len(columns), len(headers))
-    changes = changes_over_source(study, summary, chosen, columns)
+    changes = changes_over_source(study, chosen, columns)
     rows = []
     for model, left in zip(chosen, stubs, strict=True):
-        scores = {column: find(summary, model, *column) for column in columns}
+        scores = {column: find(study.summary, model, *column) for column in columns}
         cells = tuple(
             changes.starred(score_cell(score, metric(column[2]), compact=compact), model, column)
             for column, score in scores.items()
@@ -113,7 +112,7 @@ def results_table(
     rows = ranked(rows, [metric(name).lower_is_better for *_, name in columns])
     heads, explained = column_heads(study, columns, compact)
     own = set(chosen)
-    data = summary[[model in own for model in models_of(summary)]]
+    data = study.summary[[model in own for model in models_of(study.summary)]]
     shown = {(task, name) for _, task, name in columns}
     data = data[[pair in shown for pair in zip(data["task"], data["metric"], strict=True)]]
     third = "▲ blue: better" if compact else "Third number: change over Source. Blue: better"
@@ -128,7 +127,7 @@ def results_table(
         *missing_note(rows, heads),
     ]
     table = Table(headers, heads, rows, changes.beside(data), notes, title)
-    return _with_speed_ups(table, study, summary, chosen, columns)
+    return _with_speed_ups(table, study, chosen, columns)
 
 
 def column_heads(
@@ -161,7 +160,7 @@ def column_heads(
 
 
 def _with_speed_ups(
-    table: Table, study: StudyResults, summary: Frame, chosen: list[Model], columns: list[Column]
+    table: Table, study: StudyResults, chosen: list[Model], columns: list[Column]
 ) -> Table:
     """The table with a last row for each source model: the speed-up of the item's initializer."""
     import pandas
@@ -171,7 +170,7 @@ def _with_speed_ups(
     initializer = study.item.option("speed_up_of")
     if not initializer:
         return table
-    fast = speeds(summary)
+    fast = speeds(study)
     ratios = {model: speed_ups(study, fast, model)
               for model in chosen if model.initializer == initializer}  # fmt: skip
     shown = [(language, study.kind(task)) for language, task, _ in columns]

@@ -6,7 +6,6 @@ from lexigraft.report.items import Kind, ScoreOptions
 from lexigraft.report.metrics import Metric, metric
 from lexigraft.report.models import COLUMN, models, stub, stub_names
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import Frame
 from lexigraft.report.table import FULL_SHADE, Row, Table, TableCell, is_compact, number, shade_of
 from lexigraft.report.table_notes import missing_note, not_scored_notes
 from lexigraft.report.tables.results import column_heads, quality_columns
@@ -25,7 +24,7 @@ KIND = Kind(
 _BASELINES = ("Source", "LAPT")
 
 
-def build(study: StudyResults, summary: Frame) -> Table | None:
+def build(study: StudyResults) -> Table | None:
     """Rows: all models against Source, then against LAPT.
 
     In a cell: the difference with its stars, its 95 % interval, p and effect size.
@@ -37,7 +36,7 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
 
     chosen = models(study)
     with_outputs = {kept.task for kept in study.predictions}
-    columns = [column for column in quality_columns(study, summary) if column[1] in with_outputs]
+    columns = [column for column in quality_columns(study) if column[1] in with_outputs]
     # Each model with its source model's Source (LAPT too), then with its LAPT.
     pairs = [
         (name, model, other)

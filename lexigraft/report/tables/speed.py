@@ -74,7 +74,7 @@ SPEED_UP_NOTE = (
 )
 
 
-def build(study: StudyResults, summary: Frame) -> Table | None:
+def build(study: StudyResults) -> Table | None:
     """Per language, speed task and batch size: tokens/s, characters/s and speed-up over Source.
 
     Tokens per second measure how fast the model steps; a longer token makes each step produce more
@@ -85,7 +85,7 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
     """
     from lexigraft.report.table_tests import speed_tests
 
-    measured = speeds(summary)
+    measured = speeds(study)
     item = study.item
     if item.tasks:
         measured = measured[measured["task"].isin(item.tasks)]
@@ -93,7 +93,7 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
     if not {"vocabulary", "initializer"} <= set(item.where):
         known = set(models_of(measured))
         chosen = [model for model in chosen if model in known]
-    counted = (summary["metric"] == STEPS).any()
+    counted = (study.summary["metric"] == STEPS).any()
     shown = item.metrics or tuple(what for what in COLUMNS if what != STEPS or counted)
     narrow = shown == ("speed_up",)
     if item.option("batch_size") or narrow:
@@ -107,13 +107,13 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
     tests = speed_tests(study, chosen, [column for column, what in columns if what == "speed_up"])
 
     def cell(model: Model, column: Column, what: str) -> TableCell:
-        found = find(summary, model, *column)
+        found = find(study.summary, model, *column)
         if what != "speed_up":
             return score_cell(found, _COLUMNS[what][0], change=False, compact=compact)
         starred = tests.starred(speed_up_cell(found, compact), model, column)
         language, task, name = column
         beside = f"tokens_per_second_batch_{name.rsplit('_', 1)[-1]}"
-        tokens = find(summary, model, language, task, beside)
+        tokens = find(study.summary, model, language, task, beside)
         if narrow and tokens is not None:
             return replace(starred, change=number(tokens["mean"], 1))
         return starred
@@ -135,7 +135,7 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
         *seed_notes(study, chosen, measured),
         f"Characters per second and speed-up over Source{text}",
     ]
-    of_tasks = summary[summary["task"].isin(measured["task"])]
+    of_tasks = study.summary[study.summary["task"].isin(measured["task"])]
     spreads = of_tasks.loc[of_tasks["metric"].str.startswith("spread_batch_"), "mean"]
     if len(spreads):
         notes.append(
@@ -157,14 +157,14 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
     return Table(headers, heads, rows, tests.beside(measured), notes)
 
 
-def speeds(summary: Frame) -> Frame:
+def speeds(study: StudyResults) -> Frame:
     """Rows of the summary that are speeds, with `unit`, `batch` and `speed_up` over Source.
 
     For each task and batch size: tokens, and characters of the same text where the record has them
     (`same_text_characters`), else characters of whatever the model wrote.
     """
-    parsed = summary["metric"].map(speed_of)
-    found = summary[parsed.notna()].copy()
+    parsed = study.summary["metric"].map(speed_of)
+    found = study.summary[parsed.notna()].copy()
     found["unit"] = [unit for unit, _ in parsed.dropna()]
     found["batch"] = [batch for _, batch in parsed.dropna()]
     found["speed_up"] = found["mean"] / found["source_mean"]
@@ -173,9 +173,9 @@ def speeds(summary: Frame) -> Frame:
     return found[(found["unit"] == "tokens") | (found["unit"] == characters)]
 
 
-def speed_up_rows(summary: Frame) -> Frame:
+def speed_up_rows(study: StudyResults) -> Frame:
     """Rows of `speeds` that say how much faster text is written than by the source model."""
-    rows = speeds(summary)
+    rows = speeds(study)
     return rows[(rows["unit"] != "tokens") & rows["speed_up"].notna()]
 
 

@@ -4,7 +4,7 @@ from lexigraft.report.items import Kind, ScoreOptions
 from lexigraft.report.models import AXES, Model, find, models
 from lexigraft.report.names import initializer_name, row_name
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import Frame, select
+from lexigraft.report.summarize import select
 from lexigraft.report.table import Table
 from lexigraft.report.tables.results import quality_columns, results_table
 
@@ -17,19 +17,19 @@ KIND = Kind(
 )
 
 
-def build(study: StudyResults, summary: Frame) -> Table | None:
+def build(study: StudyResults) -> Table | None:
     """Rows procedure × objective and length, for the initializer that has most strategies.
 
     Strategies that an item asks for are rows even where no record has them.
     """
     compared = compared_models(study)
-    columns = quality_columns(study, summary)
+    columns = quality_columns(study)
     if "language" not in study.item.where:
         # Languages in which only one of the strategies was trained have nothing to compare.
         columns = [
             column
             for column in columns
-            if sum(find(summary, model, *column) is not None for model in compared) > 1
+            if sum(find(study.summary, model, *column) is not None for model in compared) > 1
         ]
     if not columns or not compared:
         return None
@@ -43,7 +43,7 @@ def build(study: StudyResults, summary: Frame) -> Table | None:
     title = f"Training strategies for {initializer_name(compared[0].initializer)}"
     chosen = [*baselines, *compared]
     headers = ("Procedure", "Objective + length")
-    return results_table(title, study, summary, chosen, columns, stubs, headers)
+    return results_table(title, study, chosen, columns, stubs, headers)
 
 
 def compared_models(study: StudyResults) -> list[Model]:

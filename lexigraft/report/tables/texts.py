@@ -4,7 +4,6 @@ from typing import Any
 
 from lexigraft.report.items import Kind
 from lexigraft.report.study import Contaminated, StudyResults
-from lexigraft.report.summarize import Frame
 from lexigraft.report.table import Row, Table, number, number_cell
 
 KIND = Kind(
@@ -31,7 +30,7 @@ _DAMAGE = {
 }
 
 
-def build(study: StudyResults, summary: Frame) -> Table | None:
+def build(study: StudyResults) -> Table | None:
     """A row per text of each language: lines read, kept and damaged."""
     import pandas
 

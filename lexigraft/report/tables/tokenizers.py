@@ -10,7 +10,6 @@ from pydantic import Field
 from lexigraft.report.items import Kind, Options, TokenizerNames
 from lexigraft.report.metrics import metric
 from lexigraft.report.study import StudyResults, TokenCounts
-from lexigraft.report.summarize import Frame
 from lexigraft.report.table import Row, Table, TableCell, number_cell, percent_cell
 from lexigraft.report.table_notes import missing_note
 
@@ -62,7 +61,7 @@ class TokenizerComparison:
     values: dict[tuple[str, str, str], float]
 
 
-def build(study: StudyResults, summary: Frame) -> Table | None:
+def build(study: StudyResults) -> Table | None:
     """A row per language and tokenizer; a column of changes for each one it is compared with."""
     import pandas
 
