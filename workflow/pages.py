@@ -107,7 +107,6 @@ def record(study: Study) -> dict[str, Any]:
     heldout = read.curves[read.curves.get("event") == "heldout"]
     frames = {
         "scores": summarize(read.scores)[[*CELL, "task", "metric", "mean", "std", "n_seeds"]],
-        "checkpoints": read.checkpoints,
         "training": read.training.drop(columns="card_sha256", errors="ignore"),
         "heldout": heldout[[name for name in (*CELL, "seed", *_HELDOUT) if name in heldout]],
         "initialization": read.initialization,
