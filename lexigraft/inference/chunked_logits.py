@@ -225,6 +225,9 @@ class _Sum(torch.autograd.Function):
                         context.gradients[at] = gradient
                     elif gradient is not None:
                         context.gradients[at] += gradient
+                # The next chunk's gradients are as large as the head: these go before they come.
+                del found, gradient, tensors
+            del part, one
         return total
 
     @staticmethod

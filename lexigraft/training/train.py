@@ -43,6 +43,7 @@ from lexigraft.training.distributed import (
     on_rank_zero,
     rank,
 )
+from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.phase import load_trained, run_phase
@@ -55,6 +56,7 @@ from lexigraft.training.trainable import (
     finish_phase,
     matrix_names,
     merge_lora,
+    own_parameters,
     prepare_phase,
 )
 from lexigraft.training.training_log import (
@@ -122,9 +124,6 @@ class _Run:
         # `changed` are the names of the matrices with new rows.
         self.model, self.changed = self._load_untrained(adapter)
         check_objectives(self.model, strategy)
-        # Each phase shards a copy of it, if it is to be sharded.
-        place = "cpu" if is_sharded() and strategy.phases else device()
-        self.model.to(place)  # type: ignore[arg-type]  # a decorator hides that it is a method
         self.plan = plan_phases(strategy, self.tokenizer, job)
         check_length(self.model, self.plan)
         if strategy.packing == "apart":
@@ -156,6 +155,11 @@ class _Run:
             )
         self.retained = RetainedCheckpoints(self.checkpoints, self.steps, strategy.checkpoints)
         self.parameters = _size(self.model)
+        self.frozen = FrozenWeights(self.model, open_source(Path(self.inputs["source"])).folder)
+        self._hold_frozen(finished)
+        # Each phase shards a copy of it, if it is to be sharded.
+        place = "cpu" if is_sharded() and strategy.phases else device()
+        self.model.to(place)  # type: ignore[arg-type]  # a decorator hides that it is a method
 
     def train_phase(self, number: int, policy: SavePolicy) -> "PeftModel | None":
         """Train one phase; return the handle on LoRA's adapters that it leaves in the model."""
@@ -164,7 +168,9 @@ class _Run:
         folder = self.checkpoints / here
         seed = seed_from(*self.job["seed"], here)
         set_seed(seed)  # adapters start at random
-        names, adapter = prepare_phase(model, phase, self.new_ids)
+        self._hold_frozen(number)
+        with self.frozen.shown_as_float32():
+            names, adapter = prepare_phase(model, phase, self.new_ids)
         progress.trained |= set(names)
         progress.adapter_size += attached_parameter_count(model)
         tokens = cumulative_tokens(self.plan, number, strategy.batch_sequences)
@@ -205,6 +211,7 @@ class _Run:
             self.parameters = _size(model)
         if progress.phases < len(self.plan):
             if adapter is not None:
+                self.frozen.restore()
                 progress.trained |= set(merge_lora(adapter))
             on_rank_zero(save_progress, self.checkpoints, model, progress)
         return adapter
@@ -234,6 +241,13 @@ class _Run:
             **summarize_run(self.training_log),
         )
         shutil.rmtree(folder / "checkpoints")
+
+    def _hold_frozen(self, number: int) -> None:
+        """Round the weights that phase `number` does not train, and no phase before it did."""
+        trained = self.progress.trained
+        if number < len(self.strategy.phases):
+            trained = trained | set(own_parameters(self.model, self.strategy.phases[number]))
+        self.frozen.hold(trained)
 
     def _store_checkpoints(self) -> None:
         """Write `checkpoint-<number>/` into the cell's folder, each with a card of its own."""

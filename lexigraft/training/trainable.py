@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from torch.nn import Module, ModuleList
+from torch.nn import Module, ModuleList, Parameter
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.recipe import RecipePair
@@ -37,7 +37,7 @@ def prepare_phase(
     UserError
         The model lacks a named part, or the vocabulary new tokens.
     """
-    chosen = _own_parameters(model, phase)
+    chosen = own_parameters(model, phase)
     model.requires_grad_(False)
     adapter = None
     if "lora" in phase.trainable:
@@ -127,7 +127,11 @@ def decoder_layers(model: "PreTrainedModel") -> ModuleList:
     return max(stacks, key=lambda stack: sum(p.numel() for p in stack.parameters()))
 
 
-def _own_parameters(model: "PreTrainedModel", phase: Phase) -> dict:
+def own_parameters(model: "PreTrainedModel", phase: Phase) -> "dict[str, Parameter]":
+    """The model's own parameters that a phase trains, by name.
+
+    Raises a UserError if the model lacks a named part.
+    """
     modules: list[Module] = [model] if "all" in phase.trainable else []
     if "adapter" in phase.trainable:
         modules += attached_adapters(model)

@@ -1,0 +1,69 @@
+"""Holds the weights that a phase does not train in bfloat16, where the model computes in it.
+
+Under autocast a linear layer multiplies by its weights rounded to bfloat16, whatever they are
+stored in. Rounded once, they take half the memory and are not cast anew in each pass; losses and
+gradients are the same, bit for bit. Embeddings and norms are not rounded by autocast, and stay.
+"""
+
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel
+
+from lexigraft.hardware import precision
+from lexigraft.source.model import load_model
+from lexigraft.training.store import parameter_names, stored_dtype
+from lexigraft.training.trainable import matrix_names
+
+
+class FrozenWeights:
+    """The weights of the linear layers of a model that are still those of its source.
+
+    Matrices that have a row for each token are none of them: new rows are grafted into them.
+    """
+
+    def __init__(self, model: PreTrainedModel, source: Path):
+        self.model, self.source = model, source
+        layers = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
+        names = parameter_names(model, layers) - matrix_names(model)
+        self._own = {name: p for name, p in model.named_parameters() if name in names}
+
+    def hold(self, wanted: Container[str]) -> None:
+        """Give those `wanted` their float32 values of the source; round all others to bfloat16.
+
+        `wanted` are names of parameters, as they are without adapters: those that are to be trained
+        or merged, and those that were, which are never changed here.
+        """
+        if precision() != torch.bfloat16:
+            return
+        rounded = {n: p for n, p in self._own.items() if p.dtype == torch.bfloat16 and n in wanted}
+        exact = None
+        if rounded and stored_dtype(self.source) != torch.bfloat16:
+            exact = dict(load_model(self.source, torch.float32).named_parameters())
+        for name, parameter in self._own.items():
+            if name in rounded:
+                found = parameter.data if exact is None else exact[name].data
+                parameter.data = found.to(parameter.device, torch.float32)
+            elif name not in wanted:
+                parameter.data = parameter.data.to(torch.bfloat16)
+
+    def restore(self) -> None:
+        """Give all of them their float32 values of the source."""
+        self.hold(self._own)
+
+    @contextmanager
+    def shown_as_float32(self) -> Iterator[None]:
+        """Show the weights as float32, without their values and without memory.
+
+        PEFT makes adapters in the dtype of the layer that they are for, and draws them in it.
+        """
+        held = {name: parameter.data for name, parameter in self._own.items()}
+        for parameter in self._own.values():
+            parameter.data = parameter.data.new_empty(1, dtype=torch.float32).expand_as(parameter)
+        try:
+            yield
+        finally:
+            for name, parameter in self._own.items():
+                parameter.data = held[name]
