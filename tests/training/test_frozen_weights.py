@@ -50,7 +50,7 @@ def phase_of(trainable):
 
 
 def prepared(model, phase, folder=None):
-    """A model ready for a phase, as training prepares it; with a folder, its frozen weights held."""
+    """A model ready for a phase as training prepares it; with a folder, frozen weights are held."""
     frozen = FrozenWeights(model, folder)
     if folder is not None:
         frozen.hold(own_parameters(model, phase))
