@@ -7,6 +7,9 @@ if TYPE_CHECKING:
     import torch
 
 
+PRECISION = "LEXIGRAFT_PRECISION"  # overrides the choice of `precision`
+
+
 def device() -> "torch.device":
     """The GPU where there is one, else the CPU."""
     import torch
@@ -22,7 +25,7 @@ def precision() -> "torch.dtype":
     """
     import torch
 
-    requested = os.environ.get("LEXIGRAFT_PRECISION")
+    requested = os.environ.get(PRECISION)
     if requested in ("float32", "bfloat16"):
         return getattr(torch, requested)
     if torch.cuda.is_available():

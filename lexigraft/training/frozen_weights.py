@@ -24,7 +24,7 @@ class FrozenWeights:
     Matrices that have a row for each token are none of them: new rows are grafted into them.
     """
 
-    def __init__(self, model: PreTrainedModel, source: Path):
+    def __init__(self, model: PreTrainedModel, source: Path | None):
         self.model, self.source = model, source
         layers = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
         names = parameter_names(model, layers) - matrix_names(model)
@@ -40,7 +40,7 @@ class FrozenWeights:
             return
         rounded = {n: p for n, p in self._own.items() if p.dtype == torch.bfloat16 and n in wanted}
         exact = None
-        if rounded and stored_dtype(self.source) != torch.bfloat16:
+        if rounded and self.source and stored_dtype(self.source) != torch.bfloat16:
             exact = dict(load_model(self.source, torch.float32).named_parameters())
         for name, parameter in self._own.items():
             if name in rounded:
