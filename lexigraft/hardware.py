@@ -1,12 +1,15 @@
 """Which device and which precision a job runs on."""
 
+import logging
 import os
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch
 
 
+logger = logging.getLogger(__name__)
 PRECISION = "LEXIGRAFT_PRECISION"  # overrides the choice of `precision`
 
 
@@ -20,7 +23,7 @@ def device() -> "torch.device":
 def precision() -> "torch.dtype":
     """bfloat16 where the hardware multiplies it faster than float32, else float32.
 
-    On CPUs without AVX512-BF16 or AMX, bfloat16 is emulated and several times slower.
+    On CPUs without AVX512-BF16 or AMX and on GPUs before Ampere, bfloat16 is emulated and slower.
     `LEXIGRAFT_PRECISION=float32` or `bfloat16` overrides the choice.
     """
     import torch
@@ -29,10 +32,23 @@ def precision() -> "torch.dtype":
     if requested in ("float32", "bfloat16"):
         return getattr(torch, requested)
     if torch.cuda.is_available():
-        fast = torch.cuda.is_bf16_supported()
+        fast = _has_bfloat16()
     else:
         fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return torch.bfloat16 if fast else torch.float32
+
+
+@cache
+def _has_bfloat16() -> bool:
+    import torch
+
+    # GPUs before Ampere (V100, T4) emulate it, slower than float32; float16 would need its losses
+    # scaled, and then trains otherwise.
+    native = torch.cuda.is_bf16_supported(including_emulation=False)
+    if not native:
+        name = torch.cuda.get_device_name()
+        logger.warning("%s does not compute in bfloat16 by itself; float32 is used", name)
+    return native
 
 
 def threads() -> int:

@@ -4,6 +4,7 @@ The phases are prepared and their steps are computed by the code that trains, at
 torch's fake tensors: these have a shape and a dtype, and no memory. What is alive is counted.
 """
 
+import copy
 import os
 import weakref
 from collections.abc import Iterable, Iterator
@@ -12,7 +13,6 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import PretrainedConfig, PreTrainedModel
@@ -52,14 +52,17 @@ def _prepared(
     config: PretrainedConfig, strategy: Strategy, phase: Phase, rows: int, trained: set[str]
 ) -> tuple[PreTrainedModel, Objective, set[str]]:
     """A model as a phase trains it, without weights; the objective; and what it trains."""
+    new_ids = range(config.get_text_config().vocab_size, rows)
     with torch.device("meta"):
-        model = auto_class(config).from_config(config, dtype=torch.float32)
+        # A copy: resizing changes it.
+        model = auto_class(config).from_config(copy.deepcopy(config), dtype=torch.float32)
         model.resize_token_embeddings(rows, mean_resizing=False)
         frozen = FrozenWeights(model, None)
         frozen.hold(trained | set(own_parameters(model, phase)))
         with frozen.shown_as_float32():
-            names, _ = prepare_phase(model, phase, range(config.get_text_config().vocab_size, rows))
-        context = PhaseContext(model, None, strategy, phase, Progress(), {}, [])
+            names, _ = prepare_phase(model, phase, new_ids)
+        # No objective reads the tokenizer before training; a teacher would be an input.
+        context = PhaseContext(model, None, strategy, phase, Progress(), {}, [])  # type: ignore[arg-type]
         loss = objective(phase.objective).for_phase(context)
     for name, module in loss.modules().items():
         model.add_module(name, module)
@@ -73,7 +76,7 @@ def _prepared(
 def _peak_of(model: PreTrainedModel, loss: Objective, strategy: Strategy, phase: Phase) -> int:
     sequences = micro_batch_size(strategy.batch_sequences, phase.length, "cuda")
     shape = (sequences, phase.length)
-    with FakeTensorMode(allow_non_fake_inputs=True), _AllPositions():
+    with FakeTensorMode(allow_non_fake_inputs=True):
         _give_memory(model)
         computation = Computation(model)
         own = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -116,24 +119,15 @@ def _give_memory(model: PreTrainedModel) -> None:
                 if old is None:
                     continue
                 if id(old) not in given:
-                    new = torch.empty(old.shape, dtype=old.dtype)
+                    new = torch.zeros(old.shape, dtype=old.dtype)
                     if isinstance(old, torch.nn.Parameter):
                         new = torch.nn.Parameter(new, requires_grad=old.requires_grad)
                     given[id(old)] = new, old
                 tensors[name] = given[id(old)][0]
 
 
-class _AllPositions(TorchFunctionMode):
-    """Every label counts: which ones do would depend on values."""
-
-    def __torch_function__(self, function, types, arguments=(), named=None):
-        if function is torch.Tensor.nonzero:
-            return torch.arange(arguments[0].numel())[:, None]
-        return function(*arguments, **(named or {}))
-
-
 class _Alive(TorchDispatchMode):
-    """Counts the bytes of the storages that are alive, the `tensors` given from the beginning."""
+    """Counts the bytes of the storages that are alive; `tensors` are there from the beginning."""
 
     def __init__(self, tensors: Iterable[torch.Tensor]):
         super().__init__()
@@ -142,8 +136,17 @@ class _Alive(TorchDispatchMode):
         self._count(tensors)
 
     def __torch_dispatch__(self, function, types, arguments=(), named=None):
-        found = function(*arguments, **(named or {}))
-        self._count(found for found in tree_leaves(found) if isinstance(found, torch.Tensor))
+        # Which labels count and which tokens are new depends on values: here it is all of them.
+        if function is torch.ops.aten.nonzero.default:
+            found = torch.arange(arguments[0].numel())[:, None]
+        elif function is torch.ops.aten.index.Tensor:
+            tensor, places = arguments
+            places = [torch.arange(len(place)) if place is not None and place.dtype == torch.bool
+                      else place for place in places]  # fmt: skip
+            found = function(tensor, places)
+        else:
+            found = function(*arguments, **(named or {}))
+        self._count(one for one in tree_leaves(found) if isinstance(one, torch.Tensor))
         return found
 
     def _count(self, tensors: Iterable[torch.Tensor]) -> None:

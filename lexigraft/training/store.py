@@ -148,7 +148,7 @@ def stored_dtype(source: Path) -> "torch.dtype":
     return dtype if isinstance(dtype, torch.dtype) else torch.float32
 
 
-def parameter_names(model: "PreTrainedModel", modules: list["Module"]) -> set[str]:
+def parameter_names(model: "PreTrainedModel", modules: "Iterable[Module]") -> set[str]:
     """Names of the parameters of `modules` in `model`; a tied matrix has one name."""
     wanted = {id(parameter) for module in modules for parameter in module.parameters()}
     return {name for name, parameter in model.named_parameters() if id(parameter) in wanted}

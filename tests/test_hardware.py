@@ -1,0 +1,42 @@
+"""The precision of a job is one that its hardware has."""
+
+import pytest
+import torch
+
+from lexigraft import hardware
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """`gpu(native)`: a GPU that computes in bfloat16 by itself, or one that emulates it."""
+
+    def build(native):
+        monkeypatch.delenv(hardware.PRECISION, raising=False)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Tesla T4")
+        monkeypatch.setattr(
+            torch.cuda,
+            "is_bf16_supported",
+            lambda including_emulation=True: native or including_emulation,
+        )
+
+    hardware._has_bfloat16.cache_clear()
+    yield build
+    hardware._has_bfloat16.cache_clear()
+
+
+def test_a_gpu_that_emulates_bfloat16_computes_in_float32_and_the_log_says_so_once(gpu, caplog):
+    gpu(native=False)
+    assert [hardware.precision() for _ in range(3)] == 3 * [torch.float32]
+    assert [record.message.split()[:2] for record in caplog.records] == [["Tesla", "T4"]]
+
+
+def test_a_gpu_that_has_bfloat16_computes_in_it(gpu, caplog):
+    gpu(native=True)
+    assert hardware.precision() == torch.bfloat16 and not caplog.records
+
+
+def test_a_setting_overrides_the_hardware(gpu, monkeypatch):
+    gpu(native=False)
+    monkeypatch.setenv(hardware.PRECISION, "bfloat16")
+    assert hardware.precision() == torch.bfloat16

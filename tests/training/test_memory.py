@@ -1,0 +1,57 @@
+"""The simulated peak of a training is that of a real one, counted in the same way."""
+
+from contextlib import nullcontext
+
+import pytest
+from transformers import AutoConfig
+
+from lexigraft.training import memory
+from lexigraft.training.memory import simulated_peak
+from lexigraft.training.settings import read_strategy
+
+LLAMA = {
+    "vocab_size": 600, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 5,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": False,
+}  # fmt: skip
+MATRICES = ["embeddings", "head"]
+
+
+@pytest.fixture(autouse=True)
+def short_passes(monkeypatch):
+    """Passes and chunks in proportion to a model this small."""
+    monkeypatch.setitem(memory.CHUNK_LOGITS, "cuda", 2**14)
+    monkeypatch.setattr(memory, "micro_batch_size", lambda *_: 2)
+
+
+def strategy_of(*phases):
+    return read_strategy({"phases": [{"length": 32, **phase} for phase in phases]})
+
+
+@pytest.mark.parametrize(
+    "phases",
+    [
+        [{"trainable": [*MATRICES, "lora"]}],
+        [{"trainable": [*MATRICES, {"layers": [0, -1]}], "objective": "mtp"}],
+        [{"trainable": ["new-rows"]}],
+        [{"trainable": MATRICES, "share": 0.5}, {"trainable": ["all"], "share": 0.5}],
+    ],
+    ids=["lora", "mtp", "new rows", "two phases"],
+)
+@pytest.mark.parametrize("family", ["llama", "gemma2"])
+def test_it_is_the_peak_of_the_same_steps_on_real_tensors(family, phases, monkeypatch):
+    config = AutoConfig.for_model(family, **LLAMA)
+    strategy = strategy_of(*phases)
+    found = simulated_peak(config, strategy, 640)
+    monkeypatch.setattr(memory, "FakeTensorMode", lambda **_: nullcontext())
+    assert found == pytest.approx(simulated_peak(config, strategy, 640), rel=0.02)
+
+
+def test_what_is_trained_takes_eighteen_bytes_and_what_is_frozen_two():
+    config = AutoConfig.for_model("llama", **{**LLAMA, "hidden_size": 512, "num_hidden_layers": 8})
+    layer = config.hidden_size * (2 * 512 + 2 * 256 + 3 * 96)
+    peaks = [
+        simulated_peak(config, strategy_of({"trainable": [{"layers": layers}]}), 600)
+        for layers in ([0], [0, 1, 2, 3, 4])
+    ]
+    # Weights, gradients and two moments of float32, and autocast's copy, for weights of bfloat16.
+    assert peaks[1] - peaks[0] == pytest.approx(4 * layer * (16 + 2 - 2), rel=0.02)
