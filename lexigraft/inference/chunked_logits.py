@@ -123,7 +123,20 @@ def sum_nll(
     return readout.sum(places, nats)[None]
 
 
+@contextmanager
+def _casts_each_weight_once() -> Iterator[None]:
+    """Let autocast keep the weights that it casts: of a head, for all chunks."""
+    before = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(True)
+    try:
+        yield
+    finally:
+        torch.clear_autocast_cache()
+        torch.set_autocast_cache_enabled(before)
+
+
 @torch.no_grad()
+@_casts_each_weight_once()
 def nll_per_token(readout: ChunkedLogits, targets: torch.Tensor) -> torch.Tensor:
     """The negative log-likelihood of each target in nats, [batch, tokens] float32, no gradient.
 
@@ -203,6 +216,7 @@ class _Sum(torch.autograd.Function):
     """Sums a loss over chunks of states together with its gradients."""
 
     @staticmethod
+    @_casts_each_weight_once()
     def forward(context, loss, chunks, states, *parameters):
         needed = context.needs_input_grad[2:]
         wanted = [at for at, need in enumerate(needed) if need]

@@ -92,8 +92,13 @@ class Computation(torch.nn.Module):
 
     def forward(self, compute: Callable[..., T], *arguments) -> T:
         """`compute(model, *arguments)`."""
+        # Without its cache, which holds the trained weights once more for the whole pass: chunks of
+        # logits cache the head's, and the other weights are used twice in a pass, in two places.
         with torch.autocast(
-            device().type, dtype=torch.bfloat16, enabled=precision() == torch.bfloat16
+            device().type,
+            dtype=torch.bfloat16,
+            enabled=precision() == torch.bfloat16,
+            cache_enabled=False,
         ):
             return compute(self.model, *arguments)
 
