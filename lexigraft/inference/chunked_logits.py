@@ -82,18 +82,25 @@ class ChunkedLogits:
         """
         return states if self._rest is None else self._rest(states, head)
 
-    def sum(self, places: torch.Tensor, loss: Loss) -> torch.Tensor:
+    def sum(
+        self, places: torch.Tensor, loss: Loss, weight: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """A loss summed over some positions, a scalar, whose gradient is computed at once.
 
         `places` are the positions, [n] int64, numbered row by row over [batch, tokens]. `loss` is a
         function of the states [m, hidden] of a chunk of `places` and the chunk that returns the
         loss summed over the chunk. It must not use trained parameters other than those of the model
         outside its body, such as those of its heads.
+
+        With a `weight`, a scalar, the gradients of these parameters, times the weight, are added to
+        their `.grad` here, without a second tensor of the size of the head. The sum must then be
+        multiplied by this weight on its way to what `backward` is called on.
         """
         has_gradient = self._rest is not None and torch.is_grad_enabled()
         parameters = self._rest.parameters() if has_gradient and self._rest else []
         states = self.states.flatten(0, 1)[places]
-        return _Sum.apply(loss, self.chunks(places) or [slice(0)], states, *parameters)
+        chunks = self.chunks(places) or [slice(0)]
+        return _Sum.apply(loss, chunks, weight, states, *parameters)
 
     def chunks(self, places: torch.Tensor) -> list[slice]:
         """Parts of `places`, of about the same length, whose logits fit into memory."""
@@ -106,11 +113,12 @@ def sum_nll(
     readout: ChunkedLogits,
     targets: torch.Tensor,
     logits: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    weight: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The negative log-likelihood of targets [batch, tokens] in nats, summed, [1] float32.
 
     IGNORED ones are not counted and not computed. `logits` computes logits [n, vocabulary] from
-    states [n, hidden]; by default as the model does.
+    states [n, hidden]; by default as the model does. For a `weight`, see `ChunkedLogits.sum`.
     """
     targets = targets.flatten()
     places = targets.ne(IGNORED).nonzero()[:, 0]
@@ -120,7 +128,7 @@ def sum_nll(
         scores = (logits or readout.logits)(states).float()
         return torch.nn.functional.cross_entropy(scores, wanted[chunk], reduction="sum")
 
-    return readout.sum(places, nats)[None]
+    return readout.sum(places, nats, weight)[None]
 
 
 @contextmanager
@@ -217,13 +225,14 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     @_casts_each_weight_once()
-    def forward(context, loss, chunks, states, *parameters):
-        needed = context.needs_input_grad[2:]
+    def forward(context, loss, chunks, weight, states, *parameters):
+        needed = context.needs_input_grad[3:]
         wanted = [at for at, need in enumerate(needed) if need]
         total = 0
         # Each chunk has its own part of the states' gradient; those of parameters are summed.
         context.gradients = [torch.zeros_like(states) if needed[0] else None]
         context.gradients += [None] * len(parameters)
+        context.weight = weight
         for chunk in chunks:
             with torch.set_grad_enabled(bool(wanted)):
                 part = states[chunk].detach().requires_grad_(needed[0])
@@ -231,10 +240,12 @@ class _Sum(torch.autograd.Function):
             total = total + one.detach()
             if wanted:
                 tensors = [(part, *parameters)[at] for at in wanted]
-                found = torch.autograd.grad(one, tensors, allow_unused=True)
+                found = torch.autograd.grad(one, tensors, weight, allow_unused=True)
                 for at, gradient in zip(wanted, found, strict=True):
                     if at == 0:
                         context.gradients[0][chunk] = gradient
+                    elif weight is not None:
+                        _add_gradient(parameters[at - 1], gradient)
                     elif context.gradients[at] is None:
                         context.gradients[at] = gradient
                     elif gradient is not None:
@@ -248,5 +259,13 @@ class _Sum(torch.autograd.Function):
     @once_differentiable
     def backward(context, upstream):
         gradients, context.gradients = context.gradients, None  # frees their memory early
-        scaled = (None if some is None else some.mul_(upstream) for some in gradients)
-        return None, None, *scaled
+        rest = upstream if context.weight is None else upstream / context.weight
+        scaled = (None if some is None else some.mul_(rest) for some in gradients)
+        return None, None, None, *scaled
+
+
+def _add_gradient(parameter: torch.Tensor, gradient: torch.Tensor | None) -> None:
+    if parameter.grad is None:
+        parameter.grad = gradient
+    elif gradient is not None:
+        parameter.grad += gradient

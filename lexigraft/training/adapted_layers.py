@@ -118,9 +118,15 @@ class WithAuxiliaryLoss(Objective):
         counts = self.objective.count_targets(batch)
         return torch.cat([counts, counts.new_ones(1)])
 
-    def losses(self, model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    def losses(
+        self,
+        model: PreTrainedModel,
+        inputs: dict[str, torch.Tensor],
+        weights: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         """Its parts, and the auxiliary loss."""
-        losses = self.objective.losses(model, inputs)
+        own = None if weights is None else weights[:-1]
+        losses = self.objective.losses(model, inputs, own)
         drift = torch.stack([adapter.drift() for adapter in self.adapters]).sum()
         return torch.cat([losses, (self.alpha * drift)[None]])
 

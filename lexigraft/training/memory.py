@@ -86,7 +86,8 @@ def _peak_of(model: PreTrainedModel, loss: Objective, strategy: Strategy, phase:
                 for _ in range(_PASSES):
                     batch = {name: torch.ones(shape, dtype=torch.int64)
                              for name in ("input_ids", "attention_mask", "labels")}  # fmt: skip
-                    losses = computation(loss.losses, batch)
+                    weights = torch.ones(len(loss.targets(batch)))
+                    losses = computation(loss.losses, batch, weights)
                     loss.total(losses).backward()
                     del batch, losses
                 torch.nn.utils.clip_grad_norm_(own, 1.0)

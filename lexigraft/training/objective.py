@@ -114,10 +114,17 @@ class Objective(ABC):
         return torch.stack([part.ne(IGNORED).sum() for part in self.targets(batch)])
 
     @abstractmethod
-    def losses(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> "torch.Tensor":
+    def losses(
+        self,
+        model: "PreTrainedModel",
+        inputs: "dict[str, torch.Tensor]",
+        weights: "torch.Tensor | None" = None,
+    ) -> "torch.Tensor":
         """The parts, each summed over the targets of a micro-batch, [parts], float32.
 
-        `model` has no wrapper; `inputs` is a batch of `data.collate` on its device.
+        `model` has no wrapper; `inputs` is a batch of `data.collate` on its device. With `weights`
+        [parts], what the parts are multiplied by in the loss of the step, gradients of output heads
+        may be added to `.grad` at once, see `ChunkedLogits.sum`.
         """
 
     def total(self, losses: "torch.Tensor") -> "torch.Tensor":

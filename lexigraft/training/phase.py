@@ -148,14 +148,22 @@ class PhaseTrainer(Trainer):
         counts = torch.stack([self.objective.count_targets(sample) for sample in samples])
         self.targets = all_reduce_sum(counts.sum(0).to(device)).clamp(min=1)
         self.losses = torch.zeros(self.targets.shape, device=device)
+        parts = torch.zeros_like(self.losses, requires_grad=True)
+        # Gradients that other processes have a part in go the long way.
+        self.weights = None
+        if world_size() == 1:
+            [self.weights] = torch.autograd.grad(self._loss(parts), parts)
         return samples, items
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """This micro-batch's part of the step's loss."""
-        losses = model(self.objective.losses, inputs) / self.targets
-        self.losses += losses.detach()
+        losses = model(self.objective.losses, inputs, self.weights)
+        self.losses += losses.detach() / self.targets
+        return self._loss(losses)
+
+    def _loss(self, losses):
         # The Trainer takes the mean of gradients and losses over the processes.
-        return self.objective.total(losses) * world_size()
+        return self.objective.total(losses / self.targets) * world_size()
 
     def log(self, logs, start_time=None):
         """Log the parts of the loss beside their sum."""

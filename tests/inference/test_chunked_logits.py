@@ -59,6 +59,22 @@ def test_loss_and_gradients_are_those_of_all_logits_at_once(family, padded):
     assert_same(model, padded())
 
 
+def test_gradients_that_are_added_at_once_are_the_same(family, padded):
+    model, _ = family
+    inputs = padded()
+    wanted = gradients(model, sum_nll(chunked_logits(model, inputs), targets_of(inputs))[0])
+    weight = torch.tensor(1.5)
+    model.zero_grad()
+    for _ in range(2):  # passes of a step: the second one has gradients to add to
+        (
+            weight * sum_nll(chunked_logits(model, inputs), targets_of(inputs), weight=weight)
+        ).backward()
+    scale = max(gradient.abs().max().item() for gradient in wanted.values())
+    for name, parameter in model.named_parameters():
+        if name in wanted:
+            assert torch.allclose(parameter.grad, wanted[name], rtol=1e-4, atol=1e-5 * scale), name
+
+
 def test_nats_of_each_position_are_those_of_all_logits_at_once(family, padded):
     model, _ = family
     inputs = padded()

@@ -15,7 +15,7 @@ class Two(Objective):
     def count_targets(self, batch):
         return torch.tensor([3, 2])
 
-    def losses(self, model, inputs):
+    def losses(self, model, inputs, weights=None):
         return torch.tensor([6.0, 1.0])
 
 
@@ -25,7 +25,7 @@ class One(Two):
     def count_targets(self, batch):
         return torch.tensor([3])
 
-    def losses(self, model, inputs):
+    def losses(self, model, inputs, weights=None):
         return torch.tensor([6.0])
 
 

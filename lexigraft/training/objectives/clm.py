@@ -12,10 +12,16 @@ if TYPE_CHECKING:
 class CausalModeling(Objective):
     """The negative log-likelihood of the next token, in nats."""
 
-    def losses(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> "torch.Tensor":
+    def losses(
+        self,
+        model: "PreTrainedModel",
+        inputs: "dict[str, torch.Tensor]",
+        weights: "torch.Tensor | None" = None,
+    ) -> "torch.Tensor":
         """Nats of all next tokens together, [1]."""
         from lexigraft.inference.chunked_logits import chunked_logits, sum_nll
 
         [targets] = self.targets(inputs)
         inputs.pop("labels")
-        return sum_nll(chunked_logits(model, {**inputs, "use_cache": False}), targets)
+        logits = chunked_logits(model, {**inputs, "use_cache": False})
+        return sum_nll(logits, targets, weight=None if weights is None else weights[0])

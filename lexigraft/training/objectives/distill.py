@@ -101,7 +101,12 @@ class LogitDistillation(Objective):
         """The next tokens, once for each part."""
         return 2 * super().targets(batch)
 
-    def losses(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> "torch.Tensor":
+    def losses(
+        self,
+        model: "PreTrainedModel",
+        inputs: "dict[str, torch.Tensor]",
+        weights: "torch.Tensor | None" = None,
+    ) -> "torch.Tensor":
         """Nats of the next tokens, and temperature² times the divergence, [2].
 
         Only their `total` has the gradient of the loss; the gradient of one part alone is not its

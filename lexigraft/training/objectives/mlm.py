@@ -32,9 +32,15 @@ class MaskedModeling(Objective):
         """The masked tokens."""
         return [batch["labels"]]
 
-    def losses(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> "torch.Tensor":
+    def losses(
+        self,
+        model: "PreTrainedModel",
+        inputs: "dict[str, torch.Tensor]",
+        weights: "torch.Tensor | None" = None,
+    ) -> "torch.Tensor":
         """Nats of all masked tokens together, [1]."""
         from lexigraft.inference.chunked_logits import chunked_logits, sum_nll
 
         labels = inputs.pop("labels")
-        return sum_nll(chunked_logits(model, inputs), labels)
+        logits = chunked_logits(model, inputs)
+        return sum_nll(logits, labels, weight=None if weights is None else weights[0])

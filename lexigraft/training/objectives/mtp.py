@@ -59,7 +59,12 @@ class MultiTokenPrediction(Objective):
 
         return [targets_ahead(batch["labels"], ahead, batch.get("position_ids")) for ahead in AHEAD]
 
-    def losses(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> "torch.Tensor":
+    def losses(
+        self,
+        model: "PreTrainedModel",
+        inputs: "dict[str, torch.Tensor]",
+        weights: "torch.Tensor | None" = None,
+    ) -> "torch.Tensor":
         """Nats of next tokens and of tokens after next, [2].
 
         Raises a UserError if the model computes its logits in another way than by its head,
@@ -77,8 +82,11 @@ class MultiTokenPrediction(Objective):
                 f"objective: mtp does not fit {type(model).__name__}, whose logits are not its "
                 "output head's, position by position; use clm"
             )
-        extra = sum_nll(logits, later_targets, lambda states: self.extra_logits(logits, states))
-        return torch.cat([sum_nll(logits, next_targets), extra])
+        one, other = (None, None) if weights is None else weights
+        extra = sum_nll(
+            logits, later_targets, lambda states: self.extra_logits(logits, states), weight=other
+        )
+        return torch.cat([sum_nll(logits, next_targets, weight=one), extra])
 
     def extra_logits(self, logits: "ChunkedLogits", states: "torch.Tensor") -> "torch.Tensor":
         """The extra head's logits [n, vocabulary] of states [n, hidden]."""
