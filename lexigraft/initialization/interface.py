@@ -44,7 +44,7 @@ Auxiliaries = Mapping[str, Any]
 class Initializer(ABC):
     """Embedding rows for a target vocabulary, one matrix at a time.
 
-    Each subclass is a dataclass whose fields are its options, see `options`.
+    Each subclass is a dataclass: the attributes that it annotates are its options, see `options`.
 
     Attributes
     ----------
