@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lexigraft.auxiliary.language_files import (
-    check_word_vectors,
-    word_vector_files,
-)
+from lexigraft.auxiliary.language_files import check_word_vectors, word_vector_files
 from lexigraft.corpus.local_files import check_file
 from lexigraft.errors import UserError, unknown
 from lexigraft.initialization import registry
