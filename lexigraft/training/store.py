@@ -10,13 +10,12 @@ from lexigraft.atomic import replacing, replacing_folder
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import untie, update_special_token_ids
 from lexigraft.initialization.pairing import pair_vocabularies
-from lexigraft.provenance import check_folder, fault_of, write_card
-from lexigraft.source.model import load_config, load_model, load_tokenizer, open_source
+from lexigraft.provenance import check_inputs, fault_of, write_card
+from lexigraft.source.model import load_config, load_model, open_source, open_tokenizer
 
 if TYPE_CHECKING:
     import torch
     from peft import PeftModel
-    from torch.nn import Module
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 CHANGED = "changed.safetensors"
@@ -88,14 +87,13 @@ def load_cell(
     for name, described in card["files"].items():  # hashed: all tensors are read anyway
         if fault := fault_of(folder / name, described):
             raise UserError(f"{folder / name}: {fault}; train the cell again")
-    for name in ("source", "tokenizer"):
-        check_folder(reference(folder, card, name))
-    source = open_source(reference(folder, card, "source")).folder
-    tokenizer = open_tokenizer(reference(folder, card, "tokenizer"))
+    places = [reference(folder, card, name) for name in ("source", "tokenizer")]
+    check_inputs(places)
+    source, tokenizer = open_source(places[0]).folder, open_tokenizer(places[1])
     model = load_model(source, dtype or stored_dtype(source))
     if card["references"]["initialization"]:
         rows = next(model.get_input_embeddings().parameters()).shape[0]
-        pair = pair_vocabularies(load_tokenizer(source), tokenizer, rows)
+        pair = pair_vocabularies(open_tokenizer(places[0]), tokenizer, rows)
         update_special_token_ids(model, tokenizer, pair.source_of)
     load_tensors(model, load_file(folder / CHANGED), folder / CHANGED)
     if LORA[0] in card["files"]:
@@ -130,28 +128,12 @@ def reference(folder: Path, card: dict[str, Any], name: str) -> Path:
     return path
 
 
-def open_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
-    """The tokenizer of a vocabulary folder, or of a source folder for cells that keep it."""
-    return load_tokenizer(tokenizer_folder(Path(folder)))
-
-
-def tokenizer_folder(folder: Path) -> Path:
-    """Where the tokenizer's files lie."""
-    return open_source(folder).folder if (folder / "source.json").exists() else folder
-
-
 def stored_dtype(source: Path) -> "torch.dtype":
     """The dtype in which a source folder stores its weights, by its `config.json`."""
     import torch
 
     dtype = load_config(source).dtype
     return dtype if isinstance(dtype, torch.dtype) else torch.float32
-
-
-def parameter_names(model: "PreTrainedModel", modules: list["Module"]) -> set[str]:
-    """Names of the parameters of `modules` in `model`; a tied matrix has one name."""
-    wanted = {id(parameter) for module in modules for parameter in module.parameters()}
-    return {name for name, parameter in model.named_parameters() if id(parameter) in wanted}
 
 
 def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], file: Path) -> None:
@@ -169,9 +151,9 @@ def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], f
         # A cell may have two tensors where its source has one: merging adapters unties matrices.
         if head.weight is not embeddings.weight or len(names & tensors.keys()) > 1:
             untie(model)
-    for name in parameter_names(model, [embeddings]):
-        if name in tensors and tensors[name].shape[0] != embeddings.num_embeddings:
-            model.resize_token_embeddings(tensors[name].shape[0], mean_resizing=False)
+    own = next(name for name, p in model.named_parameters() if p is embeddings.weight)
+    if own in tensors and len(tensors[own]) != embeddings.num_embeddings:
+        model.resize_token_embeddings(len(tensors[own]), mean_resizing=False)
     parameters = dict(model.named_parameters())
     with torch.no_grad():
         for name, tensor in tensors.items():
