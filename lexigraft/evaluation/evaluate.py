@@ -43,7 +43,7 @@ def evaluate_cell(job: Job) -> list[str]:
 
     The model is loaded when the first run needs it, and again only for tasks that need another
     engine or precision. No task changes its weights: those that fine-tune train a copy
-    (`finetune.measure_transfer`). A task that fails (`UserError`), for instance because a text
+    (`finetune.Transfer`). A task that fails (`UserError`), for instance because a text
     that it reads is damaged, does not stop the others.
 
     `inputs.cell` of the job is the folder of the cell or of a checkpoint; `tasks` are described in
@@ -98,8 +98,7 @@ def run_jobs(job: Job) -> list[Job]:
     outputs, cell = job["outputs"], job["inputs"]["cell"]
     folder = outputs.get("records") or outputs["folder"]
     card = read_card(Path(cell))
-    read = {name: str(reference(Path(cell), card, name)) for name in ("source", "tokenizer")
-            if card["references"].get(name)}  # fmt: skip
+    read = {name: str(reference(Path(cell), card, name)) for name in ("source", "tokenizer")}
     common = {key: job[key] for key in ("rule", "cell", "checkpoint") if key in job}
     found = []
     for name, task in job["tasks"].items():
