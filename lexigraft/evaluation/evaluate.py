@@ -154,17 +154,17 @@ def open_cell(
 def _opening(settings: dict[str, Any]) -> Opening:
     """How a task needs the model.
 
-    What is trained on keeps all of its digits. So does what generates on a CPU: in bfloat16 the
-    text may depend on the batch (with SmolLM2, one of six did), and it gains at most a third of
-    the time.
+    What is trained on keeps all of its digits. So does what generates on a CPU, unless the user
+    chose a precision: in bfloat16 the text may depend on the batch (with SmolLM2, one of six did),
+    and it gains at most a third of the time.
     """
     import torch
 
     from lexigraft.hardware import device, precision
 
     kind, engine = task_kind(settings["kind"]), settings.get("engine", "transformers")
-    chosen = "LEXIGRAFT_PRECISION" in os.environ and not kind.fine_tunes
-    if engine != VLLM and device().type in kind.float32_on and not chosen:
+    generates = kind.generates and engine != VLLM and device().type == "cpu"
+    if kind.fine_tunes or (generates and "LEXIGRAFT_PRECISION" not in os.environ):
         return Opening(engine, torch.float32)
     return Opening(engine, precision())
 

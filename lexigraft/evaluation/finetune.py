@@ -30,9 +30,7 @@ Row = dict[str, Any]
 Predict = Callable[[list[Feature]], Any]
 Scores = tuple[dict[str, float], list[Row]]  # metrics of a test, and rows of predictions
 
-transfer_kind = partial(
-    TaskKind, tests="examples", fine_tunes=True, every_language=True, float32_on=("cpu", "cuda")
-)
+transfer_kind = partial(TaskKind, tests="examples", fine_tunes=True, every_language=True)
 
 
 @dataclass(frozen=True)

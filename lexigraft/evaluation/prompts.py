@@ -246,7 +246,6 @@ class FewShotPrompts(NamedTuple):
     """Prompts that begin with examples."""
 
     texts: list[str]  # as a whole
-    queries: list[str]  # what stands behind the examples
     shots: list[int]  # how many examples each begins with: the last ones of `examples`
     examples: list[str]  # as they stand in a prompt, the line feeds behind them included
 
@@ -284,4 +283,4 @@ def few_shot_prompts(
                 shots[at] -= 1
                 texts[at] = "".join(examples[len(examples) - shots[at] :]) + queries[at]
                 length = len(tokenizer(texts[at], verbose=False)["input_ids"])
-    return FewShotPrompts(texts, queries, shots, examples)
+    return FewShotPrompts(texts, shots, examples)
