@@ -15,12 +15,16 @@ def stage(job: Job) -> None:
     export(job["inputs"]["cell"], job["outputs"]["folder"])
 
 
+def main(cell: str, folder: str) -> None:
+    from lexigraft.training.export import export
+
+    print(export(cell, folder))
+
+
 if __name__ == "__main__":
     if len(sys.argv) == 3:
-        from lexigraft.training.export import export
-
         try:
-            print(export(*sys.argv[1:]))
+            main(*sys.argv[1:])
         except UserError as error:
             raise SystemExit(f"error: {error}") from None
     else:
