@@ -16,24 +16,6 @@ def device() -> "torch.device":
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def precision() -> "torch.dtype":
-    """bfloat16 where the hardware multiplies it faster than float32, else float32.
-
-    On CPUs without AVX512-BF16 or AMX, bfloat16 is emulated and several times slower.
-    `LEXIGRAFT_PRECISION=float32` or `bfloat16` overrides the choice.
-    """
-    import torch
-
-    requested = os.environ.get("LEXIGRAFT_PRECISION")
-    if requested in ("float32", "bfloat16"):
-        return getattr(torch, requested)
-    if torch.cuda.is_available():
-        fast = torch.cuda.is_bf16_supported()
-    else:
-        fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return torch.bfloat16 if fast else torch.float32
-
-
 def trainer_arguments(folder: str | Path, seed: int, **own: Any) -> "TrainingArguments":
     """Arguments of a Trainer on one device, which clips gradients to norm 1 and saves nothing."""
     from transformers import TrainingArguments
@@ -55,6 +37,24 @@ def trainer_arguments(folder: str | Path, seed: int, **own: Any) -> "TrainingArg
         # With several visible GPUs the Trainer would split each batch over them (DataParallel).
         arguments._n_gpu = min(1, arguments.n_gpu)
     return arguments
+
+
+def precision() -> "torch.dtype":
+    """bfloat16 where the hardware multiplies it faster than float32, else float32.
+
+    On CPUs without AVX512-BF16 or AMX, bfloat16 is emulated and several times slower.
+    `LEXIGRAFT_PRECISION=float32` or `bfloat16` overrides the choice.
+    """
+    import torch
+
+    requested = os.environ.get("LEXIGRAFT_PRECISION")
+    if requested in ("float32", "bfloat16"):
+        return getattr(torch, requested)
+    if torch.cuda.is_available():
+        fast = torch.cuda.is_bf16_supported()
+    else:
+        fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return torch.bfloat16 if fast else torch.float32
 
 
 def threads() -> int:
