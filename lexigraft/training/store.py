@@ -16,6 +16,7 @@ from lexigraft.source.model import load_config, load_model, open_source, open_to
 if TYPE_CHECKING:
     import torch
     from peft import PeftModel
+    from torch.nn import Module
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 CHANGED = "changed.safetensors"
@@ -136,6 +137,12 @@ def stored_dtype(source: Path) -> "torch.dtype":
     return dtype if isinstance(dtype, torch.dtype) else torch.float32
 
 
+def parameter_names(model: "PreTrainedModel", modules: list["Module"]) -> set[str]:
+    """Names of the parameters of `modules` in `model`; a tied matrix has one name."""
+    wanted = {id(parameter) for module in modules for parameter in module.parameters()}
+    return {name for name, parameter in model.named_parameters() if id(parameter) in wanted}
+
+
 def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], file: Path) -> None:
     """Copy tensors into the parameters of their names; embeddings grow to the tensors' rows.
 
@@ -151,9 +158,9 @@ def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], f
         # A cell may have two tensors where its source has one: merging adapters unties matrices.
         if head.weight is not embeddings.weight or len(names & tensors.keys()) > 1:
             untie(model)
-    own = next(name for name, p in model.named_parameters() if p is embeddings.weight)
-    if own in tensors and len(tensors[own]) != embeddings.num_embeddings:
-        model.resize_token_embeddings(len(tensors[own]), mean_resizing=False)
+    for name in parameter_names(model, [embeddings]):
+        if name in tensors and tensors[name].shape[0] != embeddings.num_embeddings:
+            model.resize_token_embeddings(tensors[name].shape[0], mean_resizing=False)
     parameters = dict(model.named_parameters())
     with torch.no_grad():
         for name, tensor in tensors.items():

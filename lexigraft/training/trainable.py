@@ -12,6 +12,7 @@ from lexigraft.training.adapted_layers import attached_adapters, merge_adapters
 from lexigraft.training.new_rows import NEW_ROWS, attach_new_rows, merge_new_rows
 from lexigraft.training.objective import Progress
 from lexigraft.training.settings import Phase
+from lexigraft.training.store import parameter_names
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -84,10 +85,9 @@ def finish_phase(
 
 
 def matrix_names(model: "PreTrainedModel") -> set[str]:
-    """Names of the parameters that have a row for each token; tied matrices have one name."""
-    matrices = filter(None, [model.get_input_embeddings(), model.get_output_embeddings()])
-    wanted = {id(parameter) for module in matrices for parameter in module.parameters()}
-    return {name for name, parameter in model.named_parameters() if id(parameter) in wanted}
+    """Names of the parameters that have a row for each token."""
+    matrices = [model.get_input_embeddings(), model.get_output_embeddings()]
+    return parameter_names(model, [module for module in matrices if module is not None])
 
 
 def trains_head(phase: Phase) -> bool:
