@@ -90,8 +90,7 @@ class ChunkedLogits:
         loss summed over the chunk. It must not use trained parameters other than those of the model
         outside its body, such as those of its heads.
         """
-        has_gradient = self._rest is not None and torch.is_grad_enabled()
-        parameters = self._rest.parameters() if has_gradient and self._rest else []
+        parameters = self._rest.parameters() if self._rest and torch.is_grad_enabled() else []
         states = self.states.flatten(0, 1)[places]
         return _Sum.apply(loss, self.chunks(places) or [slice(0)], states, *parameters)
 
@@ -154,11 +153,6 @@ def targets_ahead(
         return moved
     there = torch.nn.functional.pad(positions, (0, ahead), value=-1)[:, ahead:]
     return moved.where(there == positions + ahead, IGNORED)
-
-
-def next_tokens(batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    """The next label of each position of a batch, [batch, tokens]; IGNORED where there is none."""
-    return targets_ahead(batch["labels"], 1, batch.get("position_ids"))
 
 
 @dataclass(frozen=True)

@@ -84,8 +84,13 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
 
 def open_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
     """The tokenizer of a vocabulary's folder, or of a source, `results/source/<name>`."""
+    return load_tokenizer(tokenizer_folder(folder))
+
+
+def tokenizer_folder(folder: str | Path) -> Path:
+    """Where the files of that tokenizer lie."""
     pointer = Path(folder) / "source.json"
-    return load_tokenizer(open_source(folder).folder if pointer.is_file() else folder)
+    return open_source(folder).folder if pointer.is_file() else Path(folder)
 
 
 def tokenizer_family(tokenizer: "PreTrainedTokenizerFast") -> str:

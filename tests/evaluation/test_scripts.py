@@ -10,6 +10,7 @@ def test_fragmentation_of_an_unchanged_vocabulary_is_measured_without_a_model(
 ):
     file = tmp_path / "evaluation" / "fragmentation" / "record.json"
     job = {
+        "rule": "measure_fragmentation",
         "settings": {},
         "inputs": {
             "source": str(tmp_path / "source"),

@@ -46,7 +46,9 @@ def runs_of(tmp_path):
     def jobs(study):
         cell = tmp_path / "cell"
         cell.mkdir(exist_ok=True)
-        write_json(cell / "card.json", {"references": {}, "files": {}})
+        write_json(
+            cell / "card.json", {"references": {"source": ".", "tokenizer": "."}, "files": {}}
+        )
         found = []
         for rule in ("evaluate", "measure_speed"):
             job = json.loads(study.job(rule, CELL))

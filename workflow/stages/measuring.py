@@ -226,7 +226,7 @@ def measure_fragmentation(study: Study, **axes: str) -> dict[str, Any]:
     }
 
 
-@stage("evaluation", "fragmentation/{tokenizer}/{language}")
+@stage("evaluation", "fragmentation/{tokenizer}/{language}", script="measure_fragmentation")
 def measure_tokenizer(study: Study, tokenizer: str, language: str) -> dict[str, Any]:
     """How a tokenizer of the registry cuts a language's text."""
     entry = study.config["tokenizers"][tokenizer]
