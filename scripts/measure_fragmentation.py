@@ -1,14 +1,12 @@
 """Rule measure_fragmentation: how a vocabulary cuts text, without any model."""
 
-from lexigraft.atomic import write_json
-from lexigraft.job import Job, Written, run
+from lexigraft.job import Job, Written, run, write_record
 
 
 def stage(job: Job) -> Written:
     from lexigraft.evaluation.fragmentation import fragmentation_record
 
-    write_json(job["outputs"]["file"], fragmentation_record(job))
-    return ["record.json"], {}
+    return write_record(job, fragmentation_record(job))
 
 
 if __name__ == "__main__":

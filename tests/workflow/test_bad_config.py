@@ -3,6 +3,7 @@
 import pytest
 
 from lexigraft import UserError
+from workflow.config.checks import check_local_files
 from workflow.config.registries import resolve
 
 
@@ -15,7 +16,7 @@ def config(miniature):
 
 def refused(config, registries) -> str:
     with pytest.raises(UserError) as error:
-        resolve(config, registries)
+        check_local_files(resolve(config, registries))
     assert "\n" not in str(error.value)
     return str(error.value)
 

@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, StringConstraints, Tag, model_validator
 
 from lexigraft.report.items import DEFAULT
 from lexigraft.settings import Settings, by_shape, optional
-from workflow.config.texts import Name, Unique, Words
+from workflow.config.texts import Name, Unique, Whole, Words
 
 Names = Annotated[list[Name], Field(min_length=1), Unique]
 Seed = Annotated[int, Field(ge=0)]
@@ -120,7 +120,7 @@ class Encoder(Settings):
 class Alignment(Settings):
     """The report items `alignment` and `alignment_loss`."""
 
-    sentences: Annotated[int, Field(ge=1)] | None = Field(
+    sentences: Whole | None = Field(
         1000, description="held-out sentences whose tokens are renamed. `null` is all"
     )
     encoder: Encoder | None = Field(

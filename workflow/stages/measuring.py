@@ -179,11 +179,8 @@ def _predictions(study: Study, **wildcards: str) -> list[Output]:
 def score_predictions(study: Study, **wildcards: str) -> dict[str, Any]:
     """A learned metric's scores of the predictions of many cells, its checkpoint loaded once."""
     name = wildcards["metric"]
-    settings = {
-        key: own for key, own in study.config["metrics"][name].items() if key != "resources"
-    }
     return {
-        "settings": settings,
+        "settings": study.config["metrics"][name],
         "inputs": {
             "metric": study.output("prepare_metric", metric=name).file("card.json"),
             "python": study.metrics_python,
@@ -221,7 +218,6 @@ def measure_fragmentation(study: Study, **axes: str) -> dict[str, Any]:
             "tokenizer": vocabulary(study, axes),
             "corpus": corpus(study, axes["language"]),
         },
-        "outputs": _record(study.output("measure_fragmentation", **axes)),
         "cell": axes,
     }
 
@@ -230,7 +226,6 @@ def measure_fragmentation(study: Study, **axes: str) -> dict[str, Any]:
 def measure_tokenizer(study: Study, tokenizer: str, language: str) -> dict[str, Any]:
     """How a tokenizer of the registry cuts a language's text."""
     entry = study.config["tokenizers"][tokenizer]
-    folder = study.output("measure_tokenizer", tokenizer=tokenizer, language=language)
     inputs: dict[str, Any] = {"corpus": corpus(study, language)}
     if "package" in entry:
         inputs["package"] = package(study, entry["package"])
@@ -239,7 +234,6 @@ def measure_tokenizer(study: Study, tokenizer: str, language: str) -> dict[str, 
     return {
         "settings": entry,
         "inputs": inputs,
-        "outputs": _record(folder),
         "tokenizer": tokenizer,
         "language": language,
     }
@@ -265,11 +259,6 @@ def measure_alignment(study: Study, **wildcards: str) -> dict[str, Any]:
             "corpus": corpus(study, language),
             "encoder": encoder,
         },
-        "outputs": _record(study.output("measure_alignment", **wildcards)),
         "cell": wildcards,
         "seed": [study.config["seed"], "evaluation", language, "alignment"],
     }
-
-
-def _record(folder: Output) -> dict[str, str]:
-    return {"file": f"{folder}/record.json"}

@@ -49,14 +49,9 @@ def hold(study: Study) -> None:
 
 def at_work(study: Study) -> bool:
     """Whether any process holds the study, as seen from this machine."""
-    return is_held(_file(study))
-
-
-def is_held(path: str | Path) -> bool:
-    """Whether a process holds the lock of a file; False if there is no such file."""
     try:
         # For writing, too: without that NFS gives no exclusive lock.
-        with Path(path).open("r+", encoding="utf-8") as file:
+        with _file(study).open("r+", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
