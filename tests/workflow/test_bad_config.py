@@ -72,6 +72,14 @@ def test_a_source_folder_without_a_model_is_refused(config, registries, tmp_path
     assert f"sources.tiny.folder: {tmp_path} holds no config.json" in refused(config, registries)
 
 
+def test_a_source_folder_may_lie_below_the_home_folder(config, registries, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").touch()
+    config["sources"]["tiny"] = {"folder": "~/model"}
+    check_local_files(resolve(config, registries))
+
+
 def test_a_name_that_would_leave_its_folder_is_refused(config, registries):
     config["cells"][0]["sources"] = ["../../etc"]
     assert "config.cells[0].sources[0]" in refused(config, registries)

@@ -4,7 +4,6 @@ Each check raises a `UserError` that names the first key that is wrong and says 
 """
 
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY
@@ -14,7 +13,14 @@ from lexigraft.evaluation.task_kinds import kinds, kinds_with, prompts_of, task_
 from lexigraft.source.model import MASKED
 from lexigraft.training.registry import objective, objectives
 from lexigraft.training.settings import of_new_vocabulary
-from workflow.config.initializer_data import check_initializer, check_needed_files, check_needs
+from workflow.config.initializer_data import (
+    MODEL,
+    TOKENIZER,
+    check_folder,
+    check_initializer,
+    check_needed_files,
+    check_needs,
+)
 from workflow.config.task_data import (
     check_benchmarks,
     check_examples,
@@ -86,22 +92,11 @@ def check_local_files(study: dict[str, Any]) -> None:
     check_local_samples(study)
     check_local_examples(study)
     for name in study["fragmentation"]["tokenizers"]:
-        folder = study["tokenizers"][name].get("folder")
-        files = [
-            Path(folder or "").expanduser() / name for name in ("tokenizer.json", "source.json")
-        ]
-        if folder is not None and not any(file.is_file() for file in files):
-            raise UserError(
-                f"tokenizers.{name}.folder: {folder} holds no tokenizer.json; name a folder with a "
-                "fast tokenizer"
-            )
+        if folder := study["tokenizers"][name].get("folder"):
+            check_folder(folder, f"tokenizers.{name}.folder", TOKENIZER, "source.json")
     for name in sorted({*used(study, "sources")} | teachers(study)):
-        folder = study["sources"][name].get("folder")
-        if folder is not None and not (Path(folder) / "config.json").is_file():
-            raise UserError(
-                f"sources.{name}.folder: {folder} holds no config.json; "
-                "name a folder in Hugging Face layout"
-            )
+        if folder := study["sources"][name].get("folder"):
+            check_folder(folder, f"sources.{name}.folder", MODEL)
     check_needed_files(study)
 
 

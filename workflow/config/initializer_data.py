@@ -18,7 +18,9 @@ from lexigraft.initialization import registry
 from lexigraft.source.hub import is_folder
 from workflow.config.training_data import members, used
 
-TOKENIZER = "tokenizer.json"
+TOKENIZER, MODEL = "tokenizer.json", "config.json"
+# What a folder is that holds this file.
+_FOLDERS = {TOKENIZER: "with a fast tokenizer", MODEL: "in Hugging Face layout"}
 
 
 def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) -> None:
@@ -78,12 +80,16 @@ def check_needed_files(study: dict[str, Any]) -> None:
         if need.holds is None:
             check = check_file if need.where.endswith("dictionary") else check_word_vectors
             check(need.place, need.where)
-        elif is_folder(need.place) and not (Path(need.place).expanduser() / need.holds).is_file():
-            kind = "with a fast tokenizer" if need.holds == TOKENIZER else "in Hugging Face layout"
-            raise UserError(
-                f"{need.where}: {need.place} holds no {need.holds}; name a folder {kind}, or a hub "
-                "name"
-            )
+        elif is_folder(need.place):
+            check_folder(need.place, need.where, need.holds, instead=", or a hub name")
+
+
+def check_folder(folder: str, where: str, *holds: str, instead: str = "") -> None:
+    """A folder holds one of these files, the first of which says what it must be."""
+    if not any((Path(folder).expanduser() / name).is_file() for name in holds):
+        raise UserError(
+            f"{where}: {folder} holds no {holds[0]}; name a folder {_FOLDERS[holds[0]]}{instead}"
+        )
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,7 @@ def _needs(study: dict[str, Any]) -> Iterator[_Need]:
                 yield _Need(where, path or "", None, by, f"reads {what}", form)
         for auxiliary in _auxiliaries(study, entry, "plm").values():
             where, place = _plm(study, language, auxiliary["plm"])
-            yield _Need(where, place, "config.json", by, "reads its embeddings", "a model")
+            yield _Need(where, place, MODEL, by, "reads its embeddings", "a model")
         if entry["dictionary"]:
             found = {
                 f"languages.{name}.dictionary": study["languages"][name]["dictionary"]

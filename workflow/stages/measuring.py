@@ -37,30 +37,6 @@ def evaluations(study: Study, cell: Cell) -> list[Output]:
     ]
 
 
-def scores(study: Study) -> list[Output]:
-    """The scores of learned metrics, a job for each metric, source and language."""
-    keys = dict.fromkeys(
-        (name, cell.source, cell.language)
-        for cell in study.cells
-        for task in tasks_of(study, cell)
-        for name in study.config["run_tasks"][task]["learned_metrics"]
-    )
-    return [
-        study.output("score_predictions", metric=name, source=source_name, language=language)
-        for name, source_name, language in keys
-    ]
-
-
-def tokenizers(study: Study) -> list[Output]:
-    """How tokenizers of the registry cut texts, by language."""
-    compared = study.config["fragmentation"]
-    return [
-        study.output("measure_tokenizer", tokenizer=tokenizer, language=language)
-        for language in compared["languages"]
-        for tokenizer in compared["tokenizers"]
-    ]
-
-
 def tasks_of(study: Study, cell: Cell) -> list[str]:
     """The tasks that are run on a cell, in the order of the study."""
     return [task for task, run in study.config["run_tasks"].items() if is_selected(cell, run)]

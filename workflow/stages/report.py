@@ -1,6 +1,7 @@
 """The report of a study."""
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from lexigraft.report.items import kind_file, read_items, records_read
 from workflow.config.checks import languages_read
 from workflow.config.training_data import members, teachers, used
 from workflow.stages.cells import initialization, tokenizer_axes, training, vocabulary
-from workflow.stages.measuring import evaluations, scores, tokenizers
+from workflow.stages.measuring import evaluations, tasks_of
 from workflow.stages.stage import Output, stage
 from workflow.stages.study import Study
 from workflow.stages.texts import corpus, package, searched
@@ -60,8 +61,14 @@ def _required(study: Study, **_: str) -> Iterator[Output]:
                 yield study.output("measure_alignment", **fitted.wildcards)
         for language in members(study.config, cell.language):
             yield corpus(study, language)
-    yield from scores(study)
-    yield from tokenizers(study)
+    for cell in study.cells:
+        axes = {"source": cell.source, "language": cell.language}
+        for task in tasks_of(study, cell):
+            for metric in study.config["run_tasks"][task]["learned_metrics"]:
+                yield study.output("score_predictions", metric=metric, **axes)
+    compared = study.config["fragmentation"]
+    for language, tokenizer in product(compared["languages"], compared["tokenizers"]):
+        yield study.output("measure_tokenizer", tokenizer=tokenizer, language=language)
     for language, task in searched(study):
         yield study.output("count_tests", language=language, task=task)
 
