@@ -13,10 +13,9 @@ from lexigraft.cells import Cell, cells_of
 from lexigraft.completion import leaves
 from lexigraft.job import PREFIX, without_prefix
 from lexigraft.staleness import code_digest
-from workflow.config.registries import WITHOUT_EFFECT, load_registries, read_yaml, resolve
+from workflow.config.registries import ROOT, WITHOUT_EFFECT, load_registries, read_yaml, resolve
 from workflow.stages.stage import CARD, PACKAGES, STAGES, Output, Resources
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 digest = cache(code_digest)  # of a set of files, computed once
 
 
@@ -211,7 +210,7 @@ def open_study(config: str) -> Study:
 
 def in_repository(place: str) -> str:
     """A path in the repository: relative where that is the working folder."""
-    return place if Path.cwd() == REPOSITORY else str(REPOSITORY / place)
+    return place if Path.cwd() == ROOT else str(ROOT / place)
 
 
 def _present(place: str) -> Iterable[str]:
