@@ -72,16 +72,13 @@ class FontsConfig(Settings):
     folder: str = Field(description="a folder in the package")
 
 
-_ITEM = "needs a kind of table or figure, or {item: <kind>, name, title, where, …}"
-
-
 class Report(Settings):
     """What the report shows."""
 
     items: list[
         Annotated[
             Annotated[str, Tag("@text")] | Annotated[ReportItem, Tag("@mapping")],
-            by_shape(_ITEM),
+            by_shape("needs a kind of table or figure, or {item: <kind>, name, title, where, …}"),
         ]
     ] = Field(
         default_factory=lambda: list[str | ReportItem](DEFAULT),

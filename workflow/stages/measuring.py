@@ -7,7 +7,6 @@ from typing import Any
 from lexigraft.cells import CELL_PATH, VOCABULARY_PATH, Cell, cell_of, is_selected
 from lexigraft.evaluation.task_kinds import task_file, task_kind
 from workflow.config.task_data import (
-    PREPARED,
     checkpoints_of,
     own_test_codes,
     own_test_parts,
@@ -115,7 +114,7 @@ def _task(study: Study, cells_language: str, task: str) -> dict[str, Any]:
     config = study.config
     language = tested_language(config, task, cells_language)
     # Where texts come from, rules before this one know.
-    left_out = ("language", "examples", *PREPARED)
+    left_out = ("language", "examples", "harness", "data")
     settings = {key: value for key, value in config["tasks"][task].items() if key not in left_out}
     codes = own_test_codes(config, task, cells_language)
     return {

@@ -9,7 +9,6 @@ from typing import IO
 from lexigraft.errors import UserError
 from workflow.stages import Study
 
-JOB = "job.json"  # what each job leaves beside its outputs
 _held: list[IO[str]] = []  # open until the process ends
 
 
@@ -87,7 +86,7 @@ def _size(folder: str, found: dict[str, int]) -> int:
             total += _size(entry.path, found)
         elif not entry.is_symlink():
             total += entry.stat(follow_symlinks=False).st_size
-        own = own or entry.name == JOB
+        own = own or entry.name == "job.json"  # which each job leaves beside its outputs
     if own:
         found[folder] = total
     return 0 if own else total
