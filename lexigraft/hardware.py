@@ -55,8 +55,3 @@ def precision() -> "torch.dtype":
     else:
         fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return torch.bfloat16 if fast else torch.float32
-
-
-def threads() -> int:
-    """Threads that a job may use: `OMP_NUM_THREADS`, which Snakemake sets for each; else one."""
-    return max(1, int(os.environ.get("OMP_NUM_THREADS", "1")))

@@ -194,7 +194,7 @@ def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict
 
 def _finish(run: Job, written: dict[str, Any], begun: str) -> None:
     write_json(run["outputs"]["record"], written)
-    complete(run, _files(run, run["outputs"]["folder"]), begun)
+    complete(run, begun, _files(run, run["outputs"]["folder"]))
 
 
 def _files(run: Job, folder: str) -> list[str]:

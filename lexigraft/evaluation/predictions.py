@@ -89,10 +89,10 @@ def predict(
 
 def model_digest(job: dict[str, Any], model: "PreTrainedModel | VllmModel") -> str:
     """Digest of what decides the answers of a cell's model beside the questions and settings."""
-    from lexigraft.completion import input_checksums
+    from lexigraft.completion import input_checksum
 
     read = [job["inputs"].get(name) for name in ("cell", "source", "tokenizer")]
-    checksums = list(input_checksums(read).values())
+    checksums = [input_checksum(path) for path in dict.fromkeys(filter(None, read))]
     return _digest(json.dumps([checksums, job.get("code"), str(model.dtype), _engine(model)]))
 
 

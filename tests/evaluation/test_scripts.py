@@ -17,7 +17,7 @@ def test_fragmentation_of_an_unchanged_vocabulary_is_measured_without_a_model(
             "tokenizer": str(tmp_path / "source"),
             "corpus": make_job("perplexity")["inputs"]["corpus"],
         },
-        "outputs": {"folder": str(file.parent), "file": str(file)},
+        "outputs": {"folder": str(file.parent)},
         "cell": {"source": "tiny", "language": "el-kolibri", "vocabulary": "source"},
     }
     (tmp_path / "corpus" / "train.txt").write_text("ένα\n", "utf-8")

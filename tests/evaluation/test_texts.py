@@ -36,7 +36,7 @@ def study_of(tasks, **texts):
         "languages": {"te-mine": {**language, "summarization": PAIRS, **texts}},
         "tasks": {"poems": {"kind": "speed", "prompts_from": "poems"}},
     }  # fmt: skip
-    return Study(resolve(config, load_registries(), require_files=False))
+    return Study(resolve(config, load_registries()))
 
 
 @pytest.fixture
