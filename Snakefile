@@ -35,7 +35,6 @@ for package in ("lexigraft", "workflow"):
 from lexigraft.errors import UserError
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
-from workflow.interruption import interrupt_jobs_with_snakemake
 from workflow.slurm import (
     begin_submitting,
     date_back_unrecorded,
@@ -43,7 +42,7 @@ from workflow.slurm import (
     leftover_jobs,
     missing_slurm,
 )
-from workflow.snakemake_patches import stop_rescheduling
+from workflow.snakemake_patches import interrupt_jobs_with_snakemake, stop_rescheduling
 from workflow.stages import STAGES, Study
 from workflow.stages.cells import launcher
 from workflow.stages.report import in_report, report_files
@@ -57,7 +56,7 @@ if not workflow.config_settings.configfiles:
 
 
 try:
-    STUDY = Study(resolve(config, load_registries(), require_files=False))
+    STUDY = Study(resolve(config, load_registries()))
 except UserError as error:
     raise WorkflowError(str(error)) from None
 

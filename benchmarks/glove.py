@@ -61,17 +61,15 @@ def main(folder: str, text: str, programs: str, threads: int = 1, epochs: int = 
 
 
 def _ours(ids: np.ndarray, counts: np.ndarray, threads: int, epochs: int) -> dict[str, float]:
-    number = np.full(len(counts), -1, dtype=np.int64)
-    tokens = np.flatnonzero(counts >= MINIMUM_COUNT)
-    number[tokens] = np.arange(len(tokens))
+    counts = np.where(counts >= MINIMUM_COUNT, counts, 0)
     draws = np.random.default_rng(0)
     few = ids[:2000].copy()
     begin = cpu()
-    _descended(count_cooccurrences(few, number, WINDOW), threads, 1, draws)  # compiles everything
+    _descended(count_cooccurrences(few, counts, WINDOW), threads, 1, draws)  # compiles everything
     print(f"compiled in {cpu() - begin:.1f} s, once in a process")
     found: dict[str, float] = {}
     begin = cpu()
-    counted = count_cooccurrences(ids, number, WINDOW)
+    counted = count_cooccurrences(ids, counts, WINDOW)
     found["count"] = cpu() - begin
     return found | _descended(counted, threads, epochs, draws)
 
@@ -80,13 +78,13 @@ def _descended(counted, threads: int, epochs: int, draws) -> dict[str, float]:
     begin = cpu()
     cells = stratify(counted, X_MAX, ALPHA, draws)
     shuffled = cpu()
-    parameters = initial_parameters(counted.size, DIMENSIONS, draws)
+    parameters = initial_parameters(counted.shape[0], DIMENSIONS, draws)
     settings = {"epochs": epochs, "learning_rate": RATE, "rng": draws, "threads": threads}
     costs = list(descend(cells, *parameters, **settings))
     end = cpu()
     named = {f"cost {epoch}": cost for epoch, cost in enumerate(costs)}
     times = {"shuffle": shuffled - begin, "descend": end - shuffled}
-    return {**times, "cells": len(cells.rows), **named}
+    return {**times, "cells": sum(len(rows) for rows, *_ in cells), **named}
 
 
 def _theirs(

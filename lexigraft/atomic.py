@@ -96,6 +96,12 @@ def write_jsonl(path: str | Path, rows: list[dict]) -> None:
     write_lines(path, [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows])
 
 
+def read_jsonl(path: Path) -> list[Any]:
+    """What such lines hold, without a last one that is cut off; nothing where there is no file."""
+    *lines, _ = path.read_text("utf-8").split("\n") if path.exists() else [""]
+    return [json.loads(line) for line in lines]
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

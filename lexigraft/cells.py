@@ -56,9 +56,8 @@ def cells_of(blocks: list[dict[str, Any]]) -> list[Cell]:
 def is_selected(cell: Cell, selection: Mapping[str, Any]) -> bool:
     """Whether a task is run on a cell: an axis that the selection leaves null takes all names."""
     return all(
-        selection[plural] is None or getattr(cell, axis) in selection[plural]
+        selection.get(plural) is None or getattr(cell, axis) in selection[plural]
         for axis, plural in _PLURALS.items()
-        if axis != "vocabulary"
     )
 
 

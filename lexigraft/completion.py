@@ -9,6 +9,7 @@ same bytes changes nothing. Standard library only: a finished job ends without i
 heavy.
 """
 
+import fcntl
 import hashlib
 import json
 import logging
@@ -57,11 +58,6 @@ def fingerprint(job: Mapping[str, Any], checksum: Callable[[Any], str] | None = 
     return _digest([described, _checksums(job["inputs"], checksum or input_checksum)])
 
 
-def input_checksums(inputs: Any) -> dict[str, str]:
-    """Path or name -> digest of everything that a job reads, see `fingerprint`."""
-    return {str(path): input_checksum(path) for path in leaves(inputs)}
-
-
 def completed(job: Mapping[str, Any]) -> dict[str, Any] | None:
     """`fingerprint` and `card` of the job that last completed these outputs; None without one."""
     with suppress(OSError, ValueError):
@@ -106,21 +102,17 @@ def begin(job: Mapping[str, Any]) -> str:
     return fingerprint(job)
 
 
-def complete(job: Mapping[str, Any], files: list[str], begun: str | None = None) -> None:
-    """Note that a job without a card of its own is complete, last of all.
+def complete(job: Mapping[str, Any], begun: str, files: list[str] | None = None) -> None:
+    """Note that a job is complete, last of all: its card is written.
 
-    `files` are the names of its outputs, relative to its folder, `begun` is the fingerprint that it
-    began with (`begin`); without it the present one.
+    `begun` is the fingerprint that it began with (`begin`), `files` are the names of the outputs of
+    a job without a card of its own, relative to its folder.
     """
-    folder = Path(job["outputs"]["folder"])
-    described = {name: describe_file(folder / name) for name in sorted(files)}
-    notes = {"fingerprint": begun or fingerprint(job), "card": {"files": described}}
-    write_json(_notes_of(job), notes)
-
-
-def complete_with_card(job: Mapping[str, Any], begun: str) -> None:
-    """Note that a job is complete whose card is written."""
-    card = json.loads(card_of(job).read_text("utf-8"))
+    if files is None:
+        card = json.loads(card_of(job).read_text("utf-8"))
+    else:
+        folder = Path(job["outputs"]["folder"])
+        card = {"files": {name: describe_file(folder / name) for name in sorted(files)}}
     write_json(_notes_of(job), {"fingerprint": begun, "card": card})
 
 
@@ -190,6 +182,16 @@ def input_checksum(path: Any) -> str:
         return _content(read_card(place))
     files = sorted(file for file in place.rglob("*") if file.is_file())
     return _digest({str(file.relative_to(place)): _file_checksum(file) for file in files})
+
+
+def is_held(folder: str | Path) -> bool:
+    """Whether a process works in a folder now, see `lexigraft.job.run`."""
+    with suppress(OSError), Path(folder, LOCK).open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def card_of(job: Mapping[str, Any]) -> Path:

@@ -1,12 +1,14 @@
-"""Which device and which precision a job runs on."""
+"""Which device and which precision a job runs on, and how transformers' Trainer uses them."""
 
 import logging
 import os
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
+    from transformers import TrainingArguments
 
 
 logger = logging.getLogger(__name__)
@@ -18,6 +20,29 @@ def device() -> "torch.device":
     import torch
 
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def trainer_arguments(folder: str | Path, seed: int, **own: Any) -> "TrainingArguments":
+    """Arguments of a Trainer on one device, which clips gradients to norm 1 and saves nothing."""
+    from transformers import TrainingArguments
+
+    on_gpu = device().type == "cuda"
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        seed=seed,
+        max_grad_norm=1.0,
+        use_cpu=not on_gpu,
+        logging_nan_inf_filter=False,
+        save_strategy="no",
+        report_to="none",
+        remove_unused_columns=False,
+        dataloader_pin_memory=on_gpu,
+        **own,
+    )
+    if on_gpu:
+        # With several visible GPUs the Trainer would split each batch over them (DataParallel).
+        arguments._n_gpu = min(1, arguments.n_gpu)
+    return arguments
 
 
 def precision() -> "torch.dtype":
@@ -36,6 +61,7 @@ def precision() -> "torch.dtype":
     else:
         fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return torch.bfloat16 if fast else torch.float32
+<<<<<<< HEAD
 
 
 @cache
@@ -54,3 +80,5 @@ def _has_bfloat16() -> bool:
 def threads() -> int:
     """Threads that a job may use: `OMP_NUM_THREADS`, which Snakemake sets for each; else one."""
     return max(1, int(os.environ.get("OMP_NUM_THREADS", "1")))
+=======
+>>>>>>> lines

@@ -21,7 +21,7 @@ from lexigraft.completion import (
     LOCK,
     begin,
     card_of,
-    complete_with_card,
+    complete,
     date_inputs,
     is_complete,
     keep_replaced,
@@ -110,11 +110,11 @@ def run(
             begun = begin(expanded)
             write_json(folder / "job.json", job)
             if shared and fetch(job, begun):
-                complete_with_card(job, begun)
+                complete(job, begun)
                 return
             with recorded(folder):
                 carry_out(stage, job)
-                complete_with_card(job, begun)
+                complete(job, begun)
             if shared:
                 store(job, begun)
     except Exception as error:
@@ -131,6 +131,12 @@ def carry_out(stage: Callable[[Job], Written | None], job: Job) -> None:
     if written := stage(job):
         files, facts = written
         write_card(card_of(job), job, files, **facts)
+
+
+def write_record(job: Job, record: dict[str, Any]) -> Written:
+    """Write what a stage has measured as the `record.json` of its folder."""
+    write_json(Path(job["outputs"]["folder"], "record.json"), record)
+    return ["record.json"], {}
 
 
 def without_prefix(job: str, prefix: str | None) -> str:

@@ -5,6 +5,7 @@ The tables of `config/README.md` are made from them, and so are error messages.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin
 
@@ -22,6 +23,7 @@ from pydantic import (
 from lexigraft.errors import UserError, suggestion
 
 Model = TypeVar("Model", bound=BaseModel)
+_adapter = cache(TypeAdapter[Any])
 
 _REASONS = {  # pydantic's name of an error -> what the user reads
     "bool_type": "{shown} is not true or false",
@@ -115,22 +117,15 @@ def by_shape(message: str) -> Discriminator:
 
 
 def validate(kind: type[Model], value: Any, where: str) -> Model:
-    """The value, called `where` in messages, as a model.
+    """The value, called `where` in messages, as a model, or one of a union of models.
 
     The UserError names the key that is wrong, what is wrong with it, and what would be right.
     """
     try:
-        return kind.model_validate(value)
+        model: Model = _adapter(kind).validate_python(value)
     except ValidationError as error:
         raise UserError(explain(error, kind, where)) from None
-
-
-def validate_as(kind: "TypeAdapter[Any]", of: Any, value: Any, where: str) -> Any:
-    """The same for a type that is no model, such as a union of them, with its adapter."""
-    try:
-        return kind.validate_python(value)
-    except ValidationError as error:
-        raise UserError(explain(error, of, where)) from None
+    return model
 
 
 def explain(error: ValidationError, kind: Any, where: str) -> str:

@@ -1,14 +1,13 @@
 """A results folder checked as a whole: every file that a card tells of is read and hashed."""
 
-import fcntl
 import fnmatch
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from lexigraft.completion import is_held
 from lexigraft.errors import UserError
 from lexigraft.provenance import CARD, COMPLETED, cards_of, fault_of, listed, read_card
 
@@ -42,7 +41,7 @@ def verify(
     it was read. A UserError is raised if there is no such folder.
     """
     ended = {folder: whole for top in results for folder, whole in _folders(Path(top))}
-    unfinished = [folder for folder in ended if not ended[folder] and not _is_held(folder)]
+    unfinished = [folder for folder in ended if not ended[folder] and not is_held(folder)]
     whole = [folder for folder in ended if ended[folder]]
     faults, files = [], []
     for folder in whole:
@@ -84,13 +83,3 @@ def _folders(top: Path) -> Iterator[tuple[Path, bool]]:
         has_notes = bool(fnmatch.filter(files, COMPLETED.format("*")))
         if CARD in files or "job.json" in files or has_notes:
             yield Path(place), has_notes or bool(fnmatch.filter(files, "card*.json"))
-
-
-def _is_held(folder: Path) -> bool:
-    """Whether a process works on a folder now, see `lexigraft.job.run`."""
-    with suppress(FileNotFoundError), (folder / ".lock").open() as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False

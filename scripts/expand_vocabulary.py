@@ -1,8 +1,6 @@
 """Expand a source tokenizer by tokens learned from the corpus of a language."""
 
-from pathlib import Path
-
-from lexigraft.corpus.lines import read_lines
+from lexigraft.corpus.lines import read_part
 from lexigraft.job import Job, Written, run
 
 
@@ -13,7 +11,7 @@ def stage(job: Job) -> Written:
 
     settings, source_folder = job["settings"], open_source(job["inputs"]["source"]).folder
     source = load_tokenizer(source_folder)
-    lines = list(read_lines(Path(job["inputs"]["corpus"]) / "train.txt"))
+    lines = list(read_part(job["inputs"]["corpus"]))
     tokenizer = expand_tokenizer(
         source, lines, settings["new_tokens"], settings["auxiliary_size"], settings["merges"]
     )

@@ -10,9 +10,7 @@ from lexigraft.job import Job, run
 
 
 def stage(job: Job) -> None:
-    from lexigraft.training.export import export
-
-    export(job["inputs"]["cell"], job["outputs"]["folder"])
+    main(job["inputs"]["cell"], job["outputs"]["folder"])
 
 
 def main(cell: str, folder: str) -> None:

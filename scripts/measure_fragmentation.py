@@ -1,14 +1,13 @@
-"""Rule measure_fragmentation: how a vocabulary cuts text, without any model."""
+"""Rules measure_fragmentation and measure_tokenizer: how a tokenizer cuts text, without a model."""
 
-from lexigraft.atomic import write_json
-from lexigraft.job import Job, Written, run
+from lexigraft.job import Job, Written, run, write_record
 
 
 def stage(job: Job) -> Written:
-    from lexigraft.evaluation.fragmentation import fragmentation_record
+    from lexigraft.evaluation.fragmentation import fragmentation_record, tokenizer_record
 
-    write_json(job["outputs"]["file"], fragmentation_record(job))
-    return ["record.json"], {}
+    measure = tokenizer_record if job["rule"] == "measure_tokenizer" else fragmentation_record
+    return write_record(job, measure(job))
 
 
 if __name__ == "__main__":

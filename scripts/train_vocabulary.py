@@ -1,20 +1,18 @@
 """Train a tokenizer on the corpus of a language that replaces the source's own."""
 
-from pathlib import Path
-
-from lexigraft.corpus.lines import read_lines
+from lexigraft.corpus.lines import read_part
 from lexigraft.job import Job, Written, run
 
 
 def stage(job: Job) -> Written:
     from lexigraft.initialization.pairing import pair_vocabularies
-    from lexigraft.source.model import load_tokenizer, open_source
+    from lexigraft.source.model import open_tokenizer
     from lexigraft.vocabulary.tokenizer_files import describe_replacement, store_vocabulary
     from lexigraft.vocabulary.train import train_family
 
     settings = job["settings"]
-    source = load_tokenizer(open_source(job["inputs"]["source"]).folder)
-    lines = list(read_lines(Path(job["inputs"]["corpus"]) / "train.txt"))
+    source = open_tokenizer(job["inputs"]["source"])
+    lines = list(read_part(job["inputs"]["corpus"]))
     tokenizer, model = train_family(lines, settings["family"], settings["size"], source)
     new_ids = pair_vocabularies(source, tokenizer).new_ids.tolist()
     description = describe_replacement(source, tokenizer, new_ids)

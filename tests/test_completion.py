@@ -14,7 +14,6 @@ from lexigraft.completion import (
     begin,
     card_of,
     complete,
-    complete_with_card,
     date_inputs,
     fingerprint,
     is_complete,
@@ -53,7 +52,7 @@ def job(tmp_path, corpus):
     }
     begun = begin(job)
     write_card(folder, job, ["made.txt"])
-    complete_with_card(job, begun)
+    complete(job, begun)
     return job
 
 
@@ -116,7 +115,7 @@ def test_an_input_that_changes_while_a_job_runs_leaves_it_incomplete(job, corpus
     begun = begin(job)
     (corpus / "train.txt").write_text("two\n")
     write_card(corpus, {"rule": "prepare_corpus"}, ["train.txt"])
-    complete_with_card(job, begun)
+    complete(job, begun)
     assert not is_complete(job)
 
 
@@ -160,7 +159,7 @@ def test_several_cards_in_one_folder_are_complete_each_by_itself(job):
     assert not is_complete(own)
     begun = begin(own)
     write_card(card_of(own), own, ["made.txt"])
-    complete_with_card(own, begun)
+    complete(own, begun)
     assert is_complete(own)
     assert is_complete(job)
 
@@ -168,7 +167,7 @@ def test_several_cards_in_one_folder_are_complete_each_by_itself(job):
 def test_a_record_needs_no_card(job):
     folder = job["outputs"]["folder"]
     own = job | {"outputs": {"folder": folder, "card": f"{folder}/card-record.json"}}
-    complete(own, ["made.txt"], begin(own))
+    complete(own, begin(own), ["made.txt"])
     assert is_complete(own)
     assert not card_of(own).exists()
 
@@ -176,7 +175,7 @@ def test_a_record_needs_no_card(job):
 def test_a_large_file_without_a_card_counts_by_size_and_date(job, monkeypatch):
     monkeypatch.setattr(completion, "SMALL", 1)
     words = Path(job["inputs"]["files"][0])
-    complete_with_card(job, begin(job))
+    complete(job, begin(job))
     assert is_complete(job)
     os.utime(words, ns=(0, 0))
     assert not is_complete(job)

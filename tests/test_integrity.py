@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft import UserError, provenance
-from lexigraft.completion import complete
+from lexigraft.completion import begin, complete
 from lexigraft.provenance import check_folder, check_inputs, describe_file, write_card
 
 JOB = {"rule": "r", "inputs": {}, "outputs": {}, "settings": {}}
@@ -97,7 +97,7 @@ def test_a_record_without_a_card_is_checked_by_the_notes_on_its_completion(tmp_p
     record = tmp_path / "comet.v2.json"
     record.write_text("{}")
     outputs = {"folder": str(tmp_path), "card": str(tmp_path / "card-comet.v2.json")}
-    complete({**JOB, "outputs": outputs}, ["comet.v2.json"])
+    complete(job := {**JOB, "outputs": outputs}, begin(job), ["comet.v2.json"])
     check_inputs(str(record))
     record.write_text("[]")
     assert f"{record}: damaged" in refused(str(record))
@@ -105,7 +105,7 @@ def test_a_record_without_a_card_is_checked_by_the_notes_on_its_completion(tmp_p
 
 def test_notes_that_were_cut_off_tell_of_no_file(tmp_path):
     (tmp_path / "record.json").write_text("{}")
-    complete({**JOB, "outputs": {"folder": str(tmp_path)}}, ["record.json"])
+    complete(job := {**JOB, "outputs": {"folder": str(tmp_path)}}, begin(job), ["record.json"])
     cut(tmp_path / ".completed.json")
     cut(tmp_path / ".completed.json")
     check_inputs(str(tmp_path / "record.json"))

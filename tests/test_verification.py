@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft import UserError
-from lexigraft.completion import complete
+from lexigraft.completion import begin, complete
 from lexigraft.provenance import write_card
 from lexigraft.verification import verify
 from tests.test_integrity import JOB, cut, flip
@@ -65,7 +65,7 @@ def evaluated(results) -> Path:
     run = folder / "perplexity/run-0"
     run.mkdir(parents=True)
     (run / "record.json").write_text("{}")
-    complete({**JOB, "outputs": {"folder": str(run)}}, ["record.json"])
+    complete(job := {**JOB, "outputs": {"folder": str(run)}}, begin(job), ["record.json"])
     (folder / "job.json").write_text("{}")
     write_card(folder / "card-mine.json", JOB, ["perplexity/run-0/record.json"])
     return folder
@@ -81,7 +81,7 @@ def test_records_count_which_have_notes_instead_of_cards(results, evaluated):
 def test_a_record_that_another_study_made_anew_is_not_damaged(results, evaluated):
     run = evaluated / "perplexity/run-0"
     (run / "record.json").write_text("[]")
-    complete({**JOB, "outputs": {"folder": str(run)}}, ["record.json"])
+    complete(job := {**JOB, "outputs": {"folder": str(run)}}, begin(job), ["record.json"])
     assert verify(results).faults == []
 
 

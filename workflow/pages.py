@@ -20,13 +20,14 @@ from lexigraft.cells import AXES
 from lexigraft.errors import UserError
 from lexigraft.provenance import read_card
 from lexigraft.usage import DONE, read_usage
+from workflow.config.registries import ROOT
 from workflow.stages import Study
-from workflow.stages.study import REPOSITORY, open_study
+from workflow.stages.study import open_study
 
 if TYPE_CHECKING:
     import pandas
 
-DOCS = REPOSITORY / "docs"
+DOCS = ROOT / "docs"
 TEMPLATES = DOCS / "templates"
 _HELDOUT = ("step", "tokens", "bits_per_byte", "english_bits_per_byte", "perplexity",
             "english_perplexity")  # fmt: skip
@@ -146,7 +147,7 @@ def render(template: str) -> str:
 def pages() -> dict[str, Path]:
     """Template -> the page that it makes."""
     templates = [str(path.relative_to(TEMPLATES)) for path in sorted(TEMPLATES.rglob("*.md"))]
-    return {one: (REPOSITORY if one == "README.md" else DOCS) / one for one in templates}
+    return {one: (ROOT if one == "README.md" else DOCS) / one for one in templates}
 
 
 def main(*configs: str) -> None:
@@ -160,7 +161,7 @@ def main(*configs: str) -> None:
             source = Path(study.output("build_report")) / "figures" / name
             path.with_suffix("").mkdir(exist_ok=True)
             shutil.copyfile(source, path.with_suffix("") / name)
-        print(f"{path.relative_to(REPOSITORY)}: recorded")
+        print(f"{path.relative_to(ROOT)}: recorded")
     for template, page in pages().items():
         page.write_text(render(template), encoding="utf-8")
 
@@ -216,7 +217,7 @@ def _run(study: Study) -> dict[str, Any]:
     ends = [start + line["seconds"] for start, line in zip(starts, lines, strict=True)]
     versions = read_card(Path(study.output("build_report")))["versions"]
     revision = subprocess.run(
-        ["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty", "--abbrev=12"],
+        ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"],
         capture_output=True, text=True,
     )  # fmt: skip
     return {

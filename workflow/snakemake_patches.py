@@ -4,10 +4,15 @@ Whenever a job ends while others are ready, it sets a timer that runs its schedu
 span of its rate limit is over (by default one second); that run sets a timer again. After a
 thousand finished jobs, the scheduler runs a thousand times a second and takes most of a core
 (benchmarks/planning.py). Upstream: snakemake/snakemake#3744.
+
+When it is interrupted, it waits until all its jobs end.
 """
 
+import signal
+from contextlib import suppress
 from typing import Any
 
+import psutil
 from snakemake.common import __version__
 
 # Snakemake's default of `--max-jobs-per-timespan`.
@@ -29,3 +34,23 @@ def stop_rescheduling(scheduler: Any) -> None:
     if limiter is not None and (limiter.max_jobs, limiter.timespan) == DEFAULT_LIMIT:
         # None is what Snakemake itself uses where there is no limit, in dry runs.
         scheduler.job_rate_limiter = None
+
+
+def interrupt_jobs_with_snakemake(executor: str) -> None:
+    """Have a Snakemake that receives SIGINT or SIGTERM send SIGINT to the processes of its jobs.
+
+    A terminal sends SIGINT to all processes; `kill` and service managers send a signal to Snakemake
+    alone. Jobs of any executor but the `local` one run on a cluster. Call it in the main thread
+    after Snakemake has set its own handlers, which run afterwards.
+    """
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def handle(number: int, frame: Any) -> None:
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                process.send_signal(signal.SIGINT)  # for which a shell waits until its job ends
+        if callable(own := usual[signal.Signals(number)]):
+            own(number, frame)
+
+    for number in usual if executor == "local" else ():
+        signal.signal(number, handle)

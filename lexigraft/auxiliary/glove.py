@@ -16,13 +16,12 @@ import math
 import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
+from scipy.sparse import coo_array
 from tqdm import tqdm
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
@@ -94,16 +93,15 @@ def train_glove(
     with tempfile.TemporaryDirectory(prefix="lexigraft-glove-") as folder:
         file = Path(folder) / "ids"
         counts = write_token_ids(tokenizer, corpus, file)
-        tokens = np.flatnonzero(counts >= minimum_count)
-        number = np.full(len(counts), -1, dtype=np.int64)
-        number[tokens] = np.arange(len(tokens))
-        counted = count_cooccurrences(read_token_ids(file), number, window)
-    if not len(counted.values):
+        counts[counts < minimum_count] = 0
+        tokens = np.flatnonzero(counts)
+        counted = count_cooccurrences(read_token_ids(file), counts, window)
+    if not counted.nnz:
         raise UserError(
             f"minimum_count: no two tokens that occur {minimum_count} times occur in one sentence; "
             "give more text or a smaller minimum_count"
         )
-    logger.info("%d tokens, %d pairs of them co-occur", len(tokens), len(counted.values))
+    logger.info("%d tokens, %d pairs of them co-occur", len(tokens), counted.nnz)
     rng = np.random.default_rng(seed)
     words, contexts = initial_parameters(len(tokens), dimensions, rng)
     cells = stratify(counted, x_max, alpha, rng)
@@ -118,29 +116,23 @@ def train_glove(
     return TokenVectors(tokens.astype(np.int64), np.ascontiguousarray(vectors))
 
 
-@dataclass(frozen=True)
-class Cooccurrences:
-    """The upper triangle of a symmetric matrix X with its diagonal, in row-major order.
-
-    A value is the sum of 1/d over all pairs of the two tokens that are d apart; on the diagonal
-    twice that, since such a pair counts in both directions.
-    """
-
-    rows: np.ndarray  # int32 [n]
-    columns: np.ndarray  # int32 [n], none below its row
-    values: np.ndarray  # float64 [n], positive
-    size: int  # rows of X
-
-
-def count_cooccurrences(ids: np.ndarray, number: np.ndarray, window: int) -> Cooccurrences:
+def count_cooccurrences(ids: np.ndarray, counts: np.ndarray, window: int) -> coo_array:
     """Count weighted pairs of tokens within a window on either side, never across sentences.
 
-    `ids` (int32) are sentences of token ids, each followed by a negative number. `number` (int64
-    [largest id + 1]) is the row of each token in X, without gaps; -1 for tokens that are removed
-    from the text. Needs 16 bytes for each nonzero cell of X, at its peak twice that, and 200 MB.
+    `ids` (int32) are sentences of token ids, each followed by a negative number. `counts` [largest
+    id + 1] are the occurrences of each token, 0 for tokens that are removed from the text; X has a
+    row for each of the others, in the order of their ids.
+
+    Returns the upper triangle of the symmetric X with its diagonal, float64, in row-major order. A
+    value is the sum of 1/d over all pairs of the two tokens that are d apart; on the diagonal twice
+    that, since such a pair counts in both directions. Needs 16 bytes for each nonzero cell of X, at
+    its peak twice that, and 200 MB.
     """
-    size = int(number.max(initial=-1)) + 1
-    frequent = np.sort(np.argsort(-_counted(ids, number, size), kind="stable")[:_FREQUENT])
+    tokens = np.flatnonzero(counts)
+    size = len(tokens)
+    number = np.full(len(counts), -1, dtype=np.int64)  # row of each token, or -1
+    number[tokens] = np.arange(size)
+    frequent = np.sort(np.argsort(-counts[tokens], kind="stable")[:_FREQUENT])
     place = np.full(size, -1, dtype=np.int64)  # of each row in the table of frequent ones, or -1
     place[frequent] = np.arange(len(frequent))
     table = np.zeros((len(frequent), len(frequent)))
@@ -162,23 +154,9 @@ def count_cooccurrences(ids: np.ndarray, number: np.ndarray, window: int) -> Coo
     while len(runs) > 1:
         runs.append(_merged(*runs.pop(-2), *runs.pop()))
     cells, values = runs[0]
-    rows, columns = np.divmod(cells, max(size, 1))
+    rows, columns = (each.astype(np.int32) for each in np.divmod(cells, max(size, 1)))
     values = np.where(rows == columns, 2 * values, values)
-    return Cooccurrences(rows.astype(np.int32), columns.astype(np.int32), values, size)
-
-
-@dataclass(frozen=True)
-class GloveCells:
-    """The nonzero cells of X, grouped by stratum, in random order.
-
-    `starts` is where each stratum begins; that of blocks i and j has number `i · blocks + j`.
-    """
-
-    rows: np.ndarray  # int32 [n]
-    columns: np.ndarray  # int32 [n]
-    logs: np.ndarray  # float32 [n]: log X_ij
-    weights: np.ndarray  # float32 [n]: f(X_ij)
-    starts: np.ndarray  # [blocks² + 1]
+    return coo_array((values, (rows, columns)), shape=(size, size))
 
 
 def initial_parameters(
@@ -195,30 +173,34 @@ def initial_parameters(
 
 
 def stratify(
-    counted: Cooccurrences, x_max: float, alpha: float, rng: np.random.Generator
-) -> GloveCells:
-    """Both triangles of X in strata, shuffled within each. Needs 40 bytes for each cell."""
-    above = counted.rows != counted.columns
-    rows = np.concatenate([counted.rows, counted.columns[above]])
-    columns = np.concatenate([counted.columns, counted.rows[above]])
-    values = np.concatenate([counted.values, counted.values[above]]).astype(np.float32)
+    counted: coo_array, x_max: float, alpha: float, rng: np.random.Generator
+) -> list[tuple[np.ndarray, ...]]:
+    """Both triangles of X in strata, of which that of blocks i and j is at `i · blocks + j`.
+
+    The cells of each are in random order: rows and columns (int32), log X_ij and f(X_ij) (float32).
+    Needs 40 bytes for each cell.
+    """
+    size, above = counted.shape[0], counted.row != counted.col
+    rows = np.concatenate([counted.row, counted.col[above]])
+    columns = np.concatenate([counted.col, counted.row[above]])
+    values = np.concatenate([counted.data, counted.data[above]]).astype(np.float32)
     # Frequent tokens have most cells: distributed in turn, they fill the strata evenly.
-    cells_of_token = np.bincount(rows, minlength=counted.size)
-    block = np.empty(counted.size, dtype=np.uint8)
-    block[np.argsort(-cells_of_token, kind="stable")] = np.arange(counted.size) % _BLOCKS
+    cells_of_token = np.bincount(rows, minlength=size)
+    block = np.empty(size, dtype=np.uint8)
+    block[np.argsort(-cells_of_token, kind="stable")] = np.arange(size) % _BLOCKS
     stratum = block[rows] * np.uint8(_BLOCKS) + block[columns]
-    starts = np.zeros(_BLOCKS**2 + 1, dtype=np.int64)
-    np.cumsum(np.bincount(stratum, minlength=_BLOCKS**2), out=starts[1:])
+    ends = np.cumsum(np.bincount(stratum, minlength=_BLOCKS**2))
     order = np.argsort(stratum, kind="stable")
-    for start, end in pairwise(starts.tolist()):
-        rng.shuffle(order[start:end])
+    for part in np.split(order, ends[:-1]):
+        rng.shuffle(part)
     values = values[order]
     weights = np.minimum(values / np.float32(x_max), 1) ** np.float32(alpha)
-    return GloveCells(rows[order], columns[order], np.log(values), weights, starts)
+    arrays = (rows[order], columns[order], np.log(values), weights)
+    return list(zip(*(np.split(array, ends[:-1]) for array in arrays), strict=True))
 
 
 def descend(
-    cells: GloveCells,
+    cells: list[tuple[np.ndarray, ...]],
     words: np.ndarray,
     contexts: np.ndarray,
     *,
@@ -233,31 +215,20 @@ def descend(
     authors' program reports it.
     """
     # Sums of squared gradients start at one, so that the first steps use the full learning rate.
-    squares = np.ones_like(words), np.ones_like(contexts)
+    squares, rate = (np.ones_like(words), np.ones_like(contexts)), np.float32(learning_rate)
 
     def step(stratum: int) -> float:
-        part = slice(cells.starts[stratum], cells.starts[stratum + 1])
-        seen = (cells.rows[part], cells.columns[part], cells.logs[part], cells.weights[part])
-        return _adagrad(*seen, words, contexts, *squares, np.float32(learning_rate))
+        rows, columns, logs, weights = cells[stratum]
+        return _adagrad(rows, columns, logs, weights, words, contexts, *squares, rate)
 
-    blocks = np.arange(_BLOCKS)
+    blocks, size = np.arange(_BLOCKS), sum(len(rows) for rows, *_ in cells)
     with ThreadPoolExecutor(threads) as pool:
         for _ in range(epochs):
             total = 0.0
             for shift in rng.permutation(_BLOCKS):
                 apart = blocks * _BLOCKS + (blocks + shift) % _BLOCKS
                 total += sum(pool.map(step, apart.tolist()))
-            yield total / len(cells.rows)
-
-
-@njit(nogil=True)
-def _counted(ids, number, size):
-    """Number of occurrences of the token of each row."""
-    counts = np.zeros(size, dtype=np.int64)
-    for token in ids:
-        if token >= 0 and number[token] >= 0:
-            counts[number[token]] += 1
-    return counts
+            yield total / size
 
 
 @njit(nogil=True)

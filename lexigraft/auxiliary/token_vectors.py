@@ -4,6 +4,7 @@ The input embeddings of another pretrained language model (PLM) are such vectors
 a target-language model, CLP and OMP compare tokens in those of a donor model.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexigraft.atomic import replacing
+from lexigraft.corpus.lines import read_part
 from lexigraft.errors import UserError
 from lexigraft.job import Job, Written
-from lexigraft.source.model import load_tokenizer, read_input_matrix
+from lexigraft.randomness import seed_from
+from lexigraft.source.model import load_tokenizer, open_tokenizer, read_input_matrix
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -67,6 +70,15 @@ def store_vectors(
     file = save_vectors(vectors, job["outputs"]["folder"])
     sizes = {"tokens": len(tokenizer), "tokens_with_vector": len(vectors.tokens)}
     return [file], sizes | facts
+
+
+def train_vectors(job: Job, train: Callable[..., TokenVectors], **options: Any) -> Written:
+    """Train vectors of the tokens of a job's tokenizer on its corpus, and store them."""
+    options |= {key: value for key, value in job["settings"].items() if key != "kind"}
+    tokenizer = open_tokenizer(job["inputs"]["tokenizer"])
+    sentences = read_part(job["inputs"]["corpus"])
+    vectors = train(tokenizer, sentences, **options, seed=seed_from(*job["seed"]))
+    return store_vectors(job, tokenizer, vectors)
 
 
 def load_vectors(folder: str | Path) -> TokenVectors:

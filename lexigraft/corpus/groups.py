@@ -9,7 +9,7 @@ from typing import Any
 from lexigraft.atomic import replacing_folder, write_jsonl, write_lines
 from lexigraft.corpus.contamination import Overlap, letters
 from lexigraft.corpus.language import SUMMARIZATION, TRANSLATION, read_test_texts, size_of
-from lexigraft.corpus.lines import read_lines
+from lexigraft.corpus.lines import read_part
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 
@@ -45,13 +45,13 @@ def mix_corpora(
         files, since a test belongs to one language.
     """
     folder, group = Path(folder), settings["group"]
-    heldout = {name: _lines(place, "heldout") for name, place in members.items()}
+    heldout = {name: list(read_part(place, "heldout")) for name, place in members.items()}
     held = {letters(line) for lines in heldout.values() for line in lines}
     tests = Overlap(test for place in members.values() for test in read_test_texts(Path(place)))
     train: dict[str, list[str]] = {}
     kept_out: dict[str, int] = {}
     for name, place in members.items():
-        every = _lines(place, "train")
+        every = list(read_part(place))
         train[name] = [line for line in every if letters(line) not in held and line not in tests]
         kept_out[name] = len(every) - len(train[name])
     try:
@@ -67,7 +67,9 @@ def mix_corpora(
     ]
     each = min(map(len, heldout.values()))
     heldout = {name: sentences[:each] for name, sentences in heldout.items()}
-    english = dict.fromkeys(line for place in members.values() for line in _lines(place, "english"))
+    english = dict.fromkeys(
+        line for place in members.values() for line in read_part(place, "english")
+    )
     parts = {
         "train": _shuffled(mixed, seed, "train"),
         "heldout": _shuffled([line for lines in heldout.values() for line in lines], seed, "held"),
@@ -161,10 +163,6 @@ def counts_of(
                 "for as many as possible"
             )
     return counts
-
-
-def _lines(folder: str | Path, part: str) -> list[str]:
-    return list(read_lines(Path(folder) / f"{part}.txt"))
 
 
 def _shuffled(sentences: list[str], seed: tuple[str | int, ...], what: str) -> list[str]:

@@ -18,7 +18,7 @@ from lexigraft.initialization.recipe import DenseRows
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.provenance import versions
 from lexigraft.source.hub import resolve
-from lexigraft.source.model import load_tokenizer, open_source
+from lexigraft.source.model import open_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -43,13 +43,13 @@ def alignment_record(job: dict[str, Any]) -> dict[str, Any]:
     if isinstance(fitted, DenseRows):
         details["not_measured"] = "its rows are drawn: no source token stands for a new one"
     else:
-        target = load_tokenizer(inputs["tokenizer"])
+        target = open_tokenizer(inputs["tokenizer"])
         ids = target.get_vocab()
         fallbacks = json.loads(Path(inputs["initialization"], "fallbacks.json").read_text("utf-8"))
         texts = draw(sentences(inputs["corpus"], "heldout"), settings["sentences"], job, "heldout")
         encoder = SentenceEncoder(inputs["encoder"]) if inputs.get("encoder") else None
         metrics = alignment(
-            load_tokenizer(open_source(inputs["source"]).folder),
+            open_tokenizer(inputs["source"]),
             target,
             fitted.recipe("input"),
             texts,

@@ -43,7 +43,7 @@ def evaluate_cell(job: Job) -> list[str]:
 
     The model is loaded when the first run needs it, and again only for tasks that need another
     engine or precision. No task changes its weights: those that fine-tune train a copy
-    (`finetune.measure_transfer`). A task that fails (`UserError`), for instance because a text
+    (`finetune.Transfer`). A task that fails (`UserError`), for instance because a text
     that it reads is damaged, does not stop the others.
 
     `inputs.cell` of the job is the folder of the cell or of a checkpoint; `tasks` are described in
@@ -98,8 +98,7 @@ def run_jobs(job: Job) -> list[Job]:
     outputs, cell = job["outputs"], job["inputs"]["cell"]
     folder = outputs.get("records") or outputs["folder"]
     card = read_card(Path(cell))
-    read = {name: str(reference(Path(cell), card, name)) for name in ("source", "tokenizer")
-            if card["references"].get(name)}  # fmt: skip
+    read = {name: str(reference(Path(cell), card, name)) for name in ("source", "tokenizer")}
     common = {key: job[key] for key in ("rule", "cell", "checkpoint") if key in job}
     found = []
     for name, task in job["tasks"].items():
@@ -155,17 +154,17 @@ def open_cell(
 def _opening(settings: dict[str, Any]) -> Opening:
     """How a task needs the model.
 
-    What is trained on keeps all of its digits. So does what generates on a CPU: in bfloat16 the
-    text may depend on the batch (with SmolLM2, one of six did), and it gains at most a third of
-    the time.
+    What is trained on keeps all of its digits. So does what generates on a CPU, unless the user
+    chose a precision: in bfloat16 the text may depend on the batch (with SmolLM2, one of six did),
+    and it gains at most a third of the time.
     """
     import torch
 
     from lexigraft.hardware import device, precision
 
     kind, engine = task_kind(settings["kind"]), settings.get("engine", "transformers")
-    chosen = "LEXIGRAFT_PRECISION" in os.environ and not kind.fine_tunes
-    if engine != VLLM and device().type in kind.float32_on and not chosen:
+    generates = kind.generates and engine != VLLM and device().type == "cpu"
+    if kind.fine_tunes or (generates and "LEXIGRAFT_PRECISION" not in os.environ):
         return Opening(engine, torch.float32)
     return Opening(engine, precision())
 
@@ -195,7 +194,7 @@ def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict
 
 def _finish(run: Job, written: dict[str, Any], begun: str) -> None:
     write_json(run["outputs"]["record"], written)
-    complete(run, _files(run, run["outputs"]["folder"]), begun)
+    complete(run, begun, _files(run, run["outputs"]["folder"]))
 
 
 def _files(run: Job, folder: str) -> list[str]:

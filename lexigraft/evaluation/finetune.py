@@ -17,12 +17,12 @@ from lexigraft.corpus.examples import Example, labels_of, read_examples
 from lexigraft.errors import UserError
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, metrics_by_language
 from lexigraft.evaluation.texts import draw
-from lexigraft.hardware import device, precision
+from lexigraft.hardware import precision, trainer_arguments
 from lexigraft.randomness import seed_from
 from lexigraft.source.positions import positions_of
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, TrainingArguments
+    from transformers import PreTrainedModel
 
 Feature = dict[str, Any]
 Row = dict[str, Any]
@@ -30,9 +30,7 @@ Row = dict[str, Any]
 Predict = Callable[[list[Feature]], Any]
 Scores = tuple[dict[str, float], list[Row]]  # metrics of a test, and rows of predictions
 
-transfer_kind = partial(
-    TaskKind, tests="examples", fine_tunes=True, every_language=True, float32_on=("cpu", "cuda")
-)
+transfer_kind = partial(TaskKind, tests="examples", fine_tunes=True, every_language=True)
 
 
 @dataclass(frozen=True)
@@ -54,14 +52,18 @@ class FineTuning:
     test_examples: int | None = None
 
 
-class TransferData:
-    """Examples of a job, or samples of them, the same for every cell of a run.
+class Transfer:
+    """Fine-tuning of a copy of a model for one task, and the task's examples.
 
-    `train` is learned from, and `tests` are what each language is tested on; `labels` are the names
-    of the labels by number, and questions have none.
+    Examples are those of a job, or samples of them, the same for every cell of a run: `train` is
+    learned from, and `tests` are what each language is tested on. `labels` are the names of the
+    labels by number, and questions have none. An example may have `length` tokens: those asked for,
+    and no more than the model holds. `token_types` is whether the model tells the texts of a pair
+    apart by type, as BERT does and RoBERTa not.
     """
 
-    def __init__(self, job: dict[str, Any], settings: FineTuning):
+    def __init__(self, model: "PreTrainedModel", job: dict[str, Any], settings: FineTuning):
+        self.model, self.job, self.settings = model, job, settings
         places = job["inputs"]["examples"]
         train = read_examples(places["train"])
         self.train = draw(train, settings.train_examples, job, "train")
@@ -70,111 +72,81 @@ class TransferData:
             for name, place in places["tests"].items()
         }
         self.labels = labels_of(places["train"])
+        self.length = min(settings.length, positions_of(model) or settings.length)
+        self.token_types = getattr(model.config, "type_vocab_size", 0) > 1
 
+    def measure(
+        self,
+        head: Any,
+        collator: Any,
+        features: list[Feature],
+        score: Callable[[str, list[Example], Predict], Scores],
+    ) -> Measurement:
+        """Fine-tune the copy with all its weights, and score it on each test.
 
-def measure_transfer(
-    model: "PreTrainedModel",
-    job: dict[str, Any],
-    settings: FineTuning,
-    data: TransferData,
-    head: Any,
-    collator: Any,
-    features: list[Feature],
-    score: Callable[[str, list[Example], Predict], Scores],
-) -> Measurement:
-    """Fine-tune a copy of a model with all its weights, and score it on each test.
+        A new head starts at random. Its start and the order of the examples are drawn from the
+        run's seed, which names no cell: what differs between the cells of a run is their encoder
+        alone. Weights are float32, and so is arithmetic unless bfloat16 is faster.
 
-    A new head starts at random. Its start and the order of the examples are drawn from the run's
-    seed, which names no cell: what differs between the cells of a run is their encoder alone.
-    Weights are float32, and so is arithmetic unless bfloat16 is faster.
+        `head` is one of transformers' auto classes, such as AutoModelForSequenceClassification;
+        `collator` makes a batch of features; `features` are the encoded training examples, with
+        labels. `score` scores the tuned model on a test, from its name and its examples.
 
-    `head` is one of transformers' auto classes, such as AutoModelForSequenceClassification;
-    `collator` makes a batch of features; `features` are the encoded training examples, with labels.
-    `score` scores the tuned model on a test, from its name and its examples.
+        Writes `outputs["predictions"]`: one JSON object per test example, its `id` prefixed with
+        the name of the test. Raises `UserError` if the loss is no finite number.
+        """
+        import torch
+        from transformers import PrinterCallback, Trainer, set_seed
 
-    Writes `outputs["predictions"]`: one JSON object per test example, its `id` prefixed with the
-    name of the test. Raises `UserError` if the loss is no finite number.
-    """
-    import torch
-    from transformers import PrinterCallback, Trainer, set_seed
-
-    scores, rows = {}, []
-    seed = seed_from(*job["seed"], "fine-tuning")
-    with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=job["outputs"]["folder"]) as folder:
-        model.save_pretrained(folder)
-        set_seed(seed)
-        tuned = head.from_pretrained(
-            folder,
-            dtype=torch.float32,
-            use_safetensors=True,
-            local_files_only=True,
-            trust_remote_code=False,
-            **({"num_labels": len(data.labels)} if data.labels else {}),
-        )
-        trainer = Trainer(
-            model=tuned,
-            args=_arguments(settings, len(features), seed, folder),
-            data_collator=collator,
-            train_dataset=features,  # type: ignore[arg-type]  # all that it asks for is an index
-        )
-        trainer.remove_callback(PrinterCallback)
-        loss = trainer.train().training_loss
-        if not math.isfinite(loss):
-            raise UserError(
-                f"{job['inputs']['cell']}: the loss of fine-tuning for task '{job['task']}' is "
-                f"{loss}; lower its learning_rate in config/tasks.yaml"
+        job, settings, scores, rows = self.job, self.settings, {}, []
+        seed = seed_from(*job["seed"], "fine-tuning")
+        steps = math.ceil(settings.epochs * math.ceil(len(features) / settings.batch_size))
+        with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=job["outputs"]["folder"]) as folder:
+            self.model.save_pretrained(folder)
+            set_seed(seed)
+            tuned = head.from_pretrained(
+                folder,
+                dtype=torch.float32,
+                use_safetensors=True,
+                local_files_only=True,
+                trust_remote_code=False,
+                **({"num_labels": len(self.labels)} if self.labels else {}),
             )
+            arguments = trainer_arguments(
+                folder,
+                seed,
+                num_train_epochs=settings.epochs,
+                per_device_train_batch_size=settings.batch_size,
+                per_device_eval_batch_size=settings.batch_size,
+                learning_rate=settings.learning_rate,
+                weight_decay=settings.weight_decay,
+                lr_scheduler_type="linear",
+                warmup_steps=math.ceil(settings.warmup * steps),
+                bf16=precision() == torch.bfloat16,
+                logging_strategy="no",
+                disable_tqdm=not sys.stderr.isatty(),
+            )
+            trainer = Trainer(
+                model=tuned,
+                args=arguments,
+                data_collator=collator,
+                train_dataset=features,  # type: ignore[arg-type]  # it only takes an index
+            )
+            trainer.remove_callback(PrinterCallback)
+            loss = trainer.train().training_loss
+            if not math.isfinite(loss):
+                raise UserError(
+                    f"{job['inputs']['cell']}: the loss of fine-tuning for task '{job['task']}' is "
+                    f"{loss}; lower its learning_rate in config/tasks.yaml"
+                )
 
-        def predict(features: list[Feature]) -> Any:
-            return trainer.predict(features).predictions  # type: ignore[arg-type]  # as above
+            def predict(features: list[Feature]) -> Any:
+                return trainer.predict(features).predictions  # type: ignore[arg-type]  # as above
 
-        for name, examples in data.tests.items():
-            scores[name], own = score(name, examples, predict)
-            rows += [{**row, "id": f"{name}-{row['id']}"} for row in own]
-    write_jsonl(job["outputs"]["predictions"], rows)
-    counts = {name: len(examples) for name, examples in data.tests.items()}
-    return Measurement(
-        metrics_by_language(scores), {"train_examples": len(data.train), "test_examples": counts}
-    )
-
-
-def max_length(model: "PreTrainedModel", settings: FineTuning) -> int:
-    """Tokens that an example may have: those asked for, and no more than the model holds."""
-    return min(settings.length, positions_of(model) or settings.length)
-
-
-def has_token_types(model: "PreTrainedModel") -> bool:
-    """Whether the model tells the texts of a pair apart by type, as BERT does and RoBERTa not."""
-    return getattr(model.config, "type_vocab_size", 0) > 1
-
-
-def _arguments(settings: FineTuning, examples: int, seed: int, folder: str) -> "TrainingArguments":
-    import torch
-    from transformers import TrainingArguments
-
-    steps = math.ceil(settings.epochs * math.ceil(examples / settings.batch_size))
-    arguments = TrainingArguments(
-        output_dir=folder,
-        num_train_epochs=settings.epochs,
-        per_device_train_batch_size=settings.batch_size,
-        per_device_eval_batch_size=settings.batch_size,
-        learning_rate=settings.learning_rate,
-        weight_decay=settings.weight_decay,
-        lr_scheduler_type="linear",
-        warmup_steps=math.ceil(settings.warmup * steps),
-        max_grad_norm=1.0,
-        bf16=precision() == torch.bfloat16,
-        use_cpu=device().type == "cpu",
-        logging_strategy="no",
-        logging_nan_inf_filter=False,
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=not sys.stderr.isatty(),
-        seed=seed,
-        remove_unused_columns=False,
-        dataloader_pin_memory=device().type == "cuda",
-    )
-    if device().type == "cuda":
-        # Several visible GPUs would each get a batch (DataParallel); a task takes one.
-        arguments._n_gpu = min(1, arguments.n_gpu)
-    return arguments
+            for name, examples in self.tests.items():
+                scores[name], own = score(name, examples, predict)
+                rows += [{**row, "id": f"{name}-{row['id']}"} for row in own]
+        write_jsonl(job["outputs"]["predictions"], rows)
+        counts = {name: len(examples) for name, examples in self.tests.items()}
+        details = {"train_examples": len(self.train), "test_examples": counts}
+        return Measurement(metrics_by_language(scores), details)

@@ -5,7 +5,6 @@ No model is needed. Over-fragmentation is measured as in Yamaguchi et al. (Figur
 """
 
 from collections.abc import Sequence, Set
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.errors import UserError
@@ -19,7 +18,7 @@ from lexigraft.evaluation.texts import (
 from lexigraft.inference.text_encoding import tokenize
 from lexigraft.provenance import versions
 from lexigraft.source.hub import find_tokenizer
-from lexigraft.source.model import load_tokenizer, open_source
+from lexigraft.source.model import open_tokenizer
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes, unreachable
 
 if TYPE_CHECKING:
@@ -32,10 +31,8 @@ def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
     Of the `job`: `inputs`, folders `source`, `tokenizer` and `corpus`; `cell`, the names of the
     vocabulary.
     """
-    corpus, adapted = job["inputs"]["corpus"], Path(job["inputs"]["tokenizer"])
-    source = load_tokenizer(open_source(Path(job["inputs"]["source"])).folder)
-    # An unchanged vocabulary is the source's own folder, which may only point to its tokenizer.
-    target = load_tokenizer(adapted) if (adapted / "vocabulary.json").exists() else source
+    corpus, adapted = job["inputs"]["corpus"], job["inputs"]["tokenizer"]
+    source, target = open_tokenizer(job["inputs"]["source"]), open_tokenizer(adapted)
     new = new_token_ids(adapted)
     texts = {name: sentences(corpus, name) for name in ("heldout", "english", "train")}
     pairs = [(pair["source"], pair["target"]) for pair in task_rows(corpus, "translation")]

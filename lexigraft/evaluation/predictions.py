@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.atomic import write_jsonl
+from lexigraft.atomic import read_jsonl, write_jsonl
 from lexigraft.evaluation.task_kinds import Measurement
 from lexigraft.evaluation.texts import new_token_ids
 from lexigraft.inference.generation import generate
@@ -54,8 +54,6 @@ def predict(
     the prompt and of all that decides the output. The rows of prompts that this run did not
     generate say so (`reused`).
     """
-    from lexigraft.training.store import read_card, reference
-
     decoding: dict[str, Any] = {
         "max_new_tokens": max_new_tokens,
         "batch_size": batch_size,
@@ -64,8 +62,7 @@ def predict(
     }
     identity = f"{model_digest(job, model)} {json.dumps(decoding)}"
     keys = [_digest(f"{identity} {prompt}") for prompt in prompts]
-    cell = Path(job["inputs"]["cell"])
-    new = new_token_ids(reference(cell, read_card(cell), "tokenizer"))
+    new = new_token_ids(job["inputs"]["tokenizer"])
     texts = dict(zip(keys, prompts, strict=True))
     known = {key: row for key, row in _known(job, new) if key in texts}
     wanted = {key: text for key, text in texts.items() if key not in known}
@@ -92,10 +89,10 @@ def predict(
 
 def model_digest(job: dict[str, Any], model: "PreTrainedModel | VllmModel") -> str:
     """Digest of what decides the answers of a cell's model beside the questions and settings."""
-    from lexigraft.completion import input_checksums
+    from lexigraft.completion import input_checksum
 
     read = [job["inputs"].get(name) for name in ("cell", "source", "tokenizer")]
-    checksums = list(input_checksums(read).values())
+    checksums = [input_checksum(path) for path in dict.fromkeys(filter(None, read))]
     return _digest(json.dumps([checksums, job.get("code"), str(model.dtype), _engine(model)]))
 
 
@@ -147,9 +144,9 @@ def _known(job: dict[str, Any], new: frozenset[int]) -> Iterator[tuple[str, Row]
     folder = Path(job["outputs"]["folder"])
     for number in range(job["run"]):
         run = folder.with_name(f"run-{number}")
-        for row in _rows(run / PARTIAL)[1:]:
+        for row in read_jsonl(run / PARTIAL)[1:]:
             yield row["id"], _described(row, new)
-        for row in _rows(run / PREDICTIONS):
+        for row in read_jsonl(run / PREDICTIONS):
             if "generation" in row:
                 yield row["generation"], {name: row[name] for name in _GENERATED}
 
@@ -163,17 +160,6 @@ def _described(generated: dict[str, Any], new: frozenset[int]) -> Row:
         "steps": generated["steps"],
         "finished": generated["finished"],
     }
-
-
-def _rows(file: Path) -> list[Row]:
-    """The JSON lines of a file, up to one that an interruption cut off; none without the file."""
-    rows = []
-    for line in file.read_text("utf-8").split("\n") if file.exists() else ():
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            break
-    return rows
 
 
 def _digest(text: str) -> str:

@@ -44,16 +44,10 @@ def into_english_prompts(files: Files, language: str, sources: list[str]) -> lis
     return _fill(prompts["template"], sources, instruction=instruction)
 
 
-def named_prompts(
-    files: Files, source_language: str, target_language: str, sources: list[str]
-) -> list[str]:
+def named_prompts(files: Files, language: str, into: str, sources: list[str]) -> list[str]:
     """Each sentence behind its language's English name, then the other's (VocADT's code)."""
-    return _fill(
-        _read(files, "translation")["names"],
-        sources,
-        source_language=source_language,
-        target_language=target_language,
-    )
+    template = _read(files, "translation")["names"]
+    return _fill(template, sources, source_language=language, target_language=into)
 
 
 def summarization_frame(files: Files, language: str, form: str = "summary") -> tuple[str, str]:
@@ -252,7 +246,6 @@ class FewShotPrompts(NamedTuple):
     """Prompts that begin with examples."""
 
     texts: list[str]  # as a whole
-    queries: list[str]  # what stands behind the examples
     shots: list[int]  # how many examples each begins with: the last ones of `examples`
     examples: list[str]  # as they stand in a prompt, the line feeds behind them included
 
@@ -290,4 +283,4 @@ def few_shot_prompts(
                 shots[at] -= 1
                 texts[at] = "".join(examples[len(examples) - shots[at] :]) + queries[at]
                 length = len(tokenizer(texts[at], verbose=False)["input_ids"])
-    return FewShotPrompts(texts, queries, shots, examples)
+    return FewShotPrompts(texts, shots, examples)

@@ -52,8 +52,6 @@ class TaskKind:
     scored_by_learned_metrics: bool = False  # predictions have an output and a reference to compare
     # Whether it tests each language of a group, and English; generating kinds otherwise test one.
     every_language: bool = False
-    # Types of devices on which it computes in float32, whatever is fastest there.
-    float32_on: tuple[str, ...] = ()
     runs_alone: bool = False  # other jobs on the machine would falsify what it measures
     # The file of config/prompts that its prompts are made of, unless `prompts_from` of its settings
     # names another; None if it has none.

@@ -96,8 +96,7 @@ class ChunkedLogits:
         their `.grad` here, without a second tensor of the size of the head. The sum must then be
         multiplied by this weight on its way to what `backward` is called on.
         """
-        has_gradient = self._rest is not None and torch.is_grad_enabled()
-        parameters = self._rest.parameters() if has_gradient and self._rest else []
+        parameters = self._rest.parameters() if self._rest and torch.is_grad_enabled() else []
         states = self.states.flatten(0, 1)[places]
         chunks = self.chunks(places) or [slice(0)]
         return _Sum.apply(loss, chunks, weight, states, *parameters)
@@ -175,11 +174,6 @@ def targets_ahead(
         return moved
     there = torch.nn.functional.pad(positions, (0, ahead), value=-1)[:, ahead:]
     return moved.where(there == positions + ahead, IGNORED)
-
-
-def next_tokens(batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    """The next label of each position of a batch, [batch, tokens]; IGNORED where there is none."""
-    return targets_ahead(batch["labels"], 1, batch.get("position_ids"))
 
 
 @dataclass(frozen=True)

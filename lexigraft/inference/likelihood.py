@@ -24,32 +24,27 @@ WINDOW = 2048  # the most tokens of one text in one forward pass
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Total negative log-likelihood of texts in nats, with their tokens, bytes and characters.
+    """Total negative log-likelihood of texts in nats, with their scored tokens, bytes, characters.
 
-    `texts` has those of each text, in order.
+    `texts` has those of each text, in order. Of masked tokens there are only nats and tokens.
     """
 
     nats: float
     tokens: int
-    bytes: int
-    characters: int
+    bytes: int = 0
+    characters: int = 0
     texts: "tuple[Likelihood, ...]" = ()
 
     @property
-    def bits_per_byte(self) -> float:
-        """Bits per UTF-8 byte of the texts."""
-        return self.nats / math.log(2) / self.bytes
+    def bits_per_byte(self) -> float | None:
+        """Bits per UTF-8 byte of the texts; None of masked tokens, for which it is not defined."""
+        return self.nats / math.log(2) / self.bytes if self.bytes else None
 
     @property
     def perplexity(self) -> float:
-        """Per token of this vocabulary; infinite where it would overflow."""
-        return perplexity_per_token(self.nats, self.tokens)
-
-
-def perplexity_per_token(nats: float, tokens: int) -> float:
-    """Per token; infinite where it would overflow."""
-    mean = nats / tokens
-    return math.exp(mean) if mean < 700 else math.inf
+        """Per scored token of this vocabulary; infinite where it would overflow."""
+        mean = self.nats / self.tokens
+        return math.exp(mean) if mean < 700 else math.inf
 
 
 def likelihood_from_nats(

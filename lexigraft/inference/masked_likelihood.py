@@ -6,44 +6,19 @@ same.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
-from transformers import (
-    DataCollatorForLanguageModeling,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-)
+from transformers import DataCollatorForLanguageModeling, PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, sum_nll
-from lexigraft.inference.likelihood import (
-    WINDOW,
-    batch_by_length,
-    pad_batch,
-    perplexity_per_token,
-)
+from lexigraft.inference.likelihood import WINDOW, Likelihood, batch_by_length, pad_batch
 from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
 from lexigraft.source.positions import positions_of
 
 MASKED_SHARE = 0.15  # of BERT, RoBERTa and CW2V (Appendix G)
-
-
-@dataclass(frozen=True)
-class MaskedLikelihood:
-    """Total negative log-likelihood of the masked tokens of texts, and their number."""
-
-    nats: float
-    tokens: int
-    bits_per_byte: ClassVar[None] = None  # not defined for masked tokens
-
-    @property
-    def perplexity(self) -> float:
-        """Per masked token; infinite where it would overflow."""
-        return perplexity_per_token(self.nats, self.tokens)
 
 
 def score_masked(
@@ -52,7 +27,7 @@ def score_masked(
     texts: Sequence[str],
     *,
     batch_tokens: int = WINDOW,
-) -> MaskedLikelihood:
+) -> Likelihood:
     """Mask 15 % of the tokens of texts, always the same ones, and score their prediction.
 
     Each text is scored on its own; one longer than the model's context is cut into windows. The
@@ -87,7 +62,7 @@ def score_masked(
             labels = inputs.pop("labels")
             nats += sum_nll(chunked_logits(model, inputs), labels).item()
     model.train(was_training)
-    return MaskedLikelihood(nats, tokens)
+    return Likelihood(nats, tokens)
 
 
 class Masker:

@@ -6,7 +6,7 @@ from typing import Any
 from lexigraft.atomic import write_json
 from lexigraft.auxiliary.language_files import read_dictionary
 from lexigraft.auxiliary.token_vectors import load_vectors
-from lexigraft.corpus.lines import read_lines
+from lexigraft.corpus.lines import read_part
 from lexigraft.hardware import device
 from lexigraft.initialization.explanation import cosine_to_mean
 from lexigraft.initialization.registry import initializer
@@ -53,7 +53,7 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     fitted.fit(
         load_tokenizer(source),
         load_tokenizer(inputs["tokenizer"]),
-        corpus=read_lines(Path(inputs["corpus"]) / "train.txt"),
+        corpus=read_part(inputs["corpus"]),
         n_source=matrix_rows(source),
         auxiliary=auxiliary,
         seed=seed_from(*job["seed"]),

@@ -6,15 +6,16 @@ way).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
-from lexigraft.initialization.arguments import Auxiliaries, Corpus
 from lexigraft.initialization.explanation import (
     describe,
     example_tokens,
@@ -25,6 +26,7 @@ from lexigraft.initialization.explanation import (
     token_id_of,
 )
 from lexigraft.initialization.matrix import Matrix, check_matrix
+from lexigraft.initialization.options import check_options
 from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair, assemble_recipe
 from lexigraft.randomness import generator
@@ -32,9 +34,17 @@ from lexigraft.randomness import generator
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
+Corpus = Iterable[str] | None
+# By role: `target` holds vectors of the target's tokens, `source` vectors of the source's; a method
+# may name further roles.
+Auxiliaries = Mapping[str, Any]
 
+
+@dataclass_transform(eq_default=False)
 class Initializer(ABC):
     """Embedding rows for a target vocabulary, one matrix at a time.
+
+    Each subclass is a dataclass: the attributes that it annotates are its options, see `options`.
 
     Attributes
     ----------
@@ -60,11 +70,17 @@ class Initializer(ABC):
     """
 
     fallbacks_: list[str]
-    needs: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ()
-    counted: tuple[str, ...] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
+    reads: ClassVar[tuple[str, ...]] = ()
+    counted: ClassVar[tuple[str, ...]] = ()
     pair_: VocabularyPair
     seed_: int
+
+    def __init_subclass__(cls) -> None:
+        dataclass(eq=False)(cls)
+
+    def __post_init__(self) -> None:
+        check_options(self, self.name)
 
     @property
     def name(self) -> str:
@@ -185,6 +201,36 @@ class Initializer(ABC):
         """A generator for this method: same seed, method and names, same random numbers."""
         return generator(self.seed_, "initialization", self.name, *names)
 
+    def _required_corpus(self, corpus: Corpus) -> Iterable[str]:
+        """The corpus of a method that needs one; a `UserError` where there is none."""
+        if corpus is None:
+            raise UserError(
+                f"initializer '{self.name}': it needs a corpus; call fit(…, corpus=sentences)"
+            )
+        return corpus
+
+    def _required_vectors(self, auxiliary: Auxiliaries, role: str = "target") -> TokenVectors:
+        """Vectors of source tokens in the role `source`, else of target tokens.
+
+        Raises a `UserError` if there are none in this role, or they belong to another tokenizer.
+        """
+        side = "source" if role == "source" else "target"
+        size = len(self.pair_.source_bytes if role == "source" else self.pair_.target_bytes)
+        vectors = auxiliary.get(role)
+        if not isinstance(vectors, TokenVectors):
+            raise UserError(
+                f"initializer '{self.name}': it needs vectors of the {side}'s tokens as auxiliary "
+                f"'{role}'; name one in its config entry, or call "
+                f"fit(…, auxiliary={{'{role}': …}}) with what lexigraft.auxiliary makes of that "
+                "tokenizer"
+            )
+        if len(vectors.tokens) and vectors.tokens[-1] >= size:
+            raise UserError(
+                f"auxiliary '{role}': it has a vector of token {vectors.tokens[-1]}, but the "
+                f"{side} tokenizer has {size} tokens; give vectors made with this tokenizer"
+            )
+        return vectors
+
     @abstractmethod
     def _explain(self, token_id: int, text: str) -> str: ...
 
@@ -196,8 +242,6 @@ class RecipeInitializer(Initializer):
     source pieces, and one without source pieces to the mean of all source tokens. `recipe_` is `W`
     in factors, for both matrices or for each; `weights_` multiplies them out.
     """
-
-    recipe_: Recipe | RecipePair
 
     @property
     def weights_(self) -> csr_array | dict[str, csr_array]:
@@ -229,6 +273,7 @@ class RecipeInitializer(Initializer):
         pair = self.pair_
         rows, fallback = self._new_rows(pair, corpus, auxiliary)
         assemble = partial(assemble_recipe, source_of=pair.source_of, source_ids=pair.source_ids)
+        self.recipe_: Recipe | RecipePair
         if isinstance(rows, Mapping):
             self.recipe_ = RecipePair(assemble(rows["input"]), assemble(rows["output"]))
         else:
@@ -256,10 +301,10 @@ class RecipeInitializer(Initializer):
 class RowInitializer(Initializer):
     """A method whose rows no recipe describes. A tied model has one matrix, `input`.
 
-    `distribution` describes the rows, or the distribution that they come from.
+    `distribution` describes the rows, or the distribution that they come from; options in braces.
     """
 
-    distribution: str
+    distribution: ClassVar[str]
 
     @property
     def weights_(self) -> None:
@@ -299,7 +344,8 @@ class RowInitializer(Initializer):
 
     def _explain(self, token_id: int, text: str) -> str:
         parts = self.parts(token_id)
-        return describe(text, parts) if parts else f"'{text}' ~ {self.distribution}"
+        drawn = f"'{text}' ~ {self.distribution.format_map(vars(self))}"
+        return describe(text, parts) if parts else drawn
 
 
 class RandomInitializer(RowInitializer):

@@ -5,23 +5,17 @@ of whole rows of them takes many times as long as computing them: the maxima of 
 and only the few scores that reach it are sorted (benchmarks/initialization_scale.py).
 """
 
-from abc import abstractmethod
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
-from lexigraft.initialization.arguments import (
-    Auxiliaries,
-    Corpus,
-    check_integer,
-    check_number,
-    required_vectors,
-)
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
+from lexigraft.initialization.options import integer, positive
 from lexigraft.initialization.pairing import VocabularyPair
 
 _SCORES_AT_ONCE = 1 << 25  # 128 MiB: with smaller blocks, reading the anchors dominates
@@ -32,17 +26,17 @@ _CHUNK = 64
 class AnchorInitializer(RecipeInitializer):
     """A method whose new tokens are mixtures of the shared tokens that have vectors: the anchors.
 
+    The mixture is the sparsemax over the cosine similarities, unless a method says otherwise.
     Special tokens are none of the `anchors_` anchors. A new token that has no vector, a zero vector
     or no weight falls back.
     """
 
-    counted: tuple[str, ...] = ("anchors",)
-    anchors_: int
+    counted: ClassVar[tuple[str, ...]] = ("anchors",)
     normalized = True  # whether vectors are scaled to length one
-    without_anchors: str  # end of the message where there are none: what no shared token has
+    without_anchors: ClassVar[str]  # end of the message for no anchors: what no shared token has
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        vectors = required_vectors(self.name, auxiliary, pair, self.needs[0])
+        vectors = self._required_vectors(auxiliary, self.needs[0])
         vectors = unit_vectors(vectors) if self.normalized else nonzero(vectors)
         anchors = np.intersect1d(vectors.tokens, pair.shared_ids, assume_unique=True)
         new = np.intersect1d(vectors.tokens, pair.new_ids, assume_unique=True)
@@ -56,9 +50,9 @@ class AnchorInitializer(RecipeInitializer):
         tokens, sources = new[mixed.coords[0]], pair.source_of[anchors][mixed.coords[1]]
         return rows_with_fallback(pair, tokens, sources, mixed.data)
 
-    @abstractmethod
     def _weights(self, queries: np.ndarray, anchors: np.ndarray) -> csr_array | coo_array:
         """Weights [n, m] of new tokens on anchors, from their vectors [n or m, dimensions]."""
+        return sparsemax_of_cosines(queries, anchors)
 
 
 class NeighbourInitializer(RecipeInitializer):
@@ -75,9 +69,11 @@ class NeighbourInitializer(RecipeInitializer):
         Divisor of the cosines: the smaller, the larger the weight of the nearest.
     """
 
-    def __init__(self, neighbours: int = 10, temperature: float = 0.1) -> None:
-        self.neighbours = check_integer(self.name, "neighbours", neighbours)
-        self.temperature = check_number(self.name, "temperature", temperature, exclusive=True)
+    neighbours: int = integer(10)
+    temperature: float = positive(0.1)
+
+    def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
+        return rows_with_fallback(pair, *self._neighbour_weights(pair, auxiliary))
 
     def _neighbour_weights(
         self, pair: VocabularyPair, auxiliary: Auxiliaries
@@ -88,8 +84,8 @@ class NeighbourInitializer(RecipeInitializer):
         one. Raises a `UserError` if vectors are missing, belong to another tokenizer, or have
         different widths; or no source token has a vector.
         """
-        target = unit_vectors(required_vectors(self.name, auxiliary, pair))
-        source = unit_vectors(required_vectors(self.name, auxiliary, pair, "source"))
+        target = unit_vectors(self._required_vectors(auxiliary))
+        source = unit_vectors(self._required_vectors(auxiliary, "source"))
         if target.vectors.shape[1] != source.vectors.shape[1]:
             raise UserError(
                 f"initializer '{self.name}': its auxiliaries have {target.vectors.shape[1]} "

@@ -84,31 +84,33 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
 
 def open_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
     """The tokenizer of a vocabulary's folder, or of a source, `results/source/<name>`."""
+    return load_tokenizer(tokenizer_folder(folder))
+
+
+def tokenizer_folder(folder: str | Path) -> Path:
+    """Where the files of that tokenizer lie."""
     pointer = Path(folder) / "source.json"
-    return load_tokenizer(open_source(folder).folder if pointer.is_file() else folder)
+    return open_source(folder).folder if pointer.is_file() else Path(folder)
 
 
-def tokenizer_family(folder: str | Path) -> str:
-    """The family of the tokenizer in a folder, see `family_of`."""
-    return family_of(json.loads((Path(folder) / "tokenizer.json").read_text(encoding="utf-8")))
-
-
-def family_of(content: dict[str, Any]) -> str:
-    """The family of a tokenizer, from the content of its `tokenizer.json`.
-
-    `byte-level BPE`, `byte-fallback BPE`, `BPE`, `Unigram`, `WordPiece` or `WordLevel`.
-    """
+def tokenizer_family(tokenizer: "PreTrainedTokenizerFast") -> str:
+    """`byte-level BPE`, `byte-fallback BPE`, `BPE`, `Unigram`, `WordPiece` or `WordLevel`."""
+    content = json.loads(tokenizer.backend_tokenizer.to_str())
     model = content["model"]
-    # Old files have no type; only BPE has merges.
-    kind = model.get("type") or ("BPE" if "merges" in model else "WordPiece")
-    if kind != "BPE":
-        return kind
-    steps = [content.get("pre_tokenizer") or {}]
-    for step in steps:
-        steps += step.get("pretokenizers", [])  # a sequence may contain others
-    if any(step.get("type") == "ByteLevel" for step in steps):
+    if model["type"] != "BPE":
+        return model["type"]
+    if is_byte_level(content):
         return "byte-level BPE"
-    return "byte-fallback BPE" if model.get("byte_fallback") else "BPE"
+    return "byte-fallback BPE" if model["byte_fallback"] else "BPE"
+
+
+def is_byte_level(part: dict[str, Any] | None) -> bool:
+    """Whether a tokenizer, or a component of one, is byte-level; as `tokenizer.json` has it."""
+    if not part:
+        return False
+    sequence = (*part.get("pretokenizers", ()), *part.get("decoders", ()))
+    inner = (part.get("pre_tokenizer"), part.get("decoder"), *sequence)
+    return part.get("type") == "ByteLevel" or any(map(is_byte_level, inner))
 
 
 def load_config(folder: str | Path) -> "PretrainedConfig":

@@ -131,16 +131,16 @@ def describe_model(folder: str | Path) -> dict[str, Any]:
     """
     config = load_config(folder)
     text = config.get_text_config()
-    vocabulary = load_tokenizer(folder).get_vocab()
+    tokenizer = load_tokenizer(folder)
     return {
         "architecture": (config.architectures or ["unknown"])[0],
         "parameters": sum(math.prod(shape) for _, shape in tensors(folder).values()),
         "layers": text.num_hidden_layers,
         "hidden_size": text.hidden_size,
         "rows": matrix_rows(folder),
-        "vocabulary_size": max(vocabulary.values()) + 1,
+        "vocabulary_size": max(tokenizer.get_vocab().values()) + 1,
         "tied": is_tied(folder),
-        "tokenizer_family": tokenizer_family(folder),
+        "tokenizer_family": tokenizer_family(tokenizer),
     }
 
 

@@ -54,20 +54,17 @@ def check_length(model: PreTrainedModel, plan: Iterable[SequenceDataset]) -> Non
 def check_document_separation(model: PreTrainedModel) -> None:
     """Raise a UserError if `packing: apart` does not fit an architecture.
 
-    Most recognize documents by their positions. The model itself is tested: the second of two
-    documents must have the same logits as alone, but for rounding.
+    Most recognize documents by their positions. The model, in evaluation mode, is tested itself:
+    the second of two documents must have the same logits as alone, but for rounding.
     """
     separates = False
     if "position_ids" in inspect.signature(model.forward).parameters:
         both = torch.arange(1, 9, device=model.device)[None]
         positions = torch.arange(4, device=model.device).repeat(2)[None]
-        was_training = model.training
-        model.eval()
         with torch.no_grad():
             joined = model(input_ids=both, use_cache=False).logits[:, 4:]
             alone = model(input_ids=both[:, 4:], use_cache=False).logits
             packed = model(input_ids=both, position_ids=positions, use_cache=False).logits[:, 4:]
-        model.train(was_training)
         difference = (joined - alone).abs().max()
         separates = bool((packed - alone).abs().max() <= _TOLERANCE * difference)
     if not separates:

@@ -7,7 +7,8 @@ from pathlib import Path
 from lexigraft.atomic import replacing_folder, write_json
 from lexigraft.errors import UserError
 from lexigraft.provenance import write_card
-from lexigraft.training.store import load_cell, read_card, reference, tokenizer_folder
+from lexigraft.source.model import tokenizer_folder
+from lexigraft.training.store import load_cell, read_card, reference
 
 # Files that `lexigraft.job.run` writes into an output folder before the work begins.
 JOB_FILES = ("job.json", ".lock")

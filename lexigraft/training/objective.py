@@ -101,9 +101,9 @@ class Objective(ABC):
 
         By default the next token. IGNORED ones do not count.
         """
-        from lexigraft.inference.chunked_logits import next_tokens
+        from lexigraft.inference.chunked_logits import targets_ahead
 
-        return [next_tokens(batch)]
+        return [targets_ahead(batch["labels"], 1, batch.get("position_ids"))]
 
     def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
         """How many targets a micro-batch has for each part, [parts], int64."""

@@ -8,17 +8,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader
-from transformers import (
-    PreTrainedModel,
-    PrinterCallback,
-    Trainer,
-    TrainerCallback,
-    TrainingArguments,
-    set_seed,
-)
+from transformers import PreTrainedModel, PrinterCallback, Trainer, TrainerCallback, set_seed
 from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME
 
-from lexigraft.hardware import device
+from lexigraft.hardware import device, trainer_arguments
 from lexigraft.training.data import (
     SequenceDataset,
     collate,
@@ -83,9 +76,23 @@ def run_phase(
     process_sequences = math.ceil(strategy.batch_sequences / world_size())
     size = micro_batch_size(process_sequences, phase.length, device().type)
     steps = optimizer_steps(len(sequences), strategy.batch_sequences)
+    arguments = trainer_arguments(  # `Checkpointing` asks for saves by the clock
+        folder,
+        seed,
+        per_device_train_batch_size=size,
+        gradient_accumulation_steps=micro_batches_per_step(
+            strategy.batch_sequences, size, world_size()
+        ),
+        num_train_epochs=1,  # the sequences already are all epochs, in their order
+        learning_rate=phase.learning_rate,
+        weight_decay=strategy.weight_decay,
+        logging_steps=1,
+        disable_tqdm=True,
+        ddp_broadcast_buffers=False,  # training changes none
+    )
     trainer = PhaseTrainer(
         model=trained,
-        args=_arguments(phase, strategy, size, seed, folder),
+        args=arguments,
         train_dataset=sequences,
         callbacks=callbacks,
         objective=objective,
@@ -231,34 +238,3 @@ def load_trained(model: PreTrainedModel, file: Path, without: str | None = None)
         for name, tensor in load_file(file).items():
             if without is None or not name.startswith(f"{without}."):
                 parameters[name].copy_(tensor)
-
-
-def _arguments(
-    phase: Phase, strategy: Strategy, micro_batch: int, seed: int, folder: Path
-) -> TrainingArguments:
-    on_gpu = device().type == "cuda"
-    arguments = TrainingArguments(
-        output_dir=str(folder),
-        per_device_train_batch_size=micro_batch,
-        gradient_accumulation_steps=micro_batches_per_step(
-            strategy.batch_sequences, micro_batch, world_size()
-        ),
-        num_train_epochs=1,  # the sequences already are all epochs, in their order
-        learning_rate=phase.learning_rate,
-        weight_decay=strategy.weight_decay,
-        max_grad_norm=1.0,
-        use_cpu=not on_gpu,
-        logging_steps=1,
-        logging_nan_inf_filter=False,
-        save_strategy="no",  # `Checkpointing` asks for saves by the clock
-        report_to="none",
-        disable_tqdm=True,
-        ddp_broadcast_buffers=False,  # training changes none
-        seed=seed,
-        remove_unused_columns=False,
-        dataloader_pin_memory=on_gpu,
-    )
-    if on_gpu:
-        # With several visible GPUs the Trainer would split each batch over them (DataParallel).
-        arguments._n_gpu = min(1, arguments.n_gpu)
-    return arguments

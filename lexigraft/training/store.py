@@ -10,8 +10,8 @@ from lexigraft.atomic import replacing, replacing_folder
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import untie, update_special_token_ids
 from lexigraft.initialization.pairing import pair_vocabularies
-from lexigraft.provenance import check_folder, fault_of, write_card
-from lexigraft.source.model import load_config, load_model, load_tokenizer, open_source
+from lexigraft.provenance import check_inputs, fault_of, write_card
+from lexigraft.source.model import load_config, load_model, open_source, open_tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -88,14 +88,13 @@ def load_cell(
     for name, described in card["files"].items():  # hashed: all tensors are read anyway
         if fault := fault_of(folder / name, described):
             raise UserError(f"{folder / name}: {fault}; train the cell again")
-    for name in ("source", "tokenizer"):
-        check_folder(reference(folder, card, name))
-    source = open_source(reference(folder, card, "source")).folder
-    tokenizer = open_tokenizer(reference(folder, card, "tokenizer"))
+    places = [reference(folder, card, name) for name in ("source", "tokenizer")]
+    check_inputs(places)
+    source, tokenizer = open_source(places[0]).folder, open_tokenizer(places[1])
     model = load_model(source, dtype or stored_dtype(source))
     if card["references"]["initialization"]:
         rows = next(model.get_input_embeddings().parameters()).shape[0]
-        pair = pair_vocabularies(load_tokenizer(source), tokenizer, rows)
+        pair = pair_vocabularies(open_tokenizer(places[0]), tokenizer, rows)
         update_special_token_ids(model, tokenizer, pair.source_of)
     load_tensors(model, load_file(folder / CHANGED), folder / CHANGED)
     if LORA[0] in card["files"]:
@@ -128,16 +127,6 @@ def reference(folder: Path, card: dict[str, Any], name: str) -> Path:
             f"{folder}: its {name} {path} is gone; restore it; cells move only with all of results/"
         )
     return path
-
-
-def open_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
-    """The tokenizer of a vocabulary folder, or of a source folder for cells that keep it."""
-    return load_tokenizer(tokenizer_folder(Path(folder)))
-
-
-def tokenizer_folder(folder: Path) -> Path:
-    """Where the tokenizer's files lie."""
-    return open_source(folder).folder if (folder / "source.json").exists() else folder
 
 
 def stored_dtype(source: Path) -> "torch.dtype":

@@ -13,11 +13,11 @@ from lexigraft.completion import fingerprint
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
 from lexigraft.inference.likelihood import Likelihood, score_texts
-from lexigraft.inference.masked_likelihood import MaskedLikelihood, score_masked
+from lexigraft.inference.masked_likelihood import score_masked
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.randomness import seed_from
-from lexigraft.source.model import is_masked, is_tied, load_model, open_source
+from lexigraft.source.model import is_masked, is_tied, load_model, open_source, open_tokenizer
 from lexigraft.training.adapted_layers import WithAuxiliaryLoss, attach_adapters, attached_adapters
 from lexigraft.training.checkpointing import (
     Checkpointing,
@@ -50,7 +50,7 @@ from lexigraft.training.phase import load_trained, run_phase
 from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts, schedules
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import AdapterSettings, read_strategy
-from lexigraft.training.store import VOCADT, open_tokenizer, save_cell
+from lexigraft.training.store import VOCADT, save_cell
 from lexigraft.training.trainable import (
     attached_parameter_count,
     finish_phase,
@@ -306,7 +306,7 @@ class _Run:
             )
         return model, changed
 
-    def _score(self, model: PreTrainedModel, sentences: list[str]) -> Likelihood | MaskedLikelihood:
+    def _score(self, model: PreTrainedModel, sentences: list[str]) -> Likelihood:
         score = score_masked if is_masked(self.model) else score_texts
         return score(model, self.tokenizer, sentences)
 

@@ -20,18 +20,11 @@ import torch
 from tqdm import tqdm
 from transformers import PreTrainedModel, TrainerCallback
 
-from lexigraft.atomic import write_jsonl
+from lexigraft.atomic import read_jsonl, write_jsonl
 from lexigraft.errors import UserError
 from lexigraft.hardware import device, precision
 from lexigraft.inference.likelihood import Likelihood
-from lexigraft.inference.masked_likelihood import MaskedLikelihood
-from lexigraft.training.distributed import (
-    Computation,
-    is_sharded,
-    on_rank_zero,
-    rank,
-    world_size,
-)
+from lexigraft.training.distributed import Computation, is_sharded, on_rank_zero, rank, world_size
 
 # Dense bfloat16 FLOP/s from NVIDIA's data sheets, by a part of the GPU's name; the first match
 # counts.
@@ -65,11 +58,7 @@ class TrainingLog:
 
     def lines(self, event: str | None = None) -> list[dict[str, Any]]:
         """All complete lines, or those of one event."""
-        if not self.file.exists():
-            return []
-        *texts, _ = self.file.read_text("utf-8").split("\n")
-        lines = [json.loads(text) for text in texts]
-        return [line for line in lines if event in (None, line["event"])]
+        return [line for line in read_jsonl(self.file) if event in (None, line["event"])]
 
 
 class HeldOutCurve:
@@ -84,7 +73,7 @@ class HeldOutCurve:
     def __init__(
         self,
         training_log: TrainingLog,
-        score: Callable[[PreTrainedModel, list[str]], Likelihood | MaskedLikelihood],
+        score: Callable[[PreTrainedModel, list[str]], Likelihood],
         texts: dict[str, list[str]],
         *,
         steps: int,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
+from lexigraft.source.model import is_byte_level
 
 if TYPE_CHECKING:
     from tokenizers.models import BPE
@@ -110,15 +111,6 @@ def read_bpe(tokenizer: "PreTrainedTokenizerFast") -> Bpe:
         unk_token=model.get("unk_token"),
         fuse_unk=bool(model.get("fuse_unk")),
     )
-
-
-def is_byte_level(part: dict[str, Any] | None) -> bool:
-    """Whether a tokenizer, or a component of one, is byte-level; as `tokenizer.json` has it."""
-    if not part:
-        return False
-    sequence = (*part.get("pretokenizers", ()), *part.get("decoders", ()))
-    inner = (part.get("pre_tokenizer"), part.get("decoder"), *sequence)
-    return part.get("type") == "ByteLevel" or any(map(is_byte_level, inner))
 
 
 def _check_ids(vocab: dict[str, int]) -> None:

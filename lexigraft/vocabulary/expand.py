@@ -183,8 +183,7 @@ def choose_tokens(
             continue
         parts = segment(piece, rules.rank)
         if len(parts) == 2 and rules.key(*parts) == key:
-            for character in needed:
-                rules.add_character(character)
+            rules.new.update(needed)
             rules.add(key)
             added += [*needed, piece]
     return added

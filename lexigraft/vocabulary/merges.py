@@ -60,10 +60,6 @@ class PairRules:
         """Whether the merge applies only to text in which a new token occurs."""
         return not self.new.isdisjoint((*key, "".join(key)))
 
-    def add_character(self, character: str) -> None:
-        """Add a character as a token."""
-        self.new.add(character)
-
     def add(self, key: Pair) -> None:
         """Add a merge after all others; an existing pair keeps its rank."""
         self._ranks.setdefault(key, len(self._ranks))
@@ -108,10 +104,6 @@ class PieceRules:
     def touches_new(self, key: str) -> bool:
         """Whether the merge results in a new token; merges into old pieces are implied."""
         return key in self.new
-
-    def add_character(self, character: str) -> None:
-        """Add a character as a token."""
-        self.add(character)
 
     def add(self, key: str) -> None:
         """Add a piece after all others; a piece that was added before keeps its rank."""

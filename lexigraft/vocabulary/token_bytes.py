@@ -8,7 +8,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from lexigraft.vocabulary.bpe import Bpe, is_byte_level
+from lexigraft.source.model import is_byte_level
+from lexigraft.vocabulary.bpe import Bpe
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

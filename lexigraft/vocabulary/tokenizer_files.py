@@ -3,7 +3,6 @@
 `tokenizer.json` and `tokenizer.model` segment identically.
 """
 
-import json
 import logging
 import tempfile
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import PARTIAL, write_json
 from lexigraft.errors import UserError
-from lexigraft.source.model import family_of
+from lexigraft.source.model import tokenizer_family
 from lexigraft.source.sentencepiece import (
     CONTROL,
     NORMAL,
@@ -198,7 +197,7 @@ def describe_replacement(
     size = len(target_tokenizer.get_vocab())
     return {
         "mode": "replace",
-        "family": family_of(json.loads(target_tokenizer.backend_tokenizer.to_str())),
+        "family": tokenizer_family(target_tokenizer),
         "source_size": len(source_tokenizer.get_vocab()),
         "size": size,
         "shared": size - len(new_ids),

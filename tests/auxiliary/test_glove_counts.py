@@ -12,13 +12,15 @@ END = -1
 def counted(ids, window, number=None):
     """X as a full matrix."""
     ids = np.array(ids, dtype=np.int32)
-    number = np.arange(max(ids) + 1) if number is None else np.array(number)
-    found = count_cooccurrences(ids, number, window)
-    matrix = np.zeros((found.size, found.size))
-    matrix[found.rows, found.columns] = found.values
-    matrix[found.columns, found.rows] = found.values
-    assert (found.rows <= found.columns).all()
-    assert len(found.values) == np.triu(matrix).astype(bool).sum()
+    counts = np.maximum(np.bincount(ids[ids >= 0]), 1)
+    if number is not None:
+        counts[np.array(number) < 0] = 0
+    found = count_cooccurrences(ids, counts, window)
+    matrix = np.zeros(found.shape)
+    matrix[found.row, found.col] = found.data
+    matrix[found.col, found.row] = found.data
+    assert (found.row <= found.col).all()
+    assert found.nnz == np.triu(matrix).astype(bool).sum()
     return matrix
 
 
@@ -79,5 +81,5 @@ def test_random_sentences_equal_the_definition(window, pairs_at_once, frequent, 
 
 
 def test_no_text_has_no_pairs():
-    found = count_cooccurrences(np.empty(0, np.int32), np.array([0, 1]), 5)
-    assert (len(found.values), found.size) == (0, 2)
+    found = count_cooccurrences(np.empty(0, np.int32), np.array([1, 1]), 5)
+    assert (found.nnz, found.shape) == (0, (2, 2))

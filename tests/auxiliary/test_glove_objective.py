@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import coo_array
 
-from lexigraft.auxiliary.glove import Cooccurrences, descend, initial_parameters, stratify
+from lexigraft.auxiliary.glove import descend, initial_parameters, stratify
 
 
-def cooccurrences(matrix) -> Cooccurrences:
-    rows, columns = np.nonzero(np.triu(matrix))
-    return Cooccurrences(
-        rows.astype(np.int32), columns.astype(np.int32), matrix[rows, columns], len(matrix)
-    )
+def cooccurrences(matrix) -> coo_array:
+    return coo_array(np.triu(matrix))
 
 
 def random_matrix(size, seed=0):
@@ -62,11 +60,9 @@ def test_the_first_step_goes_down_the_slope_and_the_second_is_shortened(x):
     matrix = np.array([[0.0, x], [0.0, 0.0]])
     start = list(np.random.default_rng(1).normal(size=(2, 2, 4)).astype(np.float32))
     cells = stratify(cooccurrences(matrix), 10.0, 0.75, np.random.default_rng(0))
-    one = cells.columns == 1  # the cell above the diagonal alone
-    cells = type(cells)(
-        cells.rows[one], cells.columns[one], cells.logs[one], cells.weights[one],
-        np.concatenate([[0], np.cumsum(np.bincount([1], minlength=256))]),
-    )  # fmt: skip
+    # The cell above the diagonal alone.
+    cells = [tuple(array[columns == 1] for array in (rows, columns, *others))
+             for rows, columns, *others in cells]  # fmt: skip
     moved = [array.copy() for array in start]
     squares, rate = [np.ones((2, 4)), np.ones((2, 4))], 0.05
     steps = descend(cells, *moved, epochs=2, learning_rate=rate, rng=np.random.default_rng(0))
@@ -106,20 +102,20 @@ def test_cells_are_all_there_once_with_their_weights():
     matrix = random_matrix(50)
     cells = stratify(cooccurrences(matrix), 10.0, 0.75, np.random.default_rng(0))
     made, weights = np.zeros((50, 50)), np.zeros((50, 50))
-    made[cells.rows, cells.columns] = np.exp(cells.logs)
-    weights[cells.rows, cells.columns] = cells.weights
+    rows, columns, logs, heights = map(np.concatenate, zip(*cells, strict=True))
+    made[rows, columns] = np.exp(logs)
+    weights[rows, columns] = heights
     np.testing.assert_allclose(made, matrix, rtol=1e-5)
     np.testing.assert_allclose(weights, np.minimum(1, matrix / 10) ** 0.75, rtol=1e-5)
-    assert len(cells.rows) == np.count_nonzero(matrix)
+    assert len(rows) == np.count_nonzero(matrix)
 
 
 def test_strata_that_are_done_at_a_time_share_no_token():
     cells = stratify(cooccurrences(random_matrix(90)), 10.0, 0.75, np.random.default_rng(0))
     for shift in range(16):
         strata = [block * 16 + (block + shift) % 16 for block in range(16)]
-        parts = [slice(cells.starts[s], cells.starts[s + 1]) for s in strata]
-        for ids in (cells.rows, cells.columns):
-            seen = [set(ids[part].tolist()) for part in parts]
+        for side in (0, 1):
+            seen = [set(cells[stratum][side].tolist()) for stratum in strata]
             assert sum(map(len, seen)) == len(set().union(*seen))
 
 

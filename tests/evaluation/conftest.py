@@ -57,7 +57,7 @@ def make_job(tmp_path):
         "".join(json.dumps(row) + "\n" for row in rows), "utf-8"
     )
     (tmp_path / "tokenizer").mkdir()
-    card = {"references": {"tokenizer": "../tokenizer"}, "files": {}}
+    card = {"references": {"source": ".", "tokenizer": "../tokenizer"}, "files": {}}
     (cell / "card.json").write_text(json.dumps(card))
 
     def build(kind: str, run: int = 0, **settings):
@@ -67,6 +67,7 @@ def make_job(tmp_path):
             "settings": {"kind": kind, **settings},
             "inputs": {
                 "cell": str(cell),
+                "tokenizer": str(tmp_path / "tokenizer"),
                 "corpus": str(corpus),
                 "prompts": str(REPOSITORY / "config" / "prompts"),
             },
@@ -120,7 +121,7 @@ def cell_job(cell, make_job, tmp_path):
         described, read = {}, {}
         for name, entry in tasks.items():
             runs = entry.pop("runs", 1)
-            read[name] = {key: path for key, path in one["inputs"].items() if key != "cell"}
+            read[name] = {key: one["inputs"][key] for key in ("corpus", "prompts")}
             described[name] = {
                 "settings": {"kind": name, **entry},
                 "language": "el",

@@ -217,7 +217,7 @@ def job(tmp_path, make_job, byte_tokenizer):
             "corpus": make_job("perplexity")["inputs"]["corpus"],
             "encoder": None,
         },
-        "outputs": {"folder": str(folder), "file": str(folder / "record.json")},
+        "outputs": {"folder": str(folder)},
         "cell": {"source": "tiny", "language": "el", "vocabulary": "v", "initializer": "align",
                  "fit": "all-seeds"},
         "seed": [0, "evaluation", "el", "alignment"],
@@ -226,7 +226,7 @@ def job(tmp_path, make_job, byte_tokenizer):
 
 def record_of(job):
     run_path(str(SCRIPT))["stage"](job)
-    return json.loads(Path(job["outputs"]["file"]).read_text("utf-8"))
+    return json.loads(Path(job["outputs"]["folder"], "record.json").read_text("utf-8"))
 
 
 def test_the_script_writes_the_record_of_a_stored_recipe(job, encoder_folder):

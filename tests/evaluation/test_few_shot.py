@@ -91,7 +91,7 @@ def test_a_prompt_is_the_examples_with_their_answers_and_the_question(byte_token
     prompts = few_shot_prompts(byte_tokenizer(), ["three =", "four ="], answered, None)
     before = "one = ένα\n\ntwo = δύο ή περισσότερα\n\n"
     assert prompts.texts == [before + "three =", before + "four ="]
-    assert (prompts.queries, prompts.shots) == (["three =", "four ="], [2, 2])
+    assert prompts.shots == [2, 2]
 
 
 def test_the_first_examples_give_way_to_a_long_question(byte_tokenizer):
@@ -106,7 +106,7 @@ def test_the_first_examples_give_way_to_a_long_question(byte_tokenizer):
     assert (details["prompts_with_fewer_shots"], details["shots_per_prompt"]) == (4, 4 / 5)
     whole = [
         "".join(one["text"] for one in details["examples"][2 - before :]) + ask
-        for ask, before in zip(prompts.queries, prompts.shots, strict=True)
+        for ask, before in zip(asks, prompts.shots, strict=True)
     ]
     assert whole == prompts.texts
 

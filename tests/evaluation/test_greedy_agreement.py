@@ -1,7 +1,6 @@
 """Theorem 2 of CW2V on a random model: rows in the hull leave greedy output as it is."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,21 +19,18 @@ MERGES = (("t", "h"), ("th", "e"), ("Î", "±"), ("Î", "²"))
 
 @pytest.fixture
 def source(model, byte_tokenizer, make_job, tmp_path):
-    """The random model as a source that the job's cell refers to; returns its folder."""
+    """The random model as a source, beside the job's cell; returns its folder."""
     folder = tmp_path / "model"
     model.save_pretrained(folder)
     byte_tokenizer().save_pretrained(folder)
     (tmp_path / "source").mkdir()
     described = {"kind": "folder", "path": str(folder), "revision": None}
     (tmp_path / "source" / "source.json").write_text(json.dumps(described))
-    card = {"references": {"tokenizer": "../tokenizer", "source": "../source"}, "files": {}}
-    cell = Path(make_job("greedy_agreement")["inputs"]["cell"])
-    (cell / "card.json").write_text(json.dumps(card))
     return folder
 
 
 @pytest.fixture
-def measure(source, byte_tokenizer, make_job):
+def measure(source, byte_tokenizer, make_job, tmp_path):
     """Graft what an initializer made onto the source, and measure it."""
 
     def run(made, tokenizer=None, change=None, **settings):
@@ -45,6 +41,7 @@ def measure(source, byte_tokenizer, make_job):
         if change:
             change(grafted)
         job = make_job("greedy_agreement", **{"prompt_tokens": 6, "max_new_tokens": 8} | settings)
+        job["inputs"]["source"] = str(tmp_path / "source")
         return evaluate(grafted, target, job), grafted
 
     return run

@@ -10,13 +10,14 @@ def test_fragmentation_of_an_unchanged_vocabulary_is_measured_without_a_model(
 ):
     file = tmp_path / "evaluation" / "fragmentation" / "record.json"
     job = {
+        "rule": "measure_fragmentation",
         "settings": {},
         "inputs": {
             "source": str(tmp_path / "source"),
             "tokenizer": str(tmp_path / "source"),
             "corpus": make_job("perplexity")["inputs"]["corpus"],
         },
-        "outputs": {"folder": str(file.parent), "file": str(file)},
+        "outputs": {"folder": str(file.parent)},
         "cell": {"source": "tiny", "language": "el-kolibri", "vocabulary": "source"},
     }
     (tmp_path / "corpus" / "train.txt").write_text("ένα\n", "utf-8")

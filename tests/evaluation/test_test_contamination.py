@@ -91,7 +91,7 @@ def test_the_script_writes_a_record(rows, train, tmp_path):
     job = {
         "rule": "count_tests", "settings": {"kind": "question_answering"},
         "inputs": {"text": str(train), "tests": {"german": str(rows(ANSWER))}},
-        "outputs": {"folder": str(tmp_path), "file": str(tmp_path / "record.json")},
+        "outputs": {"folder": str(tmp_path)},
         "language": "german", "task": "quad",
     }  # fmt: skip
     run_path(str(REPOSITORY / "scripts" / "count_tests.py"))["stage"](job)

@@ -36,7 +36,7 @@ def study_of(tasks, **texts):
         "languages": {"te-mine": {**language, "summarization": PAIRS, **texts}},
         "tasks": {"poems": {"kind": "speed", "prompts_from": "poems"}},
     }  # fmt: skip
-    return Study(resolve(config, load_registries(), require_files=False))
+    return Study(resolve(config, load_registries()))
 
 
 @pytest.fixture
@@ -46,7 +46,9 @@ def runs_of(tmp_path):
     def jobs(study):
         cell = tmp_path / "cell"
         cell.mkdir(exist_ok=True)
-        write_json(cell / "card.json", {"references": {}, "files": {}})
+        write_json(
+            cell / "card.json", {"references": {"source": ".", "tokenizer": "."}, "files": {}}
+        )
         found = []
         for rule in ("evaluate", "measure_speed"):
             job = json.loads(study.job(rule, CELL))

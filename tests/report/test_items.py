@@ -21,7 +21,7 @@ from lexigraft.report.items import (
 from lexigraft.report.models import Model, models
 from lexigraft.report.records import read_study
 from workflow.stages import Study
-from workflow.stages.report import report_items
+from workflow.stages.report import report_files
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BLOCK = {"sources": ["m"], "languages": ["te", "el"], "vocabularies": ["source", "big"],
@@ -138,11 +138,11 @@ def test_items_declare_the_records_that_they_alone_read():
 def test_the_workflow_knows_the_files_of_every_item():
     items = ["recommendation", "results", {"item": "results", "name": "table-5"}, "fertility"]
     study = Study({"study": "s", "results": "r", "cells": [], "report": {"items": items}})
-    names = {group: [item.name for item in report_items(study, group)] for group in GROUPS}
-    assert names == {
-        "pages": ["recommendation"],
-        "tables": ["results", "table-5"],
-        "figures": ["fertility"],
+    files = {group: [file["value"] for file in report_files(study, group)] for group in GROUPS}
+    assert files == {
+        "pages": ["r/report/s/recommendation.html"],
+        "tables": ["r/report/s/tables/results.html", "r/report/s/tables/table-5.html"],
+        "figures": ["r/report/s/figures/fertility.png"],
     }
 
 

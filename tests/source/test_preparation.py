@@ -122,9 +122,8 @@ def test_parameters_are_counted_as_torch_counts_them(whole_source):
     assert (described["rows"], described["vocabulary_size"], described["tied"]) == (300, 271, False)
 
 
-def test_a_sentencepiece_tokenizer_is_byte_fallback(mistral_tokenizer, tmp_path):
-    mistral_tokenizer.save_pretrained(tmp_path)
-    assert tokenizer_family(tmp_path) == "byte-fallback BPE"
+def test_a_sentencepiece_tokenizer_is_byte_fallback(mistral_tokenizer):
+    assert tokenizer_family(mistral_tokenizer) == "byte-fallback BPE"
 
 
 def test_a_broken_source_leaves_no_source_file(tiny_source, tmp_path):

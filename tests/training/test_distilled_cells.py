@@ -77,10 +77,10 @@ def test_the_log_of_the_first_step_is_that_of_whole_logits(distilled):
     from transformers import AutoModelForCausalLM
 
     from lexigraft.inference.chunked_logits import targets_ahead
+    from lexigraft.source.model import open_tokenizer
     from lexigraft.training.data import collate
     from lexigraft.training.plan import plan_phases
     from lexigraft.training.settings import read_strategy
-    from lexigraft.training.store import open_tokenizer
 
     job = distilled([{**DISTILL, "data": {"monolingual": 0.5, "tasks": 0.5}}])
     train_cell(job)

@@ -13,7 +13,7 @@ SHOWN = {"items": ["results", "alignment"], "fonts": None}
 
 
 def study_of(config):
-    return Study(resolve(config, load_registries(), require_files=False))
+    return Study(resolve(config, load_registries()))
 
 
 def measured(study):

@@ -7,6 +7,7 @@ import pytest
 
 from lexigraft import UserError
 from tests.workflow.conftest import Checkout, copy_project
+from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
 
 
@@ -24,7 +25,7 @@ def config(miniature) -> dict:
 
 def refused(config) -> str:
     with pytest.raises(UserError) as error:
-        resolve(config, load_registries())
+        check_local_files(resolve(config, load_registries()))
     assert "\n" not in str(error.value)
     return str(error.value)
 

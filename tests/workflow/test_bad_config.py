@@ -3,6 +3,7 @@
 import pytest
 
 from lexigraft import UserError
+from workflow.config.checks import check_local_files
 from workflow.config.registries import resolve
 
 
@@ -15,7 +16,7 @@ def config(miniature):
 
 def refused(config, registries) -> str:
     with pytest.raises(UserError) as error:
-        resolve(config, registries)
+        check_local_files(resolve(config, registries))
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -69,6 +70,14 @@ def test_a_source_without_a_place_is_refused(config, registries):
 def test_a_source_folder_without_a_model_is_refused(config, registries, tmp_path):
     config["sources"]["tiny"] = {"folder": str(tmp_path)}
     assert f"sources.tiny.folder: {tmp_path} holds no config.json" in refused(config, registries)
+
+
+def test_a_source_folder_may_lie_below_the_home_folder(config, registries, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").touch()
+    config["sources"]["tiny"] = {"folder": "~/model"}
+    check_local_files(resolve(config, registries))
 
 
 def test_a_name_that_would_leave_its_folder_is_refused(config, registries):

@@ -13,9 +13,9 @@ from lexigraft.evaluation.learned.checkpoint import STATE
 from tests.workflow.conftest import REPOSITORY, copy_project, open_study
 from workflow.config.registries import load_registries, resolve
 from workflow.config.task_data import benchmark_settings, benchmarks_of
+from workflow.config.training_data import members as members_of
 from workflow.stages import Study
 from workflow.stages.measuring import tasks_of
-from workflow.stages.texts import members as members_of
 
 XNLI = {"languages": ["el", "en"], "folder": "xnli", "task": "xnli_{code}"}
 AXES = {
@@ -46,12 +46,12 @@ def config(miniature):
 
 
 def study_of(config, registries):
-    return Study(resolve(config, registries, require_files=False))
+    return Study(resolve(config, registries))
 
 
 def refused(config, registries):
     with pytest.raises(UserError) as error:
-        resolve(config, registries, require_files=False)
+        resolve(config, registries)
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -74,7 +74,7 @@ def test_a_cell_is_tested_in_its_language_and_in_english(config, registries):
 def test_a_group_is_tested_in_the_languages_that_the_harness_has(config, registries):
     config["cells"][0]["languages"] = ["both"]
     config["tasks"]["choose"]["harness"].pop(0)
-    found = benchmarks_of(resolve(config, registries, require_files=False), "choose", "both")
+    found = benchmarks_of(resolve(config, registries), "choose", "both")
     assert found == {"greek": "xnli_el", "english": "xnli_en"}
 
 
@@ -141,7 +141,7 @@ def test_one_benchmark_is_defined_in_one_folder(config, registries):
     config["tasks"]["again"]["harness"][0]["folder"] = "other"
     assert "has another folder than in task 'choose'" in refused(config, registries)
     config["tasks"]["again"]["data"] = "data/one"
-    resolve(config, registries, require_files=False)
+    resolve(config, registries)
 
 
 def test_a_task_without_data_is_scored_once_the_data_is_there(miniature, tmp_path):
@@ -207,7 +207,7 @@ def shots_and_metric(study, task):
 def test_vocadt_has_its_four_tasks_on_the_languages_of_its_table_1():
     study = open_study("vocadt")
     members = {
-        name: [member.removeprefix("madlad-") for member in members_of(study, name)] or [name[7:]]
+        name: [member.removeprefix("madlad-") for member in members_of(study.config, name)]
         for name in study.config["languages"]
         if name.startswith("madlad-")
     }

@@ -24,7 +24,7 @@ CELL = {
 def study(miniature, tmp_path):
     source = miniature["sources"]["tiny"] | {"resources": {"evaluation_minutes": 45}}
     config = miniature | {"results": str(tmp_path / "results"), "sources": {"tiny": source}}
-    return Study(resolve(config, load_registries(), require_files=False))
+    return Study(resolve(config, load_registries()))
 
 
 def job(study, rule, **wildcards):

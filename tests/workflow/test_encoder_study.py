@@ -5,6 +5,7 @@ import json
 import pytest
 
 from lexigraft.errors import UserError
+from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT, read_yaml, resolve
 from workflow.stages import Study
 
@@ -83,7 +84,7 @@ def cell(language="telugu"):
 
 def refused(config, registries):
     with pytest.raises(UserError) as error:
-        resolve(config, registries)
+        check_local_files(resolve(config, registries))
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -196,7 +197,7 @@ def test_the_tasks_of_cw2v_have_its_languages(registries):
 @pytest.fixture(scope="module")
 def paper(registries):
     config = read_yaml(ROOT / "config" / "studies" / "cw2v-roberta.yaml")
-    return Study(resolve(config, registries, require_files=False))
+    return Study(resolve(config, registries))
 
 
 def test_the_grid_of_cw2v_for_roberta_has_every_row_and_checkpoint(paper):
@@ -219,6 +220,6 @@ def test_the_grid_of_cw2v_for_roberta_has_every_row_and_checkpoint(paper):
 
 def test_it_shares_the_texts_of_the_grid_for_llama(paper, registries):
     config = read_yaml(ROOT / "config" / "studies" / "cw2v.yaml")
-    llama = resolve(config, registries, require_files=False)
+    llama = resolve(config, registries)
     for language in ("cw2v-mix", "cw2v-en", "cw2v-hi", "cw2v-ta", "cw2v-ru", "cw2v-de"):
         assert paper.config["languages"][language] == llama["languages"][language]

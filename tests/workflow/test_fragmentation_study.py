@@ -9,6 +9,7 @@ import pytest
 from lexigraft import UserError
 from lexigraft.report.items import read_items
 from tests.workflow.conftest import copy_project, open_study
+from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
 
 
@@ -35,7 +36,7 @@ def config(miniature, smollm2_folder_tiny, roberta_folder) -> dict:
 
 def refused(config) -> str:
     with pytest.raises(UserError) as error:
-        resolve(config, load_registries())
+        check_local_files(resolve(config, load_registries()))
     assert "\n" not in str(error.value)
     return str(error.value)
 

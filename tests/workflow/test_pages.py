@@ -75,4 +75,4 @@ def test_each_row_of_a_record_has_a_line_of_its_own():
 def test_a_study_that_has_not_run_cannot_be_recorded(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="there is no report; run study default first"):
-        pages.main(str(pages.REPOSITORY / "config/config.yaml"))
+        pages.main(str(pages.ROOT / "config/config.yaml"))

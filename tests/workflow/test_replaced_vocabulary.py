@@ -8,6 +8,7 @@ import pytest
 
 from lexigraft import UserError, load_cell
 from tests.workflow.conftest import Checkout, copy_project
+from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
 
@@ -111,7 +112,7 @@ def test_a_finished_study_plans_nothing_and_another_share_mixes_again(finished):
 
 def refused(config, **changes) -> str:
     with pytest.raises(UserError) as error:
-        resolve(deepcopy(config) | changes, load_registries())
+        check_local_files(resolve(deepcopy(config) | changes, load_registries()))
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -163,7 +164,7 @@ def test_a_vocabulary_that_cannot_be_built_is_refused(entry, message, config):
         registries = load_registries()
         registries["vocabularies"]["replaced"] = entry
         del study["vocabularies"]["replaced"]
-        resolve(study, registries)
+        check_local_files(resolve(study, registries))
     assert message in str(error.value)
 
 
@@ -194,7 +195,7 @@ def test_the_groups_of_vocadt_have_its_sampling_ratios():
                 "vocabularies": ["replace-50k"], "initializers": ["mean"], "strategies": ["none"],
             }],
         }  # fmt: skip
-        resolve(study, load_registries(), require_files=False)
+        resolve(study, load_registries())
     assert languages["latin-group"]["group"]["shares"]["id"] == 0.32
     assert languages["all-group"]["group"]["shares"]["el"] == 0.12
 

@@ -57,7 +57,7 @@ def changed(config):
 
 def refused(changed, change) -> str:
     with pytest.raises(UserError) as error:
-        changed(change)
+        check_local_files(changed(change))
     assert "\n" not in str(error.value)
     return str(error.value)
 

@@ -24,7 +24,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def opened(config, **changed):
-    return Study(resolve(config | changed, load_registries(), require_files=False))
+    return Study(resolve(config | changed, load_registries()))
 
 
 def test_results_and_packages_lie_below_the_prefix_unless_they_are_absolute(miniature):

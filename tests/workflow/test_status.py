@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.atomic import write_json
-from lexigraft.completion import begin, complete_with_card
+from lexigraft.completion import begin, complete
 from tests.workflow.conftest import copy_project
 from workflow.config.registries import load_registries, read_yaml, resolve
 from workflow.stages import Study
@@ -33,7 +33,7 @@ TESTED = "evaluation/tiny/telugu/expand-50/align/short/seed-0"
 
 def opened(config, results, registries=None) -> Study:
     config = config | {"results": str(results)}
-    return Study(resolve(config, registries or load_registries(), require_files=False))
+    return Study(resolve(config, registries or load_registries()))
 
 
 def finish(study, job, at, seconds=60.0, ended="done", gpus=0):
@@ -48,7 +48,7 @@ def finish(study, job, at, seconds=60.0, ended="done", gpus=0):
         os.utime(file, (at, at))
     if ended == "done":
         write_json(job.output.card, {"job": described})
-        complete_with_card(described, begin(described))
+        complete(described, begin(described))
         os.utime(job.output.card, (at, at))
 
 
@@ -169,7 +169,7 @@ def test_every_job_of_a_study_is_shown(tmp_path, monkeypatch, name):
     planned = {rule: int(count) for rule, count in table}
     monkeypatch.chdir(checkout.folder)
     config = read_yaml(checkout.folder / f"config/{name}.yaml")
-    study = Study(resolve(config, load_registries(), require_files=False))
+    study = Study(resolve(config, load_registries()))
     counts = Counter(job.rule for job in study.jobs().values())
     assert counts == {rule: n for rule, n in planned.items() if rule not in ("all", "total")}
     assert counts.total() == planned["total"] - 1

@@ -6,6 +6,7 @@ from copy import deepcopy
 import pytest
 
 from lexigraft import UserError
+from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
 
@@ -58,7 +59,7 @@ def refused(config, change):
     own = deepcopy(config)
     change(own)
     with pytest.raises(UserError) as error:
-        resolve(own, load_registries())
+        check_local_files(resolve(own, load_registries()))
     assert "\n" not in str(error.value)
     return str(error.value)
 

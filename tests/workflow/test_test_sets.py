@@ -7,6 +7,7 @@ import pytest
 
 from lexigraft.cells import cell_of
 from lexigraft.errors import UserError
+from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT, read_yaml, resolve
 from workflow.stages import Study
 from workflow.stages.measuring import tasks_of
@@ -96,7 +97,7 @@ def parts_read(study, task, cell):
 
 def refused(config, registries):
     with pytest.raises(UserError) as error:
-        resolve(config, registries)
+        check_local_files(resolve(config, registries))
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -222,7 +223,6 @@ def studies(registries):
             resolve(
                 read_yaml(ROOT / "config" / "studies" / f"{name}.yaml"),
                 registries,
-                require_files=False,
             )
         )
         for name in ("vocadt", "salt", "cw2v")

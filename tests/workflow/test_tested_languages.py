@@ -32,7 +32,7 @@ def config(miniature):
 
 @pytest.fixture
 def study(config, registries):
-    return Study(resolve(config, registries, require_files=False))
+    return Study(resolve(config, registries))
 
 
 def read_by_report(study, kind):
@@ -103,5 +103,5 @@ def test_a_checkpoint_is_evaluated_as_its_cell_is(study):
 def test_what_cannot_be_is_refused(change, message, config, registries):
     change(config)
     with pytest.raises(UserError) as error:
-        resolve(config, registries, require_files=False)
+        resolve(config, registries)
     assert message in str(error.value)

@@ -5,6 +5,7 @@ from copy import deepcopy
 import pytest
 
 from lexigraft import UserError
+from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
 
 REPLACED = {"mode": "replace", "plm": "bert"}
@@ -42,7 +43,7 @@ def with_model(config, tmp_path) -> dict:
 
 def refused(config) -> str:
     with pytest.raises(UserError) as error:
-        resolve(config, load_registries())
+        check_local_files(resolve(config, load_registries()))
     assert "\n" not in str(error.value)
     return str(error.value)
 

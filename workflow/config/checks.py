@@ -3,7 +3,7 @@
 Each check raises a `UserError` that names the first key that is wrong and says what to do.
 """
 
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY
@@ -13,7 +13,14 @@ from lexigraft.evaluation.task_kinds import kinds, kinds_with, prompts_of, task_
 from lexigraft.source.model import MASKED
 from lexigraft.training.registry import objective, objectives
 from lexigraft.training.settings import of_new_vocabulary
-from workflow.config.initializer_data import check_initializer, check_needed_files, check_needs
+from workflow.config.initializer_data import (
+    MODEL,
+    TOKENIZER,
+    check_folder,
+    check_initializer,
+    check_needed_files,
+    check_needs,
+)
 from workflow.config.task_data import (
     check_benchmarks,
     check_examples,
@@ -32,9 +39,7 @@ from workflow.config.training_data import (
 )
 
 # What a block of cells may name beside the entries of each registry.
-_RESERVED = {
-    "vocabularies": SOURCE_VOCABULARY, "initializers": NO_INITIALIZER, "strategies": "none"
-}  # fmt: skip
+_RESERVED = {"vocabularies": [SOURCE_VOCABULARY], "initializers": [NO_INITIALIZER]}
 # Key of a language -> what tasks do with its texts, and what to name there.
 _TASK_TEXTS = {
     "parallel": ("translates", "a parallel text"),
@@ -87,22 +92,11 @@ def check_local_files(study: dict[str, Any]) -> None:
     check_local_samples(study)
     check_local_examples(study)
     for name in study["fragmentation"]["tokenizers"]:
-        folder = study["tokenizers"][name].get("folder")
-        files = [
-            Path(folder or "").expanduser() / name for name in ("tokenizer.json", "source.json")
-        ]
-        if folder is not None and not any(file.is_file() for file in files):
-            raise UserError(
-                f"tokenizers.{name}.folder: {folder} holds no tokenizer.json; name a folder with a "
-                "fast tokenizer"
-            )
+        if folder := study["tokenizers"][name].get("folder"):
+            check_folder(folder, f"tokenizers.{name}.folder", TOKENIZER, "source.json")
     for name in sorted({*used(study, "sources")} | teachers(study)):
-        folder = study["sources"][name].get("folder")
-        if folder is not None and not (Path(folder) / "config.json").is_file():
-            raise UserError(
-                f"sources.{name}.folder: {folder} holds no config.json; "
-                "name a folder in Hugging Face layout"
-            )
+        if folder := study["sources"][name].get("folder"):
+            check_folder(folder, f"sources.{name}.folder", MODEL)
     check_needed_files(study)
 
 
@@ -115,10 +109,9 @@ def languages_read(study: dict[str, Any]) -> list[str]:
 
 
 def _check_cells(study: dict[str, Any], block: dict[str, Any], where: str) -> None:
-    for axis in ("sources", "languages", *_RESERVED):
-        reserved = [_RESERVED[axis]] if axis in _RESERVED else []
+    for axis in ("sources", "languages", *_RESERVED, "strategies"):
         for name in block[axis]:
-            _require(name, [*study[axis], *reserved], f"{where}.{axis}")
+            _require(name, [*study[axis], *_RESERVED.get(axis, ())], f"{where}.{axis}")
     adapted = [name for name in block["vocabularies"] if name != SOURCE_VOCABULARY]
     if bool(adapted) == (NO_INITIALIZER in block["initializers"]) or (
         len(adapted) not in (0, len(block["vocabularies"]))
@@ -128,7 +121,7 @@ def _check_cells(study: dict[str, Any], block: dict[str, Any], where: str) -> No
             "does; put the baselines in a block of their own"
         )
     for name in block["strategies"]:
-        trained = of_new_vocabulary(study["strategies"].get(name, {"phases": []}))
+        trained = of_new_vocabulary(study["strategies"][name])
         if trained and not adapted:
             raise UserError(
                 f"{where}.strategies: '{name}' trains '{trained[0]}', for which there must be a "
@@ -142,9 +135,13 @@ def _check_packages(study: dict[str, Any]) -> None:
         for key in ("text", "parallel")
         for name, entry in study["languages"].items()
     }
-    sources = {f"sources.{name}": entry for name, entry in study["sources"].items()}
+    places = {
+        f"{kind}.{name}": entry
+        for kind in ("sources", "tokenizers")
+        for name, entry in study[kind].items()
+    }
     encoder = {"config.alignment.encoder": study["alignment"]["encoder"]}
-    for where, entry in (texts | sources | encoder).items():
+    for where, entry in (texts | places | encoder).items():
         if entry and entry.get("package"):
             _require(entry["package"], study["packages"], f"{where}.package")
 
@@ -219,30 +216,24 @@ def _check_learned_metrics(study: dict[str, Any], task: str) -> None:
 
 def _check_kinds_of_sources(study: dict[str, Any]) -> None:
     """Strategies and tasks fit what the source models of their cells predict."""
-    for block in study["cells"]:
-        for source in block["sources"]:
-            predicts = study["sources"][source]["kind"]
-            for strategy in block["strategies"]:
-                _check_objectives(study, strategy, source, predicts)
-            for task, wanted in study["run_tasks"].items():
-                kind = study["tasks"][task]["kind"]
-                runs = wanted["sources"] is None or source in wanted["sources"]
-                if runs and task_kind(kind).fine_tunes != (predicts == MASKED):
-                    raise UserError(
-                        f"config.run_tasks.{task}: kind '{kind}' does not fit source '{source}', a "
-                        f"{predicts} language model; name the sources that the task is for: "
-                        f"`{task}: {{sources: […]}}`"
-                    )
-
-
-def _check_objectives(study: dict[str, Any], strategy: str, source: str, predicts: str) -> None:
-    for number, phase in enumerate(study["strategies"][strategy]["phases"]):
-        if objective(phase["objective"]).model_kind != predicts:
-            fitting = [name for name in objectives() if objective(name).model_kind == predicts]
+    for source, strategy in used(study, "sources", "strategies"):
+        predicts = study["sources"][source]["kind"]
+        for number, phase in enumerate(study["strategies"][strategy]["phases"]):
+            if objective(phase["objective"]).model_kind != predicts:
+                fitting = [name for name in objectives() if objective(name).model_kind == predicts]
+                raise UserError(
+                    f"strategies.{strategy}.phases[{number}].objective: {phase['objective']} does "
+                    f"not fit source '{source}', a {predicts} language model; give it objective "
+                    f"{' or '.join(fitting)}, or put the source in a block of cells of its own"
+                )
+    for source, (task, wanted) in product(used(study, "sources"), study["run_tasks"].items()):
+        predicts, kind = study["sources"][source]["kind"], study["tasks"][task]["kind"]
+        runs = wanted["sources"] is None or source in wanted["sources"]
+        if runs and task_kind(kind).fine_tunes != (predicts == MASKED):
             raise UserError(
-                f"strategies.{strategy}.phases[{number}].objective: {phase['objective']} does not "
-                f"fit source '{source}', a {predicts} language model; give it objective "
-                f"{' or '.join(fitting)}, or put the source in a block of cells of its own"
+                f"config.run_tasks.{task}: kind '{kind}' does not fit source '{source}', a "
+                f"{predicts} language model; name the sources that the task is for: "
+                f"`{task}: {{sources: […]}}`"
             )
 
 
@@ -252,10 +243,6 @@ def _check_fragmentation(study: dict[str, Any]) -> None:
     for axis in ("tokenizers", "languages"):
         for name in wanted[axis]:
             _require(name, study[axis], f"config.fragmentation.{axis}")
-    for name in wanted["tokenizers"]:
-        package = study["tokenizers"][name].get("package")
-        if package is not None:
-            _require(package, study["packages"], f"tokenizers.{name}.package")
     for name in wanted["languages"]:
         if "group" in study["languages"][name]:
             raise UserError(

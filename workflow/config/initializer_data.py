@@ -5,20 +5,20 @@ Each check raises a `UserError` that names the key that is wrong and says what t
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lexigraft.auxiliary.language_files import (
-    check_word_vectors,
-    word_vector_files,
-)
+from lexigraft.auxiliary.language_files import check_word_vectors, word_vector_files
 from lexigraft.corpus.local_files import check_file
 from lexigraft.errors import UserError, unknown
 from lexigraft.initialization import registry
 from lexigraft.source.hub import is_folder
 from workflow.config.training_data import members, used
 
-TOKENIZER = "tokenizer.json"
+TOKENIZER, MODEL = "tokenizer.json", "config.json"
+# What a folder is that holds this file.
+_FOLDERS = {TOKENIZER: "with a fast tokenizer", MODEL: "in Hugging Face layout"}
 
 
 def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) -> None:
@@ -60,16 +60,15 @@ def check_needs(study: dict[str, Any]) -> None:
                 f"the {need.by.split()[0]} out for this language"
             )
     for number, block in enumerate(study["cells"]):
-        for _, initializer, entry in _initializers({**study, "cells": [block]}):
-            for plm in _auxiliaries(study, entry, "plm").values():
-                for vocabulary in block["vocabularies"]:
-                    of = study["vocabularies"][vocabulary]
-                    if of["mode"] != "replace" or "family" in of:
-                        raise UserError(
-                            f"config.cells[{number}]: initializer '{initializer}' reads a model's "
-                            f"embeddings, which vocabulary '{vocabulary}' has no rows in; use "
-                            f"{{mode: replace, plm: {plm['plm']}}}"
-                        )
+        for initializer, vocabulary in product(block["initializers"], block["vocabularies"]):
+            for plm in _auxiliaries(study, initializer, "plm").values():
+                of = study["vocabularies"][vocabulary]
+                if of["mode"] != "replace" or "family" in of:
+                    raise UserError(
+                        f"config.cells[{number}]: initializer '{initializer}' reads a model's "
+                        f"embeddings, which vocabulary '{vocabulary}' has no rows in; use "
+                        f"{{mode: replace, plm: {plm['plm']}}}"
+                    )
 
 
 def check_needed_files(study: dict[str, Any]) -> None:
@@ -78,12 +77,16 @@ def check_needed_files(study: dict[str, Any]) -> None:
         if need.holds is None:
             check = check_file if need.where.endswith("dictionary") else check_word_vectors
             check(need.place, need.where)
-        elif is_folder(need.place) and not (Path(need.place).expanduser() / need.holds).is_file():
-            kind = "with a fast tokenizer" if need.holds == TOKENIZER else "in Hugging Face layout"
-            raise UserError(
-                f"{need.where}: {need.place} holds no {need.holds}; name a folder {kind}, or a hub "
-                "name"
-            )
+        elif is_folder(need.place):
+            check_folder(need.place, need.where, need.holds, instead=", or a hub name")
+
+
+def check_folder(folder: str, where: str, *holds: str, instead: str = "") -> None:
+    """A folder holds one of these files, the first of which says what it must be."""
+    if not any((Path(folder).expanduser() / name).is_file() for name in holds):
+        raise UserError(
+            f"{where}: {folder} holds no {holds[0]}; name a folder {_FOLDERS[holds[0]]}{instead}"
+        )
 
 
 @dataclass(frozen=True)
@@ -111,18 +114,18 @@ def _needs(study: dict[str, Any]) -> Iterator[_Need]:
         if "plm" in entry:
             where, place = _plm(study, language, entry["plm"])
             yield _Need(where, place, TOKENIZER, by, "takes its tokenizer", "a model")
-    for language, initializer, entry in _initializers(study):
+    for initializer, language in used(study, "initializers", "languages"):
         texts, by = study["languages"][language], f"initializer '{initializer}'"
-        for name, auxiliary in _auxiliaries(study, entry, "word-vectors").items():
+        for name, auxiliary in _auxiliaries(study, initializer, "word-vectors").items():
             for kind, (where, path) in word_vector_files(name, auxiliary, language, texts).items():
                 what, form = "word vectors", "a .bin or .vec file"
                 if kind == "dictionary":
                     what, form = "a dictionary", "a text file of pairs"
                 yield _Need(where, path or "", None, by, f"reads {what}", form)
-        for auxiliary in _auxiliaries(study, entry, "plm").values():
+        for auxiliary in _auxiliaries(study, initializer, "plm").values():
             where, place = _plm(study, language, auxiliary["plm"])
-            yield _Need(where, place, "config.json", by, "reads its embeddings", "a model")
-        if entry["dictionary"]:
+            yield _Need(where, place, MODEL, by, "reads its embeddings", "a model")
+        if study["initializers"].get(initializer, {}).get("dictionary"):
             found = {
                 f"languages.{name}.dictionary": study["languages"][name]["dictionary"]
                 for name in members(study, language)
@@ -138,14 +141,8 @@ def _plm(study: dict[str, Any], language: str, name: str) -> tuple[str, str]:
     return (f"{where}.model", plms[name]["model"]) if name in plms else (where, "")
 
 
-def _initializers(study: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Languages and the initializers of their cells, with their entries."""
-    for initializer, language in used(study, "initializers", "languages"):
-        if initializer in study["initializers"]:
-            yield language, initializer, study["initializers"][initializer]
-
-
-def _auxiliaries(study: dict[str, Any], entry: dict[str, Any], kind: str) -> dict[str, Any]:
+def _auxiliaries(study: dict[str, Any], initializer: str, kind: str) -> dict[str, Any]:
     """The auxiliaries of a kind that an initializer reads, with their entries."""
-    found = {name: study["auxiliary"][name] for name in entry["auxiliary"].values()}
+    names = study["initializers"].get(initializer, {}).get("auxiliary", {}).values()
+    found = {name: study["auxiliary"][name] for name in names}
     return {name: own for name, own in found.items() if own["kind"] == kind}

@@ -17,10 +17,9 @@ from workflow.config.texts import (
     SearchedText,
     Text,
     Unique,
+    Whole,
     Words,
 )
-
-Amount = Annotated[int, Field(ge=1)]
 
 
 class ParallelSamples(Settings):
@@ -35,7 +34,7 @@ class ParallelSamples(Settings):
         "a file with a number a line (`files`). Columns of `tsv` are numbered from 1; "
         "`source_column` (1) and `target_column` (2) say where English and the translation are"
     )
-    pairs: Amount | None = Field(
+    pairs: Whole | None = Field(
         None,
         description="how many: the best ones where the quality is known, else a random draw. "
         "`null` is all",
@@ -58,7 +57,7 @@ class QuestionSamples(Settings):
         description='the same, such as `" {{choices.text[0]}}"`. What separates the two, here a '
         "space, belongs to one of them"
     )
-    questions: Amount | None = Field(
+    questions: Whole | None = Field(
         None, description="how many rows, drawn at random. `null` is all"
     )
 
@@ -72,8 +71,8 @@ class AnsweredSamples(Settings):
     )
     prompts: str = Field(description="another name in the language's samples")
     teacher: str = Field(description="a name of sources.yaml")
-    max_new_tokens: Amount = Field(128, description="tokens of an answer")
-    batch_size: Amount = Field(8, description="prompts answered at once")
+    max_new_tokens: Whole = Field(128, description="tokens of an answer")
+    batch_size: Whole = Field(8, description="prompts answered at once")
 
 
 Samples = Chosen[ParallelSamples, QuestionSamples, AnsweredSamples]
@@ -179,20 +178,18 @@ class LanguageConfig(Settings):
         description="`tests` are texts that the training text is searched for, `drop` whether "
         "sentences with something of them are left out ([how](../docs/methods.md#texts))",
     )
-    train_sentences: Amount | None = Field(
+    train_sentences: Whole | None = Field(
         30000, description="training sentences, drawn at random. `null` is all"
     )
-    heldout_sentences: Amount = Field(
-        1000, description="sentences for perplexity and bits per byte"
-    )
-    english_sentences: Amount = Field(1000, description="sentences for the check of English")
-    translation_pairs: Amount | None = Field(
+    heldout_sentences: Whole = Field(1000, description="sentences for perplexity and bits per byte")
+    english_sentences: Whole = Field(1000, description="sentences for the check of English")
+    translation_pairs: Whole | None = Field(
         500, description="pairs for translation, kept out of training. `null` is all"
     )
-    summarization_pairs: Amount | None = Field(
+    summarization_pairs: Whole | None = Field(
         None, description="articles with summaries, kept out of training. `null` is all"
     )
-    minimum_characters: Amount = Field(10, description="shorter sentences are dropped")
+    minimum_characters: Whole = Field(10, description="shorter sentences are dropped")
 
     @model_validator(mode="after")
     def _is_a_language_or_a_group(self) -> "LanguageConfig":

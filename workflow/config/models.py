@@ -6,13 +6,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, Tag, model_validator
 
 from lexigraft.settings import Settings, by_shape, chosen_by, optional
-from workflow.config.texts import Chosen, Words
+from workflow.config.texts import Chosen, Whole, Words
 
 HubName = Annotated[
     str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$")
 ]
 Revision = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
-Whole = Annotated[int, Field(ge=1)]
 Megabytes = Annotated[int, Field(ge=500)]
 Positive = Annotated[float, Field(gt=0)]
 

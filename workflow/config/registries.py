@@ -6,19 +6,17 @@ Plain Python and pydantic only: the Snakefile is parsed again in every job.
 import posixpath
 import re
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import TypeAdapter
 
 from lexigraft.cells import NAME
 from lexigraft.errors import UserError, unknown
 from lexigraft.report.items import check_items, read_items
-from lexigraft.settings import validate, validate_as
+from lexigraft.settings import validate
 from lexigraft.training.settings import Strategy
-from workflow.config.checks import check_local_files, check_study
+from workflow.config.checks import check_study
 from workflow.config.languages import LanguageConfig
 from workflow.config.models import (
     Auxiliary,
@@ -46,9 +44,8 @@ REGISTRIES: dict[str, Any] = {
     "tasks": AnyTask,
     "metrics": MetricConfig,
 }
-# Keys of an entry that say nothing of what is computed: an entry may change them under its name.
-WITHOUT_EFFECT = ("resources",)
-_adapter = cache(TypeAdapter[Any])
+# The key of an entry that says nothing of what is computed: it may be changed under a name.
+WITHOUT_EFFECT = "resources"
 # Keys of every entry beside those of its model.
 BASE, TITLE = "base", "title"
 
@@ -62,14 +59,12 @@ def load_registries(folder: Path = ROOT / "config") -> dict[str, dict[str, Any]]
     return registries
 
 
-def resolve(
-    config: dict[str, Any], registries: dict[str, dict[str, Any]], require_files: bool = True
-) -> dict[str, Any]:
+def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Validate a study's config and the registries, and fill in defaults.
 
     `config` is the study (cells, tasks, report items, and registry entries of its own),
-    `registries` what `load_registries` read. `require_files` says whether local files must be there
-    already: a plan (`snakemake -n`) needs none, a run checks them before its first job.
+    `registries` what `load_registries` read. Local files need not be there: a run checks them
+    before its first job (`check_local_files`).
 
     Returns
     -------
@@ -97,8 +92,6 @@ def resolve(
     check_study(study)
     items = read_items(study["report"]["items"])
     check_items(items, study["cells"], study["run_tasks"], study["fragmentation"])
-    if require_files:
-        check_local_files(study)
     return study
 
 
@@ -133,14 +126,13 @@ def _entries(
         if differing := [
             key
             for key in dict.fromkeys([*entry, *other])
-            if key not in WITHOUT_EFFECT and entry.get(key) != other.get(key)
+            if key != WITHOUT_EFFECT and entry.get(key) != other.get(key)
         ]:
-            free = [key for key in WITHOUT_EFFECT if key in entry]
             raise UserError(
                 f"{kind}.{name}: the registry has this name with other settings (of "
                 f"{', '.join(differing)}), and results of one name must be of one setting; give it "
                 f"a name of its own and `base: {name}`, then only what differs"
-                + (f" ({', '.join(free)} alone may differ)" if free else "")
+                + (f" ({WITHOUT_EFFECT} alone may differ)" if WITHOUT_EFFECT in entry else "")
             )
         entries[name] = entry
     for name in (*registry, *own):
@@ -153,43 +145,36 @@ def _entries(
 
 
 def _with_base(
-    kind: str, name: str, registry: Mapping[str, Any], own: Mapping[str, Any]
+    kind: str,
+    name: str,
+    registry: Mapping[str, Any],
+    own: Mapping[str, Any],
+    above: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """An entry over those that it is based on: keys that it gives replace theirs."""
-    chain, seen = [], [name]
+    """An entry over the one that it is based on: keys that it gives replace those."""
     entry = own.get(name, registry.get(name))
-    # Under its name in the registry, an entry gives what it changes.
-    below = registry.get(name) if name in own else None
-    while True:
-        if not isinstance(entry, Mapping):
-            raise UserError(f"{kind}.{seen[-1]}: {entry!r} is not a mapping of keys to values")
-        chain.append({key: value for key, value in entry.items() if key not in (BASE, TITLE)})
-        base = entry.get(BASE)
-        if base is None:
-            break
-        where = f"{kind}.{seen[-1]}.base"
-        if not isinstance(base, str):
-            raise UserError(f"{where}: {base!r} is not text")
-        if base == seen[-1] and below is not None:
-            entry, below = below, None
-            continue
-        if base in seen:
-            raise UserError(f"{where}: {' -> '.join([*seen, base])} is a circle; break it")
-        if base not in own and base not in registry:
-            raise unknown(where, base, [*registry, *own])
-        entry = own.get(base, registry.get(base))
-        below = registry.get(base) if base in own else None
-        seen.append(base)
-    if below is not None:
-        chain.append(_with_base(kind, seen[-1], registry, {}))
-    return {key: value for entry in reversed(chain) for key, value in entry.items()}
+    if not isinstance(entry, Mapping):
+        raise UserError(f"{kind}.{name}: {entry!r} is not a mapping of keys to values")
+    given = {key: value for key, value in entry.items() if key not in (BASE, TITLE)}
+    base, where, names = entry.get(BASE), f"{kind}.{name}.base", (*above, name)
+    if name in own and name in registry and base in (None, name):
+        # Under its name in the registry, an entry gives what it changes.
+        return _with_base(kind, name, registry, {}, above) | given
+    if base is None:
+        return given
+    if not isinstance(base, str):
+        raise UserError(f"{where}: {base!r} is not text")
+    if base in names:
+        raise UserError(f"{where}: {' -> '.join([*names, base])} is a circle; break it")
+    if base not in own and base not in registry:
+        raise unknown(where, base, [*registry, *own])
+    return _with_base(kind, base, registry, own, names) | given
 
 
 def _validated(
     kind: str, name: str, registry: Mapping[str, Any], own: Mapping[str, Any]
 ) -> dict[str, Any]:
     """One entry with what it is based on and its defaults, as plain data."""
-    settings = _with_base(kind, name, registry, own)
-    entry = validate_as(_adapter(REGISTRIES[kind]), REGISTRIES[kind], settings, f"{kind}.{name}")
+    entry = validate(REGISTRIES[kind], _with_base(kind, name, registry, own), f"{kind}.{name}")
     data: dict[str, Any] = entry.model_dump(mode="json")
     return data

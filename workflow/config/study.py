@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, StringConstraints, Tag, model_validator
 
 from lexigraft.report.items import DEFAULT
 from lexigraft.settings import Settings, by_shape, optional
-from workflow.config.texts import Name, Unique, Words
+from workflow.config.texts import Name, Unique, Whole, Words
 
 Names = Annotated[list[Name], Field(min_length=1), Unique]
 Seed = Annotated[int, Field(ge=0)]
@@ -72,16 +72,13 @@ class FontsConfig(Settings):
     folder: str = Field(description="a folder in the package")
 
 
-_ITEM = "needs a kind of table or figure, or {item: <kind>, name, title, where, …}"
-
-
 class Report(Settings):
     """What the report shows."""
 
     items: list[
         Annotated[
             Annotated[str, Tag("@text")] | Annotated[ReportItem, Tag("@mapping")],
-            by_shape(_ITEM),
+            by_shape("needs a kind of table or figure, or {item: <kind>, name, title, where, …}"),
         ]
     ] = Field(
         default_factory=lambda: list[str | ReportItem](DEFAULT),
@@ -120,7 +117,7 @@ class Encoder(Settings):
 class Alignment(Settings):
     """The report items `alignment` and `alignment_loss`."""
 
-    sentences: Annotated[int, Field(ge=1)] | None = Field(
+    sentences: Whole | None = Field(
         1000, description="held-out sentences whose tokens are renamed. `null` is all"
     )
     encoder: Encoder | None = Field(

@@ -20,8 +20,6 @@ from workflow.config.training_data import members, used
 
 ENGLISH = "english"
 TRAIN = "train"  # the part that is learned from; tests are called by their language's code
-# Keys of a task of lm-evaluation-harness that only the rule reads which prepares its data.
-PREPARED = ("harness", "data")
 _PARTS = {"tests": "test", "shots": "shots"}  # what a job calls them, and what a task does
 
 

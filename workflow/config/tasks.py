@@ -1,5 +1,7 @@
 """Tasks: what cells are tested on. A kind's own keys are checked by its file in the library."""
 
+from functools import reduce
+from operator import or_
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
@@ -161,28 +163,26 @@ class _Summarization(Task):
     examples: OwnTests[ArticleText] = optional("a test set of its own")  # type: ignore[assignment]
 
 
-_KINDS = {
-    "classification": "@fine-tuned",
-    "tagging": "@fine-tuned",
-    "extractive_qa": "@fine-tuned",
-    "multiple_choice": "@choice",
-    "question_answering": "@questions",
-    "translation": "@translation",
-    "summarization": "@summarization",
+# Of all other kinds a `Task`.
+_KINDS: dict[str, type[Task]] = {
+    "classification": _FineTuned,
+    "tagging": _FineTuned,
+    "extractive_qa": _FineTuned,
+    "multiple_choice": _Choice,
+    "question_answering": _Questions,
+    "translation": _Translation,
+    "summarization": _Summarization,
 }
 
 
-def _kind(value: Any) -> str:
+def _tag(value: Any) -> str:
     kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
-    return _KINDS.get(kind, "@task") if isinstance(kind, str) else "@task"
+    model = _KINDS.get(kind, Task) if isinstance(kind, str) else Task
+    return f"@{model.__name__}"
 
 
-AnyTask = Annotated[
-    Annotated[_FineTuned, Tag("@fine-tuned")]
-    | Annotated[_Choice, Tag("@choice")]
-    | Annotated[_Questions, Tag("@questions")]
-    | Annotated[_Translation, Tag("@translation")]
-    | Annotated[_Summarization, Tag("@summarization")]
-    | Annotated[Task, Tag("@task")],
-    Discriminator(_kind),
+_MODELS: list[type[Task]] = [Task, *_KINDS.values()]
+AnyTask: Any = Annotated[
+    reduce(or_, (Annotated[model, Tag(f"@{model.__name__}")] for model in _MODELS)),
+    Discriminator(_tag),
 ]

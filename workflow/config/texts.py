@@ -16,7 +16,7 @@ Name = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
 Code = Annotated[str, StringConstraints(pattern="^[a-z]{2,3}$")]
 Words = Annotated[str, StringConstraints(min_length=1)]
 Locale = Annotated[str, StringConstraints(pattern="^[A-Za-z_0-9]+$")]
-Column = Annotated[int, Field(ge=1)]
+Whole = Annotated[int, Field(ge=1)]
 
 
 def unique(values: list[Any]) -> list[Any]:
@@ -192,9 +192,9 @@ Articles = Chosen[PairFiles, PairJson, PairParquet, HubPairs]
 class RatedTsv(Tsv):
     """The same with the places of its columns, the first of which is 1."""
 
-    source_column: Column = optional("where English is; 1 where it is not given")
-    target_column: Column = optional("where the translation is; 2 where it is not given")
-    quality_column: Column = optional("where the quality of a pair is")
+    source_column: Whole = optional("where English is; 1 where it is not given")
+    target_column: Whole = optional("where the translation is; 2 where it is not given")
+    quality_column: Whole = optional("where the quality of a pair is")
 
 
 class RatedFiles(PairFiles):

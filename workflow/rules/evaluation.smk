@@ -137,7 +137,7 @@ rule measure_tokenizer:
     message:
         "Measuring how the tokenizer {wildcards.tokenizer} cuts {wildcards.language}"
     shell:
-        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/measure_tokenizer.py" {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/measure_fragmentation.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule measure_alignment:

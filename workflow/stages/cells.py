@@ -18,9 +18,10 @@ from lexigraft.initialization.registry import method_file, read_roles
 from lexigraft.source.hub import is_folder
 from lexigraft.training.registry import objective_file
 from lexigraft.training.settings import samples_of, teacher_of
+from workflow.config.training_data import members
 from workflow.stages.stage import Describe, Output, Resources, fixed, named, of_source, stage
 from workflow.stages.study import Study
-from workflow.stages.texts import corpus, members, sample_folder, source
+from workflow.stages.texts import corpus, sample_folder, source
 
 AUXILIARY_PATH = f"{VOCABULARY_PATH}/{{auxiliary}}"
 FIT_PATH = f"{VOCABULARY_PATH}/{{initializer}}/{{fit}}"
@@ -201,8 +202,8 @@ def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
         own = axes | ({"vocabulary": SOURCE_VOCABULARY} if role == "source" else {})
         rule = _VECTORS[study.config["auxiliary"][name]["kind"]]
         vectors[role] = study.output(rule, **own, auxiliary=name)
-    group = members(study, axes["language"]) or [axes["language"]]
-    paths = [study.config["languages"][name]["dictionary"] for name in group]
+    names = members(study.config, axes["language"])
+    paths = [study.config["languages"][name]["dictionary"] for name in names]
     dictionaries = [path for path in paths if path and entry["dictionary"]]
     return {
         "settings": {"method": entry["method"], "options": entry["options"]},
@@ -265,8 +266,7 @@ def train(study: Study, **axes: str) -> dict[str, Any]:
     teacher = teacher_of(strategy)
     objectives = {objective_file(phase["objective"]) for phase in strategy["phases"]}
     return {
-        # What a job asks for changes nothing of what it makes.
-        "settings": {key: value for key, value in strategy.items() if key != "resources"},
+        "settings": strategy,
         "inputs": {
             "source": source(study, cell.source),
             "tokenizer": vocabulary(study, axes),

@@ -7,7 +7,6 @@ from typing import Any
 from lexigraft.cells import CELL_PATH, VOCABULARY_PATH, Cell, cell_of, is_selected
 from lexigraft.evaluation.task_kinds import task_file, task_kind
 from workflow.config.task_data import (
-    PREPARED,
     checkpoints_of,
     own_test_codes,
     own_test_parts,
@@ -34,30 +33,6 @@ def evaluations(study: Study, cell: Cell) -> list[Output]:
     numbers = {n for task in tasks for n in checkpoints_of(study.config, task, cell.strategy)}
     return [study.output(rule, **axes) for rule in rules] + [
         study.output("evaluate_checkpoint", **axes, checkpoint=number) for number in sorted(numbers)
-    ]
-
-
-def scores(study: Study) -> list[Output]:
-    """The scores of learned metrics, a job for each metric, source and language."""
-    keys = dict.fromkeys(
-        (name, cell.source, cell.language)
-        for cell in study.cells
-        for task in tasks_of(study, cell)
-        for name in study.config["run_tasks"][task]["learned_metrics"]
-    )
-    return [
-        study.output("score_predictions", metric=name, source=source_name, language=language)
-        for name, source_name, language in keys
-    ]
-
-
-def tokenizers(study: Study) -> list[Output]:
-    """How tokenizers of the registry cut texts, by language."""
-    compared = study.config["fragmentation"]
-    return [
-        study.output("measure_tokenizer", tokenizer=tokenizer, language=language)
-        for language in compared["languages"]
-        for tokenizer in compared["tokenizers"]
     ]
 
 
@@ -139,7 +114,7 @@ def _task(study: Study, cells_language: str, task: str) -> dict[str, Any]:
     config = study.config
     language = tested_language(config, task, cells_language)
     # Where texts come from, rules before this one know.
-    left_out = ("language", "examples", *PREPARED)
+    left_out = ("language", "examples", "harness", "data")
     settings = {key: value for key, value in config["tasks"][task].items() if key not in left_out}
     codes = own_test_codes(config, task, cells_language)
     return {
@@ -179,11 +154,8 @@ def _predictions(study: Study, **wildcards: str) -> list[Output]:
 def score_predictions(study: Study, **wildcards: str) -> dict[str, Any]:
     """A learned metric's scores of the predictions of many cells, its checkpoint loaded once."""
     name = wildcards["metric"]
-    settings = {
-        key: own for key, own in study.config["metrics"][name].items() if key != "resources"
-    }
     return {
-        "settings": settings,
+        "settings": study.config["metrics"][name],
         "inputs": {
             "metric": study.output("prepare_metric", metric=name).file("card.json"),
             "python": study.metrics_python,
@@ -221,16 +193,14 @@ def measure_fragmentation(study: Study, **axes: str) -> dict[str, Any]:
             "tokenizer": vocabulary(study, axes),
             "corpus": corpus(study, axes["language"]),
         },
-        "outputs": _record(study.output("measure_fragmentation", **axes)),
         "cell": axes,
     }
 
 
-@stage("evaluation", "fragmentation/{tokenizer}/{language}")
+@stage("evaluation", "fragmentation/{tokenizer}/{language}", script="measure_fragmentation")
 def measure_tokenizer(study: Study, tokenizer: str, language: str) -> dict[str, Any]:
     """How a tokenizer of the registry cuts a language's text."""
     entry = study.config["tokenizers"][tokenizer]
-    folder = study.output("measure_tokenizer", tokenizer=tokenizer, language=language)
     inputs: dict[str, Any] = {"corpus": corpus(study, language)}
     if "package" in entry:
         inputs["package"] = package(study, entry["package"])
@@ -239,7 +209,6 @@ def measure_tokenizer(study: Study, tokenizer: str, language: str) -> dict[str, 
     return {
         "settings": entry,
         "inputs": inputs,
-        "outputs": _record(folder),
         "tokenizer": tokenizer,
         "language": language,
     }
@@ -265,11 +234,6 @@ def measure_alignment(study: Study, **wildcards: str) -> dict[str, Any]:
             "corpus": corpus(study, language),
             "encoder": encoder,
         },
-        "outputs": _record(study.output("measure_alignment", **wildcards)),
         "cell": wildcards,
         "seed": [study.config["seed"], "evaluation", language, "alignment"],
     }
-
-
-def _record(folder: Output) -> dict[str, str]:
-    return {"file": f"{folder}/record.json"}

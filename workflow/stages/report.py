@@ -1,18 +1,19 @@
 """The report of a study."""
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER
-from lexigraft.report.items import Item, kind_file, read_items, records_read
+from lexigraft.report.items import kind_file, read_items, records_read
 from workflow.config.checks import languages_read
-from workflow.config.training_data import teachers, used
+from workflow.config.training_data import members, teachers, used
 from workflow.stages.cells import initialization, tokenizer_axes, training, vocabulary
-from workflow.stages.measuring import evaluations, scores, tokenizers
+from workflow.stages.measuring import evaluations, tasks_of
 from workflow.stages.stage import Output, stage
 from workflow.stages.study import Study
-from workflow.stages.texts import corpus, members, package, searched
+from workflow.stages.texts import corpus, package, searched
 
 # Where things lie is no matter of the report.
 _PLACES = ("prefix", "hub_cache")
@@ -24,17 +25,13 @@ _SHOWN = {
 }
 
 
-def report_items(study: Study, group: str) -> list[Item]:
-    """The study's `pages`, `tables` or `figures`."""
-    return [item for item in read_items(study.config["report"]["items"]) if item.group == group]
-
-
 def report_files(study: Study, group: str) -> list[dict[str, Any]]:
     """The files of the study's `pages`, `tables` or `figures`, see `in_report`."""
     place, category = _SHOWN[group]
     return [
         in_report(study, place.format(item.name), item.label, category)
-        for item in report_items(study, group)
+        for item in read_items(study.config["report"]["items"])
+        if item.group == group
     ]
 
 
@@ -62,10 +59,16 @@ def _required(study: Study, **_: str) -> Iterator[Output]:
             yield fitted
             if aligned:
                 yield study.output("measure_alignment", **fitted.wildcards)
-        for language in members(study, cell.language) or [cell.language]:
+        for language in members(study.config, cell.language):
             yield corpus(study, language)
-    yield from scores(study)
-    yield from tokenizers(study)
+    for cell in study.cells:
+        axes = {"source": cell.source, "language": cell.language}
+        for task in tasks_of(study, cell):
+            for metric in study.config["run_tasks"][task]["learned_metrics"]:
+                yield study.output("score_predictions", metric=metric, **axes)
+    compared = study.config["fragmentation"]
+    for language, tokenizer in product(compared["languages"], compared["tokenizers"]):
+        yield study.output("measure_tokenizer", tokenizer=tokenizer, language=language)
     for language, task in searched(study):
         yield study.output("count_tests", language=language, task=task)
 
@@ -112,7 +115,7 @@ def _used_config(study: Study) -> dict[str, Any]:
     read = languages_read(config)
     keep = {
         "sources": {*used(config, "sources")} | teachers(config),
-        "languages": {*read}.union(*(members(study, language) for language in read)),
+        "languages": {*read}.union(*(members(config, language) for language in read)),
         "tokenizers": set(config["fragmentation"]["tokenizers"]),
         "vocabularies": {*used(config, "vocabularies")},
         "initializers": initializers,

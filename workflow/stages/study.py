@@ -13,10 +13,9 @@ from lexigraft.cells import Cell, cells_of
 from lexigraft.completion import leaves
 from lexigraft.job import PREFIX, without_prefix
 from lexigraft.staleness import code_digest
-from workflow.config.registries import load_registries, read_yaml, resolve
+from workflow.config.registries import ROOT, WITHOUT_EFFECT, load_registries, read_yaml, resolve
 from workflow.stages.stage import CARD, PACKAGES, STAGES, Output, Resources
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 digest = cache(code_digest)  # of a set of files, computed once
 
 
@@ -76,23 +75,25 @@ class Study:
 
     def output(self, rule: str, **wildcards: Any) -> Output:
         """The folder of outputs of a rule and its wildcards."""
-        stage, texts = STAGES[rule], {name: str(value) for name, value in wildcards.items()}
-        folder = f"{self._below(rule)}/{stage.folder.format(study=self.name, **texts)}"
-        return Output(folder, rule, texts, f"{folder}/{stage.card.format(study=self.name)}")
+        texts = {name: str(value) for name, value in wildcards.items()}
+        folder = self.template(rule).format(**texts)
+        return Output(folder, rule, texts, f"{folder}/{STAGES[rule].card.format(study=self.name)}")
 
     def template(self, rule: str) -> str:
         """The folder of a rule's outputs, with its wildcards in braces."""
-        return f"{self._below(rule)}/{STAGES[rule].folder.replace('{study}', self.name)}"
+        is_package = rule == "fetch_package"
+        below = self.config["packages_folder"].rstrip("/") if is_package else self.results
+        return f"{below}/{STAGES[rule].folder.replace('{study}', self.name)}"
 
     def card(self, rule: str) -> str:
         """The output that a rule declares, with its wildcards and their patterns in braces."""
         stage, own = STAGES[rule], self.constraints(rule)
-        card = f"{self.template(rule)}/{stage.card.replace('{study}', self.name)}"
-        return re.sub(
+        folder = re.sub(
             r"\{(\w+)\}",
             lambda found: f"{{{found[1]},{own.get(found[1]) or stage.pattern(found[1])}}}",
-            card,
+            self.template(rule),
         )
+        return f"{folder}/{stage.card.format(study=self.name)}"
 
     def log(self, rule: str) -> str:
         """The log of a rule, with its wildcards in braces."""
@@ -117,11 +118,13 @@ class Study:
         stage, named = STAGES[rule], dict(wildcards.items())
         output = self.output(rule, **named)
         job = dict(stage.describe(self, **named))
+        settings = {key: value for key, value in job["settings"].items() if key != WITHOUT_EFFECT}
         own = {"card": output.card} if stage.card != CARD else {}
         code = job.pop("code", ())
         return {
             "rule": rule,
             **job,
+            "settings": settings,
             "outputs": {"folder": str(output), **own, **job.get("outputs", {})},
             **({} if code is None else {"code": digest(stage.script, *code)}),
         }
@@ -160,29 +163,20 @@ class Study:
     def jobs(self) -> dict[str, Job]:
         """Card -> job of all of the study, what a job waits for before it, in the stages' order."""
         found: dict[str, Job] = {}
-        waiting = [self.output("build_report")]
-        while waiting:
-            output = waiting.pop()
+
+        def visit(output: Output) -> None:
             if output.card in found:
-                continue
+                return
             needs, files = self._reads(output.rule, output.wildcards)
+            for need in needs.values():
+                visit(need)
             log = self.log(output.rule).format(**output.wildcards)
             # Others may read only one file of it.
             folder = self.output(output.rule, **output.wildcards)
             found[output.card] = Job(folder, tuple(needs), tuple(files), log)
-            waiting.extend(needs.values())
-        order: dict[str, None] = {}
 
-        def visit(card: str) -> None:
-            if card not in order:
-                for need in found[card].needs:
-                    visit(need)
-                order[card] = None
-
-        for card in found:
-            visit(card)
-        by_stage = sorted(order, key=lambda card: PACKAGES.index(found[card].package))
-        return {card: found[card] for card in by_stage}
+        visit(self.output("build_report"))
+        return dict(sorted(found.items(), key=lambda item: PACKAGES.index(item[1].package)))
 
     # ----------------------------------------------------------------------------------------------
 
@@ -208,19 +202,15 @@ class Study:
         assert resources is not None, f"{rule} is a local rule"
         return resources(self, **dict(wildcards.items()))
 
-    def _below(self, rule: str) -> str:
-        packages = self.config["packages_folder"].rstrip("/")
-        return packages if rule == "fetch_package" else self.results
-
 
 def open_study(config: str) -> Study:
-    """The study of a config file, whether or not the local files that it names are there."""
-    return Study(resolve(read_yaml(Path(config)), load_registries(), require_files=False))
+    """The study of a config file."""
+    return Study(resolve(read_yaml(Path(config)), load_registries()))
 
 
 def in_repository(place: str) -> str:
     """A path in the repository: relative where that is the working folder."""
-    return place if Path.cwd() == REPOSITORY else str(REPOSITORY / place)
+    return place if Path.cwd() == ROOT else str(ROOT / place)
 
 
 def _present(place: str) -> Iterable[str]:

@@ -20,7 +20,7 @@ from workflow.config.task_data import (
     own_test_settings,
     tested_language,
 )
-from workflow.config.training_data import ANSWERED, answered_samples
+from workflow.config.training_data import ANSWERED, answered_samples, members
 from workflow.stages.stage import Describe, Output, Resources, named, stage
 from workflow.stages.study import Study
 
@@ -45,23 +45,19 @@ def source(study: Study, name: str) -> Output:
 
 def corpus(study: Study, language: str) -> Output:
     """The texts of a language or of a group."""
-    rule = "mix_corpora" if members(study, language) else "prepare_corpus"
-    return study.output(rule, language=language)
+    is_group = "group" in study.config["languages"][language]
+    return study.output("mix_corpora" if is_group else "prepare_corpus", language=language)
 
 
 def sample_folder(study: Study, language: str, name: str) -> Output:
     """Prompts with answers to train on: of a group, of a teacher, or from a file."""
-    if members(study, language):
+    texts = study.config["languages"][language]
+    if "group" in texts:
         rule = "mix_samples"
     else:
-        kind = study.config["languages"][language]["samples"][name]["kind"]
-        rule = "answer_samples" if kind == ANSWERED else "prepare_samples"
+        is_answered = texts["samples"][name]["kind"] == ANSWERED
+        rule = "answer_samples" if is_answered else "prepare_samples"
     return study.output(rule, language=language, samples=name)
-
-
-def members(study: Study, language: str) -> list[str]:
-    """The languages of a group; none of a language."""
-    return study.config["languages"][language].get("group", {}).get("members", [])
 
 
 # ---- stages ------------------------------------------------------------------------------------
@@ -81,8 +77,7 @@ def fetch_package(study: Study, package: str) -> dict[str, Any]:
 def prepare_source(study: Study, source: str) -> dict[str, Any]:
     """A source model, found or converted, and checked."""
     entry = study.config["sources"][source]
-    settings = {key: value for key, value in entry.items() if key != "resources"}
-    return {"settings": settings, "inputs": _package(study, [entry])}
+    return {"settings": entry, "inputs": _package(study, [entry])}
 
 
 # Rules of their own read these keys of a language.
@@ -107,7 +102,7 @@ def mix_corpora(study: Study, language: str) -> dict[str, Any]:
     entry = study.config["languages"][language]
     return {
         "settings": {key: entry[key] for key in ("name", "group", "train_sentences")},
-        "inputs": {"members": {name: corpus(study, name) for name in members(study, language)}},
+        "inputs": {"members": {name: corpus(study, name) for name in entry["group"]["members"]}},
         "seed": [study.config["seed"], "corpus", language],
     }
 
@@ -131,7 +126,7 @@ def prepare_samples(study: Study, language: str, samples: str) -> dict[str, Any]
 @stage("corpus", _SAMPLES, names=_GROUPS)
 def mix_samples(study: Study, language: str, samples: str) -> dict[str, Any]:
     """The same of a group, of those of its members that have them."""
-    every, entries = members(study, language), study.config["languages"]
+    every, entries = members(study.config, language), study.config["languages"]
     having = [name for name in every if samples in entries[name]["samples"]]
     return {
         "settings": {"name": samples},
@@ -189,7 +184,6 @@ def prepare_test_set(study: Study, task: str, part: str) -> dict[str, Any]:
 def count_tests(study: Study, language: str, task: str) -> dict[str, Any]:
     """How much of a task's test sets is in the text that a language's cells are trained on."""
     kind = study.config["tasks"][task]["kind"]
-    folder = study.output("count_tests", language=language, task=task)
     texts = {name: list(keys) for name, keys in task_kind(kind).test_texts.items()}
     return {
         # Which columns of a test set are searched is the task kind's to say, not its code's.
@@ -198,7 +192,6 @@ def count_tests(study: Study, language: str, task: str) -> dict[str, Any]:
             "text": corpus(study, language).file("train.txt"),
             "tests": searched_tests(study, language, task),
         },
-        "outputs": {"file": f"{folder}/record.json"},
         "language": language,
         "task": task,
     }
@@ -264,10 +257,10 @@ def searched_tests(study: Study, language: str, task: str) -> dict[str, Output]:
     kind, tested = config["tasks"][task]["kind"], tested_language(config, task, language)
     texts, tests = corpus(study, tested), task_kind(kind).tests
     if tests == "heldout":
-        heldout = {
-            name: texts.file(f"members/{name}/heldout.txt") for name in members(study, tested)
-        }
-        own = heldout or {"heldout": texts.file("heldout.txt")}
+        own = {"heldout": texts.file("heldout.txt")}
+        if "group" in config["languages"][tested]:
+            names = members(config, tested)
+            own = {name: texts.file(f"members/{name}/heldout.txt") for name in names}
         return own | {ENGLISH: texts.file("english.txt")}
     read = read_by(study, language, task)
     if "benchmarks" in read:

@@ -9,7 +9,6 @@ from typing import IO
 from lexigraft.errors import UserError
 from workflow.stages import Study
 
-JOB = "job.json"  # what each job leaves beside its outputs
 _held: list[IO[str]] = []  # open until the process ends
 
 
@@ -49,14 +48,9 @@ def hold(study: Study) -> None:
 
 def at_work(study: Study) -> bool:
     """Whether any process holds the study, as seen from this machine."""
-    return is_held(_file(study))
-
-
-def is_held(path: str | Path) -> bool:
-    """Whether a process holds the lock of a file; False if there is no such file."""
     try:
         # For writing, too: without that NFS gives no exclusive lock.
-        with Path(path).open("r+", encoding="utf-8") as file:
+        with _file(study).open("r+", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -92,7 +86,7 @@ def _size(folder: str, found: dict[str, int]) -> int:
             total += _size(entry.path, found)
         elif not entry.is_symlink():
             total += entry.stat(follow_symlinks=False).st_size
-        own = own or entry.name == JOB
+        own = own or entry.name == "job.json"  # which each job leaves beside its outputs
     if own:
         found[folder] = total
     return 0 if own else total

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lexigraft.completion import completed, fingerprint
+from lexigraft.completion import completed, fingerprint, is_held
 from lexigraft.usage import DONE as ENDED_WELL
 from lexigraft.usage import USAGE, read_usage
 from workflow.stages import Job, Study
-from workflow.status.results_folder import is_held
 
 DONE, RUNNING, QUEUED, FAILED, STALE = "done", "running", "queued", "failed", "stale"
 _ERROR = "error: "  # how the one-line error of a job's log begins
@@ -64,7 +63,7 @@ def _state(study: Study, job: Job, found: Mapping[str, State]) -> State:
     written, begun = _changed(card), _changed(f"{folder}/job.json")
     usage = read_usage(folder) if written is not None or begun is not None else []
     if written is None:
-        if is_held(f"{folder}/.lock"):
+        if is_held(folder):
             return State(RUNNING, begun, usage)
         # Also of a job that ended before it noted anything.
         refused = any(line.startswith(_ERROR) for line in _log(job))

@@ -5,18 +5,18 @@ With it goes what it took so far, and how long the rest will take by what finish
 
 import html
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from lexigraft.cells import AXES
+from lexigraft.cells import cell_of
 from lexigraft.report.stylesheet import STYLESHEET
-from workflow.stages import Job, Study
+from workflow.stages import Study
 from workflow.stages.stage import PACKAGES
 from workflow.status.estimates import Finished, similarity_key
 from workflow.status.results_folder import at_work, sizes
-from workflow.status.states import DONE, FAILED, RUNNING, STATES, State, reason, states
+from workflow.status.states import DONE, FAILED, RUNNING, STATES, reason, states
 
 SHOWN = 20  # running and failed jobs are named one by one, up to this many
 # What each state looks like in the bar of its stage, by the style sheet's own colours.
@@ -68,16 +68,23 @@ def status(study: Study) -> Status:
     bytes_of = sizes(study.results)
     counts: dict[str, Counter[str]] = {stage: Counter() for stage in PACKAGES}
     known, now, unfinished = Finished(), time.time(), set()
+    running: list[tuple[str, float]] = []
+    failed: list[tuple[str, str, str]] = []
     jobs = [
         (job, found[card], similarity_key(study, job.rule, job.output.wildcards))
         for card, job in planned.items()
     ]
     for job, state, key in jobs:
         counts[job.package][state.name] += 1
+        name = job.output.removeprefix(f"{study.results}/")
+        if state.name == RUNNING:
+            running.append((name, (now - (state.since or now)) / 60))
+        if state.name == FAILED:
+            failed.append((name, reason(job), job.log))
         if state.name == DONE and state.usage:
             known.add(key, state.usage[-1], bytes_of.get(job.output, 0) / 1e6)
         if state.name != DONE and "seed" in job.output.wildcards:
-            unfinished.add(tuple(job.output.wildcards[axis] for axis in AXES))
+            unfinished.add(cell_of(job.output.wildcards))
     left, unknown = 0.0, 0
     for _, state, key in jobs:
         if state.name != DONE:
@@ -86,10 +93,6 @@ def status(study: Study) -> Status:
                 left += max(0.0, taken.seconds - begun)
             else:
                 unknown += 1
-    by_state: dict[str, list[tuple[str, Job, State]]] = defaultdict(list)
-    for job, state, _ in jobs:
-        by_state[state.name].append((job.output.removeprefix(f"{study.results}/"), job, state))
-    running = [(name, (now - (state.since or now)) / 60) for name, _, state in by_state[RUNNING]]
     attempts = [line for state in found.values() for line in state.usage]
     return Status(
         study=study.name,
@@ -97,16 +100,14 @@ def status(study: Study) -> Status:
         at_work=at_work(study),
         counts={stage: count for stage, count in counts.items() if count},
         cells=len(study.cells),
-        finished_cells=sum(
-            tuple(cell.wildcards.values()) not in unfinished for cell in study.cells
-        ),
+        finished_cells=sum(cell not in unfinished for cell in study.cells),
         job_hours=sum(line["seconds"] for line in attempts) / 3600,
         gpu_hours=sum(line["seconds"] * line.get("gpus", 0) for line in attempts) / 3600,
         gigabytes=sum(bytes_of.get(job.output, 0) for job in planned.values()) / 1e9,
         left_hours=left / 3600,
         unknown=unknown,
         running=sorted(running, key=lambda item: -item[1]),
-        failed=[(name, reason(job), job.log) for name, job, _ in by_state[FAILED]],
+        failed=failed,
     )
 
 

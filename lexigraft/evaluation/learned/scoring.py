@@ -148,7 +148,7 @@ def _not_scored(run: Job, reason: str) -> dict[str, Any]:
 def _finish(run: Job, record: dict[str, Any], begun: str) -> None:
     file = Path(run["outputs"]["record"])
     write_json(file, record)
-    complete(run, [file.name], begun)
+    complete(run, begun, [file.name])
 
 
 def _predictions(file: Path) -> list[Row]:

@@ -21,17 +21,16 @@ def evaluate(
     """
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
-    settings = read_settings(FineTuning, job)
-    data = finetune.TransferData(job, settings)
-    numbers = {label: number for number, label in enumerate(data.labels)}
+    task = finetune.Transfer(model, job, read_settings(FineTuning, job))
+    numbers = {label: number for number, label in enumerate(task.labels)}
 
     def features(examples: list[Example]) -> list[Feature]:
         encoded = tokenizer(
             [example["first"] for example in examples],
             [example["second"] for example in examples] if examples[0]["second"] else None,
             truncation=True,
-            max_length=finetune.max_length(model, settings),
-            return_token_type_ids=finetune.has_token_types(model),
+            max_length=task.length,
+            return_token_type_ids=task.token_types,
         )
         return [
             {name: values[at] for name, values in encoded.items()}
@@ -46,18 +45,16 @@ def evaluate(
                 "id": example["id"],
                 "test": test,
                 "source": "\n".join(filter(None, [example["first"], example["second"]])),
-                "output": data.labels[number],
+                "output": task.labels[number],
                 "reference": example["label"],
-                "accuracy": float(data.labels[number] == example["label"]),
+                "accuracy": float(task.labels[number] == example["label"]),
             }
             for example, number in zip(examples, logits.argmax(-1), strict=True)
         ]
         return means(rows, "accuracy"), rows
 
     head, collator = AutoModelForSequenceClassification, DataCollatorWithPadding(tokenizer)
-    return finetune.measure_transfer(
-        model, job, settings, data, head, collator, features(data.train), score
-    )
+    return task.measure(head, collator, features(task.train), score)
 
 
 TASK = finetune.transfer_kind(FineTuning, evaluate, test_texts={"": ("first", "second")})

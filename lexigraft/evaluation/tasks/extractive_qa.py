@@ -1,18 +1,16 @@
 """Questions whose answer stands in a text (SQuAD, XQuAD), learned in English, by fine-tuning."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.corpus.examples import Example
-from lexigraft.evaluation import finetune
 from lexigraft.evaluation.answers import squad_scores
-from lexigraft.evaluation.finetune import FineTuning, Predict, Scores
+from lexigraft.evaluation.finetune import FineTuning, Predict, Scores, Transfer, transfer_kind
 from lexigraft.evaluation.task_kinds import Measurement, means, read_settings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
-    from lexigraft.evaluation.spans import Window
 
 
 @dataclass(frozen=True)
@@ -40,15 +38,14 @@ def evaluate(
     from lexigraft.evaluation.spans import answers_of, span_of, windows
 
     settings = read_settings(ExtractiveQASettings, job)
-    data = finetune.TransferData(job, settings)
-
-    def cut(examples: list[Example]) -> "list[Window]":
-        length, types = finetune.max_length(model, settings), finetune.has_token_types(model)
-        return windows(tokenizer, examples, length=length, stride=settings.stride, types=types)
+    task = Transfer(model, job, settings)
+    cut = partial(
+        windows, tokenizer, length=task.length, stride=settings.stride, types=task.token_types
+    )
 
     features = []
-    for window in cut(data.train):
-        answer = data.train[window.example]["answers"][0]
+    for window in cut(task.train):
+        answer = task.train[window.example]["answers"][0]
         first, last = span_of(window, answer["start"], answer["start"] + len(answer["text"]))
         features.append({**window.feature, "start_positions": first, "end_positions": last})
 
@@ -72,10 +69,10 @@ def evaluate(
         return means(rows, "f1", "exact_match"), rows
 
     head, collator = AutoModelForQuestionAnswering, DataCollatorWithPadding(tokenizer)
-    return finetune.measure_transfer(model, job, settings, data, head, collator, features, score)
+    return task.measure(head, collator, features, score)
 
 
-TASK = finetune.transfer_kind(
+TASK = transfer_kind(
     ExtractiveQASettings,
     evaluate,
     test_texts={"questions": ("question",), "contexts": ("context",)},

@@ -4,7 +4,6 @@ CW2V, section 3.3: rows in the convex hull of the source rows leave it unchanged
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.errors import UserError
@@ -56,11 +55,9 @@ def evaluate(
     import torch
 
     from lexigraft.initialization.pairing import pair_vocabularies
-    from lexigraft.training.store import read_card, reference
 
     settings = read_settings(GreedyAgreementSettings, job)
-    cell = Path(job["inputs"]["cell"])
-    folder = open_source(reference(cell, read_card(cell), "source")).folder
+    folder = open_source(job["inputs"]["source"]).folder
     source_tokenizer = load_tokenizer(folder)
     pair = pair_vocabularies(source_tokenizer, tokenizer, matrix_rows(folder))
     if not pair.expands:

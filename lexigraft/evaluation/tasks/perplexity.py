@@ -113,7 +113,7 @@ def evaluate(
 TASK = TaskKind(PerplexitySettings, evaluate, tests="heldout")
 
 
-def _figures(score: Likelihood, prefix: str = "", suffix: str = "") -> dict[str, float | int]:
+def _figures(score: Likelihood, prefix: str = "", suffix: str = "") -> dict[str, Any]:
     found = {
         "bits_per_byte": score.bits_per_byte,
         "perplexity": score.perplexity,
@@ -166,8 +166,6 @@ def score_windows(
     rest = streams[:, (len(ids) - 1) // (window - 1) * (window - 1) :]
     if rest.shape[1] > 1:
         batches.append(rest[:, None])  # the last window may be shorter
-    was_training = model.training
-    model.eval()
     nats = torch.zeros(len(texts), dtype=torch.float64)
     with torch.no_grad():
         for tokens, numbers in batches:  # [windows, window]
@@ -178,5 +176,4 @@ def score_windows(
             predicted = numbers[:, 1:]
             scored = predicted >= 0
             nats.index_add_(0, predicted[scored].long(), own[:, :-1][scored])
-    model.train(was_training)
     return likelihood_from_nats(texts, nats.tolist(), counts)

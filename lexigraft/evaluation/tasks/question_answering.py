@@ -98,7 +98,6 @@ TASK = TaskKind(
     test_texts={"questions": ("question",), "contexts": ("context",)},
     generates=True,
     every_language=True,
-    float32_on=("cpu",),
     prompts="question_answering",
     columns={"question": "question", "context": "context", "answers": "answers.text"},  # SQuAD's
 )

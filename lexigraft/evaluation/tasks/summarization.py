@@ -109,7 +109,6 @@ TASK = TaskKind(
     test_texts={"": ("reference",)},
     generates=True,
     scored_by_learned_metrics=True,
-    float32_on=("cpu",),
     prompts="summarization",
     language_texts="summarization",
 )

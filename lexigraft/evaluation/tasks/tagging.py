@@ -32,16 +32,15 @@ def evaluate(
     """
     from transformers import AutoModelForTokenClassification, DataCollatorForTokenClassification
 
-    settings = read_settings(TaggingSettings, job)
-    data = finetune.TransferData(job, settings)
-    numbers = {label: number for number, label in enumerate(data.labels)}
+    task = finetune.Transfer(model, job, read_settings(TaggingSettings, job))
+    numbers = {label: number for number, label in enumerate(task.labels)}
 
     def encode(examples: list[Example]) -> tuple[list[Feature], list[list[int | None]]]:
         """Each example as the model reads it, and the token that each of its words goes by."""
         encoded = tokenizer(
             [" ".join(example["words"]) for example in examples],
             truncation=True,
-            max_length=finetune.max_length(model, settings),
+            max_length=task.length,
             return_offsets_mapping=True,
             return_special_tokens_mask=True,
             return_token_type_ids=False,
@@ -64,7 +63,7 @@ def evaluate(
         features, places_of = encode(examples)
         logits = predict(features)  # [examples, tokens, labels]
         found = [
-            [OUTSIDE if place is None else data.labels[number[place]] for place in places]
+            [OUTSIDE if place is None else task.labels[number[place]] for place in places]
             for places, number in zip(places_of, logits.argmax(-1), strict=True)
         ]
         rows = [
@@ -80,8 +79,8 @@ def evaluate(
         return {"f1": entity_f1([example["tags"] for example in examples], found)}, rows
 
     head, collator = AutoModelForTokenClassification, DataCollatorForTokenClassification(tokenizer)
-    features, _ = encode(data.train)
-    return finetune.measure_transfer(model, job, settings, data, head, collator, features, score)
+    features, _ = encode(task.train)
+    return task.measure(head, collator, features, score)
 
 
 TASK = finetune.transfer_kind(TaggingSettings, evaluate, test_texts={"": ("words",)})

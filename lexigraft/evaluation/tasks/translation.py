@@ -107,7 +107,6 @@ TASK = TaskKind(
     test_texts={"": ("target",)},
     generates=True,
     scored_by_learned_metrics=True,
-    float32_on=("cpu",),
     prompts="translation",
     language_texts="parallel",
 )

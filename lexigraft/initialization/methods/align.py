@@ -8,9 +8,8 @@ from scipy.sparse import csr_array, diags_array
 from tqdm import tqdm
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.arguments import Auxiliaries, Corpus, required_corpus
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
 _CHARACTERS_AT_ONCE = 1 << 18
@@ -41,10 +40,6 @@ class Align(RecipeInitializer):
        LLMs with 0.01GB of Target Language Text?", section 4.3.
     """
 
-    sentences_: int
-    by_characters_: int
-    occurrences_: np.ndarray
-
     def statistics(self) -> dict[str, Any]:
         """Statistics of the recipe, sentences, sentences_by_characters and occurrences."""
         return {
@@ -55,7 +50,7 @@ class Align(RecipeInitializer):
         }
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        corpus = required_corpus(self.name, corpus)
+        corpus = self._required_corpus(corpus)
         summed = csr_array((len(pair.new_ids), pair.n_source))
         self.occurrences_ = np.zeros(len(pair.new_ids), dtype=np.int64)
         self.sentences_ = self.by_characters_ = 0

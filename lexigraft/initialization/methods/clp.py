@@ -4,8 +4,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.arguments import check_boolean
-from lexigraft.initialization.similarity import AnchorInitializer, sparsemax_of_cosines
+from lexigraft.initialization.options import boolean
+from lexigraft.initialization.similarity import AnchorInitializer
 
 _MOST_WEIGHTS = 1 << 27  # with its copies on the way to a file, about 5 GB
 
@@ -37,13 +37,11 @@ class CLP(AnchorInitializer):
         "a row in the helper model, so there is nothing to mix; give a helper that has the target "
         "tokenizer"
     )
-
-    def __init__(self, sparse: bool = False) -> None:
-        self.sparse = check_boolean("clp", "sparse", sparse)
+    sparse: bool = boolean(False)
 
     def _weights(self, queries: np.ndarray, anchors: np.ndarray) -> csr_array:
         if self.sparse:
-            return sparsemax_of_cosines(queries, anchors)
+            return super()._weights(queries, anchors)
         if len(queries) * len(anchors) > _MOST_WEIGHTS:
             raise UserError(
                 f"initializer 'clp': {len(queries):,} new tokens that use {len(anchors):,} shared "

@@ -8,29 +8,17 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.arguments import (
-    Auxiliaries,
-    Corpus,
-    check_choice,
-    check_integer,
-    check_number,
-    required_corpus,
-)
 from lexigraft.initialization.decomposition import decompose, mean_rows, rows_with_fallback
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.matrix import Matrix, check_matrix
+from lexigraft.initialization.options import choice, integer, positive
 from lexigraft.initialization.pairing import VocabularyPair
-from lexigraft.initialization.skip_gram import (
-    ConvexRows,
-    TokenStream,
-    train,
-    truncate_weights,
-)
+from lexigraft.initialization.skip_gram import ConvexRows, TokenStream, train, truncate_weights
 from lexigraft.initialization.training_text import tokenized_sentences, validation_split
 
 logger = logging.getLogger(__name__)
 
-_STARTS = ("mean-of-all", "mean")
+_OF_TRAINING = ("window", "negatives", "rank", "epochs", "learning_rate", "batch_tokens")
 _SPREAD = 0.1  # share of a row that `start: mean` spreads over all source tokens
 
 
@@ -72,31 +60,14 @@ class CW2V(RecipeInitializer):
     """
 
     reads = ("matrices", "dictionary")
-    losses_: list[float]
-    _moved: float
-    _speed: float | None
-
-    def __init__(
-        self,
-        window: int = 10,
-        negatives: int = 5,
-        rank: int = 1024,
-        epochs: int = 5,
-        learning_rate: float = 3e-4,
-        batch_tokens: int = 256,
-        start: str = "mean-of-all",
-        keep: int = 256,
-    ) -> None:
-        self._settings: dict[str, Any] = {
-            "window": check_integer("cw2v", "window", window),
-            "negatives": check_integer("cw2v", "negatives", negatives),
-            "rank": check_integer("cw2v", "rank", rank),
-            "epochs": check_integer("cw2v", "epochs", epochs, minimum=0),
-            "learning_rate": check_number("cw2v", "learning_rate", learning_rate, exclusive=True),
-            "batch_tokens": check_integer("cw2v", "batch_tokens", batch_tokens),
-        }
-        self.start = check_choice("cw2v", "start", start, _STARTS)
-        self.keep = check_integer("cw2v", "keep", keep)
+    window: int = integer(10)
+    negatives: int = integer(5)
+    rank: int = integer(1024)
+    epochs: int = integer(5, minimum=0)
+    learning_rate: float = positive(3e-4)
+    batch_tokens: int = integer(256)
+    start: str = choice("mean-of-all", "mean")
+    keep: int = integer(256)
 
     def statistics(self) -> dict[str, Any]:
         """Statistics of both recipes, losses and speed of training, and the effect of `keep`.
@@ -106,7 +77,7 @@ class CW2V(RecipeInitializer):
         """
         return {
             **super().statistics(),
-            "epochs": self._settings["epochs"],
+            "epochs": self.epochs,
             "moved_weight": self._moved,
             "loss_before": self.losses_[0] if self.losses_ else None,
             "loss_after": self.losses_[-1] if self.losses_ else None,
@@ -117,20 +88,22 @@ class CW2V(RecipeInitializer):
         self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries
     ) -> tuple[dict[str, csr_array], np.ndarray]:
         matrices = _matrices(auxiliary, pair)
-        corpus = required_corpus(self.name, corpus)
+        corpus = self._required_corpus(corpus)
         words = (f"{english} {word}" for english, word in auxiliary.get("dictionary", ()))
         sentences = list(tokenized_sentences(pair.target_tokenizer, chain(corpus, words)))
         text, validation = (TokenStream.of(part) for part in validation_split(sentences))
         beside, _ = text.neighbours(np.arange(len(text.tokens)), 1)
         seen = np.intersect1d(text.tokens[beside], pair.new_ids)
+        self.losses_: list[float] = []
+        self._moved, self._speed = 0.0, None
         if not len(seen):
             logger.warning("no new token occurs next to another in the text; nothing is trained")
-            self.losses_, self._moved, self._speed = [], 0.0, None
             rows, missing = rows_with_fallback(pair, seen, seen, np.zeros(0))
             return {"input": rows, "output": rows}, missing
         start, rng = self._start(pair), self._generator("training")
+        settings = {name: getattr(self, name) for name in _OF_TRAINING}
         trained, self.losses_, self._speed = train(
-            pair, matrices, text, validation, start, rng, **self._settings
+            pair, matrices, text, validation, start, rng, **settings
         )
         return self._truncated(pair, trained, seen)
 

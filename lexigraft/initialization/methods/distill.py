@@ -6,17 +6,11 @@ from typing import Any
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.arguments import (
-    Auxiliaries,
-    Corpus,
-    check_integer,
-    check_number,
-    required_corpus,
-)
 from lexigraft.initialization.decomposition import decompose, mean_rows
 from lexigraft.initialization.distillation import distill
-from lexigraft.initialization.interface import RowInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RowInitializer
 from lexigraft.initialization.matrix import Matrix, working_type
+from lexigraft.initialization.options import integer, positive
 from lexigraft.initialization.recipe import assemble_recipe
 from lexigraft.initialization.training_text import (
     find_snippets,
@@ -66,26 +60,11 @@ class TokenDistillation(RowInitializer):
 
     reads = ("model",)
     distribution = "a row trained so that hidden states match those of its source pieces"
-    losses_: list[float]
-    snippets_: int
-
-    def __init__(
-        self,
-        snippets: int = 25,
-        length: int = 50,
-        epochs: int = 1,
-        learning_rate: float = 1e-4,
-        batch_size: int = 16,
-    ) -> None:
-        self.snippets = check_integer("distill", "snippets", snippets)
-        self.length = check_integer("distill", "length", length)
-        self._settings: dict[str, Any] = {
-            "epochs": check_integer("distill", "epochs", epochs, minimum=0),
-            "learning_rate": check_number(
-                "distill", "learning_rate", learning_rate, exclusive=True
-            ),
-            "batch_size": check_integer("distill", "batch_size", batch_size),
-        }
+    snippets: int = integer(25)
+    length: int = integer(50)
+    epochs: int = integer(1, minimum=0)
+    learning_rate: float = positive(1e-4)
+    batch_size: int = integer(16)
 
     def statistics(self) -> dict[str, Any]:
         """New tokens, share of fallbacks, snippets, and losses before and after training."""
@@ -106,7 +85,7 @@ class TokenDistillation(RowInitializer):
                 "initializer 'distill': it needs the source model; call fit(…, auxiliary="
                 "{'model': model})"
             )
-        corpus = required_corpus(self.name, corpus)
+        corpus = self._required_corpus(corpus)
         pieces = decompose(pair, pair.new_ids.tolist())
         self._means = assemble_recipe(
             mean_rows(pieces, pair.n_source), pair.source_of, pair.source_ids
@@ -124,7 +103,8 @@ class TokenDistillation(RowInitializer):
         )
         self.snippets_ = len(found)
         start = self._mean(model.get_input_embeddings().weight, "input")
-        self._trained, self.losses_ = start, []
+        self._trained = start
+        self.losses_: list[float] = []
         training, validation = validation_split(found)
         if found:
             self._trained, self.losses_ = distill(
@@ -134,7 +114,9 @@ class TokenDistillation(RowInitializer):
                 validation,
                 prefix,
                 self._generator("order"),
-                **self._settings,
+                epochs=self.epochs,
+                learning_rate=self.learning_rate,
+                batch_size=self.batch_size,
             )
         seen = {-1 - i for snippet in training for i in snippet.target.tolist() if i < 0}
         self.fallbacks_ = [t for i, t in enumerate(pair.new_tokens) if i not in seen]

@@ -1,9 +1,6 @@
 """FOCUS: a new token is a mixture of the source tokens most similar to it in static vectors."""
 
-import numpy as np
-from scipy.sparse import csr_array
-
-from lexigraft.initialization.similarity import AnchorInitializer, sparsemax_of_cosines
+from lexigraft.initialization.similarity import AnchorInitializer
 
 
 class FOCUS(AnchorInitializer):
@@ -29,6 +26,3 @@ class FOCUS(AnchorInitializer):
         "a vector, so there is nothing to mix; give vectors of more text, or of rarer tokens (a "
         "smaller minimum_count)"
     )
-
-    def _weights(self, queries: np.ndarray, anchors: np.ndarray) -> csr_array:
-        return sparsemax_of_cosines(queries, anchors)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from lexigraft.initialization.arguments import check_number
 from lexigraft.initialization.interface import RandomInitializer
 from lexigraft.initialization.matrix import Matrix
+from lexigraft.initialization.options import positive
 
 
 class Gaussian(RandomInitializer):
@@ -22,9 +22,8 @@ class Gaussian(RandomInitializer):
        Initialization Approaches for Language Models", section 4.4.
     """
 
-    def __init__(self, variance: float = 0.02) -> None:
-        self.variance = check_number("gaussian", "variance", variance, exclusive=True)
-        self.distribution = f"N(0, {self.variance:g} I)"
+    distribution = "N(0, {variance:g} I)"
+    variance: float = positive(0.02)
 
     def _shaped(self, matrix: Matrix, rows: np.ndarray) -> np.ndarray:
         rows *= np.sqrt(self.variance)

@@ -5,8 +5,7 @@ from collections import Counter
 
 import numpy as np
 
-from lexigraft.initialization.arguments import Auxiliaries, Corpus
-from lexigraft.initialization.interface import RandomInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RandomInitializer
 from lexigraft.initialization.matrix import Matrix, row_deviation, row_mean
 from lexigraft.vocabulary.token_bytes import is_fallback, spelling
 
@@ -33,7 +32,6 @@ class Heuristics(RandomInitializer):
 
     distribution = "N(mean, std) of the source rows of its script and position in a word"
     counted = ("groups",)
-    groups_: int
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         pair = self.pair_

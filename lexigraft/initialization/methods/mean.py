@@ -3,12 +3,10 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from lexigraft.initialization.arguments import Auxiliaries, Corpus, check_choice
 from lexigraft.initialization.decomposition import NewRows, decompose, mean_rows
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
+from lexigraft.initialization.options import choice
 from lexigraft.initialization.pairing import VocabularyPair
-
-_FALLBACKS = ("mean-of-all", "random")
 
 
 class Mean(RecipeInitializer):
@@ -31,8 +29,7 @@ class Mean(RecipeInitializer):
        the Most?", equations 2 and 3.
     """
 
-    def __init__(self, without_pieces: str = "mean-of-all") -> None:
-        self.without_pieces = check_choice("mean", "without_pieces", without_pieces, _FALLBACKS)
+    without_pieces: str = choice("mean-of-all", "random")
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         pieces = decompose(pair, pair.new_ids.tolist())

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.arguments import Auxiliaries, Corpus
 from lexigraft.initialization.decomposition import NewRows, decompose, weighted_rows
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
 if TYPE_CHECKING:

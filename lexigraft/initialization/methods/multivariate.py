@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from lexigraft.initialization.arguments import check_number
 from lexigraft.initialization.interface import RandomInitializer
 from lexigraft.initialization.matrix import Matrix, row_covariance, row_mean
+from lexigraft.initialization.options import number
 
 
 class Multivariate(RandomInitializer):
@@ -24,9 +24,8 @@ class Multivariate(RandomInitializer):
        Pre-trained Language Models for Cross-lingual Transfer", section 4.2.
     """
 
-    def __init__(self, covariance_scale: float = 1.0) -> None:
-        self.covariance_scale = check_number("multivariate", "covariance_scale", covariance_scale)
-        self.distribution = f"N(mean, {self.covariance_scale:g} · covariance) of the source rows"
+    distribution = "N(mean, {covariance_scale:g} · covariance) of the source rows"
+    covariance_scale: float = number(1.0)
 
     def _shaped(self, matrix: Matrix, rows: np.ndarray) -> np.ndarray:
         ids = self.pair_.source_ids

@@ -5,8 +5,9 @@ from typing import cast
 
 import numpy as np
 
-from lexigraft.initialization.arguments import Auxiliaries, Corpus, check_integer
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
+from lexigraft.initialization.interface import Auxiliaries, Corpus
+from lexigraft.initialization.options import integer
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.initialization.similarity import NeighbourInitializer
@@ -41,14 +42,7 @@ class OFA(NeighbourInitializer):
     """
 
     needs = ("target", "source")
-
-    def __init__(
-        self, dimensions: int | None = None, neighbours: int = 10, temperature: float = 0.1
-    ) -> None:
-        self.dimensions = (
-            None if dimensions is None else check_integer("ofa", "dimensions", dimensions)
-        )
-        super().__init__(neighbours, temperature)
+    dimensions: int | None = integer(None)
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         super()._fit(corpus, auxiliary)

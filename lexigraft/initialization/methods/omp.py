@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.sparse import coo_array
 
-from lexigraft.initialization.arguments import check_integer
 from lexigraft.initialization.matching_pursuit import matching_pursuit
+from lexigraft.initialization.options import integer
 from lexigraft.initialization.similarity import AnchorInitializer
 
 
@@ -40,13 +40,8 @@ class OMP(AnchorInitializer):
         "that has the target tokenizer"
     )
     counted = ("anchors", "unexplained")
-    unexplained_: float
-
-    def __init__(self, atoms: int = 64, candidates: int | None = None) -> None:
-        self.atoms = check_integer("omp", "atoms", atoms)
-        self.candidates = (
-            None if candidates is None else check_integer("omp", "candidates", candidates)
-        )
+    atoms: int = integer(64)
+    candidates: int | None = integer(None)
 
     def _weights(self, queries: np.ndarray, anchors: np.ndarray) -> coo_array:
         chosen, weights = matching_pursuit(queries, anchors, self.atoms, self.candidates)

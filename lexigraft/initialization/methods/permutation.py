@@ -3,9 +3,8 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from lexigraft.initialization.arguments import Auxiliaries, Corpus
 from lexigraft.initialization.decomposition import NewRows
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
 

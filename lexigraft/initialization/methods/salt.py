@@ -7,16 +7,9 @@ from scipy.linalg import lstsq
 from tqdm import tqdm
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.arguments import (
-    Auxiliaries,
-    Corpus,
-    check_boolean,
-    check_integer,
-    check_number,
-    required_vectors,
-)
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
+from lexigraft.initialization.options import boolean, integer, number
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.similarity import (
     nonzero,
@@ -71,20 +64,13 @@ class SALT(RecipeInitializer):
 
     needs = ("target", "plm")
     counted = ("anchors", "alike", "unexplained")
-    anchors_: int
-    alike_: int
-    unexplained_: float
-
-    def __init__(
-        self, centred: bool = False, ridge: float = 0.0, minimum_neighbours: int = 1
-    ) -> None:
-        self.centred = check_boolean("salt", "centred", centred)
-        self.ridge = check_number("salt", "ridge", ridge)
-        self.minimum_neighbours = check_integer("salt", "minimum_neighbours", minimum_neighbours)
+    centred: bool = boolean(False)
+    ridge: float = number(0.0)
+    minimum_neighbours: int = integer(1)
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        words = unit_vectors(required_vectors(self.name, auxiliary, pair))
-        model = nonzero(required_vectors(self.name, auxiliary, pair, "plm"))
+        words = unit_vectors(self._required_vectors(auxiliary))
+        model = nonzero(self._required_vectors(auxiliary, "plm"))
         alike = fuzzy_matches(pair, pair.new_ids)
         self.alike_ = int((alike >= 0).sum())
         copied = pair.source_of.copy()

@@ -4,16 +4,9 @@ import numpy as np
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
-from lexigraft.initialization.arguments import (
-    Auxiliaries,
-    Corpus,
-    check_boolean,
-    check_integer,
-    check_number,
-    required_vectors,
-)
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
+from lexigraft.initialization.options import boolean, integer, number
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.similarity import score_blocks, top_k, unit_vectors, vectors_of
 
@@ -60,27 +53,15 @@ class UnifyVocab(RecipeInitializer):
 
     needs = ("target", "source")
     counted = ("anchors",)
-    anchors_: int
-
-    def __init__(
-        self,
-        anchors: int | None = None,
-        renormalized: bool = True,
-        centred: bool = False,
-        csls: int | None = None,
-        shuffled: float = 0.0,
-    ) -> None:
-        self.anchors = None if anchors is None else check_integer("unifyvocab", "anchors", anchors)
-        self.csls = None if csls is None else check_integer("unifyvocab", "csls", csls)
-        self.renormalized = check_boolean("unifyvocab", "renormalized", renormalized)
-        self.centred = check_boolean("unifyvocab", "centred", centred)
-        self.shuffled = check_number("unifyvocab", "shuffled", shuffled, maximum=1)
+    anchors: int | None = integer(None)
+    renormalized: bool = boolean(True)
+    centred: bool = boolean(False)
+    csls: int | None = integer(None)
+    shuffled: float = number(0.0, maximum=1)
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        found = required_vectors(self.name, auxiliary, pair)
-        target = self._ordinary(found, pair.target_special_ids)
-        found = required_vectors(self.name, auxiliary, pair, "source")
-        source = self._ordinary(found, pair.source_special_ids)
+        target = self._ordinary(auxiliary, "target", pair.target_special_ids)
+        source = self._ordinary(auxiliary, "source", pair.source_special_ids)
         if not len(source.tokens):
             raise UserError("initializer 'unifyvocab': no source token has a vector to compare")
         queries, rows = self._comparable(pair, target, source)
@@ -98,8 +79,9 @@ class UnifyVocab(RecipeInitializer):
             chosen[moved] = chosen[rng.permutation(moved)]
         return rows_with_fallback(pair, target.tokens[new], chosen, np.ones(len(chosen)))
 
-    def _ordinary(self, vectors: TokenVectors, special: set[int]) -> TokenVectors:
+    def _ordinary(self, auxiliary: Auxiliaries, role: str, special: set[int]) -> TokenVectors:
         """Unit vectors of the tokens that have a nonzero vector and are not special."""
+        vectors = self._required_vectors(auxiliary, role)
         valid = vectors.vectors.any(axis=1) & ~np.isin(vectors.tokens, list(special))
         rows = vectors.vectors[valid]
         if self.centred and len(rows):

@@ -1,8 +1,5 @@
 """WECHSEL: a new token is a mixture of the source tokens nearest to it across both languages."""
 
-from lexigraft.initialization.arguments import Auxiliaries, Corpus
-from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
-from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.similarity import NeighbourInitializer
 
 
@@ -25,6 +22,3 @@ class WECHSEL(NeighbourInitializer):
     """
 
     needs = ("target", "source")
-
-    def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        return rows_with_fallback(pair, *self._neighbour_weights(pair, auxiliary))

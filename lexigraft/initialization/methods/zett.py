@@ -9,8 +9,7 @@ from tqdm import tqdm
 
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
-from lexigraft.initialization.arguments import Auxiliaries, Corpus
-from lexigraft.initialization.interface import RowInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RowInitializer
 from lexigraft.initialization.matrix import Matrix, read_rows, row_mean
 from lexigraft.source.hub import resolve_place
 from lexigraft.vocabulary.token_bytes import byte_alphabet
@@ -42,15 +41,10 @@ class ZeTT(RowInitializer):
     """
 
     counted = ("cut",)
-    cut_: int  # number of truncated tokens
-
-    def __init__(
-        self, hypernetwork: str, revision: str | None = None, language: str | None = None
-    ) -> None:
-        self.hypernetwork = hypernetwork
-        self.revision = revision
-        self.language = language
-        self.distribution = f"predictions of the hypernetwork {hypernetwork}"
+    distribution = "predictions of the hypernetwork {hypernetwork}"
+    hypernetwork: str
+    revision: str | None = None
+    language: str | None = None
 
     def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
         pair, network = self.pair_, self._network

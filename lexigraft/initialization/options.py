@@ -1,0 +1,62 @@
+"""Options of initializers: fields of a dataclass, declared with the values that they may have."""
+
+import math
+from collections.abc import Callable
+from dataclasses import field, fields
+from typing import Any
+
+from lexigraft.errors import UserError
+
+
+def integer(default: int | None, minimum: int = 1) -> Any:
+    """An integer of at least `minimum`; None too if that is the default."""
+
+    def allowed(value: Any) -> bool:
+        if value is None:
+            return default is None
+        return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
+
+    return _option(default, allowed, f"an integer of at least {minimum}")
+
+
+def number(default: float, maximum: float = math.inf) -> Any:
+    """A finite number from 0 to `maximum`."""
+    bound = "of at least 0" if maximum == math.inf else f"from 0 to {maximum:g}"
+    return _option(
+        default, lambda value: _is_finite(value) and 0 <= value <= maximum, f"a number {bound}"
+    )
+
+
+def positive(default: float) -> Any:
+    """A finite number above 0."""
+    return _option(default, lambda value: _is_finite(value) and value > 0, "a number above 0")
+
+
+def boolean(default: bool) -> Any:
+    """True or false."""
+    return _option(default, lambda value: isinstance(value, bool), "true or false")
+
+
+def choice(default: str, *others: str) -> Any:
+    """One of some names."""
+    names = (default, *others)
+    return _option(default, lambda value: value in names, f"one of {', '.join(names)}")
+
+
+def check_options(initializer: Any, name: str) -> None:
+    """Raise a `UserError` for an option of an initializer whose value is not as declared."""
+    for option in fields(initializer):
+        value = getattr(initializer, option.name)
+        if option.metadata and not option.metadata["allowed"](value):
+            raise UserError(
+                f"option '{option.name}' of initializer '{name}': {value!r} is not "
+                f"{option.metadata['expected']}"
+            )
+
+
+def _option(default: Any, allowed: Callable[[Any], bool], expected: str) -> Any:
+    return field(default=default, metadata={"allowed": allowed, "expected": expected})
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
