@@ -61,7 +61,6 @@ def precision() -> "torch.dtype":
     else:
         fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return torch.bfloat16 if fast else torch.float32
-<<<<<<< HEAD
 
 
 @cache
@@ -75,10 +74,3 @@ def _has_bfloat16() -> bool:
         name = torch.cuda.get_device_name()
         logger.warning("%s does not compute in bfloat16 by itself; float32 is used", name)
     return native
-
-
-def threads() -> int:
-    """Threads that a job may use: `OMP_NUM_THREADS`, which Snakemake sets for each; else one."""
-    return max(1, int(os.environ.get("OMP_NUM_THREADS", "1")))
-=======
->>>>>>> lines

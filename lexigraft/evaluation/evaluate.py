@@ -160,11 +160,11 @@ def _opening(settings: dict[str, Any]) -> Opening:
     """
     import torch
 
-    from lexigraft.hardware import device, precision
+    from lexigraft.hardware import PRECISION, device, precision
 
     kind, engine = task_kind(settings["kind"]), settings.get("engine", "transformers")
     generates = kind.generates and engine != VLLM and device().type == "cpu"
-    if kind.fine_tunes or (generates and "LEXIGRAFT_PRECISION" not in os.environ):
+    if kind.fine_tunes or (generates and PRECISION not in os.environ):
         return Opening(engine, torch.float32)
     return Opening(engine, precision())
 
