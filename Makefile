@@ -9,6 +9,7 @@
 # make config-tables  writes the tables of keys in config/README.md anew, from workflow/config
 # make record  copies the numbers of a study that has run here into docs/results, and makes the pages: make record CONFIG=...
 # make pages   makes README.md and the pages in docs/ that show numbers, from docs/templates and docs/results
+# make memory  simulates the GPU memory of trainings, and makes docs/gpu.md
 # make profiles  lets `snakemake --profile slurm` find this repository's profile
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES ?= $(shell nproc)
@@ -22,7 +23,7 @@ PIP = $(@D)/bin/python -m pip --disable-pip-version-check --quiet install
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES) --resources mem_mb=$(MEMORY_MB) $(GPU)
 REPORT := results/report/default
 
-.PHONY: demo test test-cluster slurm check config-tables record pages metrics profiles verify status cost clean
+.PHONY: demo test test-cluster slurm check config-tables record memory pages metrics profiles verify status cost clean
 
 demo: .venv/main
 	@mkdir -p results
@@ -72,6 +73,10 @@ config-tables: .venv/main
 
 record: .venv/main
 	@$(BIN)/python -m workflow.pages $(CONFIG)
+
+memory: .venv/main
+	@$(BIN)/python benchmarks/memory.py
+	@$(BIN)/python -m workflow.pages
 
 pages: .venv/main
 	@$(BIN)/python -m workflow.pages

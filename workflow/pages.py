@@ -154,9 +154,7 @@ def main(*configs: str) -> None:
     """Record studies, then write all pages."""
     for config in configs:
         study = open_study(config)
-        path = DOCS / "results" / f"{study.name}.json"
-        with replacing(path) as temporary:
-            temporary.write_text(_as_text(record(study)), encoding="utf-8")
+        path = write_record(study.name, record(study))
         for name in _figures(study.name):
             source = Path(study.output("build_report")) / "figures" / name
             path.with_suffix("").mkdir(exist_ok=True)
@@ -164,6 +162,17 @@ def main(*configs: str) -> None:
         print(f"{path.relative_to(ROOT)}: recorded")
     for template, page in pages().items():
         page.write_text(render(template), encoding="utf-8")
+
+
+def write_record(name: str, content: dict[str, Any]) -> Path:
+    """Write a record, `run` and `tables`, for pages; a line for each row of a table.
+
+    A table is its columns' names, then its rows.
+    """
+    path = DOCS / "results" / f"{name}.json"
+    with replacing(path) as temporary:
+        temporary.write_text(_as_text(content), encoding="utf-8")
+    return path
 
 
 def _require(claim: bool) -> str:
