@@ -20,10 +20,10 @@ from transformers import PretrainedConfig, PreTrainedModel
 from lexigraft.hardware import PRECISION
 from lexigraft.inference.chunked_logits import CHUNK_LOGITS
 from lexigraft.source.model import auto_class
-from lexigraft.training.data import micro_batch_size
 from lexigraft.training.distributed import Computation
 from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objective import Objective, PhaseContext, Progress
+from lexigraft.training.passes import pass_tokens, split_step
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import Phase, Strategy
 from lexigraft.training.trainable import own_parameters, prepare_phase
@@ -74,8 +74,8 @@ def _prepared(
 
 
 def _peak_of(model: PreTrainedModel, loss: Objective, strategy: Strategy, phase: Phase) -> int:
-    sequences = micro_batch_size(strategy.batch_sequences, phase.length, "cuda")
-    shape = (sequences, phase.length)
+    step = strategy.batch_sequences * [phase.length]
+    shape = (len(split_step(step, pass_tokens("cuda"))[0][0]), phase.length)
     with FakeTensorMode(allow_non_fake_inputs=True):
         _give_memory(model)
         computation = Computation(model)

@@ -1,6 +1,6 @@
 """Runs one phase with transformers' Trainer: AdamW, gradient clipping at 1, one schedule."""
 
-import math
+import logging
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -15,10 +15,7 @@ from lexigraft.hardware import device, trainer_arguments
 from lexigraft.training.data import (
     SequenceDataset,
     collate,
-    micro_batch_size,
-    micro_batches_per_step,
     optimizer_steps,
-    split_into_micro_batches,
 )
 from lexigraft.training.distributed import (
     Computation,
@@ -32,9 +29,11 @@ from lexigraft.training.distributed import (
     world_size,
 )
 from lexigraft.training.objective import Objective
+from lexigraft.training.passes import TOKENS, pass_tokens, split_step
 from lexigraft.training.plan import Schedule, schedules
 from lexigraft.training.settings import Phase, Strategy
 
+logger = logging.getLogger(__name__)
 TRAINED = "trained.safetensors"
 
 
@@ -73,16 +72,11 @@ def run_phase(
     computation = trained = Computation(model)
     if is_sharded():
         trained, objective = shard(computation, objective, device())
-    process_sequences = math.ceil(strategy.batch_sequences / world_size())
-    size = micro_batch_size(process_sequences, phase.length, device().type)
     steps = optimizer_steps(len(sequences), strategy.batch_sequences)
     arguments = trainer_arguments(  # `Checkpointing` asks for saves by the clock
         folder,
         seed,
-        per_device_train_batch_size=size,
-        gradient_accumulation_steps=micro_batches_per_step(
-            strategy.batch_sequences, size, world_size()
-        ),
+        per_device_train_batch_size=strategy.batch_sequences,
         num_train_epochs=1,  # the sequences already are all epochs, in their order
         learning_rate=phase.learning_rate,
         weight_decay=strategy.weight_decay,
@@ -116,17 +110,17 @@ def run_phase(
 class PhaseTrainer(Trainer):
     """A Trainer of one objective, whose checkpoints hold the trained parameters and no others.
 
-    Its model is a `Computation`; `batch_sequences` are those of one optimizer step, in all
-    micro-batches of all processes.
+    Its model is a `Computation`; `batch_sequences` are those of one optimizer step, in all passes
+    of all processes. A batch of the Trainer is a whole step: places of sequences, which are read
+    and split into passes here. Where a pass does not fit into a GPU, the step begins anew with
+    passes of half as many tokens.
     """
-
-    # The losses are divided by the targets of the whole step here.
-    loss_is_scaled_for_ga = True
 
     def __init__(self, *, objective: Objective, batch_sequences: int, schedule: Schedule, **known):
         super().__init__(**known)
         self.objective: Objective = objective
         self.batch_sequences, self.schedule = batch_sequences, schedule
+        self.tokens = pass_tokens(device().type)
 
     def create_scheduler(self, num_training_steps, optimizer=None):
         """The learning rate's schedule, from where the phase begins on it."""
@@ -134,36 +128,58 @@ class PhaseTrainer(Trainer):
         return self.lr_scheduler
 
     def get_train_dataloader(self):
-        """This process's micro-batches."""
-        batches = split_into_micro_batches(
-            len(self.train_dataset),
-            self.batch_sequences,
-            self.args.per_device_train_batch_size,
-            world_size(),
-            rank(),
-        )
-        return DataLoader(
-            self.train_dataset,
-            batch_sampler=batches,
-            collate_fn=collate,
-            pin_memory=self.args.dataloader_pin_memory,
-        )
+        """The places of each step's sequences, those of all processes."""
+        places = range(len(self.train_dataset))
+        return DataLoader(places, batch_size=self.batch_sequences, collate_fn=list)
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
-        """Count the targets of the step that begins."""
+        """Read the step that begins."""
         samples, items = super().get_batch_samples(epoch_iterator, num_batches, device)
-        counts = torch.stack([self.objective.count_targets(sample) for sample in samples])
-        self.targets = all_reduce_sum(counts.sum(0).to(device)).clamp(min=1)
-        self.losses = torch.zeros(self.targets.shape, device=device)
+        self._begin(*samples)
+        return samples, items
+
+    def training_step(self, model, inputs, num_items_in_batch=None):
+        """The loss of the step, all of its passes computed."""
+        while True:
+            random = _random_state()
+            try:
+                return self._all_passes(model)
+            except torch.OutOfMemoryError:
+                # Other processes would have to begin the step anew, too.
+                if world_size() > 1 or all(len(one["input_ids"]) == 1 for one in self.passes):
+                    raise
+            self.tokens = max(one["input_ids"].numel() for one in self.passes) // 2
+            logger.warning("a pass does not fit into memory; %s is %d now", TOKENS, self.tokens)
+            model.zero_grad()
+            torch.cuda.empty_cache()
+            _set_random_state(random)
+            self._begin(inputs)
+
+    def _begin(self, places):
+        """Split a step into this process's passes, and count its targets."""
+        sequences = [self.train_dataset[place] for place in places]
+        lengths = [len(one.tokens) for one in sequences]
+        own = split_step(lengths, self.tokens, world_size())[rank()]
+        self.passes = [collate([sequences[at] for at in part]) for part in own]
+        counts = torch.stack([self.objective.count_targets(one) for one in self.passes])
+        self.targets = all_reduce_sum(counts.sum(0).to(self.args.device)).clamp(min=1)
+        self.losses = torch.zeros(self.targets.shape, device=self.args.device)
         parts = torch.zeros_like(self.losses, requires_grad=True)
         # Gradients that other processes have a part in go the long way.
         self.weights = None
         if world_size() == 1:
             [self.weights] = torch.autograd.grad(self._loss(parts), parts)
-        return samples, items
+
+    def _all_passes(self, model):
+        loss = torch.zeros((), device=self.args.device)
+        for number, one in enumerate(self.passes, 1):
+            last = number == len(self.passes)
+            with nullcontext() if last else self.accelerator.no_sync(model):
+                loss += super().training_step(model, dict(one))
+        return loss
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        """This micro-batch's part of the step's loss."""
+        """This pass's part of the step's loss."""
         losses = model(self.objective.losses, inputs, self.weights)
         self.losses += losses.detach() / self.targets
         return self._loss(losses)
@@ -181,10 +197,6 @@ class PhaseTrainer(Trainer):
 
     def _get_grad_norm(self, model, grad_norm=None):
         return full_tensor(super()._get_grad_norm(model, grad_norm))
-
-    def _defer_fsdp_gradient_reduction(self):
-        # Gradients are reduced after each micro-batch, so that no process ever holds all of them.
-        return nullcontext()
 
     def _save(self, output_dir=None, state_dict=None):
         if not self._saves():
@@ -229,6 +241,17 @@ class PhaseTrainer(Trainer):
     def _saves(self):
         # In saving: rank 0, and all ranks where each has a shard of every tensor.
         return self.args.should_save or is_sharded()
+
+
+def _random_state():
+    on_gpu = torch.cuda.is_available()
+    return torch.get_rng_state(), torch.cuda.get_rng_state() if on_gpu else None
+
+
+def _set_random_state(state):
+    torch.set_rng_state(state[0])
+    if state[1] is not None:
+        torch.cuda.set_rng_state(state[1])
 
 
 def load_trained(model: PreTrainedModel, file: Path, without: str | None = None) -> None:

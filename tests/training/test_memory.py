@@ -7,6 +7,7 @@ from transformers import AutoConfig
 
 from lexigraft.training import memory
 from lexigraft.training.memory import simulated_peak
+from lexigraft.training.passes import TOKENS
 from lexigraft.training.settings import read_strategy
 
 LLAMA = {
@@ -20,7 +21,7 @@ MATRICES = ["embeddings", "head"]
 def short_passes(monkeypatch):
     """Passes and chunks in proportion to a model this small."""
     monkeypatch.setitem(memory.CHUNK_LOGITS, "cuda", 2**14)
-    monkeypatch.setattr(memory, "micro_batch_size", lambda *_: 2)
+    monkeypatch.setenv(TOKENS, "64")
 
 
 def strategy_of(*phases):

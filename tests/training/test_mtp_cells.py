@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from lexigraft.training import checkpointing
 from lexigraft.training import train as training
 from lexigraft.training.data import SequenceDataset, pack, visiting_order
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
+from lexigraft.training.passes import TOKENS
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import prepare_phase
@@ -134,7 +134,7 @@ def test_the_heldout_curve_is_that_of_the_next_token(train):
 def test_how_many_sequences_fit_the_memory_does_not_change_the_step(train, monkeypatch, limit):
     settings = {**SHARED, "phases": [LAYERS], "epochs": 0.5}
     alone = steps_of(train(settings))
-    monkeypatch.setitem(sys.modules["lexigraft.training.data"].MICRO_BATCH_TOKENS, "cpu", limit)
+    monkeypatch.setenv(TOKENS, str(limit))
     for line, other in zip(steps_of(train(settings)), alone, strict=True):
         for name in ("loss", "next_loss", "after_next_loss"):
             assert line[name] == pytest.approx(other[name], 1e-4)

@@ -5,9 +5,9 @@ import pytest
 import torch
 from transformers import Gemma2Config, Gemma2ForCausalLM, TrainerCallback
 
-from lexigraft.training import data
 from lexigraft.training.data import SequenceDataset, pack
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
+from lexigraft.training.passes import TOKENS
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import prepare_phase
@@ -59,7 +59,7 @@ def test_raw_extra_logits_give_another_second_loss_where_the_model_caps_its_own(
 def test_the_loss_is_a_mean_over_the_step_whatever_the_model_accepts(
     tiny_llama, tmp_path, monkeypatch
 ):
-    monkeypatch.setitem(data.MICRO_BATCH_TOKENS, "cpu", 32)
+    monkeypatch.setenv(TOKENS, "32")
     model = tiny_llama(50)
     model.accepts_loss_kwargs = False  # as old architectures: the Trainer would scale by itself
     next_loss, after_next_loss, loss = first_losses(model, 4, tmp_path)

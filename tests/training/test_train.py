@@ -16,6 +16,7 @@ from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
 from lexigraft.training.data import pack, visiting_order
+from lexigraft.training.passes import TOKENS
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
@@ -151,7 +152,7 @@ def test_every_phase_has_a_schedule_of_its_own(train):
 def test_how_many_sequences_fit_the_memory_does_not_change_the_step(train, monkeypatch, limit):
     settings = {**SHARED, "phases": [LAYERS], "epochs": 0.5}
     alone = log_of(train(settings), "step")
-    monkeypatch.setitem(sys.modules["lexigraft.training.data"].MICRO_BATCH_TOKENS, "cpu", limit)
+    monkeypatch.setenv(TOKENS, str(limit))
     steps = log_of(train(settings), "step")
     assert [line["tokens"] for line in steps] == [line["tokens"] for line in alone]
     assert [line["loss"] for line in steps] == pytest.approx([line["loss"] for line in alone], 1e-4)

@@ -1,0 +1,48 @@
+"""Splits an optimizer step into forward and backward passes that fit into memory.
+
+How it is split changes sums by their rounding and draws dropout anew, and nothing else.
+"""
+
+import math
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from lexigraft.errors import UserError
+
+TOKENS = "LEXIGRAFT_PASS_TOKENS"  # overrides the tokens of a pass
+# The vocabulary does not matter: see `inference.chunked_logits`.
+_TOKENS = {"cpu": 512, "cuda": 8192}
+
+
+def pass_tokens(device_type: str) -> int:
+    """The most tokens of a pass, padding included: by the hardware, or `LEXIGRAFT_PASS_TOKENS`.
+
+    Raises a UserError if that is not a whole number above 0.
+    """
+    given = os.environ.get(TOKENS)
+    if given is None:
+        return _TOKENS[device_type]
+    if not given.isdecimal() or not int(given):
+        raise UserError(f"{TOKENS}: '{given}' is not a whole number above 0")
+    return int(given)
+
+
+def split_step(
+    lengths: Sequence[int] | np.ndarray, tokens: int, processes: int = 1
+) -> list[list[list[int]]]:
+    """The passes of each process for one step: places in `lengths`, the tokens of its sequences.
+
+    A pass has at most so many `tokens`, shorter sequences padded to its longest one, or a single
+    sequence. All processes have equally many passes, as few as possible; some may be empty. Passes
+    differ by at most one sequence.
+    """
+    sizes = np.asarray(lengths)
+    fitting = sizes[sizes <= tokens]
+    fewest = len(sizes) - len(fitting) + math.ceil(fitting.sum() / tokens)
+    for count in range(math.ceil(fewest / processes), len(sizes) + 1):
+        parts = np.array_split(np.arange(len(sizes)), count * processes)
+        if all(len(part) < 2 or len(part) * sizes[part].max() <= tokens for part in parts):
+            break
+    return [[part.tolist() for part in parts[rank::processes]] for rank in range(processes)]
