@@ -17,6 +17,7 @@ from transformers import AutoConfig
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lexigraft.training.memory import simulated_peak
+from lexigraft.training.passes import pass_tokens
 from lexigraft.training.settings import read_strategy
 from workflow.config.registries import load_registries
 from workflow.pages import write_record
@@ -77,7 +78,12 @@ def main() -> None:
             peak = simulated_peak(config, strategy, config.vocab_size + NEW_TOKENS)
             rows.append([model, name, round(peak / 2**30, 1)])
     versions = {name: version(name) for name in ("torch", "transformers")}
-    run = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "new_tokens": NEW_TOKENS, **versions}
+    run = {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "new_tokens": NEW_TOKENS,
+        "pass_tokens": pass_tokens("cuda"),
+        **versions,
+    }
     tables = {"peaks": [["model", "strategy", "gibibytes"], *rows]}
     write_record("memory", {"run": run, "tables": tables})
 
