@@ -140,7 +140,8 @@ def render(template: str) -> str:
         return environment.get_template(template).render()
     except UserError as error:
         frames = traceback.extract_tb(error.__traceback__)
-        line = [frame.lineno for frame in frames if frame.filename.endswith(template)][-1]
+        # The outermost: a sentence may ask a macro, which stands elsewhere.
+        line = next(frame.lineno for frame in frames if frame.filename.endswith(template))
         raise UserError(f"docs/templates/{template}, line {line}: {error}") from None
 
 

@@ -63,6 +63,9 @@ def test_a_sentence_that_the_numbers_no_longer_bear_out_names_its_line(docs):
     with pytest.raises(UserError, match=r"docs/templates/page.md, line 2: the numbers no longer"):
         docs(text)
     assert docs(text.replace("> 1", "< 1")) == "\nBetter.\n"
+    macro = "{% macro surely(claim) %}{{ require(claim) }}{% endmacro %}\nBest.{{ surely(1 > 2) }}"
+    with pytest.raises(UserError, match="page.md, line 2: the numbers no longer"):
+        docs(macro)
 
 
 def test_each_row_of_a_record_has_a_line_of_its_own():
