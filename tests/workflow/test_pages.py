@@ -64,7 +64,7 @@ def test_a_sentence_that_the_numbers_no_longer_bear_out_names_its_line(docs):
         docs(text)
     assert docs(text.replace("> 1", "< 1")) == "\nBetter.\n"
     macro = "{% macro surely(claim) %}{{ require(claim) }}{% endmacro %}\nBest.{{ surely(1 > 2) }}"
-    with pytest.raises(UserError, match="page.md, line 2: the numbers no longer"):
+    with pytest.raises(UserError, match=r"page\.md, line 2: the numbers no longer"):
         docs(macro)
 
 
