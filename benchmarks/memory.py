@@ -1,8 +1,8 @@
 """How much GPU memory training takes, simulated: python benchmarks/memory.py
 
-Models of these configurations are trained for two steps on tensors without values, see
+Models of these configurations are trained for a step on tensors without values, see
 `lexigraft.training.memory`. The peaks go to `docs/results/memory.json`, of which `docs/gpu.md` is
-made. It takes about ten minutes, and no GPU.
+made. It takes some minutes, and no GPU.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """The memory that a training will take, from running it on tensors that have no values.
 
-The phases are prepared and their steps are computed by the code that trains, at full size, on
+The phases are prepared and a step of each is computed by the code that trains, at full size, on
 torch's fake tensors: these have a shape and a dtype, and no memory. What is alive is counted.
 """
 
@@ -28,8 +28,7 @@ from lexigraft.training.registry import objective
 from lexigraft.training.settings import Phase, Strategy
 from lexigraft.training.trainable import own_parameters, prepare_phase
 
-_STEPS = 2  # AdamW has its moments from the first step on
-_PASSES = 2  # of a step; from the second on, there are gradients already
+_MOST_PASSES = 2  # of a step: from the second on, there are gradients already
 
 
 def simulated_peak(config: PretrainedConfig, strategy: Strategy, rows: int) -> int:
@@ -75,24 +74,28 @@ def _prepared(
 
 def _peak_of(model: PreTrainedModel, loss: Objective, strategy: Strategy, phase: Phase) -> int:
     step = strategy.batch_sequences * [phase.length]
-    shape = (len(split_step(step, pass_tokens("cuda"))[0][0]), phase.length)
+    [passes] = split_step(step, pass_tokens("cuda"))
+    shape = (len(passes[0]), phase.length)
     with FakeTensorMode(allow_non_fake_inputs=True):
         _give_memory(model)
         computation = Computation(model)
         own = [parameter for parameter in model.parameters() if parameter.requires_grad]
         optimizer = torch.optim.AdamW(own, fused=True)
         with _Alive([*model.parameters(), *model.buffers()]) as alive:
-            for _ in range(_STEPS):
-                for _ in range(_PASSES):
-                    batch = {name: torch.ones(shape, dtype=torch.int64)
-                             for name in ("input_ids", "attention_mask", "labels")}  # fmt: skip
-                    weights = torch.ones(len(loss.targets(batch)))
-                    losses = computation(loss.losses, batch, weights)
-                    loss.total(losses).backward()
-                    del batch, losses
-                torch.nn.utils.clip_grad_norm_(own, 1.0)
-                optimizer.step()
-                optimizer.zero_grad()
+            # AdamW has its moments from the first step on.
+            for parameter in own:
+                parameter.grad = torch.zeros_like(parameter)
+            optimizer.step()
+            optimizer.zero_grad()
+            for _ in passes[:_MOST_PASSES]:
+                batch = {name: torch.ones(shape, dtype=torch.int64)
+                         for name in ("input_ids", "attention_mask", "labels")}  # fmt: skip
+                weights = torch.ones(len(loss.targets(batch)))
+                losses = computation(loss.losses, batch, weights)
+                loss.total(losses).backward()
+                del batch, losses
+            torch.nn.utils.clip_grad_norm_(own, 1.0)
+            optimizer.step()
     return alive.peak
 
 

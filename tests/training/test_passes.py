@@ -40,7 +40,7 @@ def test_there_are_no_more_passes_than_needed(lengths, tokens, processes):
 
 
 def test_short_sequences_fill_a_pass_by_their_tokens():
-    assert split_step([80] * 16, 8192) == [[[*range(16)]]]
+    assert split_step([80] * 16, 4096) == [[[*range(16)]]]
     assert [len(part) for part in split_step([512] * 16, 4096)[0]] == [8, 8]
     # Seven sequences, at most three at once: not three, three and one.
     assert split_step([10] * 7, 30) == [[[0, 1, 2], [3, 4], [5, 6]]]
