@@ -12,11 +12,7 @@ from transformers import PreTrainedModel, PrinterCallback, Trainer, TrainerCallb
 from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME
 
 from lexigraft.hardware import device, trainer_arguments
-from lexigraft.training.data import (
-    SequenceDataset,
-    collate,
-    optimizer_steps,
-)
+from lexigraft.training.data import SequenceDataset, collate, optimizer_steps
 from lexigraft.training.distributed import (
     Computation,
     all_reduce_sum,
@@ -29,7 +25,7 @@ from lexigraft.training.distributed import (
     world_size,
 )
 from lexigraft.training.objective import Objective
-from lexigraft.training.passes import TOKENS, pass_tokens, split_step
+from lexigraft.training.passes import pass_tokens, split_step
 from lexigraft.training.plan import Schedule, schedules
 from lexigraft.training.settings import Phase, Strategy
 
@@ -149,7 +145,10 @@ class PhaseTrainer(Trainer):
                 if world_size() > 1 or all(len(one["input_ids"]) == 1 for one in self.passes):
                     raise
             self.tokens = max(one["input_ids"].numel() for one in self.passes) // 2
-            logger.warning("a pass does not fit into memory; %s is %d now", TOKENS, self.tokens)
+            logger.warning(
+                "a pass does not fit into memory; from here on passes have at most %d tokens",
+                self.tokens,
+            )
             model.zero_grad()
             torch.cuda.empty_cache()
             _set_random_state(random)
