@@ -24,6 +24,7 @@ from lexigraft.training.distributed import Computation
 from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objective import Objective, PhaseContext, Progress
 from lexigraft.training.passes import pass_tokens, split_step
+from lexigraft.training.phase import add_modules
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import Phase, Strategy
 from lexigraft.training.trainable import own_parameters, prepare_phase
@@ -63,12 +64,7 @@ def _prepared(
         # No objective reads the tokenizer before training; a teacher would be an input.
         context = PhaseContext(model, None, strategy, phase, Progress(), {}, [])  # type: ignore[arg-type]
         loss = objective(phase.objective).for_phase(context)
-    for name, module in loss.modules().items():
-        model.add_module(name, module)
-    if strategy.gradient_checkpointing:
-        model.activation_checkpointing_enable(
-            activation_checkpointing_kwargs={"use_reentrant": False}
-        )
+    add_modules(model, loss, strategy)
     return model.train(), loss, set(names)
 
 

@@ -57,14 +57,9 @@ def run_phase(
     interruption, bit for bit on a CPU with the same number of processes. By default, the `schedule`
     is the strategy's, over this phase alone.
     """
-    for name, module in objective.modules().items():
-        model.add_module(name, module)
+    add_modules(model, objective, strategy)
     if checkpoint is not None:
         load_trained(model, checkpoint / TRAINED)
-    if strategy.gradient_checkpointing:
-        model.activation_checkpointing_enable(
-            activation_checkpointing_kwargs={"use_reentrant": False}
-        )
     computation = trained = Computation(model)
     if is_sharded():
         trained, objective = shard(computation, objective, device())
@@ -101,6 +96,16 @@ def run_phase(
                     own.copy_(full_tensor(sharded))
     for name in objective.modules():
         delattr(model, name)
+
+
+def add_modules(model: PreTrainedModel, objective: Objective, strategy: Strategy) -> None:
+    """Add an objective's modules to a model; turn on activation checkpointing if asked for."""
+    for name, module in objective.modules().items():
+        model.add_module(name, module)
+    if strategy.gradient_checkpointing:
+        model.activation_checkpointing_enable(
+            activation_checkpointing_kwargs={"use_reentrant": False}
+        )
 
 
 class PhaseTrainer(Trainer):

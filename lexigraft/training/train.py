@@ -114,6 +114,7 @@ class _Run:
             (self.folder / name).unlink(missing_ok=True)
         cell = "/".join(str(name) for name in job["cell"].values())
         self.strategy = strategy = read_strategy(job["settings"])
+        self.source = open_source(self.inputs["source"]).folder
         self.tokenizer = open_tokenizer(self.inputs["tokenizer"])
         for name in {phase.objective: None for phase in strategy.phases}:
             objective(name).check_inputs(self.inputs, self.tokenizer, strategy)
@@ -155,7 +156,7 @@ class _Run:
             )
         self.retained = RetainedCheckpoints(self.checkpoints, self.steps, strategy.checkpoints)
         self.parameters = _size(self.model)
-        self.frozen = FrozenWeights(self.model, open_source(Path(self.inputs["source"])).folder)
+        self.frozen = FrozenWeights(self.model, self.source)
         self._hold_frozen(finished)
         # Each phase shards a copy of it, if it is to be sharded.
         place = "cpu" if is_sharded() and strategy.phases else device()
@@ -224,7 +225,6 @@ class _Run:
             with replacing(folder / name) as file:
                 shutil.copyfile(self.checkpoints / name, file)
         own = (p.numel() for n, p in self.model.named_parameters() if n in progress.trained)
-        source = open_source(Path(self.inputs["source"])).folder
         save_cell(
             folder,
             self.model,
@@ -233,7 +233,7 @@ class _Run:
             job=job,
             trained_parameters=sum(own) + progress.adapter_size,
             total_parameters=self.parameters,
-            untied=bool(progress.from_adapters) and is_tied(source),
+            untied=bool(progress.from_adapters) and is_tied(self.source),
             extra_head_parameters=_size(progress.extra_head),
             resumed_from_step=self.resumed_step or None,
             checkpoints=len(self.retained.numbers) + 1,
@@ -283,7 +283,7 @@ class _Run:
 
         With settings of VocADT's adapters, these are attached to it instead of grafting new rows.
         """
-        model = load_model(open_source(Path(self.inputs["source"])).folder, torch.float32)
+        model = load_model(self.source, torch.float32)
         changed: set[str] = set()
         if self.inputs.get("initialization"):
             initializer = load_initialization(Path(self.inputs["initialization"]))
