@@ -60,7 +60,34 @@ def precision() -> "torch.dtype":
         fast = _has_bfloat16()
     else:
         fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+        fast = fast and _survives_bfloat16()
     return torch.bfloat16 if fast else torch.float32
+
+
+@cache
+def _survives_bfloat16() -> bool:
+    """Whether this CPU multiplies in bfloat16, tried in a process of its own.
+
+    Some virtual machines list AMX and end a process that uses it ("Illegal instruction").
+    """
+    import torch
+
+    child = os.fork()
+    if child == 0:
+        try:
+            torch.set_num_threads(1)  # threads do not survive a fork
+            weights = torch.ones(64, 64, dtype=torch.bfloat16)
+            torch.nn.functional.linear(weights, weights)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    if os.waitpid(child, 0)[1] == 0:
+        return True
+    logger.warning(
+        "this machine fails to compute in bfloat16, though its CPU lists it; float32 is used. With "
+        "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 and LEXIGRAFT_PRECISION=bfloat16 it may work"
+    )
+    return False
 
 
 @cache

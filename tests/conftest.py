@@ -10,6 +10,8 @@ from pathlib import Path
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[variable] = "1"
 os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+# Some virtual machines list AMX and end a process that uses it.
+os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_BF16"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"

@@ -1,5 +1,8 @@
 """The precision of a job is one that its hardware has."""
 
+import os
+import signal
+
 import pytest
 import torch
 
@@ -40,3 +43,21 @@ def test_a_setting_overrides_the_hardware(gpu, monkeypatch):
     gpu(native=False)
     monkeypatch.setenv(hardware.PRECISION, "bfloat16")
     assert hardware.precision() == torch.bfloat16
+
+
+@pytest.mark.parametrize("ending", [None, signal.SIGILL])
+def test_a_cpu_that_lists_bfloat16_and_dies_of_it_computes_in_float32(monkeypatch, caplog, ending):
+    def linear(*_):
+        if ending:
+            os.kill(os.getpid(), ending)
+
+    monkeypatch.delenv(hardware.PRECISION, raising=False)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    monkeypatch.setattr(torch.nn.functional, "linear", linear)
+    hardware._survives_bfloat16.cache_clear()
+    try:
+        expected = torch.float32 if ending else torch.bfloat16
+        assert [hardware.precision() for _ in range(2)] == 2 * [expected]
+        assert len(caplog.records) == bool(ending)
+    finally:
+        hardware._survives_bfloat16.cache_clear()
