@@ -5,10 +5,22 @@ Standard library only: the Snakefile computes these digests each time it is pars
 
 import ast
 import hashlib
+import json
+import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
+
+from lexigraft.atomic import write_json
 
 ROOT = Path(__file__).resolve().parent.parent
+_MOST = 5000  # texts that are remembered, the newest ones
+
+
+class _Code(NamedTuple):
+    syntax: str  # digest of the syntax tree without docstrings
+    imports: list[str]  # files of the lexigraft modules that it imports, relative to the repository
 
 
 def code_digest(*entry_points: str) -> str:
@@ -17,27 +29,39 @@ def code_digest(*entry_points: str) -> str:
     Entry points are paths relative to the repository, e.g. `scripts/train.py`. Comments, docstrings
     and layout do not count; names, constants and imports do.
     """
-    files: set[Path] = set()
-    waiting = [ROOT / entry for entry in entry_points]
+    known = _parsed()
+    before = len(known)
+    found: dict[str, _Code] = {}
+    waiting = list(entry_points)
     while waiting:
         file = waiting.pop()
-        if file not in files:
-            files.add(file)
-            waiting.extend(_read(file)[1])
-    digest = hashlib.sha256()
-    for file in sorted(files):
-        digest.update(f"{file.relative_to(ROOT)}\n{_read(file)[0]}\n".encode())
-    return digest.hexdigest()[:16]
+        if file not in found:
+            found[file] = _read(file)
+            waiting.extend(found[file].imports)
+    if len(known) > before:
+        with suppress(OSError):  # a clone that is only read
+            write_json(_memory(), dict([*known.items()][-_MOST:]))
+    text = "\n".join(f"{file} {found[file].syntax}" for file in sorted(found))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @cache
-def _read(file: Path) -> tuple[str, tuple[Path, ...]]:
-    """The syntax tree of a file, as text without docstrings, and the modules that it imports.
+def _read(file: str) -> _Code:
+    """What a file holds, as it was found when the same text was first parsed."""
+    source = (ROOT / file).read_bytes()
+    text = hashlib.sha256(source).hexdigest()
+    known = _parsed()
+    if text not in known:
+        known[text] = _parse(source, file)
+    # A module may have come or gone since.
+    return known[text]._replace(imports=[f for f in known[text].imports if (ROOT / f).is_file()])
 
-    Imports within functions are included. `__init__` files are not: they hold no logic, and no
+
+def _parse(source: bytes, file: str) -> _Code:
+    """Imports within functions are included. `__init__` files are not: they hold no logic, and no
     module imports through them.
     """
-    tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+    tree = ast.parse(source, filename=file)
     modules: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -49,5 +73,18 @@ def _read(file: Path) -> tuple[str, tuple[Path, ...]]:
             modules.add(node.module)
             modules.update(f"{node.module}.{alias.name}" for alias in node.names)
     own = [module for module in modules if module.split(".")[0] == "lexigraft"]
-    paths = (ROOT.joinpath(*module.split(".")).with_suffix(".py") for module in own)
-    return ast.dump(tree), tuple(sorted(path for path in paths if path.is_file()))
+    syntax = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    return _Code(syntax, sorted(f"{module.replace('.', '/')}.py" for module in own))
+
+
+def _memory() -> Path:
+    """Beside compiled modules; to parse all takes half a second of each start of Snakemake."""
+    return ROOT / "lexigraft/__pycache__" / f"staleness.{sys.implementation.cache_tag}.json"
+
+
+@cache
+def _parsed() -> dict[str, _Code]:
+    """Digest of a file's text -> what it holds."""
+    with suppress(OSError, ValueError, TypeError):
+        return {text: _Code(*code) for text, code in json.loads(_memory().read_text()).items()}
+    return {}

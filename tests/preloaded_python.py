@@ -21,9 +21,16 @@ SHARED = "LEXIGRAFT_PRELOADED"
 
 PRELOADED = (
     "snakemake.cli",
+    "snakemake.report.html_reporter",
+    "snakemake_logger_plugin_rich",
+    "smart_open",
+    "yte",
+    "fontTools.subset",
     "matplotlib.pyplot",
     "pandas",
+    "sacrebleu",
     "scipy.sparse",
+    "scipy.stats",
     "torch",
     "transformers.models.llama.modeling_llama",
     "transformers.trainer",

@@ -18,7 +18,8 @@ def project(tmp_path, monkeypatch):
     )
 
     def digest() -> str:
-        staleness._read.cache_clear()
+        for cached in (staleness._read, staleness._parsed):
+            cached.cache_clear()
         return staleness.code_digest("run.py")
 
     return tmp_path, digest
@@ -61,3 +62,20 @@ def test_a_rename_of_a_module_counts(project):
     (folder / "lexigraft/used.py").rename(folder / "lexigraft/renamed.py")
     (folder / "lexigraft/inner.py").write_text("import lexigraft.renamed\n")
     assert digest() != before
+
+
+def test_a_file_is_parsed_once_as_long_as_its_text_stays(project, monkeypatch):
+    folder, digest = project
+    parsed = []
+    parse = staleness.ast.parse
+    monkeypatch.setattr(
+        staleness.ast, "parse", lambda text, filename: parsed.append(filename) or parse(text)
+    )
+    before = digest()
+    assert sorted(parsed) == ["lexigraft/inner.py", "lexigraft/used.py", "run.py"]
+    assert digest() == before and len(parsed) == 3
+    (folder / "lexigraft/used.py").write_text("VALUE = 2\n")
+    assert digest() != before and parsed[3:] == ["lexigraft/used.py"]
+    next(folder.glob("lexigraft/__pycache__/*.json")).write_text("[")
+    (folder / "lexigraft/used.py").write_text("VALUE = 1\n")
+    assert digest() == before
