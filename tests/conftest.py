@@ -42,6 +42,7 @@ TOGETHER = (
         "tests/report/test_build_report.py",
         "tests/report/test_new_tokens.py",
         "tests/report/test_recommendation.py",
+        "tests/report/test_untrained.py",
     ),
     ("tests/training/test_distributed.py", "tests/training/test_adapter_cells.py"),
     ("tests/evaluation/harness/", "tests/workflow/test_benchmarks.py"),
