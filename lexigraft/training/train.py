@@ -63,6 +63,7 @@ from lexigraft.training.training_log import (
     HeldOutCurve,
     StepLogger,
     TrainingLog,
+    open_report,
     peak_tokens_per_second,
     summarize_run,
 )
@@ -150,6 +151,8 @@ class _Run:
         inside = step_of(self.resume) if self.resume else 0
         self.resumed_step = sum(self.steps[:finished]) + inside
         on_rank_zero(self.training_log.resume_at, self.resumed_step)
+        if rank() == 0:
+            self.training_log.report = open_report(cell, self.folder, self.resumed_step)
         if self.resumed_step:
             logger.info(
                 "%s: resuming after step %d of %d", cell, self.resumed_step, sum(self.steps)

@@ -5,7 +5,9 @@ hardware's peak (model FLOPs utilization).
 """
 
 import json
+import logging
 import math
+import os
 import platform
 import resource
 import sys
@@ -21,10 +23,17 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, TrainerCallback
 
 from lexigraft.atomic import read_jsonl, write_jsonl
-from lexigraft.errors import UserError
+from lexigraft.errors import UserError, unknown
 from lexigraft.hardware import device, precision
 from lexigraft.inference.likelihood import Likelihood
 from lexigraft.training.distributed import Computation, is_sharded, on_rank_zero, rank, world_size
+from lexigraft.training.progress import describe_progress
+
+logger = logging.getLogger(__name__)
+REPORT_TO = "LEXIGRAFT_REPORT_TO"  # where lines of the log go as well, see `open_report`
+LOG_SECONDS = 30.0  # between two lines on the progress, in the log of a job
+
+Line = dict[str, Any]
 
 # Dense bfloat16 FLOP/s from NVIDIA's data sheets, by a part of the GPU's name; the first match
 # counts.
@@ -42,21 +51,26 @@ PEAK_FLOPS = {
 
 
 class TrainingLog:
-    """The lines of a cell's log; steps are counted over all phases."""
+    """The lines of a cell's log; steps are counted over all phases.
+
+    What is written is passed to `report`, too.
+    """
 
     def __init__(self, file: Path):
         self.file = file
+        self.report: Callable[[Line], None] = lambda line: None
 
     def resume_at(self, step: int) -> None:
         """Drop what was logged after `step`, a half-written last line included."""
         write_jsonl(self.file, [line for line in self.lines() if line["step"] <= step])
 
-    def write(self, line: dict[str, Any]) -> None:
+    def write(self, line: Line) -> None:
         """Append one line and flush it."""
         with self.file.open("a", encoding="utf-8", newline="\n") as file:
             file.write(json.dumps(line, allow_nan=False) + "\n")
+        self.report(line)
 
-    def lines(self, event: str | None = None) -> list[dict[str, Any]]:
+    def lines(self, event: str | None = None) -> list[Line]:
         """All complete lines, or those of one event."""
         return [line for line in read_jsonl(self.file) if event in (None, line["event"])]
 
@@ -81,13 +95,14 @@ class HeldOutCurve:
         name: str,
     ):
         self.training_log, self.score, self.texts, self.name = training_log, score, texts, name
+        self.steps = steps
         self.at = {round(steps * i / (points + 1)) for i in range(points + 2)}
 
     def evaluate(self, step: int, tokens: int, computation: Computation) -> None:
         """Evaluate and log if `step` is one of the points and has not been logged."""
         if step not in self.at or on_rank_zero(self._is_logged, step):
             return
-        line: dict[str, Any] = {"event": "heldout", "step": step, "tokens": tokens}
+        line: Line = {"event": "heldout", "step": step, "tokens": tokens}
         for prefix, sentences in self.texts.items():
             # By all processes, as each may hold a shard of the model.
             likelihood = computation(self.score, sentences)
@@ -106,7 +121,10 @@ class HeldOutCurve:
 
 @dataclass(eq=False)
 class StepLogger(TrainerCallback):
-    """Logs the steps of one phase, updates its progress bar, and stops a run that diverges."""
+    """Logs the steps of one phase, shows its progress, and stops a run that diverges.
+
+    Progress is a bar on a terminal, and elsewhere a line in the log of the job from time to time.
+    """
 
     training_log: TrainingLog
     heldout: HeldOutCurve
@@ -117,6 +135,7 @@ class StepLogger(TrainerCallback):
     tokens: np.ndarray
     peak_speed: float | None = None  # see `peak_tokens_per_second`
     started_at: float = 0.0
+    described_at: float = -math.inf
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):
         """Open the progress bar where the phase begins or resumes; evaluate at the first step."""
@@ -157,17 +176,90 @@ class StepLogger(TrainerCallback):
                     "event": "step",
                     "phase": self.phase,
                     "step": step,
+                    "steps": self.heldout.steps,
                     "tokens": after,
                     "loss": logs["loss"],
                     **{name: value for name, value in logs.items() if name.endswith("_loss")},
+                    "grad_norm": logs["grad_norm"],
                     "learning_rate": logs["learning_rate"],
                     "tokens_per_second": speed,
                     "share_of_peak": speed / self.peak_speed if self.peak_speed else None,
+                    "peak_memory_bytes": peak_memory(),
                     "seconds": seconds,
                 }
             )
+        self.bar.set_postfix_str(f"loss {logs['loss']:.3f}, {speed:,.0f} tokens/s", refresh=False)
         self.bar.update()
         self.heldout.evaluate(step, after, model)
+        now = time.perf_counter()
+        last = state.global_step == state.max_steps
+        if self.bar.disable and rank() == 0 and (last or now - self.described_at >= LOG_SECONDS):
+            self.described_at = now
+            progress = describe_progress(self.training_log.file)
+            logger.info("%s: %s", self.heldout.name, progress)
+
+
+def open_report(name: str, folder: Path, step: int) -> Callable[[Line], None]:
+    """What passes lines of the log on to the service that `LEXIGRAFT_REPORT_TO` names.
+
+    `none`, the default, `tensorboard`, or `wandb` (Weights & Biases), as the Trainer's `report_to`.
+    But steps are counted over all phases here, and held-out scores and speed are reported, too.
+    Event files lie in `folder`, and a run of wandb has the `name` of the cell. `step` is the one
+    after which the training resumes, 0 at its beginning.
+
+    Raises a UserError if the service is unknown, not installed or refuses.
+    """
+    service = os.environ.get(REPORT_TO, "none")
+    try:
+        match service:
+            case "none":
+                return lambda line: None
+            case "tensorboard":
+                send = _tensorboard(folder, step)
+            case "wandb":
+                send = _wandb(name, folder)
+            case _:
+                raise unknown(REPORT_TO, service, ("none", "tensorboard", "wandb"))
+    except ImportError:
+        raise UserError(
+            f"{REPORT_TO}: {service} is not installed; `pip install {service}`, or unset it"
+        ) from None
+
+    def report(line: Line) -> None:
+        group = "train" if line["event"] == "step" else line["event"]
+        numbers = {
+            f"{group}/{key}": value
+            for key, value in line.items()
+            if isinstance(value, int | float) and key not in ("step", "steps")
+        }
+        send(numbers, line["step"])
+
+    return report
+
+
+def _tensorboard(folder: Path, step: int) -> Callable[[dict[str, float], int], None]:
+    from torch.utils.tensorboard import SummaryWriter
+
+    # What was reported after that step, or by another job in the same folder, is hidden.
+    writer = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1 if step else 0)
+
+    def send(numbers: dict[str, float], step: int) -> None:
+        for name, value in numbers.items():
+            writer.add_scalar(name, value, step)
+        writer.flush()
+
+    return send
+
+
+def _wandb(name: str, folder: Path) -> Callable[[dict[str, float], int], None]:
+    import wandb
+
+    project = os.environ.get("WANDB_PROJECT", "lexigraft")
+    try:
+        run = wandb.init(project=project, name=name, dir=str(folder), reinit="finish_previous")
+    except wandb.Error as error:
+        raise UserError(f"{REPORT_TO}: wandb: {error}") from None
+    return lambda numbers, step: run.log(numbers, step=step)
 
 
 def flops_per_token(model: PreTrainedModel) -> float:
@@ -203,6 +295,15 @@ def peak_flops(name: str) -> float | None:
     return None if "MIG" in name else next(known, None)
 
 
+def peak_memory() -> int:
+    """The most bytes that this process has held so far, on its GPU if it has one."""
+    if device().type == "cuda":
+        return torch.cuda.max_memory_allocated()
+    # Kilobytes on Linux, bytes on macOS.
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return resident if sys.platform == "darwin" else resident * 1024
+
+
 def summarize_run(training_log: TrainingLog) -> dict[str, Any]:
     """Steps, speed, memory and hardware of the whole run without interruptions, for its card."""
     steps, curve = training_log.lines("step"), training_log.lines("heldout")
@@ -210,9 +311,6 @@ def summarize_run(training_log: TrainingLog) -> dict[str, Any]:
     seconds = sum(line["seconds"] for line in steps)
     shares = [(line["share_of_peak"], line["seconds"]) for line in steps if line["share_of_peak"]]
     on_gpu = device().type == "cuda"
-    # Kilobytes on Linux, bytes on macOS.
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    resident *= 1 if sys.platform == "darwin" else 1024
     return {
         "steps": len(steps),
         "tokens": tokens,
@@ -220,7 +318,7 @@ def summarize_run(training_log: TrainingLog) -> dict[str, Any]:
         "tokens_per_second": tokens / seconds if steps else None,
         "share_of_peak": sum(s * t for s, t in shares) / seconds if shares else None,
         # Of the first process.
-        "peak_memory_bytes": torch.cuda.max_memory_allocated() if on_gpu else resident,
+        "peak_memory_bytes": peak_memory(),
         "precision": str(precision()).removeprefix("torch."),
         "device": torch.cuda.get_device_name() if on_gpu else f"{platform.machine()} CPU",
         "processes": world_size(),

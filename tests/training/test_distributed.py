@@ -37,7 +37,7 @@ def outcome(job):
     tensors = {}
     for file in folder.rglob("*.safetensors"):
         tensors |= {(file.name, name): tensor for name, tensor in load_file(file).items()}
-    clocks = {"seconds", "tokens_per_second"}
+    clocks = {"seconds", "tokens_per_second", "peak_memory_bytes"}
     lines = TrainingLog(folder / "log.jsonl").lines()
     log = [{key: value for key, value in line.items() if key not in clocks} for line in lines]
     return tensors, log, json.loads((folder / "card.json").read_text())

@@ -1,6 +1,8 @@
-"""The log has each line once, and a run that diverges stops with the cell and the step."""
+"""The log has each line once, says how far the run is, and names the step where one diverges."""
 
-from types import SimpleNamespace
+import logging
+import sys
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,8 +10,16 @@ import torch
 
 from lexigraft.errors import UserError
 from lexigraft.inference.likelihood import Likelihood
+from lexigraft.training import training_log as module
 from lexigraft.training.distributed import Computation
-from lexigraft.training.training_log import HeldOutCurve, StepLogger, TrainingLog
+from lexigraft.training.progress import describe_progress
+from lexigraft.training.training_log import (
+    REPORT_TO,
+    HeldOutCurve,
+    StepLogger,
+    TrainingLog,
+    open_report,
+)
 
 COMPUTATION = Computation(torch.nn.Identity())
 
@@ -78,3 +88,108 @@ def test_a_loss_or_gradient_that_is_not_finite_stops_the_run(training_log, loss,
             logs={"loss": loss, "grad_norm": gradient, "learning_rate": 1.0},
         )
     assert training_log.lines() == []
+
+
+@pytest.fixture
+def run_phase(training_log, monkeypatch):
+    """`run_phase(losses, ...)`: log a step of 100 tokens and 10 seconds for each loss."""
+    clock = [0.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(module, "peak_memory", lambda: 3 << 29)
+
+    def run(losses, phase=0, offset=0, peak_speed=None, steps=None):
+        tokens = 100 * (offset + np.arange(len(losses) + 1))
+        curve = heldout(training_log, nats=8.0 - offset, steps=steps or len(losses), points=0)
+        logger = StepLogger(training_log, curve, phase, offset, tokens, peak_speed)
+        state = SimpleNamespace(global_step=0, max_steps=len(losses))
+        logger.on_train_begin(None, state, None, model=COMPUTATION)
+        for state.global_step, loss in enumerate(losses, 1):
+            logger.on_step_begin(None, state, None)
+            clock[0] += 10.0
+            logs = {"loss": loss, "grad_norm": 1.0, "learning_rate": 1e-3}
+            logger.on_log(None, state, None, logs=logs, model=COMPUTATION)
+        logger.on_train_end(None, state, None)
+
+    return run
+
+
+def test_progress_is_logged_after_the_first_step_the_last_and_every_half_minute(run_phase, caplog):
+    caplog.set_level(logging.INFO)
+    run_phase([8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0], peak_speed=40.0)
+    told = [record.getMessage() for record in caplog.records]
+    assert [text.split(" of")[0] for text in told] == [f"a/b: step {n}" for n in (1, 4, 7, 9)]
+    assert told[1] == (
+        "a/b: step 4 of 9 (44%), loss 6.500, held-out bits per byte 2.885, "
+        "10 tokens/s (25% of peak), peak memory 1.5 GiB, 0:00:50 left"
+    )
+
+
+def test_progress_is_that_of_the_phase_and_a_line_being_written_is_left_out(
+    run_phase, training_log
+):
+    assert describe_progress(training_log.file) == ""
+    run_phase([9.0] * 5, steps=100)
+    run_phase([2.0, 4.0], phase=1, offset=5, steps=100)
+    with training_log.file.open("a") as file:
+        file.write('{"event": "heldout", "st')
+    told = describe_progress(training_log.file)
+    assert told.startswith(
+        "step 7 of 100 (7%), loss 3.000, held-out bits per byte 2.885, 10 tokens"
+    )
+    with training_log.file.open("a") as file:
+        file.write('ep": 7, "bits_per_byte": 1.25}\n')
+    told = describe_progress(training_log.file)
+    assert "held-out bits per byte 1.250 (2.885 before training), 10 tokens" in told
+
+
+@pytest.mark.parametrize("service", ["tensorboard", "wandb"])
+def test_a_service_gets_what_the_log_has(run_phase, training_log, tmp_path, monkeypatch, service):
+    """Of stand-ins for both packages, which the environment does not have."""
+    sent, begun = {}, []
+
+    class Writer:
+        def __init__(self, folder, purge_step):
+            begun.append((folder, purge_step))
+
+        def add_scalar(self, name, value, step):
+            sent[name, step] = value
+
+        def flush(self):
+            pass
+
+    def log(numbers, step):
+        sent.update({(name, step): value for name, value in numbers.items()})
+
+    def init(**options):
+        begun.append(options["name"])
+        return SimpleNamespace(log=log)
+
+    tensorboard, wandb = ModuleType("tensorboard"), ModuleType("wandb")
+    tensorboard.SummaryWriter, wandb.init, wandb.Error = Writer, init, RuntimeError
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", tensorboard)
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    monkeypatch.setenv(REPORT_TO, service)
+    training_log.report = open_report("a/b", tmp_path, 7)
+    run_phase([3.0, 2.0])
+    run_phase([1.0], phase=1, offset=2)
+    assert begun == [(str(tmp_path / "tensorboard"), 8) if service == "tensorboard" else "a/b"]
+    for event, prefix in (("step", "train"), ("heldout", "heldout")):
+        for line in training_log.lines(event):
+            for key in {"loss", "grad_norm", "tokens_per_second", "bits_per_byte"} & line.keys():
+                assert sent.pop((f"{prefix}/{key}", line["step"])) == line[key]
+    assert not [name for name, _ in sent if name.endswith(("loss", "byte", "step", "peak"))]
+
+
+@pytest.mark.parametrize("service", ["tensorboard", "wandb"])
+def test_a_service_that_is_not_installed_is_named(tmp_path, monkeypatch, service):
+    monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
+    monkeypatch.setitem(sys.modules, service, None)
+    monkeypatch.setenv(REPORT_TO, service)
+    with pytest.raises(UserError, match=f"{REPORT_TO}: {service} is not installed; `pip install"):
+        open_report("a/b", tmp_path, 0)
+
+
+def test_an_unknown_service_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv(REPORT_TO, "tensorbord")
+    with pytest.raises(UserError, match=f"{REPORT_TO}: 'tensorbord' .* mean 'tensorboard'"):
+        open_report("a/b", tmp_path, 0)

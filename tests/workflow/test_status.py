@@ -237,9 +237,29 @@ def test_a_job_that_holds_its_folder_is_running(finished):
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert found(finished)[TESTED] == "running"
         shown = status(finished)
-        assert [name for name, _ in shown.running] == [TESTED]
+        assert [name for name, *_ in shown.running] == [TESTED]
         assert f"  {TESTED}, " in as_text(shown)
     assert found(finished)[TESTED] == "queued"  # its last attempt ended well
+
+
+def test_of_a_training_that_runs_its_progress_is_shown(finished):
+    lost(finished, TRAINED)
+    log = Path(finished.results, TRAINED, "checkpoints", "0" * 32, "log.jsonl")
+    line = {"event": "step", "phase": 0, "step": 30, "steps": 120, "loss": 2.5, "seconds": 2.0}
+    line |= {"tokens_per_second": 512.0, "share_of_peak": None, "peak_memory_bytes": 1 << 30}
+    log.parent.mkdir(parents=True)
+    log.write_text(json.dumps(line) + "\n")
+    with Path(finished.results, TRAINED, ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        shown = status(finished)
+        expected = (
+            "step 30 of 120 (25%), loss 2.500, 512 tokens/s, peak memory 1.0 GiB, 0:03:00 left"
+        )
+        assert f"  {TRAINED}, " in as_text(shown)
+        assert f" minutes\n    {expected}\n" in as_text(shown) + "\n"
+        assert f" min; {expected}</dd>" in page(shown, datetime(2026, 1, 2))
+        os.utime(log, (START - 1, START - 1))  # of an attempt before the one that runs
+        assert status(finished).running[0][2] == ""
 
 
 def test_a_job_that_ended_without_its_output_failed_and_says_why(finished):

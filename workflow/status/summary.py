@@ -7,11 +7,14 @@ import html
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from lexigraft.cells import cell_of
 from lexigraft.report.stylesheet import STYLESHEET
+from lexigraft.training.progress import describe_progress
 from workflow.stages import Study
 from workflow.stages.stage import PACKAGES
 from workflow.status.estimates import Finished, similarity_key
@@ -42,8 +45,8 @@ class Status:
     `finished_cells` when they are trained and measured by all that is asked. What was used so far
     (`job_hours`, `gpu_hours`, `gigabytes`) includes failed attempts; killed ones are not known.
     `left_hours` are the job-hours of the jobs to do, as far as finished ones tell; of `unknown`
-    ones nothing like them has finished. `running` are name and minutes, the longest first, and
-    `failed` name, reason and log of single jobs.
+    ones nothing like them has finished. `running` are name, minutes and, of a training, its
+    progress, the longest first, and `failed` name, reason and log of single jobs.
     """
 
     study: str
@@ -57,7 +60,7 @@ class Status:
     gigabytes: float
     left_hours: float
     unknown: int
-    running: list[tuple[str, float]]
+    running: list[tuple[str, float, str]]
     failed: list[tuple[str, str, str]]
 
 
@@ -68,7 +71,7 @@ def status(study: Study) -> Status:
     bytes_of = sizes(study.results)
     counts: dict[str, Counter[str]] = {stage: Counter() for stage in PACKAGES}
     known, now, unfinished = Finished(), time.time(), set()
-    running: list[tuple[str, float]] = []
+    running: list[tuple[str, float, str]] = []
     failed: list[tuple[str, str, str]] = []
     jobs = [
         (job, found[card], similarity_key(study, job.rule, job.output.wildcards))
@@ -78,7 +81,8 @@ def status(study: Study) -> Status:
         counts[job.package][state.name] += 1
         name = job.output.removeprefix(f"{study.results}/")
         if state.name == RUNNING:
-            running.append((name, (now - (state.since or now)) / 60))
+            since = state.since or now
+            running.append((name, (now - since) / 60, _progress(job.output, since)))
         if state.name == FAILED:
             failed.append((name, reason(job), job.log))
         if state.name == DONE and state.usage:
@@ -118,7 +122,10 @@ def as_text(shown: Status) -> str:
         numbers = (str(count[state] or "·") for state in STATES)
         rows.append((stage, *numbers, str(count.total())))
     lines = [headline(shown), "", *aligned(rows), "", *facts(shown)]
-    running = [f"  {name}, {minutes:.0f} minutes" for name, minutes in shown.running]
+    running = [
+        f"  {name}, {minutes:.0f} minutes" + (f"\n    {progress}" if progress else "")
+        for name, minutes, progress in shown.running
+    ]
     failed = [f"  {name}: {why}\n    {log}" for name, why, log in shown.failed]
     for title, named in (("Running:", running), ("Failed:", failed)):
         if named:
@@ -136,7 +143,10 @@ def page(shown: Status, now: datetime) -> str:
         _table(shown),
         f'<ul class="plain">{said}</ul>',
     ]
-    running = [(name, f"{minutes:.0f} min") for name, minutes in shown.running]
+    running = [
+        (name, f"{minutes:.0f} min" + (f"; {progress}" if progress else ""))
+        for name, minutes, progress in shown.running
+    ]
     failed = [(name, f"{why} ({log})") for name, why, log in shown.failed]
     for title, rows in (("Running", running), ("Failed", failed)):
         if rows:
@@ -199,6 +209,16 @@ def duration(hours: float) -> str:
     if hours < 1:
         return f"{max(1, round(hours * 60))} minutes"
     return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:.1f} days"
+
+
+def _progress(folder: str, begun: float) -> str:
+    """How far the training in a folder is; empty of other jobs, and until it has logged a step."""
+    for log in Path(folder).glob("checkpoints/*/log.jsonl"):
+        with suppress(OSError):  # it has just ended
+            # An older one is from an earlier attempt, which this one has not resumed yet.
+            if log.stat().st_mtime >= begun:
+                return describe_progress(log)
+    return ""
 
 
 def _table(shown: Status) -> str:
