@@ -264,7 +264,7 @@ def stored_parameters(folder: str | Path, model: "PreTrainedModel") -> dict[str,
     return found
 
 
-def _prepared(kind: type, prepare: "Callable[[PreTrainedModel], None]") -> Any:
+def _prepared(kind: Any, prepare: "Callable[[PreTrainedModel], None]") -> Any:
     """The class of a model that `prepare` is called with as soon as it has been built."""
 
     def build(self: Any, *arguments: Any, **named: Any) -> None:

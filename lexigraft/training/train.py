@@ -277,7 +277,7 @@ class _Run:
         held. If this phase trains VocADT's adapters, these are attached instead of new rows.
         """
         phase = next(iter(self.strategy.phases[finished:]), None)
-        adapter = phase and phase.adapter
+        adapter = phase.adapter if phase else None
 
         def hold(model: PreTrainedModel) -> None:
             # The adapters are not there yet, and nothing else is trained beside them.

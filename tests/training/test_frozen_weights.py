@@ -13,8 +13,8 @@ from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.train import train_cell
-from lexigraft.training.training_log import TrainingLog
 from lexigraft.training.trainable import own_parameters, prepare_phase
+from lexigraft.training.training_log import TrainingLog
 from tests.inference.conftest import FAMILIES, SMALL
 from tests.training.interruption import EAGER, interrupted_at
 from tests.training.test_train import (
