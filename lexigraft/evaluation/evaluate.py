@@ -135,8 +135,7 @@ def open_cell(
 
     logger.info("loading %s for %s in %s", cell, *opening)
     if opening.engine != VLLM:
-        model, tokenizer = load_cell(cell, opening.dtype)
-        yield model.to(device()), tokenizer  # type: ignore[arg-type]  # its decorator hides `self`
+        yield load_cell(cell, opening.dtype, device())
         return
     from lexigraft.inference.vllm_model import VllmModel, engine_name
     from lexigraft.source.model import load_tokenizer

@@ -48,8 +48,7 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     if "model" in fitted.reads:
         import torch
 
-        model: Any = load_model(source, torch.float32)
-        auxiliary["model"] = model.to(device())
+        auxiliary["model"] = load_model(source, torch.float32, device())
     fitted.fit(
         load_tokenizer(source),
         load_tokenizer(inputs["tokenizer"]),

@@ -46,8 +46,10 @@ def graft(
             # The rows may depend on both matrices (ZeTT).
             both = {"input": old_input} if tied else {"input": old_input, "output": head.weight}
             initializer = initializer.rows(both)
-        new_input = initializer.apply(old_input, "input")
-        new_output = None if tied else initializer.apply(head.weight, "output")
+        # New matrices are made in the memory of the CPU: a GPU may have too little for them beside
+        # the old ones.
+        new_input = initializer.apply(old_input.cpu(), "input")
+        new_output = None if tied else initializer.apply(head.weight.cpu(), "output")
         by = "input" if tied else "output"
         new_bias = None if head.bias is None else _bias(head.bias, initializer, by)
         if not tied:

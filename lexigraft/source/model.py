@@ -5,6 +5,7 @@ They are of two kinds: causal (predicts the next token) and masked (restores tok
 
 import inspect
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,11 +138,35 @@ def load_config(folder: str | Path) -> "PretrainedConfig":
         raise UserError(f"source {file}: cannot be used ({reason})") from None
 
 
-def load_model(folder: str | Path, dtype: "torch.dtype | str") -> "PreTrainedModel":
-    """The model in evaluation mode, on the CPU, with its weights in `dtype`."""
-    model = auto_class(load_config(folder)).from_pretrained(
-        folder, dtype=dtype, use_safetensors=True, local_files_only=True, trust_remote_code=False
+def load_model(
+    folder: str | Path,
+    dtype: "torch.dtype | str",
+    device: "torch.device | str" = "cpu",
+    prepare: "Callable[[PreTrainedModel], None] | None" = None,
+) -> "PreTrainedModel":
+    """The model in evaluation mode, read tensor by tensor to a device, with its weights in `dtype`.
+
+    `prepare` is called with the model before it has weights, on the meta device. A parameter whose
+    dtype it changes is read in that dtype.
+    """
+    import torch
+
+    kind, config = auto_class(load_config(folder)), None
+    if prepare is not None:
+        empty = _skeleton(folder)
+        kind, config = _prepared(type(empty), prepare), empty.config
+    model = kind.from_pretrained(
+        folder,
+        config=config,
+        dtype=dtype,
+        # With its number: transformers reads in threads, for which a plain "cuda" is the first GPU.
+        device_map=torch.empty(0, device=device).device,
+        use_safetensors=True,
+        local_files_only=True,
+        trust_remote_code=False,
     )
+    if prepare is not None:
+        model.__class__ = type(empty)
     return model.eval()
 
 
@@ -217,6 +242,40 @@ def read_input_matrix(folder: str | Path) -> "numpy.ndarray":
     return _read(_located(folder, model, {"input": name})["input"]).float().numpy()
 
 
+def stored_parameters(folder: str | Path, model: "PreTrainedModel") -> dict[str, _Location]:
+    """File, name in the file and shape of the model's parameters that the files hold as they are.
+
+    The name of a tensor in the file may differ from the model's (`wte.weight` for
+    `transformer.wte.weight`, `embed_out.weight` for `lm_head.weight`). The mapping is the one that
+    transformers applies when it loads the files. Parameters that it computes are left out.
+    """
+    from transformers.conversion_mapping import get_model_conversion_mapping
+    from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
+
+    mapping = get_model_conversion_mapping(model)
+    renamings = [entry for entry in mapping if isinstance(entry, WeightRenaming)]
+    converters = [entry for entry in mapping if isinstance(entry, WeightConverter)]
+    options = (renamings, converters, model.base_model_prefix, model.state_dict())
+    found = {}
+    for key, (file, shape) in tensors(folder).items():
+        name, converted = rename_source_key(key, *options)
+        if converted is None:
+            found[name] = (file, key, shape)
+    return found
+
+
+def _prepared(kind: Any, prepare: "Callable[[PreTrainedModel], None]") -> Any:
+    """The class of a model that `prepare` is called with as soon as it has been built."""
+
+    def build(self: Any, *arguments: Any, **named: Any) -> None:
+        kind.__init__(self, *arguments, **named)
+        prepare(self)
+
+    # By the name of a class transformers finds, for example, which outputs its models record.
+    name = {key: getattr(kind, key) for key in ("__module__", "__qualname__")}
+    return type(kind.__name__, (kind,), {**name, "__init__": build})
+
+
 def _kind(architecture: str, config: "PretrainedConfig") -> str | None:
     from transformers.models.auto import modeling_auto
 
@@ -266,26 +325,9 @@ def _locations(folder: str | Path) -> dict[str, _Location]:
 def _located(
     folder: str | Path, model: "PreTrainedModel", names: dict[str, str]
 ) -> dict[str, _Location]:
-    """Where those parameters of a model are that the files hold.
-
-    The name of a tensor in the file may differ from the model's (`wte.weight` for
-    `transformer.wte.weight`, `embed_out.weight` for `lm_head.weight`). The mapping is the one that
-    transformers applies when it loads the files.
-    """
-    from transformers.conversion_mapping import get_model_conversion_mapping
-    from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
-
-    held = tensors(folder)
-    mapping = get_model_conversion_mapping(model)
-    renamings = [entry for entry in mapping if isinstance(entry, WeightRenaming)]
-    converters = [entry for entry in mapping if isinstance(entry, WeightConverter)]
-    options = (renamings, converters, model.base_model_prefix, model.state_dict())
-    key_of = {rename_source_key(key, *options)[0]: key for key in held}
-    found = {}
-    for which, name in names.items():
-        if name in key_of:
-            file, shape = held[key_of[name]]
-            found[which] = (file, key_of[name], shape)
+    """Where those parameters of a model are that the files hold."""
+    stored = stored_parameters(folder, model)
+    found = {which: stored[name] for which, name in names.items() if name in stored}
     if "input" not in found:
         raise UserError(f"source {folder}: its files hold no input matrix")
     return found

@@ -101,6 +101,9 @@ def load_progress(folder: Path, model: PreTrainedModel, phases: int) -> Progress
         for name in list(tensors)
         if name.startswith(_EXTRA_HEAD)
     }
+    for name, parameter in model.named_parameters():
+        if name in tensors:  # what was trained is not rounded, as the source's weights may be
+            parameter.data = parameter.data.float()
     load_tensors(model, tensors, file)
     return Progress(
         phases=finished,

@@ -1,14 +1,20 @@
 """Writes a cell as a plain Hugging Face folder that needs no lexigraft to load."""
 
+import gc
 import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lexigraft.atomic import replacing_folder, write_json
 from lexigraft.errors import UserError
+from lexigraft.hardware import device
 from lexigraft.provenance import write_card
 from lexigraft.source.model import tokenizer_folder
 from lexigraft.training.store import load_cell, read_card, reference
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 # Files that `lexigraft.job.run` writes into an output folder before the work begins.
 JOB_FILES = ("job.json", ".lock")
@@ -28,9 +34,11 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
     UserError
         `out` holds something else, or the cell is incomplete or damaged.
     """
+    import torch
+
     cell_folder, out = Path(cell_folder), Path(out)
     _check_replaceable(out)
-    model, tokenizer = load_cell(cell_folder)
+    model, tokenizer = _load(cell_folder)
     card = read_card(cell_folder)
     sentencepiece = tokenizer_folder(reference(cell_folder, card, "tokenizer")) / "tokenizer.model"
     # Some sources were saved with the cache switched off, which makes generation very slow.
@@ -52,7 +60,21 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
         for name in JOB_FILES:
             if (out / name).exists():
                 (out / name).rename(folder / name)
+    # vLLM, which may read the export next, takes a share of all the memory of a GPU.
+    del model
+    gc.collect()
+    torch.cuda.empty_cache()
     return out
+
+
+def _load(cell: Path) -> "tuple[PreTrainedModel, PreTrainedTokenizerFast]":
+    """Load a cell where its adapters are merged fastest: on a GPU, if the model fits into it."""
+    import torch
+
+    try:
+        return load_cell(cell, device=device())
+    except torch.OutOfMemoryError:
+        return load_cell(cell)
 
 
 def _check_replaceable(out: Path) -> None:

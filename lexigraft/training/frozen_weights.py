@@ -13,21 +13,26 @@ import torch
 from transformers import PreTrainedModel
 
 from lexigraft.hardware import precision
-from lexigraft.source.model import load_model
-from lexigraft.training.store import parameter_names, stored_dtype
+from lexigraft.source.model import stored_parameters
+from lexigraft.source.weights import read_tensor
+from lexigraft.training.store import parameter_names
 from lexigraft.training.trainable import matrix_names
 
 
 class FrozenWeights:
     """The weights of the linear layers of a model that are still those of its source.
 
-    Matrices that have a row for each token are none of them: new rows are grafted into them.
+    Matrices that have a row for each token are none of them: new rows are grafted into them. Nor
+    are weights that have no tensor of their own in the files of the `source`, which are read again
+    for what has been rounded. A simulation has no source.
     """
 
     def __init__(self, model: PreTrainedModel, source: Path | None):
-        self.model, self.source = model, source
         layers = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
         names = parameter_names(model, layers) - matrix_names(model)
+        self._stored = None if source is None else stored_parameters(source, model)
+        if self._stored is not None:
+            names &= self._stored.keys()
         self._own = {name: p for name, p in model.named_parameters() if name in names}
 
     def hold(self, wanted: Container[str]) -> None:
@@ -38,16 +43,12 @@ class FrozenWeights:
         """
         if precision() != torch.bfloat16:
             return
-        rounded = {n: p for n, p in self._own.items() if p.dtype == torch.bfloat16 and n in wanted}
-        exact = None
-        if rounded and self.source and stored_dtype(self.source) != torch.bfloat16:
-            exact = dict(load_model(self.source, torch.float32).named_parameters())
         for name, parameter in self._own.items():
-            if name in rounded:
-                found = parameter.data if exact is None else exact[name].data
-                parameter.data = found.to(parameter.device, torch.float32)
-            elif name not in wanted:
+            if name not in wanted:
                 parameter.data = parameter.data.to(torch.bfloat16)
+            elif parameter.dtype == torch.bfloat16:
+                found = read_tensor(*self._stored[name][:2]) if self._stored else parameter.data
+                parameter.data = found.to(parameter.device).float()
 
     def restore(self) -> None:
         """Give all of them their float32 values of the source."""

@@ -68,13 +68,16 @@ def save_cell(
 
 
 def load_cell(
-    folder: str | Path, dtype: "torch.dtype | None" = None
+    folder: str | Path,
+    dtype: "torch.dtype | None" = None,
+    device: "torch.device | str" = "cpu",
 ) -> tuple["PreTrainedModel", "PreTrainedTokenizerFast"]:
     """Load a cell: the source model with the changed tensors, adapters merged, and its tokenizer.
 
     `folder` is a cell under `results/training/`, whose card says where source and tokenizer lie.
-    The model is in eval mode, on the CPU, by default in the dtype in which the source stores its
-    weights; its configs name the tokenizer's special tokens.
+    The model is in eval mode, by default in the dtype in which the source stores its weights; its
+    configs name the tokenizer's special tokens. Weights are read straight to the `device`, where
+    adapters are merged too.
 
     Raises
     ------
@@ -91,7 +94,7 @@ def load_cell(
     places = [reference(folder, card, name) for name in ("source", "tokenizer")]
     check_inputs(places)
     source, tokenizer = open_source(places[0]).folder, open_tokenizer(places[1])
-    model = load_model(source, dtype or stored_dtype(source))
+    model = load_model(source, dtype or stored_dtype(source), device)
     if card["references"]["initialization"]:
         rows = next(model.get_input_embeddings().parameters()).shape[0]
         pair = pair_vocabularies(open_tokenizer(places[0]), tokenizer, rows)

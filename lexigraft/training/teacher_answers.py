@@ -43,8 +43,8 @@ def answer_samples(
     were left out as `too_long`, `empty` and `unfinished`. Raises a UserError if no answer is left.
     """
     source = open_source(teacher)
-    model, tokenizer = load_model(source.folder, precision()), load_tokenizer(source.folder)
-    model.to(device())  # type: ignore[arg-type]  # a decorator hides that it is a method
+    tokenizer = load_tokenizer(source.folder)
+    model = load_model(source.folder, precision(), device())
     samples = [_split_sample(*sample) for sample in dict(read_samples(prompts)).items()]
     texts = [text for text, _, _ in samples]
     limit = positions_of(model) or math.inf

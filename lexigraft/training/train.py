@@ -49,7 +49,7 @@ from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.phase import load_trained, run_phase
 from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts, schedules
 from lexigraft.training.registry import objective
-from lexigraft.training.settings import AdapterSettings, read_strategy
+from lexigraft.training.settings import read_strategy
 from lexigraft.training.store import VOCADT, save_cell
 from lexigraft.training.trainable import (
     attached_parameter_count,
@@ -120,11 +120,12 @@ class _Run:
         for name in {phase.objective: None for phase in strategy.phases}:
             objective(name).check_inputs(self.inputs, self.tokenizer, strategy)
         self.checkpoints = on_rank_zero(checkpoint_folder, self.folder, fingerprint(job))
-        begun = finished_phases(self.checkpoints, len(strategy.phases)) > 0
-        adapter = strategy.phases[0].adapter if strategy.phases and not begun else None
+        finished = finished_phases(self.checkpoints, len(strategy.phases))
         self.new_ids: list[int] = []  # of the tokens that the source does not have
+        # Each phase shards a copy of the model, if it is to be sharded.
+        place = "cpu" if is_sharded() and strategy.phases else device()
         # `changed` are the names of the matrices with new rows.
-        self.model, self.changed = self._load_untrained(adapter)
+        self.model, self.changed = self._load_untrained(finished, place)
         check_objectives(self.model, strategy)
         self.plan = plan_phases(strategy, self.tokenizer, job)
         check_length(self.model, self.plan)
@@ -145,7 +146,6 @@ class _Run:
             name=cell,
         )
         self.progress = load_progress(self.checkpoints, self.model, len(self.plan))
-        finished = self.progress.phases
         # A checkpoint within the next phase.
         self.resume = on_rank_zero(newest_complete, self.checkpoints / f"phase-{finished}")
         inside = step_of(self.resume) if self.resume else 0
@@ -160,10 +160,6 @@ class _Run:
         self.retained = RetainedCheckpoints(self.checkpoints, self.steps, strategy.checkpoints)
         self.parameters = _size(self.model)
         self.frozen = FrozenWeights(self.model, self.source)
-        self._hold_frozen(finished)
-        # Each phase shards a copy of it, if it is to be sharded.
-        place = "cpu" if is_sharded() and strategy.phases else device()
-        self.model.to(place)  # type: ignore[arg-type]  # a decorator hides that it is a method
 
     def train_phase(self, number: int, policy: SavePolicy) -> "PeftModel | None":
         """Train one phase; return the handle on LoRA's adapters that it leaves in the model."""
@@ -172,7 +168,8 @@ class _Run:
         folder = self.checkpoints / here
         seed = seed_from(*self.job["seed"], here)
         set_seed(seed)  # adapters start at random
-        self._hold_frozen(number)
+        # Rounded are those that this phase does not train, and no phase before it did.
+        self.frozen.hold(progress.trained | set(own_parameters(model, phase)))
         with self.frozen.shown_as_float32():
             names, adapter = prepare_phase(model, phase, self.new_ids)
         progress.trained |= set(names)
@@ -245,13 +242,6 @@ class _Run:
         )
         shutil.rmtree(folder / "checkpoints")
 
-    def _hold_frozen(self, number: int) -> None:
-        """Round the weights that phase `number` does not train, and no phase before it did."""
-        trained = self.progress.trained
-        if number < len(self.strategy.phases):
-            trained = trained | set(own_parameters(self.model, self.strategy.phases[number]))
-        self.frozen.hold(trained)
-
     def _store_checkpoints(self) -> None:
         """Write `checkpoint-<number>/` into the cell's folder, each with a card of its own."""
         for old in self.folder.glob("checkpoint-*"):
@@ -260,13 +250,13 @@ class _Run:
         for step, number in self.retained.numbers.items():
             phase = self.retained.phase_of(step)
             finished = phase + (step == self.retained.ends[phase])
-            start = None if finished else self.strategy.phases[0].adapter
-            model, changed = self._load_untrained(start)
+            model, changed = self._load_untrained(finished, "cpu")
             progress = load_progress(self.checkpoints, model, finished)
             adapter: PeftModel | None = None
             if finished == phase:
                 settings = self.strategy.phases[phase]
-                names, adapter = prepare_phase(model, settings, self.new_ids)
+                with FrozenWeights(model, self.source).shown_as_float32():
+                    names, adapter = prepare_phase(model, settings, self.new_ids)
                 progress.trained |= set(names)
                 load_trained(model, self.retained.file(step), without=EXTRA_HEAD)
                 finish_phase(model, self.tokenizer, settings, names, progress)
@@ -281,12 +271,23 @@ class _Run:
                 tokens=tokens[step],
             )
 
-    def _load_untrained(self, adapter: AdapterSettings | None) -> tuple[PreTrainedModel, set[str]]:
-        """The model before training, float32 on the CPU, and names of the matrices with new rows.
+    def _load_untrained(
+        self, finished: int, place: torch.device | str
+    ) -> tuple[PreTrainedModel, set[str]]:
+        """The model before training, on a device, and names of the matrices with new rows.
 
-        With settings of VocADT's adapters, these are attached to it instead of grafting new rows.
+        What the phase after `finished` ones trains is read as float32, other weights as they are
+        held. If this phase trains VocADT's adapters, these are attached instead of new rows.
         """
-        model = load_model(self.source, torch.float32)
+        phase = next(iter(self.strategy.phases[finished:]), None)
+        adapter = phase.adapter if phase else None
+
+        def hold(model: PreTrainedModel) -> None:
+            # The adapters are not there yet, and nothing else is trained beside them.
+            trained = own_parameters(model, phase) if phase and not adapter else ()
+            FrozenWeights(model, self.source).hold(trained)
+
+        model = load_model(self.source, torch.float32, place, hold)
         changed: set[str] = set()
         if self.inputs.get("initialization"):
             initializer = load_initialization(Path(self.inputs["initialization"]))

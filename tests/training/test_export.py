@@ -62,6 +62,18 @@ def test_the_exported_tokenizer_segments_as_the_cell_s_whatever_class_its_source
     assert exported.eos_token_id == tokenizer.eos_token_id
 
 
+def test_a_model_too_large_for_the_gpu_is_exported_all_the_same(cell, tmp_path, monkeypatch):
+    def load(folder, device="cpu"):
+        if device != "cpu":
+            raise torch.OutOfMemoryError
+        return load_cell(folder)
+
+    module = sys.modules[export.__module__]  # the package has the function under its name
+    monkeypatch.setattr(module, "device", lambda: "cuda")
+    monkeypatch.setattr(module, "load_cell", load)
+    assert (export(cell("lora"), tmp_path / "out") / "model.safetensors").exists()
+
+
 def test_whoever_reads_the_config_can_read_the_weights(cell, tmp_path):
     folder = cell("lora")
     out = export(folder, tmp_path / "out")

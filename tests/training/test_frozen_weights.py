@@ -1,20 +1,31 @@
 """Frozen weights in bfloat16 give what float32 ones give under autocast, to the last bit."""
 
 import copy
-import json
+from itertools import cycle
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, core_model_loading
 
+from lexigraft.source.model import load_model
 from lexigraft.training.distributed import Computation
 from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.train import train_cell
 from lexigraft.training.trainable import own_parameters, prepare_phase
+from lexigraft.training.training_log import TrainingLog
 from tests.inference.conftest import FAMILIES, SMALL
-from tests.training.test_train import LAYERS, LORA, SHARED, TWO_STAGE, folder_of, tensors_of
+from tests.training.interruption import EAGER, interrupted_at
+from tests.training.test_train import (
+    LAYERS,
+    LORA,
+    SHARED,
+    TWO_STAGE,
+    folder_of,
+    same_bits,
+    tensors_of,
+)
 
 NAMES = ("llama", "mistral", "gemma2", "qwen2", "gpt_neox")
 PHASES = {
@@ -31,6 +42,9 @@ PHASES = {
 @pytest.fixture(autouse=True)
 def bfloat16(full_precision, monkeypatch):
     monkeypatch.setenv("LEXIGRAFT_PRECISION", "bfloat16")
+
+
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def source_of(name, folder, dtype=torch.float32):
@@ -86,7 +100,38 @@ def test_losses_and_gradients_are_those_of_float32_weights(name, trainable, tmp_
     assert not any(p.requires_grad for name, p in held.named_parameters() if name in rounded)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", [*NAMES, "gemma3_text", "gptj", "opt"])
+def test_weights_are_read_as_they_are_held(name, dtype, tmp_path, monkeypatch):
+    inner, read = core_model_loading._materialize_copy, []
+    folder = source_of(name, tmp_path, dtype)
+    plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    trained = {name for name, _ in plain.named_parameters() if ".1." in name}
+    monkeypatch.setattr(
+        core_model_loading,
+        "_materialize_copy",
+        lambda *given: read.append(inner(*given)) or read[-1],
+    )
+    held = load_model(
+        folder, torch.float32, prepare=lambda one: FrozenWeights(one, folder).hold(trained)
+    )
+    head = plain.get_output_embeddings()
+    layers = [one for one in plain.modules() if isinstance(one, torch.nn.Linear) and one != head]
+    linear = {id(parameter) for layer in layers for parameter in layer.parameters()}
+    others = dict(held.named_parameters())
+    assert list(others) == [name for name, _ in plain.named_parameters()]
+    for name, one in plain.named_parameters():
+        rounded = id(one) in linear and name not in trained
+        assert others[name].dtype == (torch.bfloat16 if rounded else torch.float32)
+        assert torch.equal(others[name], one.to(others[name].dtype))
+    buffers = dict(held.named_buffers())
+    assert all(torch.equal(buffers[name], one) for name, one in plain.named_buffers())
+    # Nothing came to the device in another precision before.
+    assert {one.data_ptr() for one in read} == {one.data_ptr() for one in held.parameters()}
+    assert type(held) is type(plain) and held.config.to_dict() == plain.config.to_dict()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_weights_that_are_trained_later_have_their_own_values_again(dtype, tmp_path):
     folder = source_of("llama", tmp_path, dtype)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
@@ -123,18 +168,31 @@ STRATEGIES = {
 }
 
 
-@pytest.mark.parametrize("phases", STRATEGIES.values(), ids=STRATEGIES)
-def test_a_cell_ends_as_with_float32_weights(training_setup, phases, monkeypatch):
-    setup = training_setup()
-    cells = []
-    for seed, hold in ((0, True), (0, False)):
-        if not hold:
-            monkeypatch.setattr(FrozenWeights, "hold", lambda *_: None)
-        job = setup.job({**SHARED, "phases": phases}, strategy=f"held-{hold}", seed=seed)
+@pytest.mark.parametrize(
+    ("phases", "dtype"), zip(STRATEGIES.values(), cycle(DTYPES)), ids=STRATEGIES
+)
+def test_a_cell_ends_as_with_float32_weights(training_setup, phases, dtype, monkeypatch):
+    """The more so if it was interrupted in its last phase, and read its source again."""
+    setup = training_setup(sentences=6)
+    source = AutoModelForCausalLM.from_pretrained(setup.source)
+    source.to(dtype).save_pretrained(setup.source)
+    cells, last = [], 0
+    for hold in (False, True):
+        settings = {**SHARED, "phases": phases, "checkpoints": 2}
+        job = setup.job(settings, strategy=f"held-{hold}")
         job["seed"] = ["study", "training", "same"]
-        train_cell(job)
-        lines = (folder_of(job) / "log.jsonl").read_text().splitlines()
-        cells.append((tensors_of(folder_of(job)), [json.loads(line).get("loss") for line in lines]))
-    (held, losses), (plain, others) = cells
-    assert losses == others and held.keys() == plain.keys()
-    assert all(torch.equal(held[key], plain[key]) for key in held)
+        with monkeypatch.context() as patch:
+            if not hold:
+                patch.setattr(FrozenWeights, "hold", lambda *_: None)
+            else:
+                with interrupted_at(last):
+                    train_cell(job, EAGER)
+            train_cell(job)
+        folder = folder_of(job)
+        lines = TrainingLog(folder / "log.jsonl").lines("step")
+        last = lines[-1]["step"]
+        stored = [tensors_of(folder), tensors_of(folder / "checkpoint-1")]
+        cells.append((stored, [line["loss"] for line in lines]))
+    (plain, losses), (held, others) = cells
+    assert losses == others
+    assert all(same_bits(one, other) for one, other in zip(held, plain, strict=True))

@@ -97,6 +97,37 @@ def test_a_bfloat16_source_gives_a_bfloat16_cell_near_the_trained_model(trained_
     assert (load_cell(folder, torch.float32)[0](TOKENS).logits - logits).abs().max() < 0.1
 
 
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize(
+    ("stored", "dtype"),
+    [(torch.float32, torch.bfloat16), (torch.float16, None), (torch.bfloat16, torch.float32)],
+)
+def test_each_weight_is_merged_in_float32_and_rounded_once(trained_cell, stored, dtype, tied):
+    from transformers import AutoModelForCausalLM
+
+    folder, _ = trained_cell(["embeddings", "lora"], tied, stored)
+    model, _ = load_cell(folder, dtype)
+    kind = dtype or stored
+    card = json.loads((folder / "card.json").read_text())
+    source = folder / card["references"]["source"]
+    expected = AutoModelForCausalLM.from_pretrained(source, dtype=kind).state_dict()
+    changed = load_file(folder / "changed.safetensors")
+    for name in expected:
+        if name in changed or (tied and name == "lm_head.weight"):
+            expected[name] = changed["model.embed_tokens.weight"].to(kind)
+    adapter = load_file(folder / "adapter" / "adapter_model.safetensors")
+    scale = 32 / 8  # alpha by rank
+    for name in [name for name in adapter if "lora_A" in name]:
+        delta = adapter[name.replace("lora_A", "lora_B")] @ adapter[name] * scale
+        own = name.removeprefix("base_model.model.").replace("lora_A.", "")
+        assert delta.any() and delta.dtype == torch.float32
+        expected[own] = (expected[own].float() + delta).to(kind)
+    found = model.state_dict()
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert {tensor.dtype for tensor in found.values()} == {kind}
+
+
 def test_a_cell_can_be_moved_together_with_what_it_refers_to(trained_cell, tmp_path):
     folder, logits = trained_cell(["embeddings"])
     shutil.move(tmp_path / "results", tmp_path / "elsewhere")

@@ -63,8 +63,7 @@ def evaluate(
     if not pair.expands:
         why = "the vocabulary replaces the source's, whose prefixes it lacks"
         return Measurement({}, {"not_measured": why})
-    source: Any = load_model(folder, model.dtype)
-    source.to(model.device)
+    source: Any = load_model(folder, model.dtype, model.device)
     corpus = job["inputs"]["corpus"]
     texts = draw(sentences(corpus, "english"), settings.sentences, job, "sentences")
     if not texts:

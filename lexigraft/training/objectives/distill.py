@@ -50,8 +50,7 @@ class LogitDistillation(Objective):
 
         assert context.phase.distill is not None
         folder = open_source(context.inputs["teacher"]).folder
-        teacher = load_model(folder, precision()).requires_grad_(False)
-        teacher.to(device())  # type: ignore[arg-type]  # a decorator hides that it is a method
+        teacher = load_model(folder, precision(), device()).requires_grad_(False)
         if context.strategy.packing == "apart":
             check_document_separation(teacher)
         shared = max(context.tokenizer.get_vocab().values()) + 1
