@@ -14,6 +14,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -180,8 +181,10 @@ def input_checksum(path: Any) -> str:
         return _file_checksum(place)
     if (place / CARD).is_file():
         return _content(read_card(place))
-    files = sorted(file for file in place.rglob("*") if file.is_file())
-    return _digest({str(file.relative_to(place)): _file_checksum(file) for file in files})
+    files = {str(file.relative_to(place)): file for file in place.rglob("*") if file.is_file()}
+    # What is hidden is no content: the tokens of a corpus, what git and hubs note.
+    shown = {name: file for name, file in files.items() if not re.search(r"(^|/)\.", name)}
+    return _digest({name: _file_checksum(file) for name, file in shown.items()})
 
 
 def is_held(folder: str | Path) -> bool:

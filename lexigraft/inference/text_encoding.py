@@ -30,9 +30,12 @@ def tokenize(
     tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], *, special: bool = False
 ) -> Iterator[list[int]]:
     """Yield the ids of each text, by default without the special tokens that the tokenizer adds."""
+    tokenizer("")  # resets the truncation and padding that its file may ask for
     for first in range(0, len(texts), BATCH):
         batch = list(texts[first : first + BATCH])
-        yield from tokenizer(batch, add_special_tokens=special, verbose=False)["input_ids"]
+        # What `tokenizer(batch)` calls also finds the place of each token in its text.
+        found = tokenizer.backend_tokenizer.encode_batch_fast(batch, add_special_tokens=special)
+        yield from (encoding.ids for encoding in found)
 
 
 def start_ids(tokenizer: "PreTrainedTokenizerFast") -> list[int]:

@@ -7,8 +7,9 @@ loss is divided by the targets of all of them.
 
 import logging
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -46,6 +47,17 @@ class SequenceSource(Protocol):
 
     def __getitem__(self, index: int) -> TrainingSequence: ...
 
+    def lengths(self) -> np.ndarray:
+        """Tokens of each sequence, [len(self)] int64."""
+
+
+@dataclass(frozen=True)
+class EncodedTexts:
+    """Texts as token ids, one after another."""
+
+    tokens: np.ndarray  # [n] int32, of all of them
+    lengths: np.ndarray  # [texts] int32: how many tokens each has
+
 
 @dataclass(frozen=True)
 class TextBlocks:
@@ -65,7 +77,8 @@ class TextBlocks:
         if not 0 <= index < len(self):
             raise IndexError(index)
         begin = index * self.length
-        tokens = self.tokens[begin : begin + self.length]
+        # A copy: torch warns of memory that it must not write to.
+        tokens = self.tokens[begin : begin + self.length].copy()
         if self.starts is None:
             return TrainingSequence(tokens)
         inside = np.searchsorted(self.starts, [begin, begin + len(tokens)])
@@ -77,6 +90,10 @@ class TextBlocks:
         targets = np.ones(len(tokens), dtype=bool)
         targets[starts] = False
         return TrainingSequence(tokens, targets, positions=places - np.maximum.accumulate(begins))
+
+    def lengths(self) -> np.ndarray:
+        """Tokens of each sequence, [len(self)] int64."""
+        return np.minimum(self.length, len(self.tokens) - np.arange(len(self)) * self.length)
 
 
 @dataclass(frozen=True)
@@ -92,6 +109,10 @@ class SampleSequences:
 
     def __getitem__(self, index: int) -> TrainingSequence:
         return self.sequences[index]
+
+    def lengths(self) -> np.ndarray:
+        """Tokens of each sequence, [len(self)] int64."""
+        return np.array([len(sequence.tokens) for sequence in self.sequences], dtype=np.int64)
 
     @classmethod
     def within(cls, length: int, sequences: list[TrainingSequence], name: str) -> "SampleSequences":
@@ -121,12 +142,19 @@ def read_sentences(corpus: str | Path, name: str, limit: int | None = None) -> l
 
     Raises a UserError if the file is missing or has no line.
     """
-    file = Path(corpus) / f"{name}.txt"
-    # Only "\n" ends a sentence: splitlines() would also split at U+2028 and the like.
-    lines = [line for line in file.read_text("utf-8").split("\n") if line] if file.exists() else []
-    if not lines:
+    return list(iterate_sentences(corpus, name, limit))
+
+
+def iterate_sentences(corpus: str | Path, name: str, limit: int | None = None) -> Iterator[str]:
+    """The same, one by one."""
+    file, line = Path(corpus) / f"{name}.txt", ""
+    if file.exists():
+        # Only "\n" ends a sentence: splitlines() would also split at U+2028 and the like.
+        with file.open(encoding="utf-8") as lines:
+            for line in islice((line for line in lines if line != "\n"), limit):
+                yield line.removesuffix("\n")
+    if not line:
         raise UserError(f"{file}: no sentences; the corpus stage must write at least one")
-    return lines[:limit]
 
 
 def read_english(corpus: str | Path, limit: int | None = None) -> list[str]:
@@ -135,8 +163,15 @@ def read_english(corpus: str | Path, limit: int | None = None) -> list[str]:
     return read_sentences(corpus, "english", limit) if file.exists() and file.stat().st_size else []
 
 
-def pack(encoded: Iterable[list[int]], length: int, *, apart: bool = False) -> TextBlocks:
-    """Concatenate encoded sentences and cut them into blocks of `length` tokens.
+def concatenate(encoded: Iterable[Sequence[int]]) -> EncodedTexts:
+    """Encoded texts, one after another."""
+    texts = list(encoded)
+    lengths = np.array([len(ids) for ids in texts], dtype=np.int32)
+    return EncodedTexts(np.fromiter(chain.from_iterable(texts), dtype=np.int32), lengths)
+
+
+def pack(texts: EncodedTexts, length: int, *, apart: bool = False) -> TextBlocks:
+    """Cut sentences that follow one another into blocks of `length` tokens.
 
     Yamaguchi et al.'s code does the same and drops the rest of every 1,000 sentences; here nothing
     is dropped, since the rest of a small corpus may be all of it. A last block of one token is left
@@ -146,13 +181,13 @@ def pack(encoded: Iterable[list[int]], length: int, *, apart: bool = False) -> T
     with each of them, and no other one predicts its first token. The rest of a cut sentence is
     separate.
     """
-    sentences = [ids for ids in encoded if ids]
-    tokens = np.fromiter((token for ids in sentences for token in ids), dtype=np.int32)
+    tokens = texts.tokens
     if len(tokens) % length == 1:
         tokens = tokens[:-1]
     if not apart:
         return TextBlocks(tokens, length)
-    return TextBlocks(tokens, length, np.cumsum([0, *map(len, sentences[:-1])]))
+    lengths = texts.lengths[texts.lengths > 0]
+    return TextBlocks(tokens, length, np.cumsum(lengths) - lengths)
 
 
 def encode_samples(
@@ -222,7 +257,8 @@ class SequenceDataset:
 
     def tokens(self) -> np.ndarray:
         """Tokens of each sequence, [len(self)], padding not counted."""
-        return np.array([len(self[index].tokens) for index in range(len(self))], dtype=np.int64)
+        sources = getattr(self.source, "datasets", [self.source])
+        return np.concatenate([source.lengths() for source in sources])[self.order]
 
 
 class MaskedDataset(SequenceDataset):

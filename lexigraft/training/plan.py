@@ -13,18 +13,17 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.corpus.sample_file import read_samples
 from lexigraft.errors import UserError
-from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import (
     SampleSequences,
     SequenceDataset,
     SequenceSource,
     encode_samples,
     pack,
-    read_sentences,
     repeated_order,
     visiting_order,
 )
 from lexigraft.training.settings import MONOLINGUAL, Strategy
+from lexigraft.training.tokenized_corpus import tokenize_corpus
 
 
 def plan_phases(
@@ -41,10 +40,9 @@ def plan_phases(
     inputs = job["inputs"]
 
     @cache
-    def encoded(name: str) -> list[Any]:
+    def encoded(name: str) -> Any:
         if name == MONOLINGUAL:
-            sentences = read_sentences(inputs["corpus"], "train", strategy.sentences)
-            return list(encode(tokenizer, sentences))
+            return tokenize_corpus(tokenizer, inputs["corpus"], strategy.sentences)
         return encode_samples(tokenizer, read_samples(inputs["samples"][name]))
 
     @cache

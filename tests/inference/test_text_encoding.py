@@ -3,7 +3,7 @@
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.inference.text_encoding import encode
+from lexigraft.inference.text_encoding import encode, tokenize
 
 
 def test_a_tokenizer_with_bos_is_used_as_it_is(with_bos):
@@ -21,6 +21,23 @@ def test_texts_keep_their_order_over_batches(without_bos, monkeypatch):
     monkeypatch.setattr("lexigraft.inference.text_encoding.BATCH", 2)
     texts = [f"text {number}" for number in range(5)]
     assert [without_bos.decode(ids[1:]) for ids in encode(without_bos, texts)] == texts
+
+
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize(
+    "name", ["with_bos", "mistral_tokenizer", "roberta_tokenizer", "smollm2_tokenizer"]
+)
+def test_texts_are_tokenized_as_transformers_does(request, telugu, name, special):
+    tokenizer = request.getfixturevalue(name)
+    texts = [
+        *telugu[:9],
+        "",
+        "  two  spaces\n",
+        f"a {tokenizer.all_special_tokens[0]} b",
+        "e\u0301 🙂",
+    ]
+    found = list(tokenize(tokenizer, texts, special=special))
+    assert found == tokenizer(texts, add_special_tokens=special)["input_ids"]
 
 
 def test_a_tokenizer_without_any_boundary_is_refused(without_bos):

@@ -18,7 +18,7 @@ from transformers import (
 
 from lexigraft.errors import UserError
 from lexigraft.training.compatibility import check_document_separation, check_length
-from lexigraft.training.data import SequenceDataset, collate, pack
+from lexigraft.training.data import SequenceDataset, collate, concatenate, pack
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.mtp import EXTRA_HEAD, MultiTokenPrediction, new_extra_head
 
@@ -63,7 +63,7 @@ MADE = [
 
 def blocks_of(length):
     """The documents as blocks, and the pieces of documents that each block holds."""
-    blocks = pack(DOCUMENTS, length, apart=True)
+    blocks = pack(concatenate(DOCUMENTS), length, apart=True)
     tokens = [(number, token) for number, ids in enumerate(DOCUMENTS) for token in ids]
     pieces = []
     for begin in range(0, len(tokens), length):
@@ -112,7 +112,7 @@ def test_the_loss_of_packed_documents_is_the_sum_of_their_own(objective):
     blocks, pieces = blocks_of(7)
     packed, count = summed(loss, model, blocks)
     alone = [
-        summed(loss, model, [pack([document], 99)[0]])
+        summed(loss, model, [pack(concatenate([document]), 99)[0]])
         for documents in pieces
         for document in documents
         if len(document) > 1
@@ -141,7 +141,7 @@ def test_a_model_that_does_not_is_refused():
 
 def test_a_sequence_longer_than_the_model_is_refused(tiny_llama):
     def plan(length):
-        blocks = pack([[3] * 1000], length)
+        blocks = pack(concatenate([[3] * 1000]), length)
         return [
             SequenceDataset(blocks, np.arange(1)),
             SequenceDataset(blocks, np.arange(len(blocks))),

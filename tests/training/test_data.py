@@ -16,6 +16,7 @@ from lexigraft.training.data import (
     TextBlocks,
     TrainingSequence,
     collate,
+    concatenate,
     encode_samples,
     pack,
     read_sentences,
@@ -27,7 +28,7 @@ SENTENCES = st.lists(st.lists(st.integers(0, 49_151), max_size=9), min_size=1, m
 
 @given(sentences=SENTENCES, length=st.integers(2, 7))
 def test_blocks_in_order_are_the_sentences_in_order(sentences, length):
-    blocks = pack(sentences, length)
+    blocks = pack(concatenate(sentences), length)
     tokens = [token for ids in sentences for token in ids]
     packed = [token for index in range(len(blocks)) for token in blocks[index].tokens.tolist()]
     # A lone last token has nothing to predict.
@@ -36,10 +37,11 @@ def test_blocks_in_order_are_the_sentences_in_order(sentences, length):
 
 @given(sentences=SENTENCES, length=st.integers(2, 7))
 def test_all_blocks_but_the_last_are_full(sentences, length):
-    blocks = pack(sentences, length)
+    blocks = pack(concatenate(sentences), length)
     sizes = [len(blocks[index].tokens) for index in range(len(blocks))]
     assert all(size == length for size in sizes[:-1])
     assert all(2 <= size <= length for size in sizes[-1:])
+    assert blocks.lengths().tolist() == sizes
 
 
 @given(blocks=st.integers(1, 20), epochs=st.sampled_from([0.5, 1, 1.5, 2, 3]), cut=st.floats(0, 1))
@@ -66,7 +68,7 @@ def test_cells_and_passes_have_orders_of_their_own():
 
 def test_only_padding_is_masked_though_it_may_be_the_eos_token(without_bos):
     eos = without_bos.eos_token_id
-    blocks = pack(encode(without_bos, ["one", "two", "three four"]), 8)
+    blocks = pack(concatenate(encode(without_bos, ["one", "two", "three four"])), 8)
     batch = collate([blocks[index] for index in range(len(blocks))])
     assert (batch["input_ids"][0] == eos).sum() >= 2
     real = batch["attention_mask"].bool()
@@ -75,7 +77,7 @@ def test_only_padding_is_masked_though_it_may_be_the_eos_token(without_bos):
 
 
 def test_sequences_count_their_real_tokens():
-    sequences = SequenceDataset(pack([list(range(10))], 4), np.array([2, 0]))
+    sequences = SequenceDataset(pack(concatenate([list(range(10))]), 4), np.array([2, 0]))
     assert sequences.tokens().tolist() == [2, 4]
     assert [sequences[at].tokens.tolist() for at in range(2)] == [[8, 9], [0, 1, 2, 3]]
 
@@ -94,7 +96,7 @@ def test_a_missing_text_is_named(tmp_path):
 
 @given(sentences=SENTENCES, length=st.integers(2, 7))
 def test_apart_positions_count_from_the_last_beginning(sentences, length):
-    blocks = pack(sentences, length, apart=True)
+    blocks = pack(concatenate(sentences), length, apart=True)
     firsts = [at == 0 for ids in sentences for at in range(len(ids))]
     for index in range(len(blocks)):
         block = blocks[index]
@@ -109,14 +111,15 @@ def test_apart_positions_count_from_the_last_beginning(sentences, length):
 
 @given(sentences=SENTENCES, length=st.integers(2, 7))
 def test_apart_and_joined_blocks_hold_the_same_tokens(sentences, length):
-    joined, apart = pack(sentences, length), pack(sentences, length, apart=True)
+    texts = concatenate(sentences)
+    joined, apart = pack(texts, length), pack(texts, length, apart=True)
     assert len(joined) == len(apart)
     for index in range(len(joined)):
         assert joined[index].tokens.tolist() == apart[index].tokens.tolist()
 
 
 def test_a_batch_with_documents_apart_has_positions_and_no_mask():
-    blocks = pack([[1, 2, 3], [4, 5], [6, 7]], 5, apart=True)
+    blocks = pack(concatenate([[1, 2, 3], [4, 5], [6, 7]]), 5, apart=True)
     batch = collate([blocks[0], TrainingSequence(np.array([8, 9], dtype=np.int32)), blocks[1]])
     assert set(batch) == {"input_ids", "position_ids", "labels"}
     # Padding is a document of its own at every place.
@@ -126,7 +129,7 @@ def test_a_batch_with_documents_apart_has_positions_and_no_mask():
 
 
 def test_no_token_of_another_document_is_a_target_however_far_ahead():
-    blocks = pack([[1, 2, 3], [4, 5, 6, 7]], 7, apart=True)
+    blocks = pack(concatenate([[1, 2, 3], [4, 5, 6, 7]]), 7, apart=True)
     batch = collate([blocks[0]])
     two_ahead = targets_ahead(batch["labels"], 2, batch["position_ids"])
     assert two_ahead.tolist() == [[3, -100, -100, 6, 7, -100, -100]]

@@ -14,7 +14,7 @@ from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
 from lexigraft.training import checkpointing
 from lexigraft.training import train as training
-from lexigraft.training.data import SequenceDataset, pack, visiting_order
+from lexigraft.training.data import SequenceDataset, concatenate, pack, visiting_order
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.passes import TOKENS
 from lexigraft.training.phase import run_phase
@@ -44,7 +44,7 @@ def by_hand(job, model, tokenizer, start):
     from transformers import set_seed
 
     sentences = (Path(job["inputs"]["corpus"]) / "train.txt").read_text("utf-8").split("\n")[:-1]
-    blocks = pack(encode(tokenizer, sentences), 32)
+    blocks = pack(concatenate(encode(tokenizer, sentences)), 32)
     body, head = model.model, model.lm_head
     extra = torch.nn.Linear(32, 320, bias=False)
     if start == "copied":
@@ -190,7 +190,7 @@ def test_a_phase_that_does_not_train_the_head_leaves_the_second_one_too(tiny_lla
     extra = new_extra_head(model, "random", 0)
     before = extra.weight.detach().clone()
     prepare_phase(model, strategy.phases[0])
-    text = pack([list(range(50)) * 2], 16)
+    text = pack(concatenate([list(range(50)) * 2]), 16)
     run_phase(
         model, strategy.phases[0], strategy, SequenceDataset(text, np.arange(6)),
         seed=0, folder=tmp_path, checkpoint=None, callbacks=[],

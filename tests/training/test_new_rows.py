@@ -14,7 +14,7 @@ from transformers import TrainerCallback
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization
-from lexigraft.training.data import SequenceDataset, pack
+from lexigraft.training.data import SequenceDataset, concatenate, pack
 from lexigraft.training.new_rows import attach_new_rows, merge_new_rows
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase import run_phase
@@ -157,9 +157,9 @@ def test_a_phase_moves_the_new_rows_and_what_is_named_beside_them(
     assert attached_parameter_count(model) - lora == 4 * 32 * (1 if tied else 2)
     sizes = Sizes()
     run_phase(
-        model, strategy.phases[0], strategy, SequenceDataset(pack([list(range(50)) * 2], 16),
-        np.arange(6)), seed=0, folder=tmp_path, checkpoint=None, callbacks=[sizes],
-        objective=CausalModeling(),
+        model, strategy.phases[0], strategy,
+        SequenceDataset(pack(concatenate([list(range(50)) * 2]), 16), np.arange(6)),
+        seed=0, folder=tmp_path, checkpoint=None, callbacks=[sizes], objective=CausalModeling(),
     )  # fmt: skip
     if not beside:
         assert sizes.state == [4 * 32] * 2 * (1 if tied else 2)  # AdamW's two numbers of each

@@ -5,7 +5,7 @@ import pytest
 import torch
 from transformers import Gemma2Config, Gemma2ForCausalLM, TrainerCallback
 
-from lexigraft.training.data import SequenceDataset, pack
+from lexigraft.training.data import SequenceDataset, concatenate, pack
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.passes import TOKENS
 from lexigraft.training.phase import run_phase
@@ -30,7 +30,7 @@ def first_losses(model, batch_sequences, folder, **phase_settings):
     losses = Losses()
     run_phase(
         model, strategy.phases[0], strategy,
-        SequenceDataset(pack([list(range(50)) * 2], 16), np.arange(4)),
+        SequenceDataset(pack(concatenate([list(range(50)) * 2]), 16), np.arange(4)),
         seed=0, folder=folder, checkpoint=None, callbacks=[losses],
         objective=MultiTokenPrediction(
             new_extra_head(model, "copied", 0),

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from lexigraft.corpus.sample_file import write_samples
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
-from lexigraft.training.data import encode_samples, pack, repeated_order, visiting_order
+from lexigraft.training.data import (
+    concatenate,
+    encode_samples,
+    pack,
+    repeated_order,
+    visiting_order,
+)
 from lexigraft.training.plan import (
     cumulative_tokens,
     interleave,
@@ -52,7 +58,7 @@ def planned(job, tokenizer):
 
 def monolingual(job, tokenizer):
     lines = (Path(job["inputs"]["corpus"]) / "train.txt").read_text("utf-8").split("\n")[:-1]
-    return pack(encode(tokenizer, lines), 32)
+    return pack(concatenate(encode(tokenizer, lines)), 32)
 
 
 def tokens_of(sequences):

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from lexigraft.errors import UserError
-from lexigraft.training.data import SequenceDataset, pack
+from lexigraft.training.data import SequenceDataset, concatenate, pack
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
@@ -41,7 +41,7 @@ def trained_cell(training_setup):
         job = place.job(settings)
         strategy = read_strategy(job["settings"])
         names, adapter = prepare_phase(model, strategy.phases[0])
-        text = SequenceDataset(pack([list(range(300))], 32), np.arange(10))
+        text = SequenceDataset(pack(concatenate([list(range(300))]), 32), np.arange(10))
         folder = Path(job["outputs"]["folder"])
         run_phase(
             model, strategy.phases[0], strategy, text, seed=1, folder=folder / "checkpoints",

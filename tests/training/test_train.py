@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
-from lexigraft.training.data import pack, visiting_order
+from lexigraft.training.data import concatenate, pack, visiting_order
 from lexigraft.training.passes import TOKENS
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
@@ -84,7 +84,7 @@ def by_hand(job, model, tokenizer):
     from transformers import set_seed
 
     sentences = (Path(job["inputs"]["corpus"]) / "train.txt").read_text("utf-8").split("\n")[:-1]
-    blocks = pack(encode(tokenizer, sentences), 32)
+    blocks = pack(concatenate(encode(tokenizer, sentences)), 32)
     losses = []
     for number, share in enumerate([(0, 0.5), (0.5, 1)]):
         set_seed(seed_from(*job["seed"], f"phase-{number}"))
@@ -214,7 +214,7 @@ def test_documents_that_are_apart_are_learned_as_if_each_came_alone(training_set
     job = place.job({**SHARED, "packing": "apart", "phases": [LAYERS]})
     train_cell(job)
     sentences = (place.corpus / "train.txt").read_text("utf-8").split("\n")[:-1]
-    blocks = pack(encode(without_bos, sentences), 32, apart=True)
+    blocks = pack(concatenate(encode(without_bos, sentences)), 32, apart=True)
     model = AutoModelForCausalLM.from_pretrained(place.source)
     total, count = 0.0, 0
     for index in visiting_order(len(blocks), 1, (0, 1), job["seed"])[:4]:

@@ -7,7 +7,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import TrainerCallback
 
 from lexigraft.errors import UserError
-from lexigraft.training.data import SequenceDataset, pack
+from lexigraft.training.data import SequenceDataset, concatenate, pack
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
@@ -197,7 +197,7 @@ def test_training_moves_all_that_is_unfrozen_and_nothing_else(
     prepare_phase(model, strategy.phases[0])
     expected = unfrozen(model)
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    text = pack([list(range(50)) * 2], 16)
+    text = pack(concatenate([list(range(50)) * 2]), 16)
     spy = Spy()
     run_phase(
         model, strategy.phases[0], strategy, SequenceDataset(text, np.arange(6)), seed=0,

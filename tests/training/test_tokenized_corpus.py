@@ -1,0 +1,152 @@
+"""A corpus is tokenized once for all jobs with the same tokenizer, and what they read is whole."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from lexigraft.completion import input_checksum
+from lexigraft.errors import UserError
+from lexigraft.inference.text_encoding import encode
+from lexigraft.training import tokenized_corpus
+from lexigraft.training.tokenized_corpus import tokenize_corpus
+from lexigraft.verification import verify
+
+
+@pytest.fixture
+def corpus(tmp_path, telugu, monkeypatch):
+    """A folder with 11 sentences, which are tokenized in batches of two, three at a time."""
+    monkeypatch.setattr(tokenized_corpus, "BATCH", 2)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    folder = tmp_path / "corpus" / "te"
+    folder.mkdir(parents=True)
+    write(folder, telugu[:11])
+    return folder
+
+
+@pytest.fixture
+def batches(monkeypatch):
+    """The batches that were tokenized."""
+    seen = []
+
+    def counted(tokenizer, texts):
+        seen.append(texts)
+        return encode(tokenizer, texts)
+
+    monkeypatch.setattr(tokenized_corpus, "encode", counted)
+    return seen
+
+
+def write(folder, sentences):
+    (folder / "train.txt").write_text("\n".join(sentences) + "\n", "utf-8")
+
+
+def stored(corpus):
+    return [file for file in (corpus / ".tokens").iterdir() if file.suffix != ".lock"]
+
+
+def assert_whole(found, tokenizer, corpus, limit=None):
+    """The tokens are those of each sentence by itself."""
+    sentences = (corpus / "train.txt").read_text("utf-8").split("\n")[:-1][:limit]
+    expected = [ids for text in sentences for ids in encode(tokenizer, [text])]
+    assert found.tokens.dtype == found.lengths.dtype == "int32"
+    assert found.tokens.tolist() == [token for ids in expected for token in ids]
+    assert found.lengths.tolist() == [len(ids) for ids in expected]
+
+
+def test_all_jobs_read_what_the_first_one_tokenized(corpus, batches, with_bos):
+    assert_whole(tokenize_corpus(with_bos, corpus), with_bos, corpus)
+    assert [len(texts) for texts in batches] == [2, 2, 2, 2, 2, 1]
+    assert_whole(tokenize_corpus(with_bos, corpus), with_bos, corpus)
+    assert len(batches) == 6
+
+
+def test_jobs_that_start_together_tokenize_once(corpus, batches, with_bos):
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: tokenize_corpus(with_bos, corpus), range(4)):
+            assert_whole(found, with_bos, corpus)
+    assert len(batches) == 6
+
+
+def test_tokenizers_and_parts_of_a_text_are_told_apart(corpus, with_bos, without_bos):
+    ways = [(with_bos, None), (without_bos, None), (without_bos, 5), (without_bos, 11)]
+    for tokenizer, limit in 2 * ways:
+        assert_whole(tokenize_corpus(tokenizer, corpus, limit), tokenizer, corpus, limit)
+    assert len(stored(corpus)) == 4
+
+
+def test_truncation_of_a_tokenizer_changes_nothing(corpus, batches, without_bos):
+    from copy import deepcopy
+
+    tokenize_corpus(without_bos, corpus)
+    tokenizer = deepcopy(without_bos)
+    tokenizer.backend_tokenizer.enable_truncation(3)
+    tokenizer.backend_tokenizer.enable_padding(length=99)
+    assert_whole(tokenize_corpus(tokenizer, corpus), without_bos, corpus)
+    assert len(batches) == 6
+
+
+def test_another_text_takes_the_place_of_the_old_one(corpus, telugu, with_bos, without_bos):
+    for tokenizer in (with_bos, without_bos):
+        tokenize_corpus(tokenizer, corpus)
+    write(corpus, telugu[5:9])
+    assert_whole(tokenize_corpus(with_bos, corpus), with_bos, corpus)
+    assert len(stored(corpus)) == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[:-4],
+        lambda content: content[:-3],
+        lambda content: content[:8],
+        lambda content: b"",
+        lambda content: content[:9] + bytes([content[9] ^ 1]) + content[10:],
+        lambda content: content[:-36] + bytes([content[-36] ^ 1]) + content[-35:],
+    ],
+)
+def test_a_damaged_file_is_made_anew(corpus, batches, with_bos, caplog, damage):
+    tokenize_corpus(with_bos, corpus)
+    [file] = stored(corpus)
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    assert_whole(tokenize_corpus(with_bos, corpus), with_bos, corpus)
+    assert file.read_bytes() == whole and len(batches) == 12
+    assert "damaged" in caplog.text
+
+
+def test_what_a_killed_process_left_is_deleted(corpus, with_bos):
+    tokenize_corpus(with_bos, corpus)
+    [file] = stored(corpus)
+    file.rename(file.with_name(f".partial-{file.name}-abcdefgh"))
+    tokenize_corpus(with_bos, corpus)
+    assert stored(corpus) == [file]
+
+
+def test_a_corpus_that_cannot_be_written_to_is_read_all_the_same(corpus, with_bos, caplog):
+    (corpus / ".tokens").write_text("not a folder: nothing can be put into it")
+    assert_whole(tokenize_corpus(with_bos, corpus), with_bos, corpus)
+    assert "cannot be stored" in caplog.text
+
+
+def test_a_missing_text_leaves_no_tokens(tmp_path, with_bos):
+    with pytest.raises(UserError, match=r"train\.txt: no sentences"):
+        tokenize_corpus(with_bos, tmp_path)
+    assert stored(tmp_path) == []
+
+
+def test_a_corpus_is_the_same_with_its_tokens(corpus, with_bos):
+    before = input_checksum(corpus)
+    tokenize_corpus(with_bos, corpus)
+    assert input_checksum(corpus) == before
+    found = verify(corpus.parent)
+    assert not found.faults and not found.unfinished
+
+
+def test_a_block_can_be_written_to_without_changing_the_corpus(corpus, with_bos):
+    from lexigraft.training.data import pack
+
+    blocks = pack(tokenize_corpus(with_bos, corpus), 16)
+    blocks[0].tokens[:] = 0
+    assert_whole(tokenize_corpus(with_bos, corpus), with_bos, corpus)
+    assert blocks[0].tokens.any()
