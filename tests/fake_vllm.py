@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 
 import torch
@@ -45,7 +46,7 @@ class LLM:
 
     def _write(self, prompt, params) -> tuple[int, ...]:
         read, written, more = list(prompt["prompt_token_ids"]), [], 2
-        assert len(read) + params.max_tokens <= self.options["max_model_len"]
+        assert self.options["max_model_len"] == -1  # as many tokens as fit into memory
         while len(written) < params.max_tokens and more:
             with torch.no_grad():
                 logits = self.model(torch.tensor([read + written])).logits
@@ -60,6 +61,7 @@ class LLM:
 def install(monkeypatch) -> ModuleType:
     """Make `import vllm` find this module; `LLM.instances` then holds all engines."""
     module = ModuleType("vllm")
+    module.__spec__ = ModuleSpec("vllm", None)
     module.LLM, module.SamplingParams, module.__version__ = LLM, SamplingParams, "0.30.0"
     monkeypatch.setitem(sys.modules, "vllm", module)
     LLM.instances.clear()

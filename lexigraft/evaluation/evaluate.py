@@ -5,6 +5,7 @@ complete is not repeated, and where everything is, no model is loaded at all.
 """
 
 import gc
+import importlib.util
 import logging
 import os
 import shutil
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 Job = dict[str, Any]
 logger = logging.getLogger(__name__)
 
-VLLM = "vllm"
+TRANSFORMERS, VLLM = "transformers", "vllm"
+ENGINE = "LEXIGRAFT_ENGINE"  # of this machine, for tasks that leave the choice
 
 
 class Opening(NamedTuple):
@@ -72,7 +74,8 @@ def evaluate_cell(job: Job) -> list[str]:
             _finish(run, {**record(run, Measurement({})), "not_scored": reason}, begin(run))
         else:
             groups.setdefault(_opening(run["settings"]), []).append(run)
-    for opening, group in groups.items():
+    # vLLM last: it reserves most of the memory, in a process that ends a while after its model.
+    for opening, group in sorted(groups.items(), key=lambda item: item[0].engine == VLLM):
         _evaluate_group(job, opening, group, failures)
         # The model is freed before that of the next group is loaded.
         gc.collect()
@@ -128,8 +131,8 @@ def open_cell(
     """The model of a cell, a `PreTrainedModel` or `VllmModel`, and its tokenizer.
 
     The only place where evaluation loads the model of a cell. vLLM reads plain folders: for it the
-    cell is exported to `exported` in `folder`, and the export deleted again. Raises `UserError` if
-    the cell is incomplete or damaged, or vLLM is asked for and not there.
+    cell is exported to `exported` in `folder`, once for all tasks, and the export deleted again.
+    Raises `UserError` if the cell is incomplete or damaged, or vLLM is asked for and not there.
     """
     from lexigraft.hardware import device
 
@@ -161,11 +164,32 @@ def _opening(settings: dict[str, Any]) -> Opening:
 
     from lexigraft.hardware import PRECISION, device, precision
 
-    kind, engine = task_kind(settings["kind"]), settings.get("engine", "transformers")
+    kind, engine = task_kind(settings["kind"]), _engine(settings)
     generates = kind.generates and engine != VLLM and device().type == "cpu"
     if kind.fine_tunes or (generates and PRECISION not in os.environ):
         return Opening(engine, torch.float32)
     return Opening(engine, precision())
+
+
+def _engine(settings: dict[str, Any]) -> str:
+    """What generates for a task here: by default vLLM, if it is installed, on a GPU, if greedy.
+
+    Raises a UserError if `LEXIGRAFT_ENGINE` names no engine.
+    """
+    from lexigraft.hardware import device
+
+    if not task_kind(settings["kind"]).generates:
+        return TRANSFORMERS
+    engine = settings.get("engine", "auto")
+    if engine != "auto":
+        return engine
+    if settings.get("beams", 1) > 1:
+        return TRANSFORMERS
+    installed = device().type == "cuda" and importlib.util.find_spec("vllm")
+    chosen = os.environ.get(ENGINE, VLLM if installed else TRANSFORMERS)
+    if chosen not in (TRANSFORMERS, VLLM):
+        raise UserError(f"{ENGINE}: '{chosen}' is neither {TRANSFORMERS} nor {VLLM}")
+    return chosen
 
 
 def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict[str, str]) -> None:

@@ -37,7 +37,7 @@ def predict(
     prompts: list[str],
     *,
     max_new_tokens: int,
-    batch_size: int,
+    batch_size: int | None = None,
     stop: Sequence[str] = ("\n",),
     beams: int = 1,
 ) -> list[Row]:
@@ -56,7 +56,6 @@ def predict(
     """
     decoding: dict[str, Any] = {
         "max_new_tokens": max_new_tokens,
-        "batch_size": batch_size,
         "stop": list(stop),
         "beams": beams,
     }
@@ -69,7 +68,15 @@ def predict(
     if known:
         logger.info("%d of %d prompts are reused", len(texts) - len(wanted), len(texts))
     partial = Path(job["outputs"]["folder"], PARTIAL)
-    generated = generate(model, tokenizer, wanted, partial=partial, identity=identity, **decoding)
+    generated = generate(
+        model,
+        tokenizer,
+        wanted,
+        batch_size=batch_size,
+        partial=partial,
+        identity=identity,
+        **decoding,
+    )
     outputs = known | {key: _described(vars(output), new) for key, output in generated.items()}
     rows, seen = [], set(known)
     for example, key, ids in zip(examples, keys, tokenizer(prompts)["input_ids"], strict=True):

@@ -6,24 +6,33 @@ them, Cohere scales them). Each chunk's gradient is computed with its loss, so n
 for the backward pass and none are computed twice.
 """
 
+import logging
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch.autograd.function import once_differentiable
+
+from lexigraft.inference.batch_sizes import SHARE, free_memory, machine_setting
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 IGNORED = -100  # a label that counts for no loss, by torch's convention
-# Numbers in the logits of a chunk; their loss and gradient take about four times as many. Each
-# chunk adds a gradient of the size of the head, so larger chunks are faster.
+# The most numbers in the logits of a chunk. Each chunk adds a gradient of the size of the head, so
+# larger chunks are faster.
 CHUNK_LOGITS = {"cpu": 2**25, "cuda": 2**28}
+SETTING = "LEXIGRAFT_LOGITS_CHUNK"  # overrides them
+_BYTES = 16  # of each number: in the model's precision, as float32, its loss and its gradients
 
+Result = TypeVar("Result")
 Loss = Callable[[torch.Tensor, slice], torch.Tensor]
+logger = logging.getLogger(__name__)
+# Half the numbers of the last chunk that did not fit, by type of device.
+_halved: dict[str, int] = {}
 
 
 def chunked_logits(model: "PreTrainedModel", inputs: dict[str, Any]) -> "ChunkedLogits":
@@ -89,8 +98,9 @@ class ChunkedLogits:
 
         `places` are the positions, [n] int64, numbered row by row over [batch, tokens]. `loss` is a
         function of the states [m, hidden] of a chunk of `places` and the chunk that returns the
-        loss summed over the chunk. It must not use trained parameters other than those of the model
-        outside its body, such as those of its heads.
+        loss summed over the chunk, and may be called again for a part of a chunk from its beginning
+        on. It must not use trained parameters other than those of the model outside its body, such
+        as those of its heads.
 
         With a `weight`, a scalar, the gradients of these parameters, times the weight, are added to
         their `.grad` here, without a second tensor of the size of the head. The sum must then be
@@ -98,14 +108,67 @@ class ChunkedLogits:
         """
         parameters = self._rest.parameters() if self._rest and torch.is_grad_enabled() else []
         states = self.states.flatten(0, 1)[places]
-        chunks = self.chunks(places) or [slice(0)]
-        return _Sum.apply(loss, chunks, weight, states, *parameters)
+        gradients = sum(parameter.nbytes for parameter in parameters)
 
-    def chunks(self, places: torch.Tensor) -> list[slice]:
-        """Parts of `places`, of about the same length, whose logits fit into memory."""
-        count = max(1, math.ceil(len(places) * self.vocabulary / CHUNK_LOGITS[places.device.type]))
-        size = max(1, math.ceil(len(places) / count))
-        return [slice(begin, begin + size) for begin in range(0, len(places), size)]
+        def in_chunks(compute: Callable[[slice], Result]) -> list[Result]:
+            return self.in_chunks(len(places), compute, gradients)
+
+        return _Sum.apply(loss, in_chunks, weight, states, *parameters)
+
+    def in_chunks(
+        self, positions: int, compute: Callable[[slice], Result], memory: int = 0
+    ) -> list[Result]:
+        """Compute something of some positions in chunks whose logits fit into memory, in order.
+
+        The chunks are of about the same length, and at least one. `memory` is the bytes that
+        `compute` needs beside the logits. It must have no effect before the last of its
+        allocations: where a chunk does not fit into a GPU, it is computed in two, and so are later
+        ones.
+        """
+        most = _chunk_logits(self.states.device, memory)
+        count = max(1, math.ceil(positions * self.vocabulary / most))
+        size = max(1, math.ceil(positions / count))
+        rest = [slice(at, min(at + size, positions)) for at in range(0, positions or 1, size)]
+        results = []
+        while rest:
+            chunk = rest[0]
+            try:
+                results.append(compute(chunk))
+            except torch.OutOfMemoryError:
+                if chunk.stop - chunk.start < 2:
+                    raise
+            else:
+                del rest[0]
+                continue
+            # Not in the handler: there the exception still holds the tensors of the chunk.
+            torch.cuda.empty_cache()
+            most = (chunk.stop - chunk.start) * self.vocabulary // 2
+            logger.warning(
+                "a chunk of logits does not fit into memory; from here on chunks have at most %d",
+                most,
+            )
+            _halved[self.states.device.type] = most
+            rest = [half for whole in rest for half in _halves(whole)]
+        return results
+
+
+def _halves(chunk: slice) -> list[slice]:
+    middle = (chunk.start + chunk.stop) // 2
+    halves = [slice(chunk.start, middle), slice(middle, chunk.stop)]
+    return [half for half in halves if half.start < half.stop]
+
+
+def _chunk_logits(device: torch.device, memory: int) -> int:
+    """The most numbers in the logits of a chunk that is computed with so much other `memory`."""
+    most = machine_setting(SETTING)
+    if most is None:
+        most = CHUNK_LOGITS[device.type]
+        if device.type != "cpu":
+            fitting = SHARE * (free_memory(device) - memory) / _BYTES
+            # By powers of two, so that chunks, and their rounding, change seldom.
+            while most > max(fitting, 1):
+                most //= 2
+    return min(most, _halved.get(device.type, most))
 
 
 def sum_nll(
@@ -153,11 +216,14 @@ def nll_per_token(readout: ChunkedLogits, targets: torch.Tensor) -> torch.Tensor
     places = flat.ne(IGNORED).nonzero()[:, 0]
     states, wanted = readout.states.flatten(0, 1)[places], flat[places]
     found = torch.zeros(flat.shape, device=flat.device)
-    for chunk in readout.chunks(places):
+
+    def score(chunk: slice) -> None:
         scores = readout.logits(states[chunk]).float()
         found[places[chunk]] = torch.nn.functional.cross_entropy(
             scores, wanted[chunk], reduction="none"
         )
+
+    readout.in_chunks(len(places), score)
     return found.view_as(targets)
 
 
@@ -219,19 +285,20 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     @_casts_each_weight_once()
-    def forward(context, loss, chunks, weight, states, *parameters):
+    def forward(context, loss, in_chunks, weight, states, *parameters):
         needed = context.needs_input_grad[3:]
         wanted = [at for at, need in enumerate(needed) if need]
-        total = 0
         # Each chunk has its own part of the states' gradient; those of parameters are summed.
         context.gradients = [torch.zeros_like(states) if needed[0] else None]
         context.gradients += [None] * len(parameters)
         context.weight = weight
-        for chunk in chunks:
+
+        # A function, which frees its gradients before the next chunk's: they are as large as the
+        # head. Gradients are added in place, which allocates nothing.
+        def compute(chunk):
             with torch.set_grad_enabled(bool(wanted)):
                 part = states[chunk].detach().requires_grad_(needed[0])
                 one = loss(part, chunk)
-            total = total + one.detach()
             if wanted:
                 tensors = [(part, *parameters)[at] for at in wanted]
                 found = torch.autograd.grad(one, tensors, weight, allow_unused=True)
@@ -244,10 +311,9 @@ class _Sum(torch.autograd.Function):
                         context.gradients[at] = gradient
                     elif gradient is not None:
                         context.gradients[at] += gradient
-                # The next chunk's gradients are as large as the head: these go before they come.
-                del found, gradient, tensors
-            del part, one
-        return total
+            return one.detach()
+
+        return sum(in_chunks(compute))
 
     @staticmethod
     @once_differentiable

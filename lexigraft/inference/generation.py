@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from tqdm import tqdm
 
 from lexigraft.atomic import replacing
 from lexigraft.errors import UserError
+from lexigraft.inference.batch_sizes import generation_limits, run_batches, usual_prompts
 from lexigraft.inference.shared_prefix import SharedPrefix, group_by_prefix, shared_prefix
 from lexigraft.inference.stop_strings import StopCriterion, StopStrings
 from lexigraft.inference.vllm_model import PROMPTS_PER_CALL, VllmModel
@@ -40,7 +42,7 @@ def generate(
     prompts: dict[str, str],
     *,
     max_new_tokens: int,
-    batch_size: int,
+    batch_size: int | None = None,
     partial: Path,
     identity: str,
     stop: Sequence[str] = ("\n",),
@@ -48,19 +50,22 @@ def generate(
 ) -> dict[str, GeneratedText]:
     """Continue every prompt greedily up to a stop string, an end-of-text token or a limit.
 
-    Prompts are batched by length, the longest first, padded on the left and masked: in float32 the
-    texts do not depend on the batch size. In bfloat16 they may, where two tokens are about equally
-    likely. A prefix that many prompts share, such as a few examples, is processed only once. A
-    `VllmModel` forms its own batches. The result is id -> output, in the order of `prompts`.
+    Prompts are batched by length, the longest first, padded on the left and masked, as many as fit
+    into memory (`batch_sizes`): in float32 the texts do not depend on it. In bfloat16 they may,
+    where two tokens are about equally likely. A prefix that many prompts share, such as a few
+    examples, is processed only once. A `VllmModel` forms its own batches. The result is
+    id -> output, in the order of `prompts`.
 
     Parameters
     ----------
     prompts
         Id -> prompt text, tokenized with the special tokens that the tokenizer adds by default.
+    batch_size
+        The most prompts of a batch; by default what suits the device.
     partial
         File for finished outputs as JSON lines, written after each batch. If it has outputs for the
-        same `identity`, prompts and limits, their batches are not generated again. The caller
-        removes it when the outputs are stored elsewhere.
+        same `identity`, prompts and limits, these are not generated again. The caller removes it
+        when the outputs are stored elsewhere.
     identity
         What else determines the outputs, such as a digest of the model.
     stop
@@ -86,35 +91,37 @@ def generate(
         )
     if beams > 1 and isinstance(model, VllmModel):
         raise UserError("vLLM generates greedily only: set beams to 1, or remove engine")
-    work = [identity, list(prompts.items()), max_new_tokens, batch_size, list(stop), beams]
+    work = [identity, list(prompts.items()), max_new_tokens, list(stop), beams]
     digest = hashlib.sha256(json.dumps(work).encode()).hexdigest()
     done = _open_partial(partial, digest)
     if done:
         logger.info("%s: resuming with %d of %d outputs", partial, len(done), len(prompts))
     stops, ends = StopStrings(tokenizer, stop), end_tokens(model, tokenizer)
-    if isinstance(model, VllmModel):
-        groups, batch_size = [list(prompts)], PROMPTS_PER_CALL
-    else:
-        groups = group_by_prefix(encoded, 2 * batch_size)
+    groups = [list(prompts)]
+    if not isinstance(model, VllmModel):
+        groups = group_by_prefix(encoded, 2 * (batch_size or usual_prompts(model)))
+
+    def length(name: str) -> int:
+        return beams * (len(encoded[name]) + max_new_tokens)
+
     with (
         partial.open("a", encoding="utf-8", newline="\n") as file,
         tqdm(total=len(prompts), desc="generate", unit="text", disable=None) as progress,
     ):
+        progress.update(len(done))
         for group in groups:
-            longest_first = sorted(group, key=lambda name: -len(encoded[name]))
-            parts = range(0, len(group), batch_size)
-            batches = [longest_first[at : at + batch_size] for at in parts]
-            # An incomplete batch is repeated as a whole: in bfloat16 results depend on the batch.
-            batches = [batch for batch in batches if not done.keys() >= set(batch)]
-            progress.update(len(group) - sum(map(len, batches)))
-            if not batches:
+            rest = sorted((name for name in group if name not in done), key=length, reverse=True)
+            if not rest:
                 continue
-            texts = [encoded[name] for name in group]
+            own = {name: encoded[name] for name in group}
             continue_batch = _continuation(
-                model, tokenizer, texts, stops, ends, max_new_tokens, beams
+                model, tokenizer, own, stops, ends, max_new_tokens, beams
             )
-            for batch in batches:
-                rows = continue_batch([encoded[name] for name in batch])
+            tokens, most = math.inf, PROMPTS_PER_CALL
+            if not isinstance(model, VllmModel):
+                tokens, most = generation_limits(model, length(rest[0]), batch_size)
+            batches = run_batches(rest, length, continue_batch, tokens=tokens, most=most)
+            for batch, rows in batches:
                 for name, ids in zip(batch, rows, strict=True):
                     done[name] = _cut(tokenizer, ids, stops, ends)
                     file.write(json.dumps({"id": name, **asdict(done[name])}) + "\n")
@@ -224,34 +231,32 @@ def _open_partial(partial: Path, digest: str) -> dict[str, GeneratedText]:
 def _continuation(
     model: "PreTrainedModel | VllmModel",
     tokenizer: "PreTrainedTokenizerFast",
-    prompts: list[list[int]],
+    prompts: dict[str, list[int]],
     stops: StopStrings,
     ends: set[int],
     max_new_tokens: int,
     beams: int,
-) -> Callable[[list[list[int]]], list[list[int]]]:
-    """The function that continues a batch of these prompts, maybe beyond a stop string."""
+) -> Callable[[Sequence[str]], list[list[int]]]:
+    """The function that continues prompts, given their names, maybe beyond a stop string."""
     stop_tokens = sorted(stops.tokens | ends)
     if isinstance(model, VllmModel):
-        longest = max(map(len, prompts))
         return lambda batch: model.continue_greedily(
-            batch,
+            [prompts[name] for name in batch],
             stop=stops.strings,
             stop_tokens=stop_tokens,
             max_new_tokens=max_new_tokens,
-            longest=longest,
         )
     from transformers import StoppingCriteriaList
 
-    prefix = shared_prefix(model, prompts, max_new_tokens)
+    prefix = shared_prefix(model, list(prompts.values()), max_new_tokens)
 
-    def continue_batch(batch: list[list[int]]) -> list[list[int]]:
+    def continue_batch(batch: Sequence[str]) -> list[list[int]]:
         # Beams are reordered, which a criterion does not follow: their texts are cut afterwards.
         crossing = stops.cross_tokens and beams == 1
         criteria = [StopCriterion(stops, len(batch))] if crossing else []
         return continue_greedily(
             model,
-            batch,
+            [prompts[name] for name in batch],
             padding=padding_token(tokenizer),
             stop_tokens=stop_tokens,
             max_new_tokens=max_new_tokens,

@@ -5,10 +5,12 @@ compare models with different vocabularies; perplexities per token do not.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
+from lexigraft.inference.batch_sizes import run_batches, scoring_tokens
 from lexigraft.inference.text_encoding import encode
 from lexigraft.source.positions import positions_of
 
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import ArrayLike
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
-Window = TypeVar("Window")
 
 WINDOW = 2048  # the most tokens of one text in one forward pass
 
@@ -73,7 +73,7 @@ def score_texts(
     tokenizer: "PreTrainedTokenizerFast",
     texts: Sequence[str],
     *,
-    batch_tokens: int = WINDOW,
+    batch_tokens: int | None = None,
 ) -> Likelihood:
     """Sum the negative log-likelihood of texts, each scored on its own.
 
@@ -82,8 +82,8 @@ def score_texts(
     2,048 tokens is scored in windows of which the first half is context only.
 
     The causal language model may be on any device, in any dtype; log-probabilities are float32.
-    `batch_tokens` are those of one forward pass, padding included; at least one text. `nats` of the
-    result is not finite if the model's weights are not.
+    `batch_tokens` are the most of one forward pass, padding included, or one text; by default as
+    many as fit (`batch_sizes`). `nats` of the result is not finite if the model's weights are not.
     """
     import torch
 
@@ -91,12 +91,14 @@ def score_texts(
     size = min(WINDOW, limit) if limit and limit > 1 else WINDOW
     encoded = enumerate(encode(tokenizer, texts))
     windows = [window for number, ids in encoded for window in _windows(number, ids, size)]
+    windows.sort(key=_length)
+    most = scoring_tokens(model, max(map(_length, windows), default=1), batch_tokens)
     nats, tokens = [0.0] * len(texts), [0] * len(texts)
     was_training = model.training
     model.eval()
     with torch.no_grad():
-        for batch in batch_by_length(windows, lambda window: len(window.ids), batch_tokens):
-            for window, own in zip(batch, _score(model, batch), strict=True):
+        for batch, found in run_batches(windows, _length, partial(_score, model), tokens=most):
+            for window, own in zip(batch, found, strict=True):
                 nats[window.text] += own
                 tokens[window.text] += len(window.ids) - window.known
     model.train(was_training)
@@ -121,18 +123,8 @@ def _windows(text: int, ids: list[int], size: int) -> Iterator[_Window]:
         done = begin + len(window.ids)
 
 
-def batch_by_length(
-    windows: Iterable[Window], length: Callable[[Window], int], batch_tokens: int
-) -> Iterator[list[Window]]:
-    """Batches of windows of similar length: at most `batch_tokens` with padding, or one window."""
-    batch: list[Window] = []
-    for window in sorted(windows, key=length):  # so the last one of a batch is the longest
-        if batch and (len(batch) + 1) * length(window) > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(window)
-    if batch:
-        yield batch
+def _length(window: _Window) -> int:
+    return len(window.ids)
 
 
 def pad_batch(
@@ -157,7 +149,7 @@ def pad_batch(
     }
 
 
-def _score(model: "PreTrainedModel", batch: list[_Window]) -> list[float]:
+def _score(model: "PreTrainedModel", batch: Sequence[_Window]) -> list[float]:
     """The nats of each window."""
     from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, nll_per_token
 

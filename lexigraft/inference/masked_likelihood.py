@@ -12,8 +12,9 @@ import torch
 from transformers import DataCollatorForLanguageModeling, PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
+from lexigraft.inference.batch_sizes import run_batches, scoring_tokens
 from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, sum_nll
-from lexigraft.inference.likelihood import WINDOW, Likelihood, batch_by_length, pad_batch
+from lexigraft.inference.likelihood import WINDOW, Likelihood, pad_batch
 from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
 from lexigraft.source.positions import positions_of
@@ -26,13 +27,14 @@ def score_masked(
     tokenizer: PreTrainedTokenizerFast,
     texts: Sequence[str],
     *,
-    batch_tokens: int = WINDOW,
+    batch_tokens: int | None = None,
 ) -> Likelihood:
     """Mask 15 % of the tokens of texts, always the same ones, and score their prediction.
 
     Each text is scored on its own; one longer than the model's context is cut into windows. The
     masked language model may be on any device, in any dtype; log-probabilities are float32.
-    `batch_tokens` are those of one forward pass, padding included; at least one text.
+    `batch_tokens` are the most of one forward pass, padding included, or one text; by default as
+    many as fit (`batch_sizes`).
 
     Raises a UserError if no token was drawn: the texts have almost no tokens.
     """
@@ -43,24 +45,28 @@ def score_masked(
         for number, ids in enumerate(encode(tokenizer, texts))
         for begin in range(0, len(ids), size)
     ]
-    batches = [
-        pad_batch(*zip(*batch, strict=True))
-        for batch in batch_by_length(windows, lambda window: len(window[0]), batch_tokens)
-    ]
-    tokens = sum(int(batch["labels"].ne(IGNORED).sum()) for batch in batches)
+    tokens = sum(int((labels != IGNORED).sum()) for _, labels in windows)
     if not tokens:
         raise UserError(
             f"held-out text: no token of {len(texts)} sentences was masked; raise curve.sentences, "
             "or provide more text"
         )
+
+    def length(window: tuple[np.ndarray, np.ndarray]) -> int:
+        return len(window[0])
+
+    def score(batch: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
+        padded = pad_batch(*zip(*batch, strict=True))
+        inputs = {name: tensor.to(model.device) for name, tensor in padded.items()}
+        labels = inputs.pop("labels")
+        return sum_nll(chunked_logits(model, inputs), labels).item()
+
+    windows.sort(key=length)
+    most = scoring_tokens(model, length(windows[-1]), batch_tokens)
     was_training = model.training
     model.eval()
-    nats = 0.0
     with torch.no_grad():
-        for batch in batches:
-            inputs = {name: tensor.to(model.device) for name, tensor in batch.items()}
-            labels = inputs.pop("labels")
-            nats += sum_nll(chunked_logits(model, inputs), labels).item()
+        nats = sum(found for _, found in run_batches(windows, length, score, tokens=most))
     model.train(was_training)
     return Likelihood(nats, tokens)
 

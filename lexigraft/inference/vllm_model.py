@@ -48,13 +48,11 @@ class VllmModel:
         stop: Sequence[str],
         stop_tokens: list[int],
         max_new_tokens: int,
-        longest: int,
     ) -> list[list[int]]:
         """The most likely continuation of each prompt, token by token; all as token ids.
 
         A continuation ends with the token that completes a string of `stop` or is in `stop_tokens`,
-        and includes it; a few more tokens may have been generated. `longest` is the number of
-        tokens of the longest prompt of all calls, for which memory is reserved.
+        and includes it; a few more tokens may have been generated.
         """
         from vllm import LLM, SamplingParams
 
@@ -62,7 +60,7 @@ class VllmModel:
             self._engine = LLM(
                 model=str(self._folder),
                 dtype=str(self.dtype).removeprefix("torch."),
-                max_model_len=longest + max_new_tokens,
+                max_model_len=-1,  # as many as fit into memory: later tasks may have longer prompts
                 seed=0,
             )
         # Sampling and penalties in the model's own files are ignored.
@@ -81,7 +79,7 @@ def engine_name() -> str:
         import vllm
     except ImportError as error:
         raise UserError(
-            f"vLLM cannot be used here ({error}): install it as docs/generation.md says, or "
-            "remove `engine: vllm` from the task in config/tasks.yaml"
+            f"vLLM cannot be used here ({error}): install it as docs/generation.md says, or set "
+            "engine: transformers for the task or LEXIGRAFT_ENGINE=transformers for this machine"
         ) from None
     return f"vllm {vllm.__version__}"

@@ -4,12 +4,11 @@ How it is split changes sums by their rounding and draws dropout anew, and nothi
 """
 
 import math
-import os
 from collections.abc import Sequence
 
 import numpy as np
 
-from lexigraft.errors import UserError
+from lexigraft.inference.batch_sizes import machine_setting
 
 TOKENS = "LEXIGRAFT_PASS_TOKENS"  # overrides the tokens of a pass
 # The vocabulary does not matter: see `inference.chunked_logits`.
@@ -21,12 +20,7 @@ def pass_tokens(device_type: str) -> int:
 
     Raises a UserError if that is not a whole number above 0.
     """
-    given = os.environ.get(TOKENS)
-    if given is None:
-        return _TOKENS[device_type]
-    if not given.isdecimal() or not int(given):
-        raise UserError(f"{TOKENS}: '{given}' is not a whole number above 0")
-    return int(given)
+    return machine_setting(TOKENS) or _TOKENS[device_type]
 
 
 def split_step(

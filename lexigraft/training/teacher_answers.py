@@ -26,7 +26,7 @@ def answer_samples(
     folder: str | Path,
     *,
     max_new_tokens: int,
-    batch_size: int,
+    batch_size: int | None = None,
     code: str | None = None,
 ) -> tuple[list[str], dict[str, Any]]:
     """Write samples whose answers are the teacher's: greedy, up to the end of a line or text.

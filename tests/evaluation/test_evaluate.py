@@ -254,6 +254,52 @@ def test_vllm_generates_what_transformers_generates_and_the_record_says_which(
     assert not (Path(job["outputs"]["folder"]) / "exported").exists()
 
 
+def test_one_export_serves_all_tasks_that_leave_the_engine_to_a_machine_with_vllm(
+    cell_job, loads, monkeypatch
+):
+    install(monkeypatch)
+    monkeypatch.setenv("LEXIGRAFT_ENGINE", "vllm")
+    job = cell_job(
+        translation={"runs": 2, **TRANSLATION},
+        summarization={"max_new_tokens": 3, "samples": 2},  # longer prompts
+        named={"kind": "translation", "engine": "transformers", **TRANSLATION},
+        beams={"kind": "translation", "beams": 2, **TRANSLATION},
+        perplexity={"heldout_sentences": 2},
+    )
+    evaluate_cell(job)
+    assert loads == [Opening(engine, torch.float32) for engine in ("transformers", "vllm")]
+    assert len(LLM.instances) == 1
+    engines = {task: record(job, task)["details"].get("engine") for task in job["tasks"]}
+    assert engines == {
+        "translation": "vllm 0.30.0", "summarization": "vllm 0.30.0",
+        "named": "transformers", "beams": "transformers", "perplexity": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("installed", [True, False])
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_greedy_texts_are_left_to_vllm_where_there_are_a_gpu_and_vllm(
+    installed, device, monkeypatch
+):
+    install(monkeypatch)
+    if not installed:
+        monkeypatch.setitem(sys.modules, "vllm", None)
+    monkeypatch.setenv("LEXIGRAFT_PRECISION", "float32")
+    monkeypatch.setattr(hardware, "device", lambda: torch.device(device))
+    greedy, searching = {"kind": "translation"}, {"kind": "translation", "beams": 5}
+    expected = "vllm" if installed and device == "cuda" else "transformers"
+    assert evaluate._opening(greedy).engine == expected
+    assert evaluate._opening(greedy | {"engine": "auto"}).engine == expected
+    assert evaluate._opening(searching).engine == "transformers"
+    assert evaluate._opening({"kind": "perplexity"}).engine == "transformers"
+    monkeypatch.setenv("LEXIGRAFT_ENGINE", "transformers")
+    assert evaluate._opening(greedy).engine == "transformers"
+    assert evaluate._opening(greedy | {"engine": "vllm"}).engine == "vllm"
+    monkeypatch.setenv("LEXIGRAFT_ENGINE", "VLLM")
+    with pytest.raises(UserError, match="LEXIGRAFT_ENGINE: 'VLLM' is neither"):
+        evaluate._opening(greedy)
+
+
 def test_the_export_for_vllm_is_there_only_while_it_is_needed(cell, tmp_path, monkeypatch):
     install(monkeypatch)
     exported, vllm = tmp_path / "exported", Opening("vllm", torch.float32)

@@ -141,9 +141,7 @@ def test_another_process_reuses_what_completed_and_interrupted_runs_generated(ce
     assert [row["output"] for row in runs(job)[0]] == [row["output"] for row in whole[1]]
 
 
-@pytest.mark.parametrize(
-    "changed", [{"max_new_tokens": 5}, {"beams": 2}, {"batch_size": 2}, "code"]
-)
+@pytest.mark.parametrize("changed", [{"max_new_tokens": 5}, {"beams": 2}, "code"])
 def test_outputs_of_other_settings_are_not_reused(cell_job, generated, changed):
     job = cell_job(translation={"runs": 1, **SHARED, "samples": None})
     evaluate_cell(job)

@@ -38,6 +38,24 @@ def test_every_token_is_predicted_once_from_its_window(window, batch_tokens, mod
     assert score.perplexity == pytest.approx(math.exp(nats / tokens), rel=1e-4)
 
 
+def test_windows_that_do_not_fit_into_memory_together_are_scored_in_smaller_batches(
+    model, byte_tokenizer, monkeypatch
+):
+    whole = score_windows(model, byte_tokenizer(), TEXTS, window=7)
+    inner, sizes = model.forward, []
+
+    def forward(input_ids, **given):
+        sizes.append(len(input_ids))
+        if len(input_ids) > 3:
+            raise torch.OutOfMemoryError
+        return inner(input_ids=input_ids, **given)
+
+    monkeypatch.setattr(model, "forward", forward)
+    found = score_windows(model, byte_tokenizer(), TEXTS, window=7)
+    assert [one.nats for one in found.texts] == pytest.approx([one.nats for one in whole.texts])
+    assert sizes[0] > 6 and max(sizes[3:]) <= 3
+
+
 @pytest.mark.parametrize("window", [2, 7, 16])
 def test_each_text_has_the_nats_of_its_own_tokens(window, model, byte_tokenizer):
     tokenizer = byte_tokenizer()

@@ -88,6 +88,76 @@ def test_nats_of_each_position_are_those_of_all_logits_at_once(family, padded):
     assert (found[targets == IGNORED] == 0).all()
 
 
+def limit_chunks(model, positions, fails):
+    """Let the head have memory for so many positions; returns how many it was given each time."""
+    given = []
+
+    def out_of_memory(*_):
+        raise torch.OutOfMemoryError
+
+    def check(head, states, logits):
+        given.append(logits.shape[-2])
+        if given[-1] > positions:
+            logits.register_hook(out_of_memory) if fails == "backward" else out_of_memory()
+
+    model.lm_head.register_forward_hook(check)
+    return given
+
+
+@pytest.mark.parametrize("fails", ["forward", "backward"])
+@pytest.mark.parametrize("weight", [None, torch.tensor(1.5)])
+def test_chunks_that_do_not_fit_into_memory_are_halved_and_give_the_same_gradients(
+    tiny_llama, padded, monkeypatch, caplog, fails, weight
+):
+    model, inputs = tiny_llama(50), padded(3, 12)
+    monkeypatch.setitem(module.CHUNK_LOGITS, "cpu", 16 * 50)
+    monkeypatch.setattr(module, "_halved", {})
+    expected = plain_nats(model, inputs)
+    wanted = gradients(model, expected)
+    model.zero_grad()
+    given = limit_chunks(model, 5, fails)
+    for _ in range(2):  # passes of a step
+        found = sum_nll(chunked_logits(model, inputs), targets_of(inputs), weight=weight)
+        (found * (1 if weight is None else weight)).sum().backward()
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+    scale = 3 / 2 / (1 if weight is None else weight)
+    for name, gradient in wanted.items():
+        parameter = model.get_parameter(name)
+        assert torch.allclose(parameter.grad * scale, gradient, rtol=1e-4, atol=1e-4), name
+    # Passes begin with one position; the first finds out how many of 30 are not too many.
+    first, second = given[1 : given.index(1, 1)], given[given.index(1, 1) + 1 :]
+    assert first == [15, 7, 3, 4, 4, 4, 3, 4, 4, 4] and second == [*[4] * 7, 2]
+    assert len(caplog.records) == 2
+
+
+@torch.no_grad()
+def test_chunks_are_halved_where_tokens_are_scored(tiny_llama, padded, monkeypatch):
+    model, inputs = tiny_llama(50), padded(3, 12)
+    expected = nll_per_token(chunked_logits(model, inputs), targets_of(inputs))
+    monkeypatch.setitem(module.CHUNK_LOGITS, "cpu", 16 * 50)
+    monkeypatch.setattr(module, "_halved", {})
+    limit_chunks(model, 5, "forward")
+    found = nll_per_token(chunked_logits(model, inputs), targets_of(inputs))
+    assert torch.allclose(found, expected, rtol=1e-5, atol=1e-6)
+    limit_chunks(model, 0, "forward")
+    with pytest.raises(torch.OutOfMemoryError):
+        nll_per_token(chunked_logits(model, inputs), targets_of(inputs))
+
+
+@pytest.mark.parametrize(
+    ("free", "gradients", "chunk"),
+    [(2**40, 0, 2**28), (2**30, 0, 2**25), (2**30, 2**29, 2**24), (0, 0, 1)],
+)
+def test_chunks_follow_from_the_free_memory_of_a_gpu(monkeypatch, free, gradients, chunk):
+    monkeypatch.setattr(module, "free_memory", lambda device: free)
+    monkeypatch.setattr(module, "_halved", {})
+    device = torch.device("cuda")
+    assert module._chunk_logits(device, gradients) == chunk
+    monkeypatch.setenv("LEXIGRAFT_LOGITS_CHUNK", "1000")
+    assert module._chunk_logits(device, gradients) == 1000
+    assert module._chunk_logits(torch.device("cpu"), 0) == 1000
+
+
 def test_logits_of_chosen_states_are_the_model_s_own(family, padded):
     model, _ = family
     expected = model(**padded()).logits

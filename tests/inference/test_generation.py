@@ -83,6 +83,25 @@ def test_texts_do_not_depend_on_the_batch_size(run, tmp_path, batch_size):
     assert any(output.text for output in alone.values())
 
 
+def test_batches_that_do_not_fit_into_memory_are_halved_and_the_texts_are_the_same(
+    model, run, monkeypatch, caplog
+):
+    whole, inner, sizes = run(), model.generate, []
+
+    def generate(ids, **options):
+        sizes.append(len(ids))
+        if ids.numel() > 40:  # the longest prompt has 35 tokens
+            raise torch.OutOfMemoryError
+        return inner(ids, **options)
+
+    monkeypatch.setattr(model, "generate", generate)
+    assert run(batch_size=5, identity="again") == whole
+    assert sizes[:3] == [5, 2, 1] and sum(sizes[2:]) == len(PROMPTS)
+    assert [record.message[-10:] for record in caplog.records] == ["117 tokens", " 47 tokens"]
+    with pytest.raises(torch.OutOfMemoryError):
+        run(prompts={"big": "x" * 41})
+
+
 def test_sampling_and_penalties_of_the_model_are_set_aside_and_put_back(model, run, tmp_path):
     plain = run()
     model.generation_config.update(do_sample=True, temperature=5.0, repetition_penalty=3.0)

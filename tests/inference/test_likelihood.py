@@ -49,6 +49,34 @@ def test_the_batch_size_does_not_matter(model, without_bos, batch_tokens):
     assert score.tokens == alone.tokens
 
 
+def without_memory_for(model, tokens, monkeypatch):
+    """Let forward passes of more tokens fail; returns the list of all passes' tokens."""
+    inner, sizes = model.forward, []
+
+    def forward(input_ids, **given):
+        sizes.append(input_ids.numel())
+        if input_ids.numel() > tokens:
+            raise torch.OutOfMemoryError
+        return inner(input_ids=input_ids, **given)
+
+    monkeypatch.setattr(model, "forward", forward)
+    return sizes
+
+
+def test_batches_that_do_not_fit_into_memory_are_halved_and_scored_the_same(
+    model, without_bos, monkeypatch, caplog
+):
+    alone = score_texts(model, without_bos, TEXTS)
+    sizes = without_memory_for(model, 90, monkeypatch)
+    score = score_texts(model, without_bos, TEXTS)
+    assert [one.nats for one in score.texts] == pytest.approx(
+        [one.nats for one in alone.texts], rel=1e-6
+    )
+    assert sizes[0] > 90 and len(sizes) == 2 + len(caplog.records) + 1
+    with pytest.raises(torch.OutOfMemoryError):
+        score_texts(model, without_bos, ["ab" * 100])
+
+
 def test_a_text_longer_than_the_context_is_scored_once_with_half_a_window_before(
     model, without_bos
 ):

@@ -53,14 +53,11 @@ def test_a_stop_string_that_the_model_writes_ends_the_text(
     assert expected != free
 
 
-def test_vllm_gets_many_prompts_at_once_and_memory_for_the_longest(
-    vllm, folder, byte_tokenizer, tmp_path
-):
+def test_vllm_gets_many_prompts_at_once(vllm, folder, byte_tokenizer, tmp_path):
     written(VllmModel(folder, torch.float32), byte_tokenizer(), tmp_path / "partial.jsonl")
     (engine,) = LLM.instances
     assert engine.batch_sizes == [4]
-    longest = max(len(prompt.encode()) for prompt in PROMPTS.values())
-    assert engine.options == {"dtype": "float32", "max_model_len": longest + 20, "seed": 0}
+    assert engine.options == {"dtype": "float32", "max_model_len": -1, "seed": 0}
 
 
 def test_what_is_finished_is_not_generated_again(

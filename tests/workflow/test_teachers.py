@@ -99,7 +99,7 @@ def test_the_job_of_answered_samples_names_the_prompts_and_the_teacher(study):
     described = json.loads(
         study.job("answer_samples", {"language": "telugu", "samples": "answered"})
     )
-    assert described["settings"] == {"max_new_tokens": 128, "batch_size": 8}
+    assert described["settings"] == {"max_new_tokens": 128, "batch_size": None}
     assert described["inputs"] == {
         "prompts": "results/corpus/telugu/samples/tasks/samples.jsonl",
         "teacher": "results/source/large",

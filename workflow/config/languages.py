@@ -72,7 +72,9 @@ class AnsweredSamples(Settings):
     prompts: str = Field(description="another name in the language's samples")
     teacher: str = Field(description="a name of sources.yaml")
     max_new_tokens: Whole = Field(128, description="tokens of an answer")
-    batch_size: Whole = Field(8, description="prompts answered at once")
+    batch_size: Whole | None = Field(
+        None, description="the most prompts answered at once. `null` is as many as fit into memory"
+    )
 
 
 Samples = Chosen[ParallelSamples, QuestionSamples, AnsweredSamples]

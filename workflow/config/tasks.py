@@ -129,8 +129,9 @@ class Task(Settings):
     language: Name = optional(
         "a name of languages.yaml whose texts are tested, whatever the cell's language is"
     )
-    engine: Literal["transformers", "vllm"] = optional(
-        "of tasks that generate texts: what generates them"
+    engine: Literal["auto", "transformers", "vllm"] = optional(
+        "of tasks that generate texts: what generates them. By default, `auto`, vLLM on GPUs that "
+        "have it, where the task is greedy"
     )
     examples: dict[str, Any] = optional("where examples come from, see below")
     harness: Annotated[list[HarnessTasks], Field(min_length=1)] = optional(

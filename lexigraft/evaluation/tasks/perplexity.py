@@ -10,6 +10,7 @@ from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, member_sentences, sentences
+from lexigraft.inference.batch_sizes import run_batches, scoring_tokens
 from lexigraft.inference.likelihood import (
     Likelihood,
     likelihood_from_nats,
@@ -33,7 +34,8 @@ class PerplexitySettings:
     # None: each sentence is scored by itself. A number: the sentences are joined and scored in
     # windows of so many tokens, as in Yamaguchi et al., or of as many as the model holds.
     window: int | None = None
-    batch_tokens: int = 2048  # in one forward pass, of at least one sentence or window
+    # The most tokens in one forward pass, of at least one sentence or window; none: as many as fit.
+    batch_tokens: int | None = None
 
 
 def evaluate(
@@ -130,7 +132,7 @@ def score_windows(
     texts: Sequence[str],
     *,
     window: int,
-    batch_tokens: int,
+    batch_tokens: int | None = None,
 ) -> Likelihood:
     """Sum the negative log-likelihood of texts that are joined and cut into windows.
 
@@ -141,8 +143,9 @@ def score_windows(
     scored. So tokens and bytes are those of `score_texts`, and only what a token is predicted from
     differs: earlier sentences too, but nothing at all at the beginning of a window.
 
-    `batch_tokens` is tokens in one forward pass, of at least one window; log-probabilities are
-    float32. `nats` is not finite if the model's weights are not.
+    `batch_tokens` is the most tokens in one forward pass, of at least one window; by default as
+    many as fit (`batch_sizes`). Log-probabilities are float32. `nats` is not finite if the model's
+    weights are not.
     """
     import torch
 
@@ -161,19 +164,27 @@ def score_windows(
         owners.extend([-1] + [number] * (len(text) - 1))
         counts.append(len(text) - 1)
     streams = torch.stack([torch.frombuffer(values, dtype=torch.int32) for values in (ids, owners)])
-    rows, window = max(batch_tokens // window, 1), min(window, len(ids))
-    batches = list(streams.unfold(1, window, window - 1).split(rows, dim=1))
+    window = min(window, len(ids))
     rest = streams[:, (len(ids) - 1) // (window - 1) * (window - 1) :]
-    if rest.shape[1] > 1:
-        batches.append(rest[:, None])  # the last window may be shorter
+    # Of equal length but for the last, which has no padding either.
+    groups = [streams.unfold(1, window, window - 1).unbind(1), (rest,) if rest.shape[1] > 1 else ()]
+    most = scoring_tokens(model, window, batch_tokens)
+
+    def length(window: torch.Tensor) -> int:
+        return window.shape[1]
+
+    def score(batch: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        tokens, numbers = torch.stack(list(batch), dim=1)  # [windows, window]
+        inputs = tokens.long().to(model.device)
+        labels = inputs.masked_fill(numbers.to(model.device) < 0, IGNORED)
+        readout = chunked_logits(model, {"input_ids": inputs, "use_cache": False})
+        return numbers, nll_per_token(readout, targets_ahead(labels, 1)).cpu().double()
+
     nats = torch.zeros(len(texts), dtype=torch.float64)
     with torch.no_grad():
-        for tokens, numbers in batches:  # [windows, window]
-            inputs = tokens.long().to(model.device)
-            labels = inputs.masked_fill(numbers.to(model.device) < 0, IGNORED)
-            readout = chunked_logits(model, {"input_ids": inputs, "use_cache": False})
-            own = nll_per_token(readout, targets_ahead(labels, 1)).cpu().double()
-            predicted = numbers[:, 1:]
-            scored = predicted >= 0
-            nats.index_add_(0, predicted[scored].long(), own[:, :-1][scored])
+        for windows in groups:
+            for _, (numbers, own) in run_batches(windows, length, score, tokens=most):
+                predicted = numbers[:, 1:]
+                scored = predicted >= 0
+                nats.index_add_(0, predicted[scored].long(), own[:, :-1][scored])
     return likelihood_from_nats(texts, nats.tolist(), counts)

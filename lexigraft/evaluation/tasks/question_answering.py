@@ -29,7 +29,7 @@ class QuestionAnsweringSettings:
     # First examples are left out of a longer prompt, then the context loses its end.
     max_prompt_tokens: int = 4096
     max_new_tokens: int = 32
-    batch_size: int = 8
+    batch_size: int | None = None  # the most at a time; none: as many as fit
     normalization: str = "mlqa"  # or `squad`: by whose rules answers are equal, see `answers`
     # ISO 639 code of contexts and answers where it is not the question's, for `mlqa`.
     answers_in: str | None = None

@@ -24,7 +24,8 @@ class SummarizationSettings:
     select: str = "random"
     max_prompt_tokens: int = 4096  # the end of a longer article is left out
     max_new_tokens: int = 128
-    batch_size: int = 8  # the paper takes articles one by one
+    # The most at a time; none: as many as fit. The paper takes articles one by one.
+    batch_size: int | None = None
     # Whose tokens ROUGE-L compares: a hub name or a folder (the paper: google/mt5-base), or none
     # for `text_metrics.ScriptTokenizer`, which needs no download.
     rouge_tokenizer: str | None = None

@@ -21,7 +21,7 @@ class TranslationSettings:
 
     samples: int | None = 500  # pairs of a run; none: all of them
     max_new_tokens: int = 128
-    batch_size: int = 8
+    batch_size: int | None = None  # the most at a time; none: as many as fit
     # `instruction`, that of Yamaguchi et al.; `names`, that of VocADT with examples; or `alma`,
     # which strategies train on.
     prompt: str = "instruction"

@@ -124,7 +124,7 @@ class LogitDistillation(Objective):
         places = targets.ne(IGNORED).nonzero()[:, 0]
         wanted, states = targets[places], taught.states.flatten(0, 1)[places]
         temperature, weight = self.settings.temperature, self.settings.weight
-        parts: list[torch.Tensor] = []  # both parts of each chunk, [2]
+        parts: dict[int, torch.Tensor] = {}  # where a chunk begins -> both parts, [2]
 
         def loss(own: torch.Tensor, chunk: slice) -> torch.Tensor:
             logits = learned.logits(own).float()
@@ -132,12 +132,12 @@ class LogitDistillation(Objective):
             with torch.no_grad():
                 soft = taught.logits(states[chunk]).float()[:, : self.shared]
             kl = divergence(logits[:, : self.shared], soft, temperature).sum()
-            parts.append(torch.stack([nats, kl]).detach())
+            parts[chunk.start] = torch.stack([nats, kl]).detach()
             return (1 - weight) * nats + weight * kl
 
         # Only the weighted sum has a gradient: one backward pass, not two.
         both = learned.sum(places, loss)
-        nats, kl = torch.stack(parts).sum(0)
+        nats, kl = torch.stack(list(parts.values())).sum(0)
         return torch.stack([nats, kl + (both - both.detach()) / weight])
 
     def total(self, losses: "torch.Tensor") -> "torch.Tensor":

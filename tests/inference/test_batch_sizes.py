@@ -1,0 +1,146 @@
+"""Batches hold what fits into the free memory of a GPU, which is estimated, or what is set."""
+
+import math
+import weakref
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache, LlamaConfig
+
+from lexigraft.errors import UserError
+from lexigraft.inference import batch_sizes
+from lexigraft.inference.batch_sizes import (
+    bytes_per_token,
+    free_memory,
+    generation_limits,
+    run_batches,
+    scoring_tokens,
+)
+
+
+def llama_3_8b(device="cuda"):
+    """Its configuration, and where it would be."""
+    config = LlamaConfig(
+        vocab_size=128_256, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32,
+        num_attention_heads=32, num_key_value_heads=8,
+    )  # fmt: skip
+    config._attn_implementation = "sdpa"
+    return SimpleNamespace(config=config, device=torch.device(device), dtype=torch.bfloat16)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """`gpu(bytes)`: so much memory is free."""
+    return lambda free: monkeypatch.setattr(batch_sizes, "free_memory", lambda device: free)
+
+
+def test_batches_have_every_item_once_in_order_and_no_more_tokens_than_they_may():
+    lengths = [9, 9, 8, 30, 7, 3, 3, 1, 1, 1, 1]
+    batches = [batch for batch, _ in run_batches(lengths, int, list, tokens=20, most=3)]
+    assert batches == [[9, 9], [8], [30], [7, 3], [3, 1, 1], [1, 1]]
+
+
+def test_keys_and_values_of_a_token_count_as_many_bytes_as_the_cache_has(family, padded):
+    model, _ = family
+    if not hasattr(type(model.config)(), "num_key_value_heads"):
+        del model.config.num_key_value_heads  # these models do not read it
+    inputs = padded()
+    cache = DynamicCache(config=model.config)
+    model(**inputs, past_key_values=cache, use_cache=True)
+    held = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
+    logits = model.config.vocab_size * 12 / 7
+    both = [bytes_per_token(model, 7, cached=cached) for cached in (True, False)]
+    assert both[0] - both[1] == pytest.approx(held / inputs["input_ids"].numel() + logits)
+
+
+class Allocated(TorchDispatchMode):
+    """The most bytes that new tensors have at a time."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.now = self.peak = 0
+        self.known = {one.untyped_storage()._cdata for one in model.parameters()}
+
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        found = function(*arguments, **(named or {}))
+        for one in filter(torch.is_tensor, tree_leaves(found)):
+            storage = one.untyped_storage()
+            if storage._cdata not in self.known:
+                self.known.add(storage._cdata)
+                self.now += storage.nbytes()
+                self.peak = max(self.peak, self.now)
+                weakref.finalize(storage, self.free, storage._cdata, storage.nbytes())
+        return found
+
+    def free(self, key, size):
+        self.known.remove(key)
+        self.now -= size
+
+
+@pytest.mark.parametrize("length", [32, 256])
+@pytest.mark.parametrize("family", ["llama", "gemma2", "gpt_neox"])
+def test_a_batch_takes_no_more_memory_than_estimated_and_not_much_less(family, length):
+    """On models of the usual proportions."""
+    sizes = {"hidden_size": 128, "intermediate_size": 448, "head_dim": 16, "vocab_size": 200}
+    heads = {"num_attention_heads": 8, "num_key_value_heads": 4, "num_hidden_layers": 3}
+    config = AutoConfig.for_model(family, **sizes, **heads)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+    ids = torch.randint(200, (2, length))
+    with torch.no_grad(), Allocated(model) as allocated:
+        model.base_model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False)
+    estimate = ids.numel() * bytes_per_token(model, length, cached=False)
+    assert 0.3 * estimate < allocated.peak < estimate
+
+
+def test_prompts_of_a_batch_follow_from_the_memory_that_is_free(gpu):
+    model, limits = llama_3_8b(), []
+    for gib in (60, 6):
+        gpu(gib * 2**30)
+        limits.append(generation_limits(model, 4224))
+    (tokens, prompts), (fewer, _) = limits
+    assert prompts == 128 and tokens == pytest.approx(10 * fewer)
+    # 128 KiB of keys and values each, and about as much for a layer.
+    assert 150_000 < tokens < 0.8 * 60 * 2**30 / 2**17
+    assert generation_limits(model, 4224, 3) == (fewer, 3)
+    assert generation_limits(llama_3_8b("cpu"), 4224) == (math.inf, 8)
+
+
+def test_scored_tokens_of_a_batch_follow_from_the_memory_that_is_free(gpu):
+    gpu(2**30)
+    model = llama_3_8b()
+    tokens = scoring_tokens(model, 2048)
+    assert 2048 < tokens < 2**15
+    assert scoring_tokens(model, 2048, 100) == 100
+    model.config._attn_implementation = "eager"  # has the scores of all earlier tokens
+    assert scoring_tokens(model, 2048) < tokens / 2 < scoring_tokens(model, 16)
+    assert scoring_tokens(llama_3_8b("cpu"), 2048) == 2048
+
+
+def test_what_the_user_sets_overrides_what_is_estimated(gpu, monkeypatch):
+    gpu(2**30)
+    monkeypatch.setenv("LEXIGRAFT_BATCH_TOKENS", "70000")
+    for device in ("cuda", "cpu"):
+        assert scoring_tokens(llama_3_8b(device), 2048, 100) == 70_000
+        assert generation_limits(llama_3_8b(device), 4224) == (70_000, math.inf)
+        assert generation_limits(llama_3_8b(device), 4224, 3) == (70_000, 3)
+    monkeypatch.setenv("LEXIGRAFT_BATCH_TOKENS", "many")
+    with pytest.raises(UserError, match="LEXIGRAFT_BATCH_TOKENS: 'many' is not a whole number"):
+        scoring_tokens(llama_3_8b(), 2048)
+
+
+@pytest.mark.parametrize(("fraction", "expected"), [(1.0, 50 + 6), (0.5, 40 - 10 + 6)])
+def test_memory_that_torch_holds_unused_is_free_and_that_beyond_its_share_is_not(
+    monkeypatch, fraction, expected
+):
+    known = {
+        "mem_get_info": (50, 80),
+        "memory_reserved": 10,
+        "memory_allocated": 4,
+        "get_per_process_memory_fraction": fraction,
+    }
+    for name, value in known.items():
+        monkeypatch.setattr(torch.cuda, name, lambda device, value=value: value)
+    assert free_memory(torch.device("cuda")) == expected
