@@ -1,32 +1,139 @@
 """How much GPU memory training takes, simulated: python benchmarks/memory.py
 
 Models of these configurations are trained for a step on tensors without values, see
-`lexigraft.training.memory`. The peaks go to `docs/results/memory.json`, of which `docs/gpu.md` is
-made. It takes some minutes, and no GPU.
+`lexigraft.training.memory`. What it finds goes to `docs/results/memory.json`, of which
+`docs/gpu.md` is made, and by which sources ask for GPUs. It takes some minutes, and no GPU.
 """
 
 import logging
+import multiprocessing
+import os
 import sys
+import warnings
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
 from tqdm import tqdm
-from transformers import AutoConfig
+from transformers import AutoConfig, PretrainedConfig
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lexigraft.training.memory import simulated_peak
 from lexigraft.training.passes import pass_tokens
-from lexigraft.training.settings import read_strategy
+from lexigraft.training.settings import read_strategy, teacher_of
 from workflow.config.registries import load_registries
 from workflow.pages import write_record
 
+CARDS = (24, 40, 48, 80)  # GB, as they are sold
+USABLE = 11 / 12  # of them, in GiB: less than a card shows, and what fragmentation wastes
+GPUS = (2, 4, 8)  # of 80 GB in one machine, for what one cannot train
 NEW_TOKENS = 5000
-STRATEGIES = ("lora-clm-2048", "two-stage-clm-2048", "2x2ls-clm-512", "2x2ls-mtp-512", "new-rows")
+REPLACED = 50_000  # tokens of VocADT's vocabularies, which replace the source's
+STRATEGIES = ("new-rows", "lora-clm-2048", "2x2ls-clm-512", "2x2ls-mtp-512", "alma")
+SPARSE = "vocadt-sparse"
+# Of config/studies, what takes most: model, strategy, and the tokens of its largest vocabulary.
+STUDIED = (
+    ("llama-2-7b", "vocadt", REPLACED),
+    ("mistral-7b", "vocadt", REPLACED),
+    ("mistral-7b", "vocadt-alpha-0", REPLACED),
+    ("mistral-7b", "vocadt-alma", REPLACED),
+    ("pythia-1b", "progressive", 256_000),
+    ("pythia-1b", "distill", 151_646),
+    ("pythia-2.8b", "progressive", 256_000),
+    ("pythia-6.9b", "progressive", 256_000),
+    ("pythia-6.9b", "distill", 151_646),
+)
 # Of each model what its config.json says, where that is not the default of its architecture.
 _SEVEN = {"num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 4096}
 MODELS = {
+    "smollm2-135m": (
+        "llama",
+        {
+            "hidden_size": 576,
+            "intermediate_size": 1536,
+            "num_hidden_layers": 30,
+            "num_attention_heads": 9,
+            "num_key_value_heads": 3,
+            "vocab_size": 49152,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "pythia-1b": (
+        "gpt_neox",
+        {
+            "hidden_size": 2048,
+            "intermediate_size": 8192,
+            "num_hidden_layers": 16,
+            "num_attention_heads": 8,
+            "vocab_size": 50304,
+        },
+    ),
+    "llama-3.2-1b": (
+        "llama",
+        {
+            "hidden_size": 2048,
+            "intermediate_size": 8192,
+            "num_hidden_layers": 16,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "head_dim": 64,
+            "vocab_size": 128256,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "qwen2-1.5b": (
+        "qwen2",
+        {
+            "hidden_size": 1536,
+            "intermediate_size": 8960,
+            "num_hidden_layers": 28,
+            "num_attention_heads": 12,
+            "num_key_value_heads": 2,
+            "vocab_size": 151936,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "xglm-1.7b": (
+        "xglm",
+        {"d_model": 2048, "ffn_dim": 8192, "num_layers": 24, "attention_heads": 16},
+    ),
+    "gemma-2-2b": (
+        "gemma2",
+        {
+            "hidden_size": 2304,
+            "intermediate_size": 9216,
+            "num_hidden_layers": 26,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 4,
+            "head_dim": 256,
+            "vocab_size": 256000,
+        },
+    ),
+    "pythia-2.8b": (
+        "gpt_neox",
+        {
+            "hidden_size": 2560,
+            "intermediate_size": 10240,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "vocab_size": 50304,
+        },
+    ),
+    "llama-3.2-3b": (
+        "llama",
+        {
+            "hidden_size": 3072,
+            "intermediate_size": 8192,
+            "num_hidden_layers": 28,
+            "num_attention_heads": 24,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "vocab_size": 128256,
+            "tie_word_embeddings": True,
+        },
+    ),
     "llama-2-7b": ("llama", _SEVEN | {"intermediate_size": 11008, "vocab_size": 32000}),
     "llama-3-8b": (
         "llama",
@@ -60,34 +167,92 @@ MODELS = {
         },
     ),
     "pythia-6.9b": ("gpt_neox", _SEVEN | {"intermediate_size": 16384, "vocab_size": 50432}),
-    "xglm-1.7b": (
-        "xglm",
-        {"d_model": 2048, "ffn_dim": 8192, "num_layers": 24, "attention_heads": 16},
-    ),
 }
 
 
 def main() -> None:
     """Simulate every model with every strategy."""
-    entries = load_registries()["strategies"]
-    strategies = {name: read_strategy(entries[name]) for name in STRATEGIES}
-    rows = []
-    for model, (kind, own) in tqdm(MODELS.items(), "models"):
-        config = AutoConfig.for_model(kind, **own)
-        for name, strategy in strategies.items():
-            peak = simulated_peak(config, strategy, config.vocab_size + NEW_TOKENS)
-            rows.append([model, name, round(peak / 2**30, 1)])
+    wanted = [
+        (model, strategy, config(model).vocab_size + NEW_TOKENS)
+        for model in MODELS
+        for strategy in STRATEGIES
+    ]
+    wanted += [(model, SPARSE, REPLACED) for model in MODELS]
+    wanted += STUDIED
+    context = multiprocessing.get_context("spawn")
+    peaks, cards = [], []
+    with ProcessPoolExecutor(os.cpu_count(), context, quiet) as pool:
+        for found, card in tqdm(pool.map(simulate, wanted), "trainings", total=len(wanted)):
+            peaks += found
+            cards.append(card)
     versions = {name: version(name) for name in ("torch", "transformers")}
     run = {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "new_tokens": NEW_TOKENS,
+        "replaced": REPLACED,
+        "most_gpus": GPUS[-1],
         "pass_tokens": pass_tokens("cuda"),
+        "usable": {card: round(card * USABLE, 1) for card in CARDS},
         **versions,
     }
-    tables = {"peaks": [["model", "strategy", "gibibytes"], *rows]}
+    key = ["model", "strategy", "vocabulary"]
+    tables = {
+        "peaks": [[*key, "passes", "gpus", "gibibytes"], *peaks],
+        "cards": [[*key, "gpus", "card", "passes"], *cards],
+    }
     write_record("memory", {"run": run, "tables": tables})
 
 
-if __name__ == "__main__":
+def simulate(wanted: tuple[str, str, int]) -> tuple[list[list], list]:
+    """The peaks of one training: with full passes, with those of one sequence, on several GPUs.
+
+    Each is simulated where the one before does not fit, the second unless the smallest card is
+    large enough. Then the cards that it needs.
+    """
+    model, name, vocabulary = wanted
+    peaks = []
+
+    def fits(card: int, passes: str, gpus: int) -> bool:
+        peak = round(peak_of(model, name, vocabulary, passes, gpus) / 2**30, 1)
+        peaks.append([*wanted, passes, gpus, peak])
+        return peak <= card * USABLE
+
+    if fits(CARDS[0], "full", 1):
+        return peaks, [*wanted, 1, CARDS[0], "full"]
+    fits(CARDS[0], "sequence", 1)
+    full, sequence = (row[-1] for row in peaks)
+    for card in CARDS:
+        if sequence <= card * USABLE:
+            return peaks, [*wanted, 1, card, "full" if full <= card * USABLE else "sequence"]
+    gpus = next((number for number in GPUS if fits(CARDS[-1], "full", number)), None)
+    return peaks, [*wanted, gpus, CARDS[-1] if gpus else None, "full"]
+
+
+def peak_of(model: str, name: str, vocabulary: int, passes: str = "full", gpus: int = 1) -> int:
+    """The bytes that a strategy of the registry takes; passes are `full` or of one `sequence`."""
+    entry = load_registries()["strategies"][name]
+    teacher = teacher_of(entry)
+    return simulated_peak(
+        config(model),
+        read_strategy(entry),
+        vocabulary,
+        tokens=1 if passes == "sequence" else None,
+        gpus=gpus,
+        teacher=config(teacher) if teacher else None,
+    )
+
+
+def config(model: str) -> PretrainedConfig:
+    """The configuration of a model."""
+    kind, own = MODELS[model]
+    return AutoConfig.for_model(kind, **own)
+
+
+def quiet() -> None:
+    """Show neither warnings nor logs, of which each process would show its own."""
     logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+
+
+if __name__ == "__main__":
     main()

@@ -13,7 +13,7 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.graft import check_fit, untie, update_special_token_ids
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
 from lexigraft.training.objective import Objective
-from lexigraft.training.settings import AdapterSettings
+from lexigraft.training.settings import AdapterSettings, Phase
 from lexigraft.training.vocadt_adapter import Adapter, DenseAdapter, SparseAdapter
 
 
@@ -65,6 +65,13 @@ def attached_adapters(model: PreTrainedModel) -> list[Adapter]:
     """The adapters of a model: of the input embedding and of the head."""
     layers: list[Any] = [model.get_input_embeddings(), model.get_output_embeddings()]
     return [layer.adapter for layer in layers]
+
+
+def with_auxiliary_loss(objective: Objective, model: PreTrainedModel, phase: Phase) -> Objective:
+    """The objective of a phase, plus the auxiliary loss of the adapters that it trains."""
+    if phase.adapter is None or not phase.adapter.alpha:
+        return objective
+    return WithAuxiliaryLoss(objective, attached_adapters(model), phase.adapter.alpha)
 
 
 def merge_adapters(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> RecipePair:

@@ -2,6 +2,10 @@
 
 The phases are prepared and a step of each is computed by the code that trains, at full size, on
 torch's fake tensors: these have a shape and a dtype, and no memory. What is alive is counted.
+
+Several GPUs are simulated too: one process of theirs runs, and what it would send goes nowhere.
+Where a number depends on values, it is the largest possible one: every token of a pass is another
+one and is predicted, every row of a sparse adapter has all of its entries.
 """
 
 import copy
@@ -9,90 +13,178 @@ import os
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
+import torch.distributed as dist
+from scipy.sparse import csr_array
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import PretrainedConfig, PreTrainedModel
 
 from lexigraft.hardware import PRECISION
 from lexigraft.inference.chunked_logits import CHUNK_LOGITS
+from lexigraft.initialization.recipe import Recipe
 from lexigraft.source.model import auto_class
-from lexigraft.training.distributed import Computation
+from lexigraft.training.adapted_layers import attach_adapters, with_auxiliary_loss
+from lexigraft.training.distributed import Computation, shard, world_size
 from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objective import Objective, PhaseContext, Progress
+from lexigraft.training.objectives.distill import LogitDistillation
 from lexigraft.training.passes import pass_tokens, split_step
 from lexigraft.training.phase import add_modules
 from lexigraft.training.registry import objective
-from lexigraft.training.settings import Phase, Strategy
+from lexigraft.training.settings import AdapterSettings, Phase, Strategy
 from lexigraft.training.trainable import own_parameters, prepare_phase
 
-_MOST_PASSES = 2  # of a step: from the second on, there are gradients already
+_NO_MEMORY = ("data", "share", "learning_rate")  # keys of a phase
 
 
-def simulated_peak(config: PretrainedConfig, strategy: Strategy, rows: int) -> int:
+def simulated_peak(
+    config: PretrainedConfig,
+    strategy: Strategy,
+    rows: int,
+    *,
+    tokens: int | None = None,
+    gpus: int = 1,
+    teacher: PretrainedConfig | None = None,
+) -> int:
     """The most bytes that are alive on a GPU at any time of a training, over its phases.
 
-    It computes in bfloat16, on a model of this configuration whose vocabulary has been expanded to
-    so many `rows`. What CUDA keeps for itself and what fragmentation costs come on top.
+    It computes in bfloat16, on a model of this configuration whose vocabulary has been changed to
+    one of so many `rows`. What CUDA keeps for itself and what fragmentation costs come on top.
+
+    Parameters
+    ----------
+    tokens
+        The most tokens of a pass, by default as on a GPU; a single sequence may have more.
+    gpus
+        How many share the model (`LEXIGRAFT_SHARDED`). One of them is simulated: its shard, and
+        the layers that it gathers.
+    teacher
+        The configuration of the model that teaches, if the strategy has one.
     """
     trained: set[str] = set()
-    peak = 0
-    with _as_on_a_gpu():
+    peak, before = 0, None
+    with _as_on_a_gpu(), _processes(gpus):
         for phase in strategy.phases:
-            model, loss, names = _prepared(config, strategy, phase, rows, trained)
-            trained |= names
-            peak = max(peak, _peak_of(model, loss, strategy, phase))
+            own = {name: value for name, value in phase if name not in _NO_MEMORY}
+            if own == before:
+                continue
+            before = own
+            model, loss, names = _prepared(config, strategy, phase, rows, trained, teacher)
+            if phase.adapter is None:
+                trained |= names
+            peak = max(peak, _peak_of(model, loss, strategy, phase, tokens or pass_tokens("cuda")))
     return peak
 
 
 def _prepared(
-    config: PretrainedConfig, strategy: Strategy, phase: Phase, rows: int, trained: set[str]
+    config: PretrainedConfig,
+    strategy: Strategy,
+    phase: Phase,
+    rows: int,
+    trained: set[str],
+    teacher: PretrainedConfig | None,
 ) -> tuple[PreTrainedModel, Objective, set[str]]:
     """A model as a phase trains it, without weights; the objective; and what it trains."""
     new_ids = range(config.get_text_config().vocab_size, rows)
     with torch.device("meta"):
-        # A copy: resizing changes it.
-        model = auto_class(config).from_config(copy.deepcopy(config), dtype=torch.float32)
-        model.resize_token_embeddings(rows, mean_resizing=False)
+        model = _without_weights(config, torch.float32)
+        if phase.adapter is None:
+            model.resize_token_embeddings(rows, mean_resizing=False)
+        else:
+            _attach_adapters(model, rows, phase.adapter)
         frozen = FrozenWeights(model, None)
         frozen.hold(trained | set(own_parameters(model, phase)))
         with frozen.shown_as_float32():
             names, _ = prepare_phase(model, phase, new_ids)
-        # No objective reads the tokenizer before training; a teacher would be an input.
-        context = PhaseContext(model, None, strategy, phase, Progress(), {}, [])  # type: ignore[arg-type]
-        loss = objective(phase.objective).for_phase(context)
+        loss: Objective
+        if phase.distill is not None and teacher is not None:
+            loss = LogitDistillation(
+                _without_weights(teacher, torch.bfloat16).requires_grad_(False), phase.distill, rows
+            )
+        else:
+            # No other objective reads the tokenizer or the inputs before training.
+            context = PhaseContext(model, None, strategy, phase, Progress(), {}, [])  # type: ignore[arg-type]
+            loss = objective(phase.objective).for_phase(context)
+        loss = with_auxiliary_loss(loss, model, phase)
     add_modules(model, loss, strategy)
     return model.train(), loss, set(names)
 
 
-def _peak_of(model: PreTrainedModel, loss: Objective, strategy: Strategy, phase: Phase) -> int:
+def _without_weights(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
+    # A copy: resizing changes it.
+    return auto_class(config).from_config(copy.deepcopy(config), dtype=dtype)
+
+
+def _attach_adapters(model: PreTrainedModel, rows: int, settings: AdapterSettings) -> None:
+    """Adapters from a recipe whose rows are as long as they get; those of a dense one are copies.
+
+    The auxiliary loss is then of all rows.
+    """
+    source = model.config.get_text_config().vocab_size
+    entries = min(settings.entries, source) if settings.form == "sparse" else 1
+    columns = np.arange(rows)[:, None] % (source - entries + 1) + np.arange(entries)
+    starts = np.arange(rows + 1) * entries
+    left = csr_array((np.ones(rows * entries), columns.ravel(), starts), shape=(rows, source))
+    tokenizer: Any = SimpleNamespace(get_vocab=lambda: {"last": rows - 1})
+    attach_adapters(model, tokenizer, Recipe(left, None, np.arange(0)), settings)
+
+
+def _peak_of(
+    model: PreTrainedModel, loss: Objective, strategy: Strategy, phase: Phase, tokens: int
+) -> int:
     step = strategy.batch_sequences * [phase.length]
-    [passes] = split_step(step, pass_tokens("cuda"))
+    passes = split_step(step, tokens, world_size())[0]
     shape = (len(passes[0]), phase.length)
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        _give_memory(model)
-        computation = Computation(model)
-        own = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        optimizer = torch.optim.AdamW(own, fused=True)
-        with _Alive([*model.parameters(), *model.buffers()]) as alive:
-            # AdamW has its moments from the first step on.
+    entries = phase.adapter.entries if phase.adapter else 0
+    computation = Computation(model)
+    teacher = [loss.teacher] if isinstance(loss, LogitDistillation) else []
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    with mode:
+        for one in (model, *teacher):
+            _give_memory(one)
+    if world_size() > 1:
+        computation, loss = shard(computation, loss, torch.device("cpu"))
+    own = [parameter for parameter in computation.parameters() if parameter.requires_grad]
+    there = [t for one in (computation, *teacher) for t in (*one.parameters(), *one.buffers())]
+    with mode, _Alive(there, entries) as alive:
+        # AdamW's two, there from the first step on. A fused step makes no other tensor.
+        moments = [torch.zeros_like(parameter) for parameter in own for _ in range(2)]
+        if len(passes) > 1:  # from the second on, there are gradients already
             for parameter in own:
                 parameter.grad = torch.zeros_like(parameter)
-            optimizer.step()
-            optimizer.zero_grad()
-            for _ in passes[:_MOST_PASSES]:
-                batch = {name: torch.ones(shape, dtype=torch.int64)
-                         for name in ("input_ids", "attention_mask", "labels")}  # fmt: skip
-                weights = torch.ones(len(loss.targets(batch)))
-                losses = computation(loss.losses, batch, weights)
-                loss.total(losses).backward()
-                del batch, losses
-            torch.nn.utils.clip_grad_norm_(own, 1.0)
-            optimizer.step()
+        batch = {name: torch.ones(shape, dtype=torch.int64)
+                 for name in ("input_ids", "attention_mask", "labels")}  # fmt: skip
+        weights = torch.ones(loss.count_targets(batch).shape)
+        losses = computation(loss.losses, batch, weights if world_size() == 1 else None)
+        loss.total(losses).backward()
+        del batch, losses
+        torch.nn.utils.clip_grad_norm_(own, 1.0)
+        del moments
     return alive.peak
+
+
+@contextmanager
+def _processes(number: int) -> Iterator[None]:
+    """As the first one of several processes, of which there are no others."""
+    if number == 1:
+        yield
+        return
+    # Both register what they have: a group that sends nothing, and collectives of fake tensors.
+    import torch.distributed._tools.fake_collectives
+    import torch.testing._internal.distributed.fake_pg  # noqa: F401
+
+    dist.init_process_group("fake", rank=0, world_size=number, store=dist.HashStore())
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
 
 
 @contextmanager
@@ -127,18 +219,42 @@ def _give_memory(model: PreTrainedModel) -> None:
 
 
 class _Alive(TorchDispatchMode):
-    """Counts the bytes of the storages that are alive; `tensors` are there from the beginning."""
+    """Counts the bytes of the storages that are alive; `tensors` are there from the beginning.
 
-    def __init__(self, tensors: Iterable[torch.Tensor]):
+    Rows of sparse adapters have so many `entries`.
+    """
+
+    def __init__(self, tensors: Iterable[torch.Tensor], entries: int):
         super().__init__()
         self.now = self.peak = 0
-        self.known: set[int] = set()
+        self.sizes: dict[int, int] = {}
+        self.entries = entries
         self._count(tensors)
 
+    def __enter__(self):
+        # FSDP frees and refills what it gathers by resizing, which is no operation on tensors.
+        self.resize = resize = torch.UntypedStorage.resize_
+
+        def counted(storage, size):
+            resize(storage, size)
+            self._update(storage)
+
+        torch.UntypedStorage.resize_ = counted
+        return super().__enter__()
+
+    def __exit__(self, *raised):
+        torch.UntypedStorage.resize_ = self.resize
+        return super().__exit__(*raised)
+
     def __torch_dispatch__(self, function, types, arguments=(), named=None):
-        # Which labels count and which tokens are new depends on values: here it is all of them.
+        # What depends on values is as large as it can be.
         if function is torch.ops.aten.nonzero.default:
             found = torch.arange(arguments[0].numel())[:, None]
+        elif function is torch.ops.aten._unique2.default:
+            every = torch.arange(arguments[0].numel())
+            found = every, every.view_as(arguments[0]).clone(), every[:0]
+        elif function is torch.ops.aten.repeat_interleave.Tensor:
+            found = torch.arange(len(arguments[0]) * self.entries) // self.entries
         elif function is torch.ops.aten.index.Tensor:
             tensor, places = arguments
             places = [torch.arange(len(place)) if place is not None and place.dtype == torch.bool
@@ -151,14 +267,16 @@ class _Alive(TorchDispatchMode):
 
     def _count(self, tensors: Iterable[torch.Tensor]) -> None:
         for tensor in tensors:
-            storage = tensor.untyped_storage()
-            key, size = storage._cdata, storage.nbytes()
-            if key not in self.known:
-                self.known.add(key)
-                self.now += size
-                self.peak = max(self.peak, self.now)
-                weakref.finalize(storage, self._forget, key, size)
+            local = tensor.to_local() if isinstance(tensor, DTensor) else tensor
+            self._update(local.untyped_storage())
 
-    def _forget(self, key: int, size: int) -> None:
-        self.known.remove(key)
-        self.now -= size
+    def _update(self, storage: torch.UntypedStorage) -> None:
+        key, size = storage._cdata, storage.nbytes()
+        if key not in self.sizes:
+            weakref.finalize(storage, self._forget, key)
+        self.now += size - self.sizes.get(key, 0)
+        self.sizes[key] = size
+        self.peak = max(self.peak, self.now)
+
+    def _forget(self, key: int) -> None:
+        self.now -= self.sizes.pop(key)

@@ -299,6 +299,19 @@ def of_new_vocabulary(settings: Mapping[str, Any]) -> list[str]:
     return sorted(trained & {"adapter", "new-rows"})
 
 
+def trains_whole_model(settings: Mapping[str, Any]) -> bool:
+    """Whether one entry of `config/strategies.yaml` trains all parameters of a model at once.
+
+    VocADT's dense adapters count too: they have about as many.
+    """
+    forms = [
+        (phase.get("adapter") or {}).get("form", "dense")
+        for phase in settings["phases"]
+        if "adapter" in phase["trainable"]
+    ]
+    return "dense" in forms or any("all" in phase["trainable"] for phase in settings["phases"])
+
+
 def samples_of(settings: Mapping[str, Any]) -> list[str]:
     """Entries of samples that the phases of one entry of `config/strategies.yaml` read."""
     data = (phase.get("data", MONOLINGUAL) for phase in settings["phases"])

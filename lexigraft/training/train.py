@@ -18,7 +18,7 @@ from lexigraft.initialization.graft import graft
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.randomness import seed_from
 from lexigraft.source.model import is_masked, is_tied, load_model, open_source, open_tokenizer
-from lexigraft.training.adapted_layers import WithAuxiliaryLoss, attach_adapters, attached_adapters
+from lexigraft.training.adapted_layers import attach_adapters, with_auxiliary_loss
 from lexigraft.training.checkpointing import (
     Checkpointing,
     RetainedCheckpoints,
@@ -179,9 +179,7 @@ class _Run:
         context = PhaseContext(
             model, self.tokenizer, strategy, phase, progress, self.inputs, self.job["seed"]
         )
-        loss = kind.for_phase(context)
-        if phase.adapter is not None and phase.adapter.alpha:
-            loss = WithAuxiliaryLoss(loss, attached_adapters(model), phase.adapter.alpha)
+        loss = with_auxiliary_loss(kind.for_phase(context), model, phase)
         run_phase(
             model,
             phase,

@@ -24,26 +24,56 @@ def short_passes(monkeypatch):
     monkeypatch.setenv(TOKENS, "64")
 
 
+ADAPTER = {"trainable": ["adapter"]}
+DISTILLED = {"trainable": ["all"], "objective": "distill", "distill": {"teacher": "llama"}}
+
+
 def strategy_of(*phases):
     return read_strategy({"phases": [{"length": 32, **phase} for phase in phases]})
 
 
 @pytest.mark.parametrize(
-    ("family", "phases"),
+    ("family", "phases", "gpus"),
     [
-        ("llama", [{"trainable": [*MATRICES, "lora"]}]),
-        ("gemma2", [{"trainable": [*MATRICES, {"layers": [0, -1]}], "objective": "mtp"}]),
-        ("llama", [{"trainable": ["new-rows"]}]),
-        ("llama", [{"trainable": MATRICES, "share": 0.5}, {"trainable": ["all"], "share": 0.5}]),
+        ("llama", [{"trainable": [*MATRICES, "lora"]}], 1),
+        ("gemma2", [{"trainable": [*MATRICES, {"layers": [0, -1]}], "objective": "mtp"}], 1),
+        ("llama", [{"trainable": ["new-rows"]}], 1),
+        ("llama", [{"trainable": MATRICES, "share": 0.5}, {"trainable": ["all"], "share": 0.5}], 1),
+        ("llama", [ADAPTER], 1),
+        ("gemma2", [ADAPTER | {"adapter": {"form": "sparse", "entries": 8}}], 1),
+        ("llama", [DISTILLED], 1),
+        ("llama", [DISTILLED], 2),
     ],
-    ids=["lora", "mtp", "new rows", "two phases"],
+    ids=["lora", "mtp", "new rows", "two phases", "dense", "sparse", "distilled", "two GPUs"],
 )
-def test_it_is_the_peak_of_the_same_steps_on_real_tensors(family, phases, monkeypatch):
+def test_it_is_the_peak_of_the_same_steps_on_real_tensors(family, phases, gpus, monkeypatch):
     config = AutoConfig.for_model(family, **LLAMA)
+    given = {"gpus": gpus, "teacher": config}
     strategy = strategy_of(*phases)
-    found = simulated_peak(config, strategy, 640)
+    found = simulated_peak(config, strategy, 640, **given)
     monkeypatch.setattr(memory, "FakeTensorMode", lambda **_: nullcontext())
-    assert found == pytest.approx(simulated_peak(config, strategy, 640), rel=0.02)
+    assert found == pytest.approx(simulated_peak(config, strategy, 640, **given), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("form", "numbers"), [("dense", 640 * 600), ("sparse", 640 * 8)], ids=["dense", "sparse"]
+)
+def test_two_adapters_take_sixteen_bytes_for_each_number_of_theirs(form, numbers):
+    config = AutoConfig.for_model("llama", **LLAMA)
+    peaks = [
+        simulated_peak(config, strategy_of(ADAPTER | {"adapter": {"form": form, "entries": 8}}), n)
+        for n in (640, 2 * 640)
+    ]
+    # Of the dense ones also the gradient's next part, and what they are in bfloat16.
+    assert 16 <= (peaks[1] - peaks[0]) / (2 * numbers) <= {"dense": 26, "sparse": 60}[form]
+
+
+def test_gpus_that_share_a_model_share_its_sixteen_bytes():
+    config = AutoConfig.for_model("llama", **{**LLAMA, "hidden_size": 256, "num_hidden_layers": 8})
+    strategy = strategy_of({"trainable": ["all"]})
+    peaks = [simulated_peak(config, strategy, 600, gpus=gpus) for gpus in (2, 4)]
+    numbers = 2 * 600 * 256 + 8 * 256 * (2 * 256 + 2 * 128 + 3 * 96)
+    assert peaks[0] - peaks[1] == pytest.approx(16 * numbers * (1 / 2 - 1 / 4), rel=0.05)
 
 
 def test_what_is_trained_takes_sixteen_bytes_and_what_is_frozen_two():

@@ -71,8 +71,26 @@ def asked(study, rule="train", **wildcards) -> Resources:
     ],
 )
 def test_one_process_starts_on_each_gpu_that_a_job_got(resources, granted, expected):
-    assert launcher(study(**resources), "big", granted) == expected
+    assert launcher(study(**resources), "big", "s", granted) == expected
     assert asked(study(**resources)).gpus == resources["training_gpus"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "whole"),
+    [
+        ({"trainable": ["all"]}, True),
+        ({"trainable": ["adapter"]}, True),
+        ({"trainable": ["adapter"], "adapter": {"form": "sparse"}}, False),
+        ({"trainable": ["embeddings", "lora"]}, False),
+    ],
+)
+def test_a_whole_model_is_trained_on_gpus_of_its_own_number_which_share_it(phase, whole):
+    phases = [*TRAINED, TRAINED[0] | phase]
+    own = {"full_training_gpus": 4, "full_training_mb": 9000}
+    assert asked(study({"phases": phases})) == Resources(2 * 6000, 60, gpus=2)
+    found = study({"phases": phases}, **own)
+    assert asked(found) == Resources(*((4 * 9000, 60, 4) if whole else (2 * 6000, 60, 2)))
+    assert ("SHARDED=1" in launcher(found, "big", "s", 2)) == whole
 
 
 def test_a_strategy_takes_a_multiple_of_what_its_source_takes():

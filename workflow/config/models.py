@@ -49,6 +49,11 @@ class SourceResources(Settings):
     training_sharded: bool = Field(
         False, description="each GPU holds a part of the model (FSDP) instead of all of it"
     )
+    full_training_gpus: Whole = optional(
+        "instead of `training_gpus`, for strategies that train the whole model or VocADT's dense "
+        "adapters; each GPU then holds a part of the model (FSDP)"
+    )
+    full_training_mb: Megabytes = optional("of these: instead of `training_mb`")
     evaluation_mb: Megabytes = Field(4000, description="memory of an evaluation job")
     evaluation_minutes: Whole = Field(60, description="time limit of an evaluation job")
 

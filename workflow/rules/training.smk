@@ -15,7 +15,7 @@ rule train:
     params:
         job=lambda wildcards: STUDY.job("train", wildcards),
         launcher=lambda wildcards, resources: launcher(
-            STUDY, wildcards.source, resources.gpu
+            STUDY, wildcards.source, wildcards.strategy, resources.gpu
         ),
     message:
         "Training {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"

@@ -17,7 +17,7 @@ from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.initialization.registry import method_file, read_roles
 from lexigraft.source.hub import is_folder
 from lexigraft.training.registry import objective_file
-from lexigraft.training.settings import samples_of, teacher_of
+from lexigraft.training.settings import samples_of, teacher_of, trains_whole_model
 from workflow.config.training_data import members
 from workflow.stages.stage import Describe, Output, Resources, fixed, named, of_source, stage
 from workflow.stages.study import Study
@@ -238,19 +238,30 @@ def _training(study: Study, **wildcards: str) -> Resources:
     strategy = study.config["strategies"][wildcards["strategy"]]
     if not strategy["phases"]:
         return Resources(resources["evaluation_mb"], resources["evaluation_minutes"], gpus=1)
-    gpus, factor = resources["training_gpus"], strategy["resources"]
-    teacher = teacher_of(strategy)
+    gpus, megabytes, _ = _gpus(study, wildcards["source"], wildcards["strategy"])
+    factor, teacher = strategy["resources"], teacher_of(strategy)
     own = study.config["sources"][teacher]["resources"]["evaluation_mb"] if teacher else 0
-    each = round(resources["training_mb"] * factor["memory"]) + own
+    each = round(megabytes * factor["memory"]) + own
     minutes = max(1, round(resources["training_minutes"] * factor["time"]))
     return Resources(gpus * each, minutes, gpus)
 
 
-def launcher(study: Study, source_name: str, gpus: int) -> str:
+def _gpus(study: Study, source_name: str, strategy_name: str) -> tuple[int, int, bool]:
+    """GPUs of a training, megabytes for the process on each, and whether they share the model."""
+    resources = study.config["sources"][source_name]["resources"]
+    gpus, megabytes = resources["training_gpus"], resources["training_mb"]
+    if trains_whole_model(study.config["strategies"][strategy_name]):
+        full = resources.get("full_training_gpus")
+        megabytes = resources.get("full_training_mb", megabytes)
+        return full or gpus, megabytes, bool(full) or resources["training_sharded"]
+    return gpus, megabytes, resources["training_sharded"]
+
+
+def launcher(study: Study, source_name: str, strategy_name: str, gpus: int) -> str:
     """The command that runs a training script, with a process on each of its GPUs."""
     if gpus < 2:
         return "python"
-    sharded = study.config["sources"][source_name]["resources"]["training_sharded"]
+    *_, sharded = _gpus(study, source_name, strategy_name)
     return f"{'env LEXIGRAFT_SHARDED=1 ' * sharded}torchrun --standalone --nproc-per-node {gpus}"
 
 
