@@ -186,8 +186,7 @@ def pack(texts: EncodedTexts, length: int, *, apart: bool = False) -> TextBlocks
         tokens = tokens[:-1]
     if not apart:
         return TextBlocks(tokens, length)
-    lengths = texts.lengths[texts.lengths > 0]
-    return TextBlocks(tokens, length, np.cumsum(lengths) - lengths)
+    return TextBlocks(tokens, length, np.cumsum(texts.lengths) - texts.lengths)
 
 
 def encode_samples(

@@ -42,10 +42,10 @@ def tokenize_corpus(
     written to. Raises a UserError if `train.txt` is missing or has no line.
     """
     text = _digest(input_checksum(Path(corpus, "train.txt")))
-    file = Path(corpus, FOLDER, f"{text}-{_encoding(tokenizer, limit)}")
+    file = Path(corpus, FOLDER, f"{text}-{_encoding_digest(tokenizer, limit)}")
 
     def write(out: IO[bytes]) -> None:
-        _write(out, _encoded(tokenizer, iterate_sentences(corpus, "train", limit)))
+        _write(out, _encoded_batches(tokenizer, iterate_sentences(corpus, "train", limit)))
 
     if found := _read(file):
         return found
@@ -66,14 +66,14 @@ def tokenize_corpus(
             return found
     except OSError as error:
         logger.warning("the tokens of %s cannot be stored beside it: %s", corpus, error)
-    with tempfile.TemporaryFile() as out:
-        write(out)
-        found = _read(out)
+    with tempfile.TemporaryFile() as unnamed:
+        write(unnamed)
+        found = _read(unnamed)
     assert found is not None
     return found
 
 
-def _encoding(tokenizer: PreTrainedTokenizerFast, limit: int | None) -> str:
+def _encoding_digest(tokenizer: PreTrainedTokenizerFast, limit: int | None) -> str:
     """Digest of all that the tokens of a text depend on."""
     # First, since a call resets truncation and padding, which `to_str` contains.
     start = start_ids(tokenizer)
@@ -82,10 +82,10 @@ def _encoding(tokenizer: PreTrainedTokenizerFast, limit: int | None) -> str:
     return _digest(tokenizers.__version__, start, special, limit, content)
 
 
-def _encoded(
+def _encoded_batches(
     tokenizer: PreTrainedTokenizerFast, sentences: Iterator[str]
 ) -> Iterator[EncodedTexts]:
-    """Batch by batch, as many at a time as the job has threads.
+    """Encode as many batches at a time as the job has threads.
 
     The tokenizers library lets other threads run while it works. Its own threads are switched off
     in jobs, which fork.

@@ -1,5 +1,7 @@
 """Every text begins with one special token."""
 
+from copy import deepcopy
+
 import pytest
 
 from lexigraft.errors import UserError
@@ -38,6 +40,14 @@ def test_texts_are_tokenized_as_transformers_does(request, telugu, name, special
     ]
     found = list(tokenize(tokenizer, texts, special=special))
     assert found == tokenizer(texts, add_special_tokens=special)["input_ids"]
+
+
+def test_truncation_and_padding_of_a_tokenizer_s_file_do_not_count(with_bos):
+    tokenizer = deepcopy(with_bos)
+    tokenizer.backend_tokenizer.enable_truncation(3)
+    tokenizer.backend_tokenizer.enable_padding(length=99)
+    texts = ["one two three four", "five"]
+    assert list(tokenize(tokenizer, texts)) == list(tokenize(with_bos, texts))
 
 
 def test_a_tokenizer_without_any_boundary_is_refused(without_bos):

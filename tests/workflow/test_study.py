@@ -124,7 +124,8 @@ def test_every_file_that_a_stage_leaves_has_its_checksum_in_a_card(finished):
     own = re.compile(r"card(-miniature)?\.json|job\.json|usage\.jsonl|\.lock|\.completed.*\.json")
     stages = [folder for folder in results.iterdir() if folder.name not in ("logs", "status")]
     left = {path for stage in stages for path in stage.rglob("*") if path.is_file()}
-    assert {path.resolve() for path in left if not own.fullmatch(path.name)} == listed
+    left = {path for path in left if not own.fullmatch(path.name) and ".tokens" not in path.parts}
+    assert {path.resolve() for path in left} == listed
     assert {path.relative_to(results).parts[0] for path in listed} == {
         "source", "corpus", "vocabulary", "initialization", "training", "evaluation", "report",
     }  # fmt: skip
