@@ -26,6 +26,7 @@ IGNORED = -100  # a label that counts for no loss, by torch's convention
 # larger chunks are faster.
 CHUNK_LOGITS = {"cpu": 2**25, "cuda": 2**28}
 SETTING = "LEXIGRAFT_LOGITS_CHUNK"  # overrides them
+_LEAST = 2**25  # smaller ones free little: what does not fit with them is something else
 _BYTES = 16  # of each number: in the model's precision, as float32, its loss and its gradients
 
 Result = TypeVar("Result")
@@ -122,8 +123,8 @@ class ChunkedLogits:
 
         The chunks are of about the same length, and at least one. `memory` is the bytes that
         `compute` needs beside the logits. It must have no effect before the last of its
-        allocations: where a chunk does not fit into a GPU, it is computed in two, and so are later
-        ones.
+        allocations: where a large chunk does not fit into a GPU, it is computed in two, and so are
+        later ones.
         """
         most = _chunk_logits(self.states.device, memory)
         count = max(1, math.ceil(positions * self.vocabulary / most))
@@ -135,7 +136,7 @@ class ChunkedLogits:
             try:
                 results.append(compute(chunk))
             except torch.OutOfMemoryError:
-                if chunk.stop - chunk.start < 2:
+                if (chunk.stop - chunk.start) * self.vocabulary <= max(_LEAST, self.vocabulary):
                     raise
             else:
                 del rest[0]
@@ -166,7 +167,7 @@ def _chunk_logits(device: torch.device, memory: int) -> int:
         if device.type != "cpu":
             fitting = SHARE * (free_memory(device) - memory) / _BYTES
             # By powers of two, so that chunks, and their rounding, change seldom.
-            while most > max(fitting, 1):
+            while most > max(fitting, _LEAST):
                 most //= 2
     return min(most, _halved.get(device.type, most))
 

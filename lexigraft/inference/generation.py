@@ -102,7 +102,7 @@ def generate(
         groups = group_by_prefix(encoded, 2 * (batch_size or usual_prompts(model)))
 
     def length(name: str) -> int:
-        return beams * (len(encoded[name]) + max_new_tokens)
+        return len(encoded[name]) + max_new_tokens
 
     with (
         partial.open("a", encoding="utf-8", newline="\n") as file,
@@ -120,6 +120,7 @@ def generate(
             tokens, most = math.inf, PROMPTS_PER_CALL
             if not isinstance(model, VllmModel):
                 tokens, most = generation_limits(model, length(rest[0]), batch_size)
+                tokens /= beams
             batches = run_batches(rest, length, continue_batch, tokens=tokens, most=most)
             for batch, rows in batches:
                 for name, ids in zip(batch, rows, strict=True):
