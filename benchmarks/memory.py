@@ -41,8 +41,6 @@ STUDIED = (
     ("llama-2-7b", "vocadt", REPLACED),
     ("mistral-7b", "vocadt-sparse", REPLACED),
     ("mistral-7b", "vocadt", REPLACED),
-    ("mistral-7b", "vocadt-alpha-0", REPLACED),
-    ("mistral-7b", "vocadt-alma", REPLACED),
     ("pythia-1b", "progressive", 256_000),
     ("pythia-1b", "distill", 151_646),
     ("pythia-2.8b", "progressive", 256_000),
