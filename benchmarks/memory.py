@@ -12,6 +12,7 @@ import sys
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -32,13 +33,14 @@ GPUS = (2, 4, 8)  # of 80 GB in one machine, for what one cannot train
 NEW_TOKENS = 5000
 REPLACED = 50_000  # tokens of VocADT's vocabularies, which replace the source's
 STRATEGIES = ("new-rows", "lora-clm-2048", "2x2ls-clm-512", "2x2ls-mtp-512", "alma")
-SPARSE = "vocadt-sparse"
+EIGHT_BIT = ("2x2ls-clm-512", "2x2ls-mtp-512")  # where AdamW's moments take most of a small card
+LARGE = ("llama-2-7b", "mistral-7b", "pythia-6.9b")
 # Of config/studies, what takes most: model, strategy, and the tokens of its largest vocabulary.
 STUDIED = (
+    ("llama-2-7b", "vocadt-sparse", REPLACED),
     ("llama-2-7b", "vocadt", REPLACED),
+    ("mistral-7b", "vocadt-sparse", REPLACED),
     ("mistral-7b", "vocadt", REPLACED),
-    ("mistral-7b", "vocadt-alpha-0", REPLACED),
-    ("mistral-7b", "vocadt-alma", REPLACED),
     ("pythia-1b", "progressive", 256_000),
     ("pythia-1b", "distill", 151_646),
     ("pythia-2.8b", "progressive", 256_000),
@@ -173,18 +175,23 @@ MODELS = {
 def main() -> None:
     """Simulate every model with every strategy."""
     wanted = [
-        (model, strategy, config(model).vocab_size + NEW_TOKENS)
-        for model in MODELS
-        for strategy in STRATEGIES
+        *STUDIED,
+        *(
+            (model, strategy, config(model).vocab_size + NEW_TOKENS)
+            for model in MODELS
+            for strategy in STRATEGIES
+        ),
     ]
-    wanted += [(model, SPARSE, REPLACED) for model in MODELS]
-    wanted += STUDIED
     context = multiprocessing.get_context("spawn")
     peaks, cards = [], []
     with ProcessPoolExecutor(os.cpu_count(), context, quiet) as pool:
         for found, card in tqdm(pool.map(simulate, wanted), "trainings", total=len(wanted)):
             peaks += found
             cards.append(card)
+        small = [one for one in wanted if one[0] in LARGE and one[1] in EIGHT_BIT]
+        in_eight_bit = partial(peak_of, passes="sequence", eight_bit=True)
+        found = pool.map(in_eight_bit, *zip(*small, strict=True))
+        eight_bit = [[*one, round(peak / 2**30, 1)] for one, peak in zip(small, found, strict=True)]
     versions = {name: version(name) for name in ("torch", "transformers")}
     run = {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
@@ -199,6 +206,7 @@ def main() -> None:
     tables = {
         "peaks": [[*key, "passes", "gpus", "gibibytes"], *peaks],
         "cards": [[*key, "gpus", "card", "passes"], *cards],
+        "eight_bit": [[*key, "gibibytes"], *eight_bit],
     }
     write_record("memory", {"run": run, "tables": tables})
 
@@ -228,7 +236,14 @@ def simulate(wanted: tuple[str, str, int]) -> tuple[list[list], list]:
     return peaks, [*wanted, gpus, CARDS[-1] if gpus else None, "full"]
 
 
-def peak_of(model: str, name: str, vocabulary: int, passes: str = "full", gpus: int = 1) -> int:
+def peak_of(
+    model: str,
+    name: str,
+    vocabulary: int,
+    passes: str = "full",
+    gpus: int = 1,
+    eight_bit: bool = False,
+) -> int:
     """The bytes that a strategy of the registry takes; passes are `full` or of one `sequence`."""
     entry = load_registries()["strategies"][name]
     teacher = teacher_of(entry)
@@ -239,6 +254,7 @@ def peak_of(model: str, name: str, vocabulary: int, passes: str = "full", gpus: 
         tokens=1 if passes == "sequence" else None,
         gpus=gpus,
         teacher=config(teacher) if teacher else None,
+        eight_bit=eight_bit,
     )
 
 

@@ -52,6 +52,7 @@ def simulated_peak(
     tokens: int | None = None,
     gpus: int = 1,
     teacher: PretrainedConfig | None = None,
+    eight_bit: bool = False,
 ) -> int:
     """The most bytes that are alive on a GPU at any time of a training, over its phases.
 
@@ -67,19 +68,24 @@ def simulated_peak(
         the layers that it gathers.
     teacher
         The configuration of the model that teaches, if the strategy has one.
+    eight_bit
+        Whether AdamW's moments have 8 bits, but those of embeddings (bitsandbytes).
     """
     trained: set[str] = set()
     peak, before = 0, None
     with _as_on_a_gpu(), _processes(gpus):
         for phase in strategy.phases:
-            own = {name: value for name, value in phase if name not in _NO_MEMORY}
-            if own == before:
+            settings = {name: value for name, value in phase if name not in _NO_MEMORY}
+            if settings == before:  # as of ALMA, whose second phase reads another text
                 continue
-            before = own
+            before = settings
             model, loss, names = _prepared(config, strategy, phase, rows, trained, teacher)
             if phase.adapter is None:
                 trained |= names
-            peak = max(peak, _peak_of(model, loss, strategy, phase, tokens or pass_tokens("cuda")))
+            passes = split_step(
+                strategy.batch_sequences * [phase.length], tokens or pass_tokens("cuda"), gpus
+            )[0]
+            peak = max(peak, _peak_of(model, loss, phase, passes, eight_bit))
     return peak
 
 
@@ -137,10 +143,12 @@ def _attach_adapters(model: PreTrainedModel, rows: int, settings: AdapterSetting
 
 
 def _peak_of(
-    model: PreTrainedModel, loss: Objective, strategy: Strategy, phase: Phase, tokens: int
+    model: PreTrainedModel,
+    loss: Objective,
+    phase: Phase,
+    passes: list[list[int]],
+    eight_bit: bool,
 ) -> int:
-    step = strategy.batch_sequences * [phase.length]
-    passes = split_step(step, tokens, world_size())[0]
     shape = (len(passes[0]), phase.length)
     entries = phase.adapter.entries if phase.adapter else 0
     computation = Computation(model)
@@ -155,7 +163,11 @@ def _peak_of(
     there = [t for one in (computation, *teacher) for t in (*one.parameters(), *one.buffers())]
     with mode, _Alive(there, entries) as alive:
         # AdamW's two, there from the first step on. A fused step makes no other tensor.
-        moments = [torch.zeros_like(parameter) for parameter in own for _ in range(2)]
+        of_parameter = {id(p): torch.uint8 if eight_bit else torch.float32 for p in own}
+        for module in computation.modules():
+            if isinstance(module, torch.nn.Embedding):
+                of_parameter[id(module.weight)] = torch.float32
+        moments = [torch.zeros_like(p, dtype=of_parameter[id(p)]) for p in own for _ in range(2)]
         if len(passes) > 1:  # from the second on, there are gradients already
             for parameter in own:
                 parameter.grad = torch.zeros_like(parameter)
