@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ConfigDict
 
+from lexigraft.errors import UserError
 from lexigraft.settings import Settings, optional, validate
 
 if TYPE_CHECKING:
     import torch
-    from transformers import TrainingArguments
+    from transformers import PretrainedConfig, TrainingArguments
 
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,14 @@ class Machine(Settings):
     )
     logits_chunk: int = optional(
         "logits that are computed at a time, in numbers. By default by the memory there is", ge=1
+    )
+    attention: Literal["sdpa", "eager", "flex_attention", "flash_attention_2"] = optional(
+        "implementation of attention. By default `sdpa`, or `eager` where a model needs it, as "
+        "Gemma 2 does; the last two need a GPU"
+    )
+    compile: bool = optional(
+        "compile the decoder layers in training (`torch.compile`), which takes time when a phase "
+        "begins. By default `false`"
     )
     save_minutes: float = optional(
         "least time between two checkpoints of a training. By default 10", ge=0
@@ -164,3 +173,31 @@ def _has_bfloat16() -> bool:
         name = torch.cuda.get_device_name()
         logger.warning("%s does not compute in bfloat16 by itself; float32 is used", name)
     return native
+
+
+def attention(config: "PretrainedConfig") -> str | None:
+    """The implementation of attention that a model is loaded with; None is transformers' choice.
+
+    Raises a UserError if `LEXIGRAFT_ATTENTION` names one that the model or the machine has not.
+    """
+    import torch
+    import transformers
+    from transformers.utils import is_flash_attn_2_available
+
+    name = setting("attention")
+    if name in (None, "sdpa", "eager"):
+        return None if name == "sdpa" else name
+    model, flash = getattr(transformers, config.architectures[0]), name == "flash_attention_2"
+    supported = model._supports_flash_attn if flash else model._supports_flex_attn
+    obstacles = {
+        "there is no GPU": device().type != "cuda",
+        f"transformers does not have it for {model.__name__}": not supported,
+        # Else transformers would look for a kernel on the hub.
+        "the package flash-attn is not installed": flash and not is_flash_attn_2_available(),
+        "it computes in bfloat16 alone": flash and precision() != torch.bfloat16,
+        "it has no dropout": not flash and getattr(config, "attention_dropout", 0),
+    }
+    for obstacle, found in obstacles.items():
+        if found:
+            raise UserError(f"LEXIGRAFT_ATTENTION: {name} cannot be used, {obstacle}; use sdpa")
+    return str(name)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
+from lexigraft.hardware import attention
 from lexigraft.source.weights import read_tensor, tensors
 
 if TYPE_CHECKING:
@@ -139,8 +140,14 @@ def load_config(folder: str | Path) -> "PretrainedConfig":
 
 def load_model(folder: str | Path, dtype: "torch.dtype | str") -> "PreTrainedModel":
     """The model in evaluation mode, on the CPU, with its weights in `dtype`."""
-    model = auto_class(load_config(folder)).from_pretrained(
-        folder, dtype=dtype, use_safetensors=True, local_files_only=True, trust_remote_code=False
+    config = load_config(folder)
+    model = auto_class(config).from_pretrained(
+        folder,
+        dtype=dtype,
+        attn_implementation=attention(config),
+        use_safetensors=True,
+        local_files_only=True,
+        trust_remote_code=False,
     )
     return model.eval()
 

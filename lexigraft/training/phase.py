@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, PrinterCallback, Trainer, TrainerCallback, set_seed
 from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME
 
-from lexigraft.hardware import device, trainer_arguments
+from lexigraft.hardware import device, setting, trainer_arguments
 from lexigraft.training.data import SequenceDataset, collate, optimizer_steps
 from lexigraft.training.distributed import (
     Computation,
@@ -28,6 +28,7 @@ from lexigraft.training.objective import Objective
 from lexigraft.training.passes import pass_tokens, split_step
 from lexigraft.training.plan import Schedule, schedules
 from lexigraft.training.settings import Phase, Strategy
+from lexigraft.training.trainable import decoder_layers
 
 logger = logging.getLogger(__name__)
 TRAINED = "trained.safetensors"
@@ -63,6 +64,9 @@ def run_phase(
     computation = trained = Computation(model)
     if is_sharded():
         trained, objective = shard(computation, objective, device())
+    if setting("compile"):
+        for layer in decoder_layers(trained.model):
+            layer.compile()
     steps = optimizer_steps(len(sequences), strategy.batch_sequences)
     arguments = trainer_arguments(  # `Checkpointing` asks for saves by the clock
         folder,
