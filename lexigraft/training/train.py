@@ -27,6 +27,7 @@ from lexigraft.training.checkpointing import (
     finished_phases,
     load_progress,
     newest_complete,
+    save_policy,
     save_progress,
     step_of,
 )
@@ -98,7 +99,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         run.heldout.evaluate(0, 0, Computation(run.model))
     adapter = None
     for number in range(run.progress.phases, len(run.plan)):
-        adapter = run.train_phase(number, policy or SavePolicy())
+        adapter = run.train_phase(number, policy or save_policy())
     if rank() == 0:
         run.store(adapter)
 
