@@ -55,6 +55,12 @@ class Machine(Settings):
         "compile the decoder layers in training (`torch.compile`), which takes time when a phase "
         "begins. By default `false`"
     )
+    recompute: float = optional(
+        "share of the layers whose activations are computed again, where a strategy has "
+        "`gradient_checkpointing`. By default 1; less is faster and takes more memory",
+        ge=0,
+        le=1,
+    )
     save_minutes: float = optional(
         "least time between two checkpoints of a training. By default 10", ge=0
     )

@@ -75,6 +75,7 @@ def run_phase(
         num_train_epochs=1,  # the sequences already are all epochs, in their order
         learning_rate=phase.learning_rate,
         weight_decay=strategy.weight_decay,
+        optim="adamw_8bit" if strategy.optimizer == "adamw-8bit" else "adamw_torch_fused",
         logging_steps=1,
         disable_tqdm=True,
         ddp_broadcast_buffers=False,  # training changes none
@@ -110,6 +111,9 @@ def add_modules(model: PreTrainedModel, objective: Objective, strategy: Strategy
         model.activation_checkpointing_enable(
             activation_checkpointing_kwargs={"use_reentrant": False}
         )
+        if (share := setting("recompute")) is not None:
+            for number, layer in enumerate(decoder_layers(model)):
+                layer.gradient_checkpointing = int((number + 1) * share) > int(number * share)
 
 
 class PhaseTrainer(Trainer):

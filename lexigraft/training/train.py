@@ -50,7 +50,7 @@ from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.phase import load_trained, run_phase
 from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts, schedules
 from lexigraft.training.registry import objective
-from lexigraft.training.settings import AdapterSettings, read_strategy
+from lexigraft.training.settings import AdapterSettings, check_optimizer, read_strategy
 from lexigraft.training.store import VOCADT, save_cell
 from lexigraft.training.trainable import (
     attached_parameter_count,
@@ -114,6 +114,7 @@ class _Run:
         for name in ("card.json", VOCADT):
             (self.folder / name).unlink(missing_ok=True)
         cell = "/".join(str(name) for name in job["cell"].values())
+        check_optimizer(job["settings"], is_sharded(), "strategy")
         self.strategy = strategy = read_strategy(job["settings"])
         self.source = open_source(self.inputs["source"]).folder
         self.tokenizer = open_tokenizer(self.inputs["tokenizer"])

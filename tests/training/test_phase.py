@@ -72,7 +72,7 @@ def test_compiled_layers_train_as_others_do(tiny_llama, tmp_path, monkeypatch):
         found = Losses("loss")
         run_phase(
             model, strategy.phases[0], strategy,
-            SequenceDataset(pack([list(range(50)) * 2], 24), np.array([0, 1, 4, 4, 2, 3])),
+            SequenceDataset(pack([list(range(50)) * 2], 24), np.arange(4)),
             seed=0, folder=tmp_path, checkpoint=None, callbacks=[found], objective=CausalModeling(),
         )  # fmt: skip
         return found.seen
@@ -82,7 +82,7 @@ def test_compiled_layers_train_as_others_do(tiny_llama, tmp_path, monkeypatch):
     assert not compiled
     monkeypatch.setenv("LEXIGRAFT_COMPILE", "1")
     found = losses()
-    assert len(compiled) == 4 and len(found) == 3
+    assert len(compiled) == 4 and len(found) == 2
     for (loss,), (other,) in zip(found, expected, strict=True):
         assert loss == pytest.approx(other, rel=1e-4)
 

@@ -169,6 +169,15 @@ def test_a_wrong_setting_of_the_machine_is_named(config, registries, settings, m
     assert message in refused(config, registries)
 
 
+def test_an_optimizer_that_cannot_be_had_is_named(config, registries, monkeypatch):
+    config["strategies"]["short"]["optimizer"] = "adamw-8bit"
+    config["sources"]["tiny"]["resources"] = {"training_gpus": 2, "training_sharded": True}
+    for installed, message in ((None, "pip install bitsandbytes"), (True, "training_sharded: f")):
+        monkeypatch.setattr("lexigraft.training.settings.find_spec", lambda _, i=installed: i)
+        found = refused(config, registries)
+        assert found.startswith("strategies.short.optimizer: adamw-8bit") and message in found
+
+
 def test_settings_of_the_machine_are_part_of_no_job(config, registries):
     plain = Study(resolve(config, registries))
     config["machine"] = {"precision": "float32", "pass_tokens": "9", "save_minutes": 0}
