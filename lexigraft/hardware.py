@@ -1,18 +1,97 @@
-"""Which device and which precision a job runs on, and how transformers' Trainer uses them."""
+"""Which device and which precision a job runs on, and how this machine computes.
+
+Machine settings change no result beyond rounding. They are environment variables, and no part of
+what a job is known by.
+"""
 
 import logging
 import os
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ConfigDict
+
+from lexigraft.errors import UserError
+from lexigraft.settings import Settings, optional, validate
 
 if TYPE_CHECKING:
     import torch
-    from transformers import TrainingArguments
+    from transformers import PretrainedConfig, TrainingArguments
 
 
 logger = logging.getLogger(__name__)
-PRECISION = "LEXIGRAFT_PRECISION"  # overrides the choice of `precision`
+PRECISION = "LEXIGRAFT_PRECISION"
+
+
+class Machine(Settings):
+    """How jobs compute on this machine: `LEXIGRAFT_<KEY>` in their environment."""
+
+    # Values of environment variables and of Snakemake's `--config` are text.
+    model_config = ConfigDict(strict=False)
+
+    precision: Literal["float32", "bfloat16"] = optional(
+        "of computing, on GPUs and in training. By default bfloat16 where the hardware has it"
+    )
+    pass_tokens: int = optional(
+        "tokens of a forward and backward pass in training, padding included. By default 4096 on "
+        "GPUs, 512 on CPUs",
+        ge=1,
+    )
+    batch_tokens: int = optional(
+        "tokens of a batch that is scored or generated, with padding and new tokens. By default as "
+        "many as fit into memory",
+        ge=1,
+    )
+    logits_chunk: int = optional(
+        "logits that are computed at a time, in numbers. By default by the memory there is", ge=1
+    )
+    attention: Literal["sdpa", "eager", "flex_attention", "flash_attention_2"] = optional(
+        "implementation of attention. By default `sdpa`, or `eager` where a model needs it, as "
+        "Gemma 2 does; the last two need a GPU"
+    )
+    compile: bool = optional(
+        "compile the decoder layers in training (`torch.compile`), which takes time when a phase "
+        "begins. By default `false`"
+    )
+    recompute: float = optional(
+        "share of the layers whose activations are computed again, where a strategy has "
+        "`gradient_checkpointing`. By default 1; less is faster and takes more memory",
+        ge=0,
+        le=1,
+    )
+    save_minutes: float = optional(
+        "least time between two checkpoints of a training. By default 10", ge=0
+    )
+    report_to: Literal["none", "tensorboard", "wandb"] = optional(
+        "where else training is logged. By default nowhere"
+    )
+    engine: Literal["auto", "transformers", "vllm"] = optional(
+        "what generates in tasks that name no engine. `auto` is vLLM where it is installed and the "
+        "task is greedy"
+    )
+
+
+def setting(name: str) -> Any:
+    """A machine setting from the environment; None if it is not set, a UserError if it is wrong."""
+    variable = f"LEXIGRAFT_{name.upper()}"
+    if not (text := os.environ.get(variable)):
+        return None
+    return getattr(validate(Machine, {name: text}, f"{variable} or machine"), name)
+
+
+def job_environment(machine: Mapping[str, Any]) -> dict[str, str]:
+    """The variables of a study's machine settings that the environment does not set itself.
+
+    Raises a UserError if one that it sets is wrong.
+    """
+    own = {name for name in Machine.model_fields if setting(name) is not None}
+    given = {name: value for name, value in machine.items() if name not in own}
+    return {
+        f"LEXIGRAFT_{name.upper()}": str(int(value) if isinstance(value, bool) else value)
+        for name, value in given.items()
+    }
 
 
 def device() -> "torch.device":
@@ -53,8 +132,7 @@ def precision() -> "torch.dtype":
     """
     import torch
 
-    requested = os.environ.get(PRECISION)
-    if requested in ("float32", "bfloat16"):
+    if requested := setting("precision"):
         return getattr(torch, requested)
     if torch.cuda.is_available():
         fast = _has_bfloat16()
@@ -101,3 +179,31 @@ def _has_bfloat16() -> bool:
         name = torch.cuda.get_device_name()
         logger.warning("%s does not compute in bfloat16 by itself; float32 is used", name)
     return native
+
+
+def attention(config: "PretrainedConfig") -> str | None:
+    """The implementation of attention that a model is loaded with; None is transformers' choice.
+
+    Raises a UserError if `LEXIGRAFT_ATTENTION` names one that the model or the machine has not.
+    """
+    import torch
+    import transformers
+    from transformers.utils import is_flash_attn_2_available
+
+    name = setting("attention")
+    if name in (None, "sdpa", "eager"):
+        return None if name == "sdpa" else name
+    model, flash = getattr(transformers, config.architectures[0]), name == "flash_attention_2"
+    supported = model._supports_flash_attn if flash else model._supports_flex_attn
+    obstacles = {
+        "there is no GPU": device().type != "cuda",
+        f"transformers does not have it for {model.__name__}": not supported,
+        # Else transformers would look for a kernel on the hub.
+        "the package flash-attn is not installed": flash and not is_flash_attn_2_available(),
+        "it computes in bfloat16 alone": flash and precision() != torch.bfloat16,
+        "it has no dropout": not flash and getattr(config, "attention_dropout", 0),
+    }
+    for obstacle, found in obstacles.items():
+        if found:
+            raise UserError(f"LEXIGRAFT_ATTENTION: {name} cannot be used, {obstacle}; use sdpa")
+    return str(name)

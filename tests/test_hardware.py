@@ -6,7 +6,7 @@ import signal
 import pytest
 import torch
 
-from lexigraft import hardware
+from lexigraft import UserError, hardware
 
 
 @pytest.fixture
@@ -61,3 +61,17 @@ def test_a_cpu_that_lists_bfloat16_and_dies_of_it_computes_in_float32(monkeypatc
         assert len(caplog.records) == bool(ending)
     finally:
         hardware._survives_bfloat16.cache_clear()
+
+
+def test_a_wrong_setting_in_the_environment_is_one_line(monkeypatch):
+    monkeypatch.setenv(hardware.PRECISION, "half")
+    for read in (hardware.precision, lambda: hardware.job_environment({})):
+        with pytest.raises(UserError, match=r"^LEXIGRAFT_PRECISION .*: 'half' is not one"):
+            read()
+
+
+def test_settings_go_through_the_environment_and_back(monkeypatch):
+    settings = {"pass_tokens": 9, "save_minutes": 0.5, "engine": "auto"}
+    for name, value in hardware.job_environment(settings).items():
+        monkeypatch.setenv(name, value)
+    assert {name: hardware.setting(name) for name in settings} == settings

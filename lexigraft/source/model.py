@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
+from lexigraft.hardware import attention
 from lexigraft.source.weights import read_tensor, tensors
 
 if TYPE_CHECKING:
@@ -151,14 +152,16 @@ def load_model(
     """
     import torch
 
-    kind, config = auto_class(load_config(folder)), None
+    config = load_config(folder)
+    kind, own = auto_class(config), None
     if prepare is not None:
         empty = _skeleton(folder)
-        kind, config = _prepared(type(empty), prepare), empty.config
+        kind, own = _prepared(type(empty), prepare), empty.config
     model = kind.from_pretrained(
         folder,
-        config=config,
+        config=own,
         dtype=dtype,
+        attn_implementation=attention(config),
         # With its number: transformers reads in threads, for which a plain "cuda" is the first GPU.
         device_map=torch.empty(0, device=device).device,
         use_safetensors=True,

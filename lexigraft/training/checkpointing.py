@@ -18,6 +18,7 @@ from transformers import PreTrainedModel, TrainerCallback
 
 from lexigraft.atomic import replacing, write_json
 from lexigraft.errors import UserError
+from lexigraft.hardware import setting
 from lexigraft.training.distributed import barrier, on_rank_zero
 from lexigraft.training.objective import Progress
 from lexigraft.training.objectives.mtp import extra_head_of
@@ -36,8 +37,16 @@ class SavePolicy:
     The second bound keeps the time spent on saving below 1 / factor.
     """
 
-    seconds: float = 60.0
-    factor: float = 20.0
+    # States of 30 GB, of a hundred jobs that share a file system: 5 GB/s at every ten minutes. A
+    # job that is killed computes as much again; where a save takes a minute, up to 50 minutes.
+    seconds: float = 600.0
+    factor: float = 50.0
+
+
+def save_policy() -> SavePolicy:
+    """The default, or with the minutes of `LEXIGRAFT_SAVE_MINUTES`."""
+    minutes = setting("save_minutes")
+    return SavePolicy() if minutes is None else SavePolicy(seconds=60 * minutes)
 
 
 def checkpoint_folder(cell: str | Path, digest: str) -> Path:

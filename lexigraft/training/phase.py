@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, PrinterCallback, Trainer, TrainerCallback, set_seed
 from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME
 
-from lexigraft.hardware import device, trainer_arguments
+from lexigraft.hardware import device, setting, trainer_arguments
 from lexigraft.training.data import SequenceDataset, collate, optimizer_steps
 from lexigraft.training.distributed import (
     Computation,
@@ -28,6 +28,7 @@ from lexigraft.training.objective import Objective
 from lexigraft.training.passes import pass_tokens, split_step
 from lexigraft.training.plan import Schedule, schedules
 from lexigraft.training.settings import Phase, Strategy
+from lexigraft.training.trainable import decoder_layers
 
 logger = logging.getLogger(__name__)
 TRAINED = "trained.safetensors"
@@ -63,6 +64,9 @@ def run_phase(
     computation = trained = Computation(model)
     if is_sharded():
         trained, objective = shard(computation, objective, device())
+    if setting("compile"):
+        for layer in decoder_layers(trained.model):
+            layer.compile()
     steps = optimizer_steps(len(sequences), strategy.batch_sequences)
     arguments = trainer_arguments(  # `Checkpointing` asks for saves by the clock
         folder,
@@ -71,6 +75,7 @@ def run_phase(
         num_train_epochs=1,  # the sequences already are all epochs, in their order
         learning_rate=phase.learning_rate,
         weight_decay=strategy.weight_decay,
+        optim="adamw_8bit" if strategy.optimizer == "adamw-8bit" else "adamw_torch_fused",
         logging_steps=1,
         disable_tqdm=True,
         ddp_broadcast_buffers=False,  # training changes none
@@ -106,6 +111,9 @@ def add_modules(model: PreTrainedModel, objective: Objective, strategy: Strategy
         model.activation_checkpointing_enable(
             activation_checkpointing_kwargs={"use_reentrant": False}
         )
+        if (share := setting("recompute")) is not None:
+            for number, layer in enumerate(decoder_layers(model)):
+                layer.gradient_checkpointing = int((number + 1) * share) > int(number * share)
 
 
 class PhaseTrainer(Trainer):

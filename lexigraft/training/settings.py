@@ -2,6 +2,7 @@
 tuning are lists of phases; none of them is a code path of its own."""
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -14,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from lexigraft.errors import UserError
 from lexigraft.settings import KeyedError, Settings, by_shape, optional, validate
 from lexigraft.training.registry import objective, objectives
 
@@ -224,6 +226,11 @@ class Strategy(Settings):
     learning_rate: float = Field(
         1e-4, gt=0, description="AdamW's highest, after warm-up. Gradients are clipped to norm 1"
     )
+    optimizer: Literal["adamw", "adamw-8bit"] = _left_out(
+        "adamw",
+        "`adamw-8bit` holds AdamW's moments in 8 bits, those of embeddings in 32 "
+        "([for small GPUs](../docs/running.md#adamw-in-8-bits))",
+    )
     weight_decay: float = Field(
         0.01, ge=0, description="AdamW's, on all parameters but norms and biases"
     )
@@ -291,6 +298,19 @@ def read_strategy(settings: Mapping[str, Any], where: str = "strategy") -> Strat
     Raises a UserError if a key is unknown or missing, or a value is out of its range.
     """
     return validate(Strategy, settings, where)
+
+
+def check_optimizer(settings: Mapping[str, Any], sharded: bool, where: str) -> None:
+    """Raise a UserError if the optimizer of a strategy, as plain data, cannot be had."""
+    if settings.get("optimizer") != "adamw-8bit":
+        return
+    if find_spec("bitsandbytes") is None:
+        needed = "install its package: pip install bitsandbytes"
+    elif sharded:
+        needed = "set training_sharded: false, or use adamw; it does not divide a weight's moments"
+    else:
+        return
+    raise UserError(f"{where}.optimizer: adamw-8bit cannot be used; {needed}")
 
 
 def of_new_vocabulary(settings: Mapping[str, Any]) -> list[str]:

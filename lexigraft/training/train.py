@@ -27,6 +27,7 @@ from lexigraft.training.checkpointing import (
     finished_phases,
     load_progress,
     newest_complete,
+    save_policy,
     save_progress,
     step_of,
 )
@@ -49,7 +50,7 @@ from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.phase import load_trained, run_phase
 from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts, schedules
 from lexigraft.training.registry import objective
-from lexigraft.training.settings import read_strategy
+from lexigraft.training.settings import check_optimizer, read_strategy
 from lexigraft.training.store import VOCADT, save_cell
 from lexigraft.training.trainable import (
     attached_parameter_count,
@@ -99,7 +100,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         run.heldout.evaluate(0, 0, Computation(run.model))
     adapter = None
     for number in range(run.progress.phases, len(run.plan)):
-        adapter = run.train_phase(number, policy or SavePolicy())
+        adapter = run.train_phase(number, policy or save_policy())
     if rank() == 0:
         run.store(adapter)
 
@@ -114,6 +115,7 @@ class _Run:
         for name in ("card.json", VOCADT):
             (self.folder / name).unlink(missing_ok=True)
         cell = "/".join(str(name) for name in job["cell"].values())
+        check_optimizer(job["settings"], is_sharded(), "strategy")
         self.strategy = strategy = read_strategy(job["settings"])
         self.source = open_source(self.inputs["source"]).folder
         self.tokenizer = open_tokenizer(self.inputs["tokenizer"])

@@ -33,6 +33,70 @@ def matrices_of(model):
     }
 
 
+@pytest.fixture
+def gemma2(tmp_path):
+    """The folder of a small Gemma 2 whose soft cap and sliding window both matter."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.for_model(
+        "gemma2", vocab_size=50, hidden_size=32, intermediate_size=32, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=16, sliding_window=8,
+        query_pre_attn_scalar=1, attn_logit_softcapping=0.05, initializer_range=0.5,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    return tmp_path
+
+
+def pretend_gpu(monkeypatch):
+    monkeypatch.setattr("lexigraft.hardware.device", lambda: torch.device("cuda"))
+
+
+def test_flex_attention_keeps_the_soft_cap_and_the_window_of_gemma_2(gemma2, monkeypatch):
+    ids = torch.randint(50, (2, 24), generator=torch.Generator().manual_seed(0))
+    mask = torch.ones_like(ids)
+    mask[1, 15:] = 0
+    labels = ids.masked_fill(mask == 0, -100)
+    documents = torch.arange(12).repeat(2, 2)
+
+    def losses(**changes):
+        model = load_model(gemma2, torch.float32)
+        for key, value in changes.items():
+            for layer in model.model.layers:
+                setattr(layer.self_attn, key, value)
+        with torch.no_grad():
+            # A batch with padding, and one with separate documents.
+            batches = ({"attention_mask": mask}, {"position_ids": documents})
+            outputs = [model(input_ids=ids, labels=labels, **batch) for batch in batches]
+        return model.config._attn_implementation, torch.stack([one.loss for one in outputs])
+
+    chosen, expected = losses()
+    assert chosen == "eager"
+    assert not torch.allclose(losses(attn_logit_softcapping=None)[1], expected)
+    pretend_gpu(monkeypatch)
+    monkeypatch.setenv("LEXIGRAFT_ATTENTION", "flex_attention")
+    with torch.compiler.set_stance("force_eager"):  # its compilation for CPUs fails
+        chosen, found = losses()
+    assert chosen == "flex_attention"
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("attention", "on_gpu", "message"),
+    [
+        ("flex_attention", False, "there is no GPU"),
+        ("flash_attention_2", True, "flash-attn is not installed"),
+        ("flash", False, "LEXIGRAFT_ATTENTION or machine.attention: 'flash' is not one of"),
+    ],
+)
+def test_attention_that_is_not_there_is_one_line(gemma2, monkeypatch, attention, on_gpu, message):
+    if on_gpu:
+        pretend_gpu(monkeypatch)
+    monkeypatch.setenv("LEXIGRAFT_ATTENTION", attention)
+    with pytest.raises(UserError, match=message):
+        load_model(gemma2, torch.float32)
+
+
 @pytest.mark.parametrize("family", ["llama", "gpt2", "gpt_neox", "opt", "gemma2"])
 def test_the_matrices_read_are_those_that_transformers_loads(family, tmp_path):
     from transformers import AutoConfig, AutoModelForCausalLM

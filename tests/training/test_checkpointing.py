@@ -13,6 +13,7 @@ from lexigraft.training.checkpointing import (
     SavePolicy,
     checkpoint_folder,
     newest_complete,
+    save_policy,
 )
 
 
@@ -107,3 +108,10 @@ def test_saves_are_spaced_by_the_clock_and_by_what_a_save_takes(tmp_path, monkey
     keeper.on_save(None, TrainerState(global_step=1), TrainerControl())
     assert not asks(269)
     assert asks(270)
+
+
+def test_a_setting_of_the_machine_replaces_the_minutes_and_not_the_share_of_time(monkeypatch):
+    monkeypatch.delenv("LEXIGRAFT_SAVE_MINUTES", raising=False)
+    assert save_policy() == SavePolicy()
+    monkeypatch.setenv("LEXIGRAFT_SAVE_MINUTES", "0.5")
+    assert save_policy() == SavePolicy(seconds=30, factor=SavePolicy().factor)

@@ -6,6 +6,7 @@ import torch
 from transformers import Gemma2Config, Gemma2ForCausalLM, TrainerCallback
 
 from lexigraft.training.data import SequenceDataset, concatenate, pack
+from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.passes import TOKENS
 from lexigraft.training.phase import run_phase
@@ -14,12 +15,12 @@ from lexigraft.training.trainable import prepare_phase
 
 
 class Losses(TrainerCallback):
-    def __init__(self):
-        self.seen = []
+    def __init__(self, *names):
+        self.names, self.seen = names, []
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         if "loss" in logs:
-            self.seen.append((logs["next_loss"], logs["after_next_loss"], logs["loss"]))
+            self.seen.append(tuple(logs[name] for name in self.names))
 
 
 def first_losses(model, batch_sequences, folder, **phase_settings):
@@ -27,7 +28,7 @@ def first_losses(model, batch_sequences, folder, **phase_settings):
     phases = [{"trainable": ["head"], "length": 16, "objective": "mtp", **phase_settings}]
     strategy = read_strategy({"phases": phases, "batch_sequences": batch_sequences})
     prepare_phase(model, strategy.phases[0])
-    losses = Losses()
+    losses = Losses("next_loss", "after_next_loss", "loss")
     run_phase(
         model, strategy.phases[0], strategy,
         SequenceDataset(pack(concatenate([list(range(50)) * 2]), 16), np.arange(4)),
@@ -54,6 +55,36 @@ def test_raw_extra_logits_give_another_second_loss_where_the_model_caps_its_own(
         first[extra_logits] = first_losses(model, 2, tmp_path, extra_logits=extra_logits)
     assert first["as-head"][0] == pytest.approx(first["raw"][0], rel=1e-6)
     assert first["as-head"][1] < first["raw"][1] - 0.5  # a cap keeps wrong guesses cheap
+
+
+def test_compiled_layers_train_as_others_do(tiny_llama, tmp_path, monkeypatch):
+    compiled, original = [], torch.nn.Module.compile
+
+    def compile_without_a_compiler(module):
+        compiled.append(module)
+        original(module, backend="eager")
+
+    def losses():
+        model = tiny_llama(50)
+        phases = [{"trainable": ["lora"], "length": 24, "lora": {"dropout": 0.0}}]
+        strategy = read_strategy({"phases": phases, "batch_sequences": 2, "learning_rate": 1e-2})
+        prepare_phase(model, strategy.phases[0])
+        found = Losses("loss")
+        run_phase(
+            model, strategy.phases[0], strategy,
+            SequenceDataset(pack(concatenate([list(range(50)) * 2]), 24), np.arange(4)),
+            seed=0, folder=tmp_path, checkpoint=None, callbacks=[found], objective=CausalModeling(),
+        )  # fmt: skip
+        return found.seen
+
+    monkeypatch.setattr(torch.nn.Module, "compile", compile_without_a_compiler)
+    expected = losses()
+    assert not compiled
+    monkeypatch.setenv("LEXIGRAFT_COMPILE", "1")
+    found = losses()
+    assert len(compiled) == 4 and len(found) == 2
+    for (loss,), (other,) in zip(found, expected, strict=True):
+        assert loss == pytest.approx(other, rel=1e-4)
 
 
 def test_the_loss_is_a_mean_over_the_step_whatever_the_model_accepts(

@@ -4,6 +4,7 @@ import json
 import math
 import runpy
 import sys
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import Trainer
+from transformers.models.llama.modeling_llama import LlamaMLP
 
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
@@ -158,10 +161,19 @@ def test_how_many_sequences_fit_the_memory_does_not_change_the_step(train, monke
     assert [line["loss"] for line in steps] == pytest.approx([line["loss"] for line in alone], 1e-4)
 
 
-def test_gradient_checkpointing_changes_no_bit(train):
-    plain = tensors_of(train({**SHARED, "phases": [LORA]}))
-    again = train({**SHARED, "phases": [LORA], "gradient_checkpointing": True})
-    assert same_bits(tensors_of(again), plain)
+def test_gradient_checkpointing_changes_no_bit(train, monkeypatch):
+    calls, forward = [], LlamaMLP.forward
+    monkeypatch.setattr(LlamaMLP, "forward", lambda *given: calls.append(0) or forward(*given))
+    found, counts = [], []
+    for checkpointing, share in ((False, "1"), (True, "1"), (True, "0.5")):
+        monkeypatch.setenv("LEXIGRAFT_RECOMPUTE", share)
+        calls.clear()
+        settings = {**SHARED, "phases": [LORA], "gradient_checkpointing": checkpointing}
+        found.append(tensors_of(train(settings)))
+        counts.append(len(calls))
+    assert all(same_bits(one, found[0]) for one in found)
+    once, every, half = counts
+    assert once < every and half - once == (every - once) / 2
 
 
 @pytest.mark.parametrize(
@@ -200,6 +212,63 @@ def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(training_setu
     assert strip == [
         {k: v for k, v in line.items() if k not in clocks} for line in log_of(folder_of(job), None)
     ]
+
+
+class EightBits(torch.optim.Optimizer):
+    """Momentum held as bytes, and stored as `bitsandbytes` stores it: below a key of its own."""
+
+    KEY = "__bnb_optimizer_quant_state__"
+
+    def __init__(self, parameters, lr):
+        super().__init__(parameters, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for parameter in (p for p in group["params"] if p.grad is not None):
+                state = self.state[parameter]
+                moment = parameter.grad
+                if state:
+                    moment = moment + 0.9 * (state["state1"] - 128.0) * state["absmax1"] / 127
+                state["absmax1"] = moment.abs().max()
+                bytes_ = moment / state["absmax1"].clamp(min=1e-30) * 127 + 128
+                state["state1"] = bytes_.to(torch.uint8)
+                parameter -= group["lr"] * moment
+
+    def state_dict(self):
+        found = super().state_dict()
+        return {**found, "state": {n: {self.KEY: state} for n, state in found["state"].items()}}
+
+    def load_state_dict(self, found):
+        super().load_state_dict({**found, "state": {}})  # it would turn bytes into numbers
+        parameters = [p for group in self.param_groups for p in group["params"]]
+        for number, state in found["state"].items():
+            self.state[parameters[number]] = dict(state[self.KEY])
+
+
+def test_a_run_with_moments_in_8_bits_is_resumed_bit_for_bit(training_setup, monkeypatch):
+    def optimizer(arguments, model=None):
+        assert arguments.optim == "adamw_8bit"
+        return EightBits, {"lr": arguments.learning_rate}
+
+    if find_spec("bitsandbytes") is None:
+        monkeypatch.setattr("lexigraft.training.settings.find_spec", lambda name: name)
+        monkeypatch.setattr(Trainer, "get_optimizer_cls_and_kwargs", staticmethod(optimizer))
+    settings = {**SHARED, "phases": [LAYERS], "optimizer": "adamw-8bit"}
+    train_cell(job := training_setup(sentences=6).job(settings))
+    whole = tensors_of(folder_of(job))
+    with interrupted_at(4):
+        train_cell(job, EAGER)
+    train_cell(job, EAGER)
+    assert json.loads((folder_of(job) / "card.json").read_text())["resumed_from_step"] == 3
+    assert same_bits(tensors_of(folder_of(job)), whole)
+
+
+def test_an_optimizer_that_is_not_installed_is_one_line(training_setup, monkeypatch):
+    monkeypatch.setattr("lexigraft.training.settings.find_spec", lambda name: None)
+    job = training_setup().job({**SHARED, "phases": [LORA], "optimizer": "adamw-8bit"})
+    with pytest.raises(UserError, match=r"strategy\.optimizer: .*pip install bitsandbytes$"):
+        train_cell(job)
 
 
 def test_a_run_that_diverges_stops_with_one_line(train):

@@ -12,7 +12,7 @@ from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import kinds, kinds_with, prompts_of, task_kind
 from lexigraft.source.model import MASKED
 from lexigraft.training.registry import objective, objectives
-from lexigraft.training.settings import of_new_vocabulary
+from lexigraft.training.settings import check_optimizer, of_new_vocabulary
 from workflow.config.initializer_data import (
     MODEL,
     TOKENIZER,
@@ -85,7 +85,11 @@ def check_study(study: dict[str, Any]) -> None:
 
 
 def check_local_files(study: dict[str, Any]) -> None:
-    """Local files and folders which a resolved study will read are there."""
+    """Local files, folders and packages which a resolved study will read are there."""
+    for source, strategy in used(study, "sources", "strategies"):
+        resources = study["sources"][source]["resources"]
+        sharded = resources["training_gpus"] > 1 and resources["training_sharded"]
+        check_optimizer(study["strategies"][strategy], sharded, f"strategies.{strategy}")
     languages = (name for group in languages_read(study) for name in members(study, group))
     for name in dict.fromkeys(languages):
         check_files(study["languages"][name], f"languages.{name}")
