@@ -57,6 +57,9 @@ if not workflow.config_settings.configfiles:
 
 try:
     STUDY = Study(resolve(config, load_registries()))
+    # In jobs, too, wherever they run: where the study's places are (docs/sharing.md), and how this
+    # machine computes (docs/running.md). Neither is part of a job.
+    os.environ.update(STUDY.environment())
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -100,13 +103,8 @@ onerror:
     end_submitting()
 
 
-# What jobs read in their environment: where the study's own places are (docs/sharing.md), and what
-# scripts/job.sh needs. Shell commands of a module can use no names of its Snakefile.
-os.environ.update(
-    STUDY.environment(),
-    LEXIGRAFT=REPOSITORY,
-    LEXIGRAFT_BIN=str(Path(sys.executable).parent),
-)
+# What scripts/job.sh needs. Shell commands of a module can use no names of its Snakefile.
+os.environ.update(LEXIGRAFT=REPOSITORY, LEXIGRAFT_BIN=str(Path(sys.executable).parent))
 
 
 include: "workflow/rules/source.smk"

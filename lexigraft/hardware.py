@@ -1,10 +1,19 @@
-"""Which device and which precision a job runs on, and how transformers' Trainer uses them."""
+"""Which device and which precision a job runs on, and how this machine computes.
+
+Machine settings change no result beyond rounding. They are environment variables, and no part of
+what a job is known by.
+"""
 
 import logging
 import os
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ConfigDict
+
+from lexigraft.settings import Settings, optional, validate
 
 if TYPE_CHECKING:
     import torch
@@ -12,7 +21,62 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
-PRECISION = "LEXIGRAFT_PRECISION"  # overrides the choice of `precision`
+PRECISION = "LEXIGRAFT_PRECISION"
+
+
+class Machine(Settings):
+    """How jobs compute on this machine: `LEXIGRAFT_<KEY>` in their environment."""
+
+    # Values of environment variables and of Snakemake's `--config` are text.
+    model_config = ConfigDict(strict=False)
+
+    precision: Literal["float32", "bfloat16"] = optional(
+        "of computing, on GPUs and in training. By default bfloat16 where the hardware has it"
+    )
+    pass_tokens: int = optional(
+        "tokens of a forward and backward pass in training, padding included. By default 4096 on "
+        "GPUs, 512 on CPUs",
+        ge=1,
+    )
+    batch_tokens: int = optional(
+        "tokens of a batch that is scored or generated, with padding and new tokens. By default as "
+        "many as fit into memory",
+        ge=1,
+    )
+    logits_chunk: int = optional(
+        "logits that are computed at a time, in numbers. By default by the memory there is", ge=1
+    )
+    save_minutes: float = optional(
+        "least time between two checkpoints of a training. By default 10", ge=0
+    )
+    report_to: Literal["none", "tensorboard", "wandb"] = optional(
+        "where else training is logged. By default nowhere"
+    )
+    engine: Literal["auto", "transformers", "vllm"] = optional(
+        "what generates in tasks that name no engine. `auto` is vLLM where it is installed and the "
+        "task is greedy"
+    )
+
+
+def setting(name: str) -> Any:
+    """A machine setting from the environment; None if it is not set, a UserError if it is wrong."""
+    variable = f"LEXIGRAFT_{name.upper()}"
+    if not (text := os.environ.get(variable)):
+        return None
+    return getattr(validate(Machine, {name: text}, f"{variable} or machine"), name)
+
+
+def job_environment(machine: Mapping[str, Any]) -> dict[str, str]:
+    """The variables of a study's machine settings that the environment does not set itself.
+
+    Raises a UserError if one that it sets is wrong.
+    """
+    own = {name for name in Machine.model_fields if setting(name) is not None}
+    given = {name: value for name, value in machine.items() if name not in own}
+    return {
+        f"LEXIGRAFT_{name.upper()}": str(int(value) if isinstance(value, bool) else value)
+        for name, value in given.items()
+    }
 
 
 def device() -> "torch.device":
@@ -53,8 +117,7 @@ def precision() -> "torch.dtype":
     """
     import torch
 
-    requested = os.environ.get(PRECISION)
-    if requested in ("float32", "bfloat16"):
+    if requested := setting("precision"):
         return getattr(torch, requested)
     if torch.cuda.is_available():
         fast = _has_bfloat16()

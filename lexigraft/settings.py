@@ -28,7 +28,11 @@ _adapter = cache(TypeAdapter[Any])
 _REASONS = {  # pydantic's name of an error -> what the user reads
     "bool_type": "{shown} is not true or false",
     "dict_type": "{shown} is not a mapping of keys to values",
+    "bool_parsing": "{shown} is not true or false",
+    "float_parsing": "{shown} is not a number",
     "float_type": "{shown} is not a number",
+    "int_from_float": "{shown} is not a whole number",
+    "int_parsing": "{shown} is not a whole number",
     "int_type": "{shown} is not a whole number",
     "list_type": "{shown} is not a list",
     "model_type": "{shown} is not a mapping of keys to values",

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lexigraft import hardware
+from lexigraft import UserError, hardware
 
 
 @pytest.fixture
@@ -40,3 +40,17 @@ def test_a_setting_overrides_the_hardware(gpu, monkeypatch):
     gpu(native=False)
     monkeypatch.setenv(hardware.PRECISION, "bfloat16")
     assert hardware.precision() == torch.bfloat16
+
+
+def test_a_wrong_setting_in_the_environment_is_one_line(monkeypatch):
+    monkeypatch.setenv(hardware.PRECISION, "half")
+    for read in (hardware.precision, lambda: hardware.job_environment({})):
+        with pytest.raises(UserError, match="^LEXIGRAFT_PRECISION or machine.*: 'half' is not one"):
+            read()
+
+
+def test_settings_go_through_the_environment_and_back(monkeypatch):
+    settings = {"pass_tokens": 9, "save_minutes": 0.5, "engine": "auto"}
+    for name, value in hardware.job_environment(settings).items():
+        monkeypatch.setenv(name, value)
+    assert {name: hardware.setting(name) for name in settings} == settings

@@ -5,6 +5,7 @@ import pytest
 from lexigraft import UserError
 from workflow.config.checks import check_local_files
 from workflow.config.registries import resolve
+from workflow.stages.study import Study
 
 
 @pytest.fixture
@@ -152,3 +153,26 @@ def test_a_language_without_any_english_is_refused(config, registries):
     config["run_tasks"] = {"perplexity": {}}
     config["languages"]["greek"]["parallel"] = None
     assert "languages.greek.english: missing" in refused(config, registries)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"pass_tokens": "many"}, "pass_tokens: 'many' is not a whole number (tokens of a"),
+        ({"pass_tokens": "0"}, "pass_tokens: 0 is not at least 1"),
+        ({"precision": "float16"}, "precision: 'float16' is not one of 'float32', 'bfloat16'"),
+        ({"tokens": 1}, "unknown key 'tokens'"),
+    ],
+)
+def test_a_wrong_setting_of_the_machine_is_named(config, registries, settings, message):
+    config["machine"] = settings
+    assert message in refused(config, registries)
+
+
+def test_settings_of_the_machine_are_part_of_no_job(config, registries):
+    plain = Study(resolve(config, registries))
+    config["machine"] = {"precision": "float32", "pass_tokens": "9", "save_minutes": 0}
+    study = Study(resolve(config, registries))
+    jobs = [study.job(job.rule, job.output.wildcards) for job in study.jobs().values()]
+    assert jobs == [plain.job(job.rule, job.output.wildcards) for job in plain.jobs().values()]
+    assert "LEXIGRAFT_PASS_TOKENS" in study.environment() and plain.environment() == {}

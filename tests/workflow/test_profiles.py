@@ -1,5 +1,6 @@
 """The cluster's profile plans the default study, and the workflow passes Snakemake's linter."""
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 import yte
+
+from lexigraft.hardware import Machine
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROFILE = yaml.safe_load((REPOSITORY / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
@@ -22,6 +25,17 @@ rule one:
         "python -m lexigraft.gpus {resources.gpu} sh -c "
         "'(echo {resources.gpu} $CUDA_VISIBLE_DEVICES; "
         "date +%s.%N; sleep 2; date +%s.%N) > {output}'"
+"""
+
+
+MACHINE = """
+import json, os
+
+rule machine:
+    output: "machine"
+    run: # in a process of its own, which reads the Snakefile again
+        own = {name: value for name, value in os.environ.items() if name in VARIABLES}
+        open(output[0], "w").write(json.dumps([config["machine"], own]))
 """
 
 
@@ -104,6 +118,32 @@ def test_jobs_run_one_after_the_other_on_one_gpu_which_each_one_sees(checkout, m
         (began, ended), (began_other, ended_other) = (map(float, job[1:]) for job in jobs)
         apart = ended <= began_other or ended_other <= began
         assert apart == (granted == 1)
+
+
+def test_a_profile_sets_how_the_machine_computes_for_all_jobs(checkout, monkeypatch):
+    """The environment goes before the profile, and the profile before the study."""
+    variables = [f"LEXIGRAFT_{name.upper()}" for name in Machine.model_fields]
+    for name in variables:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LEXIGRAFT_SAVE_MINUTES", "7")
+    checkout.change(
+        lambda study: study.update(machine={"pass_tokens": 512, "logits_chunk": 99})
+    )
+    settings = {"pass_tokens": 8192, "save_minutes": 0.5, "precision": "float32"}
+    profile = {"config": {"machine": settings}}
+    (checkout.folder / "mine").mkdir()
+    (checkout.folder / "mine" / "config.yaml").write_text(yaml.safe_dump(profile))
+    with (checkout.folder / "Snakefile").open("a") as file:
+        file.write(MACHINE.replace("VARIABLES", repr(variables)))
+    snakemake(checkout, "--profile", "mine", "--configfile", "study.yaml", "-c1", "--", "machine")
+    read, environment = json.loads((checkout.folder / "machine").read_text())
+    assert read == {"logits_chunk": 99} | {key: str(value) for key, value in settings.items()}
+    assert environment == {
+        "LEXIGRAFT_LOGITS_CHUNK": "99",
+        "LEXIGRAFT_PASS_TOKENS": "8192",
+        "LEXIGRAFT_PRECISION": "float32",
+        "LEXIGRAFT_SAVE_MINUTES": "7",
+    }
 
 
 def test_lint_finds_nothing_but_the_one_pinned_environment(checkout):

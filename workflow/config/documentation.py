@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from lexigraft.hardware import Machine
 from lexigraft.report.items import DEFAULT, Item, choices, kinds, load
 from lexigraft.settings import bare, is_model
 from lexigraft.training import settings as training
@@ -29,6 +30,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "report.items": study.ReportItem,
     "alignment": study.Alignment,
     "fragmentation": study.Fragmentation,
+    "machine": Machine,
     "packages": models.PackageConfig,
     "sources": models.SourceConfig,
     "sources.resources": models.SourceResources,

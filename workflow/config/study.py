@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, StringConstraints, Tag, model_validator
 
+from lexigraft.hardware import Machine
 from lexigraft.report.items import DEFAULT
 from lexigraft.settings import Settings, by_shape, optional
 from workflow.config.texts import Name, Unique, Whole, Words
@@ -182,6 +183,11 @@ class StudyConfig(Settings):
         default_factory=lambda: Fragmentation.model_construct(tokenizers=[], languages=[]),
         description="of the items `tokenizers` and `tokens_per_sentence`. A study with it needs no "
         "`cells`",
+    )
+    machine: Machine = Field(
+        default_factory=Machine,
+        description="how jobs compute here ([settings](../docs/running.md#settings-of-a-machine)). "
+        "It makes no job run again",
     )
     packages: Entries = optional(_OWN)
     sources: Entries = optional(_OWN)

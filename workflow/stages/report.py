@@ -15,8 +15,8 @@ from workflow.stages.stage import Output, stage
 from workflow.stages.study import Study
 from workflow.stages.texts import corpus, package, searched
 
-# Where things lie is no matter of the report.
-_PLACES = ("prefix", "hub_cache")
+# Where things lie, and how jobs compute, is no matter of the report.
+_PLACES = ("prefix", "hub_cache", "machine")
 # Where the files of a group lie, and what Snakemake's own report calls the group.
 _SHOWN = {
     "pages": ("{}.html", "1 Read this first"),

@@ -11,6 +11,7 @@ from typing import Any
 
 from lexigraft.cells import Cell, cells_of
 from lexigraft.completion import leaves
+from lexigraft.hardware import job_environment
 from lexigraft.job import PREFIX, without_prefix
 from lexigraft.staleness import code_digest
 from workflow.config.registries import ROOT, WITHOUT_EFFECT, load_registries, read_yaml, resolve
@@ -56,9 +57,10 @@ class Study:
         self.cells: list[Cell] = cells_of(config["cells"])
 
     def environment(self) -> dict[str, str]:
-        """Environment variables that say where the study's prefix and hub cache are."""
+        """Variables of jobs: the study's prefix and hub cache, and how the machine computes."""
         places = {PREFIX: self.config["prefix"], "HF_HUB_CACHE": self.config["hub_cache"]}
-        return {name: str(Path(place).expanduser()) for name, place in places.items() if place}
+        own = {name: str(Path(place).expanduser()) for name, place in places.items() if place}
+        return own | job_environment(self.config["machine"])
 
     @cached_property
     def prompts(self) -> str:
