@@ -222,7 +222,7 @@ def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
 @_fit_stage(
     learned=True,
     script="initialize",
-    resources=of_source("training_mb", "training_minutes", gpus=1),
+    resources=of_source("training_mb", 240, gpus=1),
 )
 def learn_initialization(study: Study, **wildcards: str) -> dict[str, Any]:
     """The same of an initializer that learns from the source model or its matrices."""
@@ -237,13 +237,16 @@ def _training(study: Study, **wildcards: str) -> Resources:
     resources = study.config["sources"][wildcards["source"]]["resources"]
     strategy = study.config["strategies"][wildcards["strategy"]]
     if not strategy["phases"]:
-        return Resources(resources["evaluation_mb"], resources["evaluation_minutes"], gpus=1)
+        seconds = study.cost_model.training(wildcards)
+        minutes = study.cost_model.minutes(resources, "evaluation_minutes", seconds)
+        return Resources(resources["evaluation_mb"], minutes, gpus=1)
     gpus, factor = resources["training_gpus"], strategy["resources"]
     teacher = teacher_of(strategy)
     own = study.config["sources"][teacher]["resources"]["evaluation_mb"] if teacher else 0
     each = round(resources["training_mb"] * factor["memory"]) + own
-    minutes = max(1, round(resources["training_minutes"] * factor["time"]))
-    return Resources(gpus * each, minutes, gpus)
+    seconds = study.cost_model.training(wildcards, gpus)
+    minutes = study.cost_model.minutes(resources, "training_minutes", seconds)
+    return Resources(gpus * each, max(1, round(minutes * factor["time"])), gpus)
 
 
 def launcher(study: Study, source_name: str, gpus: int) -> str:
