@@ -126,9 +126,7 @@ def test_a_profile_sets_how_the_machine_computes_for_all_jobs(checkout, monkeypa
     for name in variables:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LEXIGRAFT_SAVE_MINUTES", "7")
-    checkout.change(
-        lambda study: study.update(machine={"pass_tokens": 512, "logits_chunk": 99})
-    )
+    checkout.change(lambda study: study.update(machine={"pass_tokens": 512, "logits_chunk": 99}))
     settings = {"pass_tokens": 8192, "save_minutes": 0.5, "precision": "float32"}
     profile = {"config": {"machine": settings}}
     (checkout.folder / "mine").mkdir()

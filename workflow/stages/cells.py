@@ -235,17 +235,15 @@ def learn_initialization(study: Study, **wildcards: str) -> dict[str, Any]:
 def _training(study: Study, **wildcards: str) -> Resources:
     """On all of its GPUs together; a cell without phases is only scored."""
     resources = study.config["sources"][wildcards["source"]]["resources"]
-    strategy = study.config["strategies"][wildcards["strategy"]]
+    strategy, model = study.config["strategies"][wildcards["strategy"]], study.cost_model
     if not strategy["phases"]:
-        seconds = study.cost_model.training(wildcards)
-        minutes = study.cost_model.minutes(resources, "evaluation_minutes", seconds)
+        minutes = model.minutes(resources, "evaluation_minutes", lambda: model.training(wildcards))
         return Resources(resources["evaluation_mb"], minutes, gpus=1)
     gpus, factor = resources["training_gpus"], strategy["resources"]
     teacher = teacher_of(strategy)
     own = study.config["sources"][teacher]["resources"]["evaluation_mb"] if teacher else 0
     each = round(resources["training_mb"] * factor["memory"]) + own
-    seconds = study.cost_model.training(wildcards, gpus)
-    minutes = study.cost_model.minutes(resources, "training_minutes", seconds)
+    minutes = model.minutes(resources, "training_minutes", lambda: model.training(wildcards, gpus))
     return Resources(gpus * each, max(1, round(minutes * factor["time"])), gpus)
 
 

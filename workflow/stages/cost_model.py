@@ -20,8 +20,8 @@ the table of assumptions.
 
 import json
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -99,17 +99,21 @@ class CostModel:
         return self._known_parameters(source) or 1e9
 
     def minutes(
-        self, resources: Mapping[str, Any], key: str, seconds: Seconds, runs: int = 1
+        self,
+        resources: Mapping[str, Any],
+        key: str,
+        seconds: Callable[[], Seconds],
+        runs: int = 1,
     ) -> int:
-        """The time limit of a job, rounded up to ten minutes.
+        """The time limit of a job.
 
-        `MARGIN` times its seconds, unless the `key` of the `resources` says how long a run takes,
-        or the parameters are not known.
+        `MARGIN` times its seconds, rounded up to ten minutes, unless the `key` of the `resources`
+        says how long a run takes, or parameters are not known.
         """
         if key in resources or "billion_parameters" not in resources:
             given: int = resources.get(key, UNKNOWN_MINUTES)
             return runs * given
-        return max(LEAST_MINUTES, 10 * math.ceil(MARGIN * sum(seconds.values()) / 600))
+        return max(LEAST_MINUTES, 10 * math.ceil(MARGIN * sum(seconds().values()) / 600))
 
     # ---- jobs ------------------------------------------------------------------------------------
 
@@ -236,8 +240,8 @@ class CostModel:
     def _settings(self, task: str) -> dict[str, Any]:
         """The settings of a task, with the defaults of its kind."""
         entry = self.config["tasks"][task]
-        kind = task_kind(entry["kind"]).settings
-        return {field.name: field.default for field in fields(kind)} | entry
+        defaults: dict[str, Any] = asdict(task_kind(entry["kind"]).settings())
+        return defaults | entry
 
     def _drawn(
         self, task: str, language: str, settings: Mapping[str, Any]

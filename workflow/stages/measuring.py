@@ -64,8 +64,10 @@ def _evaluation_stage(rule: str, folder: str = "") -> Any:
         own = study.config["sources"][axes["source"]]["resources"]
         tasks = tasks_of_job(study, rule, axes)
         runs = sum(study.config["run_tasks"][task]["runs"] for task in tasks)
-        seconds = study.cost_model.evaluation(axes, tasks)
-        minutes = study.cost_model.minutes(own, "evaluation_minutes", seconds, runs)
+        model = study.cost_model
+        minutes = model.minutes(
+            own, "evaluation_minutes", lambda: model.evaluation(axes, tasks), runs
+        )
         most = max(MOST_MINUTES, own.get("evaluation_minutes", 0))
         return Resources(own["evaluation_mb"], min(most, minutes), gpus=1)
 
@@ -137,8 +139,13 @@ def _task(study: Study, cells_language: str, task: str) -> dict[str, Any]:
 def _scoring(study: Study, **wildcards: str) -> Resources:
     resources = study.config["metrics"][wildcards["metric"]]["resources"]
     runs = sum(sum(own.values()) for _, own in _scored(study, **wildcards))
-    seconds = study.cost_model.metric(wildcards["metric"], tasks_of_metric(study, **wildcards))
-    minutes = study.cost_model.minutes(resources, "scoring_minutes", seconds, runs)
+    model, metric = study.cost_model, wildcards["metric"]
+    minutes = model.minutes(
+        resources,
+        "scoring_minutes",
+        lambda: model.metric(metric, tasks_of_metric(study, **wildcards)),
+        runs,
+    )
     return Resources(resources["scoring_mb"], min(MOST_MINUTES, minutes), gpus=1)
 
 

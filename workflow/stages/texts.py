@@ -146,8 +146,10 @@ def _answered(study: Study) -> Mapping[str, Iterable[str]]:
 def _answering(study: Study, language: str, samples: str) -> Resources:
     teacher = study.config["languages"][language]["samples"][samples]["teacher"]
     resources = study.config["sources"][teacher]["resources"]
-    seconds = study.cost_model.answers(language, samples)
-    minutes = study.cost_model.minutes(resources, "evaluation_minutes", seconds)
+    model = study.cost_model
+    minutes = model.minutes(
+        resources, "evaluation_minutes", lambda: model.answers(language, samples)
+    )
     return Resources(resources["evaluation_mb"], minutes, gpus=1)
 
 
