@@ -8,7 +8,7 @@ import pytest
 
 from lexigraft import UserError
 from tests.workflow.conftest import open_study
-from workflow.stages import STAGES, Study
+from workflow.stages import STAGES, Job, Study
 from workflow.stages.cost_model import CostModel
 from workflow.status.cost import costs
 from workflow.status.estimates import Finished, similarity_key
@@ -104,6 +104,17 @@ def test_tasks_of_every_kind_are_estimated_and_add_up(lowres):
     each = [sum(model.evaluation(CELL, [task]).values()) - loading for task in tasks]
     assert all(seconds > 0 for seconds in each)
     assert sum(model.evaluation(CELL, tasks).values()) == pytest.approx(sum(each) + loading)
+
+
+def test_the_answers_of_a_teacher_are_estimated_by_its_parameters(lowres):
+    answered = {"kind": "answered", "prompts": "asked", "teacher": "gemma-2-9b"}
+    samples = {"asked": {"kind": "questions"}, "answered": answered | {"max_new_tokens": 128}}
+    taught = edited(lowres, lambda config: config["languages"]["te"].update(samples=samples))
+    named = {"language": "te", "samples": "answered"}
+    output = taught.output("answer_samples", **named)
+    found = costs(taught, [Job(output, (), (), "")], Finished())["answer_samples"]
+    assert found.modelled == 1
+    assert found.gpu_hours * 3600 == pytest.approx(sum(taught.cost_model.answers(**named).values()))
 
 
 def test_a_finished_job_calibrates_all_of_its_rule_on_its_device(lowres, monkeypatch, tmp_path):

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 Seconds = Mapping[str, float]  # kind of work -> what it takes
 
-DEVICE = "A100"  # of which clusters have the most
+DEVICE = "A100"  # the slower of those that such models are trained on most
 # Shares of peaks. Tuned code trains models of 7B at 0.46 to 0.57 of an H100's FLOP/s, recomputation
 # counted (MosaicML, llm-foundry, scripts/train/benchmarking); passes are smaller here.
 TRAINING, SCORING, READING = 0.45, 0.55, 0.7
 LEARNED = 0.05  # learned metrics compute in float32, without tensor cores
 EFFICIENCY = 0.85  # of each of several GPUs
-# A token of all sequences of a batch: kernels are launched one by one, on any GPU (docs/gpu.md).
+# A token of all sequences of a batch, however fast the GPU: its kernels are launched one by one.
 STEP_SECONDS = 0.025
 BATCH_PROMPTS, BATCH_TOKENS = 64, 2**16  # at most, of a batch that is generated
 START_SECONDS, DISK = 20.0, 1e9  # imports and opening; bytes a second
@@ -84,15 +84,17 @@ class CostModel:
         self.study, self.config, self.device = study, study.config, device
         self.reads_cards = reads_cards
         self.peak = PEAKS[known_device(device) or DEVICE]
-        self.text, self.density, self._task = (
-            cache(self._text),
-            cache(self._density),
-            cache(self._run),
-        )
+        # Computed once for all jobs that share them: a plan asks for each of thousands of jobs.
+        self.text, self.density = cache(self._text), cache(self._density)
+        self._task = cache(self._run)
 
     def knows(self, wildcards: Mapping[str, str]) -> bool:
-        """Whether the parameters of a job's source model are known; else seconds only compare."""
-        return self._known_parameters(wildcards["source"]) is not None
+        """Whether the parameters of a job's model are known; else seconds only compare jobs."""
+        source = wildcards.get("source")
+        if source is None:  # a teacher answers samples
+            samples = self.config["languages"][wildcards["language"]]["samples"]
+            source = samples[wildcards["samples"]]["teacher"]
+        return self._known_parameters(source) is not None
 
     def parameters(self, source: str) -> float:
         """Parameters of a source model; a billion if they are not known."""
