@@ -9,9 +9,9 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from pydantic import ConfigDict
+from pydantic import AfterValidator, ConfigDict
 
 from lexigraft.errors import UserError
 from lexigraft.settings import Settings, optional, validate
@@ -23,6 +23,43 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 PRECISION = "LEXIGRAFT_PRECISION"
+
+
+class Peak(NamedTuple):
+    """What a device reaches at most: FLOP/s, and bytes read from its memory a second."""
+
+    flops: float
+    bandwidth: float
+
+
+# By a part of the name that the device calls itself; the first match counts. Of NVIDIA's data
+# sheets: dense bfloat16, and float32 of GPUs that only emulate it.
+PEAKS = {
+    "H100 PCIe": Peak(756e12, 2.0e12),
+    "H100 NVL": Peak(835e12, 3.9e12),
+    "H200 NVL": Peak(835e12, 4.8e12),
+    "H100": Peak(989e12, 3.35e12),
+    "H200": Peak(989e12, 4.8e12),
+    "A100": Peak(312e12, 2.0e12),
+    "L40S": Peak(362e12, 0.86e12),
+    "L40": Peak(181e12, 0.86e12),
+    "L4": Peak(121e12, 0.3e12),
+    "V100": Peak(15.7e12, 0.9e12),
+    "Tesla T4": Peak(8.1e12, 0.3e12),
+    # Of any CPU only the order of magnitude: some tens of cores.
+    "CPU": Peak(1e12, 50e9),
+}
+
+
+def known_device(name: str) -> str | None:
+    """The entry of `PEAKS` that a device is; None if it has none, such as a MIG slice."""
+    return None if "MIG" in name else next((part for part in PEAKS if part in name), None)
+
+
+def _listed(name: str) -> str:
+    if known_device(name) is None:
+        raise ValueError(f"'{name}' is not known; name one of {', '.join(PEAKS)}")
+    return name
 
 
 class Machine(Settings):
@@ -70,6 +107,10 @@ class Machine(Settings):
     engine: Literal["auto", "transformers", "vllm"] = optional(
         "what generates in tasks that name no engine. `auto` is vLLM where it is installed and the "
         "task is greedy"
+    )
+    device: Annotated[str, AfterValidator(_listed)] = optional(
+        "the GPU, or `CPU`, that time limits and `make cost` are computed for "
+        f"([what it is for](../docs/status.md#the-cost-model)): {', '.join(PEAKS)}. By default A100"
     )
 
 

@@ -1,7 +1,7 @@
 """What a study will take, before it runs: python scripts/cost.py [STUDY_FILE], in its folder.
 
 It compares what the study asks for with what lies on disk, and looks at what finished jobs took.
-Nothing is run or written.
+LEXIGRAFT_DEVICE=H100 in the environment names the GPU to plan for. Nothing is run or written.
 """
 
 import sys
@@ -23,7 +23,7 @@ def main(config: str = "config/config.yaml") -> None:
     known = finished_in(study, sizes(study.results))
     title = f"{study.name}: {len(study.cells)} cells"
     jobs = planned(study)
-    print(as_text(title, costs(study, jobs, known)))
+    print(as_text(title, costs(study, jobs, known), known.planning_device(study)))
     if replaced := notice(study, [job.output for job in jobs]):
         print(f"\n{replaced}")
 

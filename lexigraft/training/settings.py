@@ -205,7 +205,7 @@ class Curve(Settings):
 class StrategyResources(Settings):
     """How many times what its source model's `resources` say a training job asks for."""
 
-    time: float = Field(1.0, gt=0, description="times the source's `training_minutes`")
+    time: float = Field(1.0, gt=0, description="times the time limit that its source model has")
     memory: float = Field(1.0, gt=0, description="times the source's `training_mb`")
 
 

@@ -24,7 +24,7 @@ from transformers import PreTrainedModel, TrainerCallback
 
 from lexigraft.atomic import read_jsonl, write_jsonl
 from lexigraft.errors import UserError, unknown
-from lexigraft.hardware import device, precision
+from lexigraft.hardware import PEAKS, device, known_device, precision
 from lexigraft.inference.likelihood import Likelihood
 from lexigraft.training.distributed import Computation, is_sharded, on_rank_zero, rank, world_size
 from lexigraft.training.progress import describe_progress
@@ -34,20 +34,6 @@ REPORT_TO = "LEXIGRAFT_REPORT_TO"  # where lines of the log go as well, see `ope
 LOG_SECONDS = 30.0  # between two lines on the progress, in the log of a job
 
 Line = dict[str, Any]
-
-# Dense bfloat16 FLOP/s from NVIDIA's data sheets, by a part of the GPU's name; the first match
-# counts.
-PEAK_FLOPS = {
-    "H100 PCIe": 756e12,
-    "H100 NVL": 835e12,
-    "H200 NVL": 835e12,
-    "H100": 989e12,
-    "H200": 989e12,
-    "A100": 312e12,
-    "L40S": 362e12,
-    "L40": 181e12,
-    "L4": 121e12,
-}
 
 
 class TrainingLog:
@@ -285,14 +271,8 @@ def peak_tokens_per_second(model: PreTrainedModel) -> float | None:
     """
     if device().type != "cuda" or precision() != torch.bfloat16:
         return None
-    peak = peak_flops(torch.cuda.get_device_name())
-    return None if peak is None else world_size() * peak / flops_per_token(model)
-
-
-def peak_flops(name: str) -> float | None:
-    """Peak FLOP/s of a GPU by its name; None if unknown."""
-    known = (flops for part, flops in PEAK_FLOPS.items() if part in name)
-    return None if "MIG" in name else next(known, None)
+    known = known_device(torch.cuda.get_device_name())
+    return world_size() * PEAKS[known].flops / flops_per_token(model) if known else None
 
 
 def peak_memory() -> int:

@@ -7,6 +7,7 @@ import pytest
 
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Job, Study
+from workflow.stages.cost_model import CostModel
 from workflow.status.cost import as_text, changed_parameters, costs
 from workflow.status.estimates import Finished, similarity_key
 
@@ -34,7 +35,8 @@ def job(study, rule, **wildcards):
 def test_similar_finished_jobs_count_with_their_mean_and_others_with_their_limit(study):
     known = Finished()
     usage = {"seconds": 1800, "gpus": 2, "device": "Made-Up"}
-    known.add(similarity_key(study, "train", CELL), usage, megabytes=500)
+    key = similarity_key(CostModel(study, "Made-Up"), "train", CELL)
+    known.add(key, usage, megabytes=500)
     planned = [
         job(study, "train", **CELL | {"seed": "1"}),
         job(study, "train", **CELL | {"seed": "2"}),
@@ -44,20 +46,22 @@ def test_similar_finished_jobs_count_with_their_mean_and_others_with_their_limit
     found = costs(study, planned, known)
     trained, tested = found["train"], found["evaluate"]
     assert (trained.jobs, trained.measured) == (2, 2)
-    assert (trained.job_hours, trained.gpu_hours, trained.gigabytes) == (1.0, 2.0, 1.0)
+    known_costs = (trained.job_hours, trained.gpu_hours, trained.gigabytes)
+    assert known_costs == pytest.approx((1.0, 2.0, 1.0))
     assert (trained.most_job_hours, trained.most_gpu_hours) == (0, 0)
     # Two tasks of the study are run in that job, 45 minutes each at most.
     assert (tested.gpu_hours, tested.most_gpu_hours, tested.most_job_hours) == (0, 1.5, 1.5)
-    text = as_text("made-up", found)
+    text = as_text("made-up", found, "Made-Up")
     assert re.search(r"^all +4 +2 +≤ 3.5 +≤ 2.5 +1.0$", text, re.MULTILINE)
-    assert "2 jobs: 2.0 GPU-hours, 1.0 job-hours" in text
-    assert "on Made-Up" in text
+    assert (
+        "known: 2 jobs are estimated as the mean of finished ones of their kind, on Made-Up" in text
+    )
 
 
 def test_of_a_source_that_is_not_prepared_the_disk_is_not_made_up(study):
     found = costs(study, [job(study, "train", **CELL)], Finished())
     assert found["train"].unsized == 1
-    assert re.search(r"^train .* \?$", as_text("made-up", found), re.MULTILINE)
+    assert re.search(r"^train .* \?$", as_text("made-up", found, "Made-Up"), re.MULTILINE)
 
 
 CARD = {"parameters": 1000, "layers": 4, "hidden_size": 10, "rows": 30, "tied": False}

@@ -29,7 +29,10 @@ EVERYWHERE = dict.fromkeys(("sources", "languages", "initializers", "strategies"
 
 
 def study(strategy=None, times=None, tasks=None, **resources):
-    """A study of one source model and a strategy, which trains and asks for no more than usual."""
+    """A study of one source model and a strategy, which trains and asks for no more than usual.
+
+    Its limits are given, so none is computed (`test_cost_model.py`).
+    """
     factors = {"time": 1, "memory": 1} | (times or {})
     own = {"phases": TRAINED, "checkpoints": 1, **(strategy or {}), "resources": factors}
     runs = {name: {"runs": number, **EVERYWHERE} for name, number in (tasks or {}).items()}
@@ -98,6 +101,15 @@ def test_a_strategy_takes_a_multiple_of_what_its_source_takes():
     assert asked(study(times={"time": 2.5})) == Resources(2 * 6000, 150, gpus=2)
     assert asked(study(times={"memory": 0.5})) == Resources(2 * 3000, 60, gpus=2)
     assert asked(study(times={"time": 0.001})) == Resources(2 * 6000, 1, gpus=2)
+
+
+def test_a_model_of_unknown_size_gets_an_hour_unless_its_limits_are_given():
+    given = ("training_minutes", "evaluation_minutes")
+    unknown = study(tasks={"perplexity": 3})
+    for key in given:
+        del unknown.config["sources"]["big"]["resources"][key]
+    assert asked(unknown).minutes == 60
+    assert asked(unknown, "evaluate").minutes == 3 * 60
 
 
 def test_a_teacher_takes_what_its_evaluation_takes_on_each_gpu():

@@ -36,6 +36,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "sources.resources": models.SourceResources,
     "tokenizers": models.TokenizerConfig,
     "languages": languages.LanguageConfig,
+    "languages.resources": languages.LanguageResources,
     "languages.group": languages.Group,
     "languages.plms": languages.LanguageModel,
     "languages.contamination": languages.ContaminationConfig,

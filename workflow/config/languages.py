@@ -130,6 +130,14 @@ class ContaminationConfig(Settings):
         return self
 
 
+class LanguageResources(Settings):
+    """What the time of jobs is estimated by, before the corpus is there."""
+
+    characters: Whole = optional(
+        "characters of a sentence, or of a document of its text, about. By default 120"
+    )
+
+
 class LanguageConfig(Settings):
     """One language and its texts, or a group of languages."""
 
@@ -192,6 +200,11 @@ class LanguageConfig(Settings):
         None, description="articles with summaries, kept out of training. `null` is all"
     )
     minimum_characters: Whole = Field(10, description="shorter sentences are dropped")
+
+    resources: LanguageResources = optional(
+        "what time limits of jobs follow from ([more](../docs/status.md#the-cost-model)). It "
+        "changes no result"
+    )
 
     @model_validator(mode="after")
     def _is_a_language_or_a_group(self) -> "LanguageConfig":

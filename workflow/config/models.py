@@ -41,7 +41,13 @@ class SourceResources(Settings):
 
     initialization_mb: Megabytes = Field(4000, description="memory of an initialization job")
     training_mb: Megabytes = Field(6000, description="memory of a training job, for each GPU")
-    training_minutes: Whole = Field(60, description="time limit of a training job")
+    billion_parameters: Positive = optional(
+        "parameters of the model in billions, from which time limits follow ([more]"
+        "(../docs/status.md#the-cost-model))"
+    )
+    training_minutes: Whole = optional(
+        "time limit of a training job. By default 60 where `billion_parameters` is not given"
+    )
     training_gpus: Whole = Field(
         1, description="GPUs of one machine that a training job uses ([more]"
         "(../docs/slurm.md#several-gpus-for-one-cell))",
@@ -55,7 +61,9 @@ class SourceResources(Settings):
     )
     full_training_mb: Megabytes = optional("of these: instead of `training_mb`")
     evaluation_mb: Megabytes = Field(4000, description="memory of an evaluation job")
-    evaluation_minutes: Whole = Field(60, description="time limit of an evaluation job")
+    evaluation_minutes: Whole = optional(
+        "time limit of an evaluation job for each run of a task. By default as of trainings"
+    )
 
 
 class SourceConfig(_Located):
@@ -276,7 +284,13 @@ class MetricResources(Settings):
     """What a cluster job asks for at its first attempt; each retry asks for as much again."""
 
     scoring_mb: Megabytes = Field(10000, description="memory of a scoring job")
-    scoring_minutes: Whole = Field(30, description="time limit of a scoring job")
+    billion_parameters: Positive = optional(
+        "parameters of the metric in billions, from which time limits follow"
+    )
+    scoring_minutes: Whole = optional(
+        "time limit of a scoring job for each run of a task. By default 60 where "
+        "`billion_parameters` is not given"
+    )
 
 
 class MetricConfig(Settings):

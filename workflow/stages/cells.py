@@ -222,7 +222,7 @@ def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
 @_fit_stage(
     learned=True,
     script="initialize",
-    resources=of_source("training_mb", "training_minutes", gpus=1),
+    resources=of_source("training_mb", 240, gpus=1),
 )
 def learn_initialization(study: Study, **wildcards: str) -> dict[str, Any]:
     """The same of an initializer that learns from the source model or its matrices."""
@@ -235,15 +235,16 @@ def learn_initialization(study: Study, **wildcards: str) -> dict[str, Any]:
 def _training(study: Study, **wildcards: str) -> Resources:
     """On all of its GPUs together; a cell without phases is only scored."""
     resources = study.config["sources"][wildcards["source"]]["resources"]
-    strategy = study.config["strategies"][wildcards["strategy"]]
+    strategy, model = study.config["strategies"][wildcards["strategy"]], study.cost_model
     if not strategy["phases"]:
-        return Resources(resources["evaluation_mb"], resources["evaluation_minutes"], gpus=1)
+        minutes = model.minutes(resources, "evaluation_minutes", lambda: model.training(wildcards))
+        return Resources(resources["evaluation_mb"], minutes, gpus=1)
     gpus, megabytes, _ = _gpus(study, wildcards["source"], wildcards["strategy"])
     factor, teacher = strategy["resources"], teacher_of(strategy)
     own = study.config["sources"][teacher]["resources"]["evaluation_mb"] if teacher else 0
     each = round(megabytes * factor["memory"]) + own
-    minutes = max(1, round(resources["training_minutes"] * factor["time"]))
-    return Resources(gpus * each, minutes, gpus)
+    minutes = model.minutes(resources, "training_minutes", lambda: model.training(wildcards, gpus))
+    return Resources(gpus * each, max(1, round(minutes * factor["time"])), gpus)
 
 
 def _gpus(study: Study, source_name: str, strategy_name: str) -> tuple[int, int, bool]:

@@ -62,10 +62,14 @@ def _evaluation_stage(rule: str, folder: str = "") -> Any:
 
     def resources(study: Study, **axes: str) -> Resources:
         own = study.config["sources"][axes["source"]]["resources"]
-        runs = (study.config["run_tasks"][task]["runs"] for task in tasks_of_job(study, rule, axes))
-        most = max(MOST_MINUTES, own["evaluation_minutes"])
-        minutes = min(most, own["evaluation_minutes"] * sum(runs))
-        return Resources(own["evaluation_mb"], minutes, gpus=1)
+        tasks = tasks_of_job(study, rule, axes)
+        runs = sum(study.config["run_tasks"][task]["runs"] for task in tasks)
+        model = study.cost_model
+        minutes = model.minutes(
+            own, "evaluation_minutes", lambda: model.evaluation(axes, tasks), runs
+        )
+        most = max(MOST_MINUTES, own.get("evaluation_minutes", 0))
+        return Resources(own["evaluation_mb"], min(most, minutes), gpus=1)
 
     place = f"evaluation/{CELL_PATH}{folder}"
     return stage("evaluation", place, script="evaluate", card=_CARD, resources=resources)
@@ -134,9 +138,20 @@ def _task(study: Study, cells_language: str, task: str) -> dict[str, Any]:
 
 def _scoring(study: Study, **wildcards: str) -> Resources:
     resources = study.config["metrics"][wildcards["metric"]]["resources"]
-    jobs = sum(runs for _, own in _scored(study, **wildcards) for runs in own.values())
-    minutes = min(MOST_MINUTES, resources["scoring_minutes"] * jobs)
-    return Resources(resources["scoring_mb"], minutes, gpus=1)
+    runs = sum(sum(own.values()) for _, own in _scored(study, **wildcards))
+    model, metric = study.cost_model, wildcards["metric"]
+    minutes = model.minutes(
+        resources,
+        "scoring_minutes",
+        lambda: model.metric(metric, tasks_of_metric(study, **wildcards)),
+        runs,
+    )
+    return Resources(resources["scoring_mb"], min(MOST_MINUTES, minutes), gpus=1)
+
+
+def tasks_of_metric(study: Study, **wildcards: str) -> list[tuple[str, str]]:
+    """The tasks whose predictions a metric scores, each with the language of the cell."""
+    return [(task, cell.language) for cell, own in _scored(study, **wildcards) for task in own]
 
 
 def _predictions(study: Study, **wildcards: str) -> list[Output]:

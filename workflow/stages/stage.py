@@ -160,11 +160,11 @@ def fixed(memory_mb: int, minutes: int) -> Callable[..., Resources]:
     return lambda study, **wildcards: Resources(memory_mb, minutes)
 
 
-def of_source(memory: str, minutes: str | int, gpus: int = 0) -> Callable[..., Resources]:
-    """`resources` of a stage whose jobs ask for what the entry of their source model says."""
+def of_source(memory: str, minutes: int, gpus: int = 0) -> Callable[..., Resources]:
+    """`resources` of a stage whose jobs ask for the memory that the entry of their source says."""
 
     def resources(study: Any, **wildcards: str) -> Resources:
         own = study.config["sources"][wildcards["source"]]["resources"]
-        return Resources(own[memory], own[minutes] if isinstance(minutes, str) else minutes, gpus)
+        return Resources(own[memory], minutes, gpus)
 
     return resources

@@ -15,6 +15,7 @@ from lexigraft.hardware import job_environment
 from lexigraft.job import PREFIX, without_prefix
 from lexigraft.staleness import code_digest
 from workflow.config.registries import ROOT, WITHOUT_EFFECT, load_registries, read_yaml, resolve
+from workflow.stages.cost_model import DEVICE, CostModel, chosen_device
 from workflow.stages.stage import CARD, PACKAGES, STAGES, Output, Resources
 
 digest = cache(code_digest)  # of a set of files, computed once
@@ -61,6 +62,11 @@ class Study:
         places = {PREFIX: self.config["prefix"], "HF_HUB_CACHE": self.config["hub_cache"]}
         own = {name: str(Path(place).expanduser()) for name, place in places.items() if place}
         return own | job_environment(self.config["machine"])
+
+    @cached_property
+    def cost_model(self) -> CostModel:
+        """What time limits follow from: the config alone, whatever is finished."""
+        return CostModel(self, chosen_device(self.config) or DEVICE)
 
     @cached_property
     def prompts(self) -> str:

@@ -146,7 +146,11 @@ def _answered(study: Study) -> Mapping[str, Iterable[str]]:
 def _answering(study: Study, language: str, samples: str) -> Resources:
     teacher = study.config["languages"][language]["samples"][samples]["teacher"]
     resources = study.config["sources"][teacher]["resources"]
-    return Resources(resources["evaluation_mb"], resources["evaluation_minutes"], gpus=1)
+    model = study.cost_model
+    minutes = model.minutes(
+        resources, "evaluation_minutes", lambda: model.answers(language, samples)
+    )
+    return Resources(resources["evaluation_mb"], minutes, gpus=1)
 
 
 @stage("corpus", _SAMPLES, resources=_answering, names=_answered)

@@ -1,10 +1,13 @@
 """What a study will take, before it runs: jobs, GPU-hours, hours of jobs, and disk, by rule.
 
 Which jobs run follows from what lies on disk (`workflow.status.states`). What each takes is the
-mean of finished ones like it (`workflow.status.estimates`). Where none has finished, its time limit
-is an upper bound, and a cell's disk follows from its strategy: a cell stores its changed tensors in
-the precision of its source model. What they are follows from the strategy and from the numbers in
-the source's card; LoRA's factors, of a hundredth of the parameters, are left out.
+mean of finished ones like it (`workflow.status.estimates`). Where none has finished, the cost model
+estimates it (`workflow.stages.cost_model`), scaled by what it was wrong about on this device. Of
+jobs that it does not cover the time limit is an upper bound.
+
+A cell's disk follows from its strategy: it stores its changed tensors in the precision of its
+source model. What they are follows from the strategy and from the numbers in the source's card;
+LoRA's factors, of a hundredth of the parameters, are left out.
 """
 
 import json
@@ -14,38 +17,50 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workflow.stages import STAGES, Job, Resources, Study
+from workflow.stages import Job, Study
 from workflow.stages.cells import way
-from workflow.status.estimates import Finished, similarity_key
+from workflow.stages.cost_model import CostModel
+from workflow.status.estimates import CPU, Finished, resources_of, similarity_key, work_of
 from workflow.status.states import DONE, states
 from workflow.status.summary import aligned
+
+UNCERTAINTY = 2  # a modelled job takes up to so many times its estimate
 
 
 @dataclass
 class Cost:
     """Sums over jobs.
 
-    `measured` jobs are estimated by finished ones, which ran on `devices`: `job_hours` and
-    `gpu_hours`. `most_job_hours` and `most_gpu_hours` are of the others, by their time limits.
-    `gigabytes` are of all jobs for which they are known; for `unsized` ones they are not, though
-    they may store tensors.
+    `measured` jobs are estimated by finished ones, which ran on `devices`; `modelled` ones by the
+    cost model, of which `calibrated` by finished jobs of their rule. `job_hours` and `gpu_hours`
+    are those of both, `unsure_hours` the GPU-hours of modelled ones that nothing calibrates, and
+    `work` says what for the GPU-hours go. `most_job_hours` and `most_gpu_hours` are of the others,
+    by their time limits. `gigabytes` are of all jobs for which they are known; for `unsized` ones
+    they are not, though they may store tensors.
     """
 
     jobs: int = 0
     measured: int = 0
+    modelled: int = 0
+    calibrated: int = 0
     job_hours: float = 0.0
     gpu_hours: float = 0.0
+    unsure_hours: float = 0.0
     most_job_hours: float = 0.0
     most_gpu_hours: float = 0.0
     gigabytes: float = 0.0
     unsized: int = 0
     devices: set[str] = field(default_factory=set)
+    work: dict[str, float] = field(default_factory=dict)
 
     def add(self, other: "Cost") -> None:
         """Take in the sums of another."""
+        for kind, hours in other.work.items():
+            self.work[kind] = self.work.get(kind, 0.0) + hours
+        self.devices |= other.devices
         for name, value in vars(other).items():
-            own = getattr(self, name)
-            setattr(self, name, own | value if isinstance(value, set) else own + value)
+            if not isinstance(value, set | dict):
+                setattr(self, name, getattr(self, name) + value)
 
 
 def planned(study: Study) -> list[Job]:
@@ -57,14 +72,15 @@ def planned(study: Study) -> list[Job]:
 
 def costs(study: Study, planned: Iterable[Job], known: Finished) -> dict[str, Cost]:
     """Rule -> the sums over its jobs, in the order of the first job of each."""
+    model = CostModel(study, known.planning_device(study), reads_cards=True)
     found: dict[str, Cost] = defaultdict(Cost)
     for job in planned:
-        found[job.rule].add(_cost(study, job, known))
+        found[job.rule].add(_cost(model, job, known))
     return dict(found)
 
 
-def as_text(title: str, by_rule: Mapping[str, Cost]) -> str:
-    """The summary for a terminal."""
+def as_text(title: str, by_rule: Mapping[str, Cost], device: str) -> str:
+    """The summary for a terminal; `device` is the one that was planned for."""
     total = Cost()
     for cost in by_rule.values():
         total.add(cost)
@@ -77,41 +93,56 @@ def as_text(title: str, by_rule: Mapping[str, Cost]) -> str:
                 rule,
                 str(cost.jobs),
                 str(cost.measured or "·"),
-                _sum(cost.gpu_hours, cost.most_gpu_hours),
-                _sum(cost.job_hours, cost.most_job_hours),
+                _sum(cost.gpu_hours, cost.most_gpu_hours, cost.modelled),
+                _sum(cost.job_hours, cost.most_job_hours, cost.modelled),
                 "?" if cost.unsized and not cost.gigabytes else _number(cost.gigabytes),
             )
         )
-    return "\n".join([title, "", *aligned(rows), "", *_notes(total)])
+    return "\n".join([title, "", *aligned(rows), "", *_notes(total, device)])
 
 
-def _cost(study: Study, job: Job, known: Finished) -> Cost:
-    wildcards = job.output.wildcards
-    if taken := known.like(similarity_key(study, job.rule, wildcards)):
+def _cost(model: CostModel, job: Job, known: Finished) -> Cost:
+    study, wildcards = model.study, job.output.wildcards
+    key = similarity_key(model, job.rule, wildcards)
+    work = work_of(model, job.rule, wildcards)
+    if taken := known.like(key):
+        gpu_hours = taken.gpu_seconds / 3600
         return Cost(
             jobs=1,
             measured=1,
             job_hours=taken.seconds / 3600,
-            gpu_hours=taken.gpu_seconds / 3600,
+            gpu_hours=gpu_hours,
             gigabytes=taken.megabytes / 1000,
             devices=taken.devices,
+            work=_shared(gpu_hours, work),
         )
     size = _cell_megabytes(study, wildcards) if job.rule == "train" else 0.0
-    of_rule = STAGES[job.rule].resources
-    resources = of_rule(study, **wildcards) if of_rule else Resources()
-    hours = resources.minutes / 60
-    return Cost(
-        jobs=1,
-        most_job_hours=hours,
-        most_gpu_hours=hours * resources.gpus,
-        gigabytes=(size or 0) / 1000,
-        unsized=int(size is None),
-    )
+    resources = resources_of(study, job.rule, wildcards)
+    gpus = 0 if model.device == CPU else resources.gpus
+    found = Cost(jobs=1, gigabytes=(size or 0) / 1000, unsized=int(size is None))
+    if work and model.knows(wildcards):
+        factor = known.factor(key) if key else None
+        found.modelled, found.calibrated = 1, int(factor is not None)
+        found.job_hours = (factor or 1.0) * sum(work.values()) / 3600
+        found.gpu_hours = gpus * found.job_hours
+        found.unsure_hours = found.gpu_hours if factor is None else 0.0
+        found.work = _shared(found.gpu_hours, work)
+    else:
+        found.most_job_hours = resources.minutes / 60
+        found.most_gpu_hours = gpus * found.most_job_hours
+    return found
 
 
-def _sum(measured: float, most: float) -> str:
-    """Estimated hours; with those of jobs that only have a limit, an upper bound."""
-    return f"≤ {_number(measured + most)}" if most else _number(measured)
+def _shared(hours: float, work: Mapping[str, float]) -> dict[str, float]:
+    """GPU-hours of a job by kind of work, in the shares of the cost model."""
+    whole = sum(work.values())
+    return {kind: hours * seconds / whole for kind, seconds in work.items() if hours and seconds}
+
+
+def _sum(estimated: float, most: float, modelled: int) -> str:
+    """Estimated hours; an upper bound if it holds jobs that only have a limit."""
+    mark = "≤ " if most else "≈ " if modelled and estimated else ""
+    return mark + _number(estimated + most)
 
 
 def _number(value: float) -> str:
@@ -120,19 +151,31 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
-def _notes(total: Cost) -> list[str]:
+def _notes(total: Cost, device: str) -> list[str]:
     notes = []
     if total.measured:
         devices = f", on {', '.join(sorted(total.devices))}" if total.devices else ""
         notes.append(
-            f"known: estimated as the mean of finished jobs of their kind{devices}. Of these "
-            f"{total.measured} jobs: {_number(total.gpu_hours)} GPU-hours, "
-            f"{_number(total.job_hours)} job-hours."
+            f"known: {total.measured} jobs are estimated as the mean of finished ones of their "
+            f"kind{devices}."
         )
-    if total.most_job_hours:
+    if total.modelled:
+        most = total.gpu_hours + (UNCERTAINTY - 1) * total.unsure_hours
         notes.append(
-            f"≤: of {total.jobs - total.measured} jobs nothing like them has finished; they count "
-            "with the time limit that they ask for, if they do."
+            f"≈: {total.modelled} jobs are estimated by the cost model, for GPUs such as {device} "
+            "(LEXIGRAFT_DEVICE chooses others). Finished jobs on such a GPU have corrected "
+            f"{total.calibrated} of them; the others may take up to {UNCERTAINTY} times as long: "
+            f"at most {_number(most)} GPU-hours."
+        )
+    if total.work:
+        shares = sorted(total.work.items(), key=lambda item: -item[1])
+        parts = ", ".join(f"{kind} {_number(hours)}" for kind, hours in shares)
+        notes.append(f"GPU-hours by work: {parts}.")
+    if total.most_job_hours:
+        others = total.jobs - total.measured - total.modelled
+        notes.append(
+            f"≤: of {others} jobs nothing like them has finished; they count with the time limit "
+            "that they ask for, if they do."
         )
     if total.unsized:
         notes.append(

@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache, partial
 from pathlib import Path
 
 from lexigraft.cells import cell_of
 from lexigraft.report.stylesheet import STYLESHEET
 from lexigraft.training.progress import describe_progress
 from workflow.stages import Study
+from workflow.stages.cost_model import CostModel
 from workflow.stages.stage import PACKAGES
-from workflow.status.estimates import Finished, similarity_key
+from workflow.status.estimates import Finished, device_of, similarity_key
 from workflow.status.results_folder import at_work, sizes
 from workflow.status.states import DONE, FAILED, RUNNING, STATES, reason, states
 
@@ -73,11 +75,9 @@ def status(study: Study) -> Status:
     known, now, unfinished = Finished(), time.time(), set()
     running: list[tuple[str, float, str]] = []
     failed: list[tuple[str, str, str]] = []
-    jobs = [
-        (job, found[card], similarity_key(study, job.rule, job.output.wildcards))
-        for card, job in planned.items()
-    ]
-    for job, state, key in jobs:
+    models = cache(partial(CostModel, study))
+    for card, job in planned.items():
+        state = found[card]
         counts[job.package][state.name] += 1
         name = job.output.removeprefix(f"{study.results}/")
         if state.name == RUNNING:
@@ -86,13 +86,16 @@ def status(study: Study) -> Status:
         if state.name == FAILED:
             failed.append((name, reason(job), job.log))
         if state.name == DONE and state.usage:
+            model = models(device_of(state.usage[-1]))
+            key = similarity_key(model, job.rule, job.output.wildcards)
             known.add(key, state.usage[-1], bytes_of.get(job.output, 0) / 1e6)
         if state.name != DONE and "seed" in job.output.wildcards:
             unfinished.add(cell_of(job.output.wildcards))
-    left, unknown = 0.0, 0
-    for _, state, key in jobs:
+    left, unknown, model = 0.0, 0, models(known.planning_device(study))
+    for card, job in planned.items():
+        state = found[card]
         if state.name != DONE:
-            if taken := known.like(key):
+            if taken := known.like(similarity_key(model, job.rule, job.output.wildcards)):
                 begun = now - state.since if state.name == RUNNING and state.since else 0.0
                 left += max(0.0, taken.seconds - begun)
             else:
