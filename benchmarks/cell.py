@@ -15,6 +15,8 @@ import torch
 from generation import byte_tokens
 from transformers import LlamaConfig, LlamaForCausalLM
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from lexigraft.atomic import write_json, write_lines
 from lexigraft.corpus.language import prepare_corpus
 from lexigraft.hardware import device, precision

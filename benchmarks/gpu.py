@@ -40,7 +40,7 @@ from lexigraft.hardware import PRECISION, device, precision
 from workflow import pages
 from workflow.config.registries import ROOT
 
-# Model and strategy; the step is the strategy's.
+# Model and strategy, each step of as many sequences as in config/strategies.yaml.
 TRAINED = (
     ("llama-2-7b", "lora-clm-2048"),
     ("llama-2-7b", "2x2ls-mtp-512"),

@@ -118,7 +118,7 @@ def work(
     clock, new_ids = Clock(), list(range(vocabulary - NEW_TOKENS, vocabulary))
     more = None
     if name == "distill":
-        more = random_model(config, torch.float32).eval()
+        more = random_model(config, torch.float32, seed=1).eval()
     elif name.startswith("vocadt"):
         more = recipe(vocabulary)
     with TemporaryDirectory() as folder:
@@ -133,12 +133,12 @@ def work(
     print(json.dumps(found))
 
 
-def random_model(config: str, dtype: torch.dtype) -> PreTrainedModel:
+def random_model(config: str, dtype: torch.dtype, seed: int = 0) -> PreTrainedModel:
     """A model of random weights, made on the device: the CPU would take minutes for a large one.
 
     `config` is a folder with a config.json; empty, it is SmolLM2-135M's shape.
     """
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     settings = AutoConfig.from_pretrained(config) if config else LlamaConfig(**SMOLLM2)
     with device():
         return AutoModelForCausalLM.from_config(settings, dtype=dtype)
