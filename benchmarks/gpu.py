@@ -49,6 +49,7 @@ TRAINED = (
 )
 SEQUENCES, STEPS = 8, 8
 SCRIPT_TOKENS = 4096  # of a pass of the script, and if that does not fit, one sequence
+FULL = "out of memory"  # is in torch's message
 GENERATING = "llama-2-7b"
 BATCHES = (8, 32, 64)
 WRITTEN = 64  # tokens of each text
@@ -94,7 +95,7 @@ def main(arguments: argparse.Namespace) -> None:
         for row in (found.columns, *found.rows):
             print(part, *(f"{one:.4g}" if isinstance(one, float) else one for one in row), sep="\t")
         sys.stdout.flush()
-        if not options.rehearse:
+        if found.rows and not options.rehearse:
             record(part, found)
         problems += [f"{part}: {problem}" for problem in found.problems]
     if problems:
@@ -129,11 +130,13 @@ def training(options: Options) -> Found:
             mine = _train("ours", *sizes, str(sequences), str(steps))
             for fitting in (min(sequences, SCRIPT_TOKENS // tokens), 1):
                 plain = _train("script", *sizes, str(fitting), str(steps))
-                if "out of memory" not in plain.get("error", ""):
+                if FULL not in plain.get("error", ""):
                     break
-        for who, found in (("", mine), (" by the script", plain)):
-            if "error" in found and not (who and "out of memory" in found["error"]):
-                problems.append(f"{model}, {strategy}{who}: {found['error']}")
+        errors = [found.get("error", "") for found in (mine, plain)]
+        other = [error for error in errors if error and FULL not in error]
+        problems += [f"{model}, {strategy}: {error}" for error in other or errors[:1] if error]
+        if other:
+            continue  # the page says of what is missing that it did not fit
         rows.append([
             model, strategy, mine.get("speed"), _gib(mine, "mib"), _gib(mine, "reserved_mib"),
             plain.get("speed"), _gib(plain, "mib"), fitting,
@@ -172,7 +175,7 @@ def cell(options: Options) -> Found:
             job["outputs"] = {"folder": f"{folder}/training/{where}"}
             found = _child(_script("cell"), json.dumps(job), **environment)
             if "error" in found:
-                return Found(columns, rows, [f"{where}: {found['error']}"])
+                return Found(columns, [], [f"{where}: {found['error']}"])
             rows.append([found[name] for name in columns])
     (*_, on_gpu), (*_, on_cpu) = rows
     problems = [] if abs(on_gpu / on_cpu - 1) < 0.01 else ["GPU and CPU differ by 1 % or more"]

@@ -66,6 +66,29 @@ def test_a_cell_that_ends_elsewhere_on_the_gpu_is_a_problem(gpu, monkeypatch):
     assert gpu.cell(options).problems and not gpu.cell(options).problems
 
 
+TOOK = {"speed": 8.0, "mib": 2048.0, "reserved_mib": 3072.0}
+FULL, BROKEN = {"error": "OutOfMemoryError: CUDA out of memory."}, {"error": "ValueError: no"}
+
+
+@pytest.mark.parametrize(
+    ("ours", "script", "results", "problems"),
+    [
+        (TOOK, FULL, [[8.0, 2.0, 3.0, None, None, 1]], 0),
+        (FULL, TOOK, [[None, None, None, 8.0, 2.0, 2]], 1),
+        (BROKEN, TOOK, [], 1),
+        (TOOK, BROKEN, [], 1),
+    ],
+)
+def test_what_does_not_fit_is_a_result_and_any_other_error_is_none(
+    gpu, ours, script, results, problems, monkeypatch
+):
+    monkeypatch.setattr(gpu, "TRAINED", gpu.TRAINED[1:2])
+    monkeypatch.setattr(gpu, "_train", lambda who, *_: {"ours": ours, "script": script}[who])
+    found = gpu.training(gpu.Options(rehearse=True, packages=None))
+    assert [row[2:] for row in found.rows] == results
+    assert len(found.problems) == problems
+
+
 TABLES = {
     "correctness": [["test", "outcome"], ["test_well", "passed"], ["test_badly", "failed"]],
     "training": [
