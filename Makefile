@@ -10,6 +10,7 @@
 # make record  copies the numbers of a study that has run here into docs/results, and makes the pages: make record CONFIG=...
 # make pages   makes README.md and the pages in docs/ that show numbers, from docs/templates and docs/results
 # make memory  simulates the GPU memory of trainings, and makes docs/gpu.md
+# make gpu-check  tests and measures on one GPU, for docs/gpu.md; a part alone: make gpu-check PARTS=training
 # make profiles  lets `snakemake --profile slurm` find this repository's profile
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES ?= $(shell nproc)
@@ -17,13 +18,14 @@ CORES ?= $(shell nproc)
 MEMORY_MB ?= $(shell awk '/MemTotal/ {print int($$2 / 1024 * 0.8)}' /proc/meminfo)
 RESULTS ?= results
 CONFIG ?= config/config.yaml
+PARTS ?= correctness training generation cell
 GPU := gpu=$(shell nvidia-smi -L 2>/dev/null | grep -c ^GPU)
 BIN := .venv/bin
 PIP = $(@D)/bin/python -m pip --disable-pip-version-check --quiet install
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES) --resources mem_mb=$(MEMORY_MB) $(GPU)
 REPORT := results/report/default
 
-.PHONY: demo test test-cluster slurm check config-tables record memory pages metrics profiles verify status cost clean
+.PHONY: demo test test-cluster slurm check config-tables record memory gpu-check pages metrics profiles verify status cost clean
 
 demo: .venv/main
 	@mkdir -p results
@@ -77,6 +79,9 @@ record: .venv/main
 memory: .venv/main
 	@$(BIN)/python benchmarks/memory.py
 	@$(BIN)/python -m workflow.pages
+
+gpu-check: .venv/dev
+	@$(BIN)/python benchmarks/gpu.py $(PARTS)
 
 pages: .venv/main
 	@$(BIN)/python -m workflow.pages

@@ -27,17 +27,10 @@ from typing import Any
 import torch
 from measuring import in_its_own_process
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from training import SMOLLM2
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    LlamaConfig,
-    LogitsProcessor,
-    LogitsProcessorList,
-    PreTrainedTokenizerFast,
-)
+from training import random_model
+from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedTokenizerFast
 
-from lexigraft.hardware import device, precision
+from lexigraft.hardware import precision
 from lexigraft.inference import generation, shared_prefix
 from lexigraft.inference.generation import generate
 from lexigraft.inference.stop_strings import StopStrings
@@ -62,9 +55,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def work(name: str, config: str, prompts: int) -> None:
     """Measure one part in this process, and print it."""
-    torch.manual_seed(0)
-    settings = AutoConfig.from_pretrained(config) if config else LlamaConfig(**SMOLLM2)
-    model = AutoModelForCausalLM.from_config(settings, dtype=precision()).to(device()).eval()
+    model = random_model(config, precision()).eval()
     model.generation_config.eos_token_id = None
     print(json.dumps(PARTS[name](model, byte_tokens(), prompts)))
 
@@ -142,15 +133,22 @@ class Forced(LogitsProcessor):
         return only
 
 
-def ours(model: Any, tokenizer: Any, prompts: int, shared: int = SHARED) -> None:
+def ours(
+    model: Any,
+    tokenizer: Any,
+    prompts: int,
+    shared: int = SHARED,
+    batch: int = BATCH,
+    new_tokens: int = NEW_TOKENS,
+) -> None:
     """Generate as tasks do."""
     with TemporaryDirectory() as folder:
         generate(
             model,
             tokenizer,
             texts(prompts, shared),
-            max_new_tokens=NEW_TOKENS,
-            batch_size=BATCH,
+            max_new_tokens=new_tokens,
+            batch_size=batch,
             partial=Path(folder) / "partial.jsonl",
             identity="",
             stop=[],

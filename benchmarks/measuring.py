@@ -28,10 +28,15 @@ def measured(work: Callable[[], object]) -> dict[str, float]:
     }
 
 
-def in_its_own_process(script: str, *arguments: str, threads: int) -> dict[str, Any]:
-    """What a script prints last, as JSON, when it is run with these arguments."""
+def in_its_own_process(
+    script: str, *arguments: str, threads: int, **environment: str
+) -> dict[str, Any]:
+    """What a script prints last, as JSON, when it is run with these arguments.
+
+    `environment` are variables that it has beside those of this process.
+    """
     limits = dict.fromkeys(_THREADS, str(threads))
-    environment = {**os.environ, **limits, "OMP_WAIT_POLICY": "PASSIVE"}
+    environment = {**os.environ, **limits, "OMP_WAIT_POLICY": "PASSIVE", **environment}
     command = [sys.executable, script, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -5,14 +5,16 @@ python benchmarks/training.py [CONFIG_FOLDER] [--sequences N] [--length N] [--th
 The model is that of a folder with a config.json (by default SmolLM2-135M's shape), with random
 weights; text is random too. Each strategy is trained for four steps in a process of its own, by
 this library and by the script, with the same model, text, optimizer, batch and precision. Tokens
-per second are those of all steps but the first; memory is the peak beyond the model itself, of the
-GPU where there is one. A teacher is a second model of the same shape. The adapters' script makes
-the two matrices of the new vocabulary anew in each pass, as their definition says.
+per second are those of all steps but the first. Memory is the peak beyond the model itself; on a
+GPU it is the peak of all tensors, of which there is room for 79 GiB, as on a card of 80 GB. A
+teacher is a second model of the same shape. The adapters' script makes the two matrices of the new
+vocabulary anew in each pass, as their definition says.
 """
 
 import argparse
 import json
 import time
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,6 +29,7 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     LlamaConfig,
+    PreTrainedModel,
     PreTrainedTokenizerFast,
     Trainer,
     TrainerCallback,
@@ -37,14 +40,16 @@ from lexigraft.hardware import device, precision
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.training.adapted_layers import attach_adapters
 from lexigraft.training.data import SequenceDataset, TextBlocks
+from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.distill import LogitDistillation
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
-from lexigraft.training.trainable import decoder_layers, prepare_phase
+from lexigraft.training.trainable import decoder_layers, own_parameters, prepare_phase
 
 STEPS = 4
+GPU_BYTES = 79 * 2**30
 NEW_TOKENS = 1000
 ADAPTED_TOKENS = 1500  # the new vocabulary that adapters are for
 LAYERS = (0, 1, -2, -1)
@@ -82,7 +87,8 @@ def main(arguments: argparse.Namespace) -> None:
     print(f"{'':13}{'tokens/s':>26}{'peak MiB':>28}")
     print(f"{'':13}{'script':>9}{'ours':>9}{'ratio':>8}{'script':>10}{'ours':>9}{'ratio':>9}")
     for name in arguments.names or STRATEGIES:
-        given = [str(arguments.config or ""), str(arguments.sequences), str(arguments.length)]
+        sizes = arguments.sequences, arguments.length, arguments.sequences, STEPS
+        given = [str(arguments.config or ""), *map(str, sizes)]
         script, ours = (
             in_its_own_process(__file__, "--work", who, name, *given, threads=arguments.threads)
             for who in ("script", "ours")
@@ -98,30 +104,44 @@ def main(arguments: argparse.Namespace) -> None:
         )
 
 
-def work(who: str, name: str, config: str, sequences: int, length: int) -> None:
-    """Train in this process and print what it took."""
-    torch.manual_seed(0)
-    settings = AutoConfig.from_pretrained(config) if config else LlamaConfig(**SMOLLM2)
-    model = AutoModelForCausalLM.from_config(settings, dtype=torch.float32).to(device())
-    vocabulary = settings.get_text_config().vocab_size
+def work(
+    who: str, name: str, config: str, sequences: int, length: int, rows: int, steps: int
+) -> None:
+    """Train in this process and print what it took; the script's passes have so many `rows`."""
+    if torch.cuda.is_available():
+        there = torch.cuda.get_device_properties(0).total_memory
+        torch.cuda.set_per_process_memory_fraction(min(1.0, GPU_BYTES / there))
+    model = random_model(config, torch.float32)
+    vocabulary = model.config.get_text_config().vocab_size
     tokens = ADAPTED_TOKENS if name.startswith("vocadt") else vocabulary
-    text = np.random.default_rng(0).integers(tokens, size=(STEPS * sequences, length))
+    text = np.random.default_rng(0).integers(tokens, size=(steps * sequences, length))
     clock, new_ids = Clock(), list(range(vocabulary - NEW_TOKENS, vocabulary))
     more = None
     if name == "distill":
-        more = AutoModelForCausalLM.from_config(settings, dtype=torch.float32).to(device()).eval()
+        more = random_model(config, torch.float32, seed=1).eval()
     elif name.startswith("vocadt"):
         more = recipe(vocabulary)
     with TemporaryDirectory() as folder:
-        train = {"ours": train_ours, "script": train_with_script}[who]
-        took = measured(
-            lambda: train(model, name, text, sequences, new_ids, clock, Path(folder), more)
-        )
+        train = train_ours if who == "ours" else partial(train_with_script, rows=rows)
+        given = (model, name, text, sequences, new_ids, clock, Path(folder), more)
+        took = measured(lambda: train(*given))
+    found = {"speed": (steps - 1) * sequences * length / (clock.at[-1] - clock.at[0])}
+    found["mib"] = found["reserved_mib"] = took["mib"]
     if torch.cuda.is_available():
-        held = sum(p.numel() * p.element_size() for p in model.parameters())
-        took["mib"] = (torch.cuda.max_memory_allocated() - held) / 2**20
-    speed = (STEPS - 1) * sequences * length / (clock.at[-1] - clock.at[0])
-    print(json.dumps({"speed": speed, "mib": took["mib"]}))
+        found["mib"] = torch.cuda.max_memory_allocated() / 2**20
+        found["reserved_mib"] = torch.cuda.max_memory_reserved() / 2**20
+    print(json.dumps(found))
+
+
+def random_model(config: str, dtype: torch.dtype, seed: int = 0) -> PreTrainedModel:
+    """A model of random weights, made on the device: the CPU would take minutes for a large one.
+
+    `config` is a folder with a config.json; empty, it is SmolLM2-135M's shape.
+    """
+    torch.manual_seed(seed)
+    settings = AutoConfig.from_pretrained(config) if config else LlamaConfig(**SMOLLM2)
+    with device():
+        return AutoModelForCausalLM.from_config(settings, dtype=dtype)
 
 
 def recipe(vocabulary: int) -> Recipe:
@@ -155,7 +175,13 @@ def train_ours(model, name, text, sequences, new_ids, clock, folder, more):
         words = WordLevel({str(token): token for token in range(ADAPTED_TOKENS)}, unk_token="0")
         tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(words))
         attach_adapters(model, tokenizer, more, first.adapter)
-    prepare_phase(model, first, new_ids)
+    frozen = FrozenWeights(model, None)
+    frozen.hold(own_parameters(model, first))
+    with frozen.shown_as_float32():
+        prepare_phase(model, first, new_ids)
+    if torch.cuda.is_available():  # what a model takes before it is held counts for nothing
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
     objective = CausalModeling()
     if first.objective == "mtp":
         objective = MultiTokenPrediction(
@@ -180,7 +206,7 @@ def train_ours(model, name, text, sequences, new_ids, clock, folder, more):
     )
 
 
-def train_with_script(model, name, text, sequences, new_ids, clock, folder, more):
+def train_with_script(model, name, text, sequences, new_ids, clock, folder, more, *, rows):
     """What the documentation of Trainer and PEFT leads to."""
     from peft import LoraConfig, TrainableTokensConfig, get_peft_model
 
@@ -218,7 +244,8 @@ def train_with_script(model, name, text, sequences, new_ids, clock, folder, more
             kind = TwoHeads
     arguments = TrainingArguments(
         output_dir=str(folder),
-        per_device_train_batch_size=sequences,
+        per_device_train_batch_size=rows,
+        gradient_accumulation_steps=sequences // rows,
         num_train_epochs=1,
         learning_rate=1e-4,
         weight_decay=0.01,
@@ -232,8 +259,8 @@ def train_with_script(model, name, text, sequences, new_ids, clock, folder, more
         report_to="none",
         disable_tqdm=True,
     )
-    rows = [{"input_ids": torch.tensor(row), "labels": torch.tensor(row)} for row in text]
-    kind(model=model, args=arguments, train_dataset=rows, callbacks=[clock]).train()
+    data = [{"input_ids": torch.tensor(row), "labels": torch.tensor(row)} for row in text]
+    kind(model=model, args=arguments, train_dataset=data, callbacks=[clock]).train()
 
 
 class TwoHeads(Trainer):

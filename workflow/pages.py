@@ -134,6 +134,7 @@ def render(template: str) -> str:
     )
     environment.globals["require"] = _require
     environment.globals["record"] = lambda name: Record(DOCS / "results" / f"{name}.json")
+    environment.globals["is_recorded"] = lambda name: (DOCS / "results" / f"{name}.json").exists()
     environment.filters["digits"] = lambda number, count: f"{number:,.{count}f}".replace("-", "−")
     environment.filters["percent"] = lambda share, count=0: f"{100 * share:.{count}f} %"
     try:

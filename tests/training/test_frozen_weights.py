@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, core_model_loading
 
+from lexigraft.hardware import device
 from lexigraft.source.model import load_model
 from lexigraft.training.distributed import Computation
 from lexigraft.training.frozen_weights import FrozenWeights
@@ -76,6 +77,7 @@ def prepared(model, phase, folder=None):
 
 def loss_and_gradients(model):
     ids = torch.randint(1, 50, (3, 16), generator=torch.Generator().manual_seed(2))
+    ids = ids.to(model.device)
     torch.manual_seed(3)  # dropout
     loss = Computation(model)(CausalModeling().losses, {"input_ids": ids, "labels": ids.clone()})
     loss.sum().backward()
@@ -86,7 +88,7 @@ def loss_and_gradients(model):
 @pytest.mark.parametrize("name", NAMES)
 def test_losses_and_gradients_are_those_of_float32_weights(name, trainable, tmp_path):
     folder = source_of(name, tmp_path)
-    plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).to(device())
     held = copy.deepcopy(plain)
     phase = phase_of(trainable)
     loss, gradients = loss_and_gradients(prepared(plain, phase))
