@@ -255,8 +255,7 @@ class _Run:
             adapter: PeftModel | None = None
             if finished == phase:
                 settings = self.strategy.phases[phase]
-                with FrozenWeights(model, self.source).shown_as_float32():
-                    names, adapter = prepare_phase(model, settings, self.new_ids)
+                names, adapter = prepare_phase(model, settings, self.new_ids)
                 progress.trained |= set(names)
                 load_trained(model, self.retained.file(step), without=EXTRA_HEAD)
                 finish_phase(model, self.tokenizer, settings, names, progress)
