@@ -234,7 +234,8 @@ def attention(config: "PretrainedConfig") -> str | None:
     name = setting("attention")
     if name in (None, "sdpa", "eager"):
         return None if name == "sdpa" else name
-    model, flash = getattr(transformers, config.architectures[0]), name == "flash_attention_2"
+    [architecture] = config.architectures or ["PreTrainedModel"]
+    model, flash = getattr(transformers, architecture), name == "flash_attention_2"
     supported = model._supports_flash_attn if flash else model._supports_flex_attn
     obstacles = {
         "there is no GPU": device().type != "cuda",
@@ -242,7 +243,7 @@ def attention(config: "PretrainedConfig") -> str | None:
         # Else transformers would look for a kernel on the hub.
         "the package flash-attn is not installed": flash and not is_flash_attn_2_available(),
         "it computes in bfloat16 alone": flash and precision() != torch.bfloat16,
-        "it has no dropout": not flash and getattr(config, "attention_dropout", 0),
+        "it has no dropout": not flash and bool(getattr(config, "attention_dropout", 0)),
     }
     for obstacle, found in obstacles.items():
         if found:

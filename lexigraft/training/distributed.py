@@ -108,20 +108,25 @@ def shard(
 ) -> tuple[Computation, Objective]:
     """Copies of both that belong together, the model sharded over the processes.
 
-    Each decoder layer is gathered when it is computed. Parameters outside of them, embeddings and
+    Each decoder layer is gathered when it is computed, in the precision that its linear layers
+    compute in; gradients are summed in float32. Parameters outside of them, embeddings and
     head above all, are gathered for a whole pass, since objectives use these in ways of their own.
     Modules of the objective that are not the model's, such as a teacher, are not copied.
     """
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
     inside = {id(module) for module in computation.modules()}
     outside = {id(module): module for module in _modules_of(objective) if id(module) not in inside}
     sharded, objective = copy.deepcopy((computation, objective), outside)
     sharded.is_distributed_loading_by_transformers = True
     mesh = init_device_mesh(device.type, (world_size(),))
-    for module in (*decoder_layers(sharded.model), sharded):
-        fully_shard(module, mesh=mesh)
+    low = MixedPrecisionPolicy(precision(), torch.float32, cast_forward_inputs=False)
+    modules: list[Any] = [*decoder_layers(sharded.model), sharded]
+    for module in modules:
+        # Autocast does not round embeddings, which are outside of the layers.
+        policy = MixedPrecisionPolicy() if module is sharded else low
+        fully_shard(module, mesh=mesh, mp_policy=policy)
         if device.type == "cpu":
             module.set_force_sum_reduction_for_comms(True)  # gloo computes no mean
     return sharded, objective

@@ -1,8 +1,10 @@
 """Runs one phase with transformers' Trainer: AdamW, gradient clipping at 1, one schedule."""
 
 import logging
+from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -112,7 +114,8 @@ def add_modules(model: PreTrainedModel, objective: Objective, strategy: Strategy
             activation_checkpointing_kwargs={"use_reentrant": False}
         )
         if (share := setting("recompute")) is not None:
-            for number, layer in enumerate(decoder_layers(model)):
+            layers: Iterable[Any] = decoder_layers(model)
+            for number, layer in enumerate(layers):
                 layer.gradient_checkpointing = int((number + 1) * share) > int(number * share)
 
 

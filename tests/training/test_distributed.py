@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 from safetensors.torch import load_file
 
+from lexigraft.training.distributed import Computation, full_tensor, shard
+from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.training_log import TrainingLog
 from tests import preloaded_python
 from tests.training.process_group import train
@@ -83,6 +86,42 @@ def test_several_processes_make_the_steps_that_one_makes(whole, processes, shard
     together = whole(processes, sharded, tokens)
     close(together, whole())
     assert together[2]["processes"] == processes and together[2]["sharded"] == sharded
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_layers_are_gathered_in_the_precision_that_they_compute_in(
+    tiny_llama, tmp_path, monkeypatch, precision
+):
+    monkeypatch.setenv("LEXIGRAFT_PRECISION", str(precision).removeprefix("torch."))
+    batch = {"input_ids": torch.arange(24).view(2, 12), "labels": torch.arange(24).view(2, 12)}
+    seen = {}
+
+    def gradients(computation, objective):
+        losses = computation(objective.losses, dict(batch), None)
+        objective.total(losses).backward()
+        named = computation.model.named_parameters()
+        return losses.detach(), {name: full_tensor(parameter.grad) for name, parameter in named}
+
+    dist.init_process_group("gloo", rank=0, world_size=1, init_method=f"file://{tmp_path}/store")
+    try:
+        plain, objective = Computation(tiny_llama(50, tied=False)), CausalModeling()
+        sharded, other = shard(plain, objective, torch.device("cpu"))
+        for name in ("model.layers.0.mlp.up_proj", "lm_head"):
+            sharded.model.get_submodule(name).register_forward_hook(
+                lambda module, *_, name=name: seen.update({name: module.weight.dtype})
+            )
+        losses, found = gradients(sharded, other)
+        expected_losses, expected = gradients(plain, objective)
+    finally:
+        dist.destroy_process_group()
+    assert seen["model.layers.0.mlp.up_proj"] == precision
+    assert seen.get("lm_head", torch.float32) == torch.float32
+    exact = precision == torch.float32
+    torch.testing.assert_close(losses, expected_losses, rtol=1e-6 if exact else 1e-3, atol=0)
+    for name, gradient in expected.items():
+        assert found[name].dtype == torch.float32
+        tolerance = (1e-5 if exact else 0.03) * gradient.abs().max().item()
+        assert torch.allclose(found[name], gradient, atol=tolerance), name
 
 
 # Of about eight operations on files a step: in each of the two phases, and in the second one.
