@@ -46,15 +46,18 @@ def test_without_a_gpu_it_says_so_in_one_line(monkeypatch):
 
 
 def test_a_test_that_fails_is_a_result_and_a_problem(gpu, tmp_path, monkeypatch):
-    file = tmp_path / "test_two.py"
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    file = tmp_path / "one" / "test_two.py"
     file.write_text("def test_well(): pass\n\ndef test_badly(): assert 1 == 2\n")
-    rows = gpu.run_tests(tmp_path)
+    rows = gpu.run_tests(file.parent)
     assert [row[:2] for row in rows] == [["test_well", "passed"], ["test_badly", "failed"]]
     monkeypatch.setattr(gpu, "_child", lambda *_, **__: {"rows": rows})
     [problem] = gpu.correctness(SimpleNamespace(rehearse=True)).problems
     assert problem.startswith("test_badly: ")
+    file = tmp_path / "other" / "test_nothing.py"
     file.write_text("import nowhere_at_all\n")
-    assert [row[1] for row in gpu.run_tests(tmp_path)] == ["failed"]
+    assert [row[1] for row in gpu.run_tests(file.parent)] == ["failed"]
 
 
 def test_a_cell_that_ends_elsewhere_on_the_gpu_is_a_problem(gpu, monkeypatch):
