@@ -30,7 +30,6 @@ Job = dict[str, Any]
 logger = logging.getLogger(__name__)
 
 TRANSFORMERS, VLLM = "transformers", "vllm"
-ENGINE = "LEXIGRAFT_ENGINE"  # of this machine, for tasks that leave the choice
 
 
 class Opening(NamedTuple):
@@ -174,9 +173,9 @@ def _opening(settings: dict[str, Any]) -> Opening:
 def _engine(settings: dict[str, Any]) -> str:
     """What generates for a task here: by default vLLM, if it is installed, on a GPU, if greedy.
 
-    Raises a UserError if `LEXIGRAFT_ENGINE` names no engine.
+    Raises a UserError if `LEXIGRAFT_ENGINE` names none of them.
     """
-    from lexigraft.hardware import device
+    from lexigraft.hardware import device, setting
 
     if not task_kind(settings["kind"]).generates:
         return TRANSFORMERS
@@ -185,11 +184,11 @@ def _engine(settings: dict[str, Any]) -> str:
         return engine
     if settings.get("beams", 1) > 1:
         return TRANSFORMERS
+    chosen = setting("engine")
+    if chosen not in (None, "auto"):
+        return chosen
     installed = device().type == "cuda" and importlib.util.find_spec("vllm")
-    chosen = os.environ.get(ENGINE, VLLM if installed else TRANSFORMERS)
-    if chosen not in (TRANSFORMERS, VLLM):
-        raise UserError(f"{ENGINE}: '{chosen}' is neither {TRANSFORMERS} nor {VLLM}")
-    return chosen
+    return VLLM if installed else TRANSFORMERS
 
 
 def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict[str, str]) -> None:

@@ -7,11 +7,10 @@ memory is not estimated, they are fixed.
 
 import logging
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lexigraft.errors import UserError
+from lexigraft.hardware import setting
 
 if TYPE_CHECKING:
     import torch
@@ -21,21 +20,10 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
-BATCH_TOKENS = "LEXIGRAFT_BATCH_TOKENS"  # overrides the tokens of a batch
 SHARE = 0.8  # of the free memory; fragments and what is not estimated have the rest
 # Larger batches are hardly faster, and an interruption costs more.
 _PROMPTS = {"cpu": 8, "cuda": 128}
 _SCORED_TOKENS = {"cpu": 2048, "cuda": 2**15}
-
-
-def machine_setting(name: str) -> int | None:
-    """A setting of this machine, from the environment; a UserError if it is no number above 0."""
-    given = os.environ.get(name)
-    if given is None:
-        return None
-    if not given.isdecimal() or not int(given):
-        raise UserError(f"{name}: '{given}' is not a whole number above 0")
-    return int(given)
 
 
 def free_memory(device: "torch.device") -> int:
@@ -61,7 +49,7 @@ def generation_limits(
     `longest` is the tokens of the longest prompt with its continuation; `most` replaces the usual
     number of prompts.
     """
-    if given := machine_setting(BATCH_TOKENS):
+    if given := setting("batch_tokens"):
         return given, most or math.inf
     return _fitting_tokens(model, longest, cached=True), most or usual_prompts(model)
 
@@ -71,7 +59,7 @@ def scoring_tokens(model: "PreTrainedModel", longest: int, most: int | None = No
 
     `longest` is the tokens of the longest text or window; `most` replaces the usual number.
     """
-    if given := machine_setting(BATCH_TOKENS):
+    if given := setting("batch_tokens"):
         return given
     most = most or _SCORED_TOKENS[model.device.type]
     return min(most, _fitting_tokens(model, longest, cached=False))

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch.autograd.function import once_differentiable
 
-from lexigraft.inference.batch_sizes import SHARE, free_memory, machine_setting
+from lexigraft.hardware import setting
+from lexigraft.inference.batch_sizes import SHARE, free_memory
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -25,7 +26,6 @@ IGNORED = -100  # a label that counts for no loss, by torch's convention
 # The most numbers in the logits of a chunk. Each chunk adds a gradient of the size of the head, so
 # larger chunks are faster.
 CHUNK_LOGITS = {"cpu": 2**25, "cuda": 2**28}
-SETTING = "LEXIGRAFT_LOGITS_CHUNK"  # overrides them
 _LEAST = 2**25  # smaller ones free little: what does not fit with them is something else
 _BYTES = 16  # of each number: in the model's precision, as float32, its loss and its gradients
 
@@ -161,7 +161,7 @@ def _halves(chunk: slice) -> list[slice]:
 
 def _chunk_logits(device: torch.device, memory: int) -> int:
     """The most numbers in the logits of a chunk that is computed with so much other `memory`."""
-    most = machine_setting(SETTING)
+    most = setting("logits_chunk")
     if most is None:
         most = CHUNK_LOGITS[device.type]
         if device.type != "cpu":

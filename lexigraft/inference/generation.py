@@ -117,7 +117,8 @@ def generate(
             continue_batch = _continuation(
                 model, tokenizer, own, stops, ends, max_new_tokens, beams
             )
-            tokens, most = math.inf, float(PROMPTS_PER_CALL)
+            tokens: float = math.inf
+            most: float = PROMPTS_PER_CALL
             if not isinstance(model, VllmModel):
                 tokens, most = generation_limits(model, length(rest[0]), batch_size)
                 tokens /= beams

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lexigraft.inference.batch_sizes import machine_setting
+from lexigraft.hardware import setting
 
 TOKENS = "LEXIGRAFT_PASS_TOKENS"  # overrides the tokens of a pass
 # The vocabulary does not matter: see `inference.chunked_logits`.
@@ -20,7 +20,7 @@ def pass_tokens(device_type: str) -> int:
 
     Raises a UserError if that is not a whole number above 0.
     """
-    return machine_setting(TOKENS) or _TOKENS[device_type]
+    return setting("pass_tokens") or _TOKENS[device_type]
 
 
 def split_step(

@@ -23,14 +23,13 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, TrainerCallback
 
 from lexigraft.atomic import read_jsonl, write_jsonl
-from lexigraft.errors import UserError, unknown
-from lexigraft.hardware import PEAKS, device, known_device, precision
+from lexigraft.errors import UserError
+from lexigraft.hardware import PEAKS, device, known_device, precision, setting
 from lexigraft.inference.likelihood import Likelihood
 from lexigraft.training.distributed import Computation, is_sharded, on_rank_zero, rank, world_size
 from lexigraft.training.progress import describe_progress
 
 logger = logging.getLogger(__name__)
-REPORT_TO = "LEXIGRAFT_REPORT_TO"  # where lines of the log go as well, see `open_report`
 LOG_SECONDS = 30.0  # between two lines on the progress, in the log of a job
 
 Line = dict[str, Any]
@@ -195,20 +194,14 @@ def open_report(name: str, folder: Path, step: int) -> Callable[[Line], None]:
 
     Raises a UserError if the service is unknown, not installed or refuses.
     """
-    service = os.environ.get(REPORT_TO, "none")
+    service = setting("report_to")
+    if service in (None, "none"):
+        return lambda line: None
     try:
-        match service:
-            case "none":
-                return lambda line: None
-            case "tensorboard":
-                send = _tensorboard(folder, step)
-            case "wandb":
-                send = _wandb(name, folder)
-            case _:
-                raise unknown(REPORT_TO, service, ("none", "tensorboard", "wandb"))
+        send = _wandb(name, folder) if service == "wandb" else _tensorboard(folder, step)
     except ImportError:
         raise UserError(
-            f"{REPORT_TO}: {service} is not installed; `pip install {service}`, or unset it"
+            f"report_to: {service} is not installed; `pip install {service}`, or unset it"
         ) from None
 
     def report(line: Line) -> None:
@@ -244,7 +237,7 @@ def _wandb(name: str, folder: Path) -> Callable[[dict[str, float], int], None]:
     try:
         run = wandb.init(project=project, name=name, dir=str(folder), reinit="finish_previous")
     except wandb.Error as error:
-        raise UserError(f"{REPORT_TO}: wandb: {error}") from None
+        raise UserError(f"report_to: wandb: {error}") from None
     return lambda numbers, step: run.log(numbers, step=step)
 
 

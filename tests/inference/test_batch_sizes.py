@@ -127,7 +127,7 @@ def test_what_the_user_sets_overrides_what_is_estimated(gpu, monkeypatch):
         assert generation_limits(llama_3_8b(device), 4224) == (70_000, math.inf)
         assert generation_limits(llama_3_8b(device), 4224, 3) == (70_000, 3)
     monkeypatch.setenv("LEXIGRAFT_BATCH_TOKENS", "many")
-    with pytest.raises(UserError, match="LEXIGRAFT_BATCH_TOKENS: 'many' is not a whole number"):
+    with pytest.raises(UserError, match=r"^LEXIGRAFT_BATCH_TOKENS .*: 'many' is not"):
         scoring_tokens(llama_3_8b(), 2048)
 
 

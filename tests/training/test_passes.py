@@ -62,7 +62,7 @@ def test_the_environment_overrides_the_hardware(monkeypatch):
 @pytest.mark.parametrize("given", ["0", "-1", "many", "1.5"])
 def test_an_environment_that_makes_no_sense_is_refused(given, monkeypatch):
     monkeypatch.setenv(TOKENS, given)
-    with pytest.raises(UserError, match=f"{TOKENS}: '{given}'"):
+    with pytest.raises(UserError, match=f"^{TOKENS} .*: "):
         pass_tokens("cpu")
 
 
