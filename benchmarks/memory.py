@@ -189,7 +189,7 @@ def main() -> None:
             peaks += found
             cards.append(card)
         small = [one for one in wanted if one[0] in LARGE and one[1] in EIGHT_BIT]
-        in_eight_bit = partial(peak_of, passes="sequence", eight_bit=True)
+        in_eight_bit = partial(peak_of, eight_bit=True)
         found = pool.map(in_eight_bit, *zip(*small, strict=True))
         eight_bit = [[*one, round(peak / 2**30, 1)] for one, peak in zip(small, found, strict=True)]
     versions = {name: version(name) for name in ("torch", "transformers")}
@@ -228,10 +228,10 @@ def simulate(wanted: tuple[str, str, int]) -> tuple[list[list], list]:
     if fits(CARDS[0], "full", 1):
         return peaks, [*wanted, 1, CARDS[0], "full"]
     fits(CARDS[0], "sequence", 1)
-    full, sequence = (row[-1] for row in peaks)
     for card in CARDS:
-        if sequence <= card * USABLE:
-            return peaks, [*wanted, 1, card, "full" if full <= card * USABLE else "sequence"]
+        for *_, passes, _, peak in peaks:
+            if peak <= card * USABLE:
+                return peaks, [*wanted, 1, card, passes]
     gpus = next((number for number in GPUS if fits(CARDS[-1], "full", number)), None)
     return peaks, [*wanted, gpus, CARDS[-1] if gpus else None, "full"]
 
