@@ -189,7 +189,7 @@ def main() -> None:
             peaks += found
             cards.append(card)
         small = [one for one in wanted if one[0] in LARGE and one[1] in EIGHT_BIT]
-        in_eight_bit = partial(peak_of, eight_bit=True)
+        in_eight_bit = partial(peak_of, optimizer="adamw-8bit")
         found = pool.map(in_eight_bit, *zip(*small, strict=True))
         eight_bit = [[*one, round(peak / 2**30, 1)] for one, peak in zip(small, found, strict=True)]
     versions = {name: version(name) for name in ("torch", "transformers")}
@@ -242,10 +242,10 @@ def peak_of(
     vocabulary: int,
     passes: str = "full",
     gpus: int = 1,
-    eight_bit: bool = False,
+    optimizer: str = "adamw",
 ) -> int:
     """The bytes that a strategy of the registry takes; passes are `full` or of one `sequence`."""
-    entry = load_registries()["strategies"][name]
+    entry = load_registries()["strategies"][name] | {"optimizer": optimizer}
     teacher = teacher_of(entry)
     return simulated_peak(
         config(model),
@@ -254,7 +254,6 @@ def peak_of(
         tokens=1 if passes == "sequence" else None,
         gpus=gpus,
         teacher=config(teacher) if teacher else None,
-        eight_bit=eight_bit,
     )
 
 

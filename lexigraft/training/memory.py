@@ -52,7 +52,6 @@ def simulated_peak(
     tokens: int | None = None,
     gpus: int = 1,
     teacher: PretrainedConfig | None = None,
-    eight_bit: bool = False,
 ) -> int:
     """The most bytes that are alive on a GPU at any time of a training, over its phases.
 
@@ -68,8 +67,6 @@ def simulated_peak(
         the layers that it gathers.
     teacher
         The configuration of the model that teaches, if the strategy has one.
-    eight_bit
-        Whether AdamW's moments have 8 bits, but those of embeddings (bitsandbytes).
     """
     trained: set[str] = set()
     peak, before = 0, None
@@ -85,7 +82,7 @@ def simulated_peak(
             passes = split_step(
                 strategy.batch_sequences * [phase.length], tokens or pass_tokens("cuda"), gpus
             )[0]
-            peak = max(peak, _peak_of(model, loss, phase, passes, eight_bit))
+            peak = max(peak, _peak_of(model, loss, phase, passes, strategy.optimizer))
     return peak
 
 
@@ -147,7 +144,7 @@ def _peak_of(
     loss: Objective,
     phase: Phase,
     passes: list[list[int]],
-    eight_bit: bool,
+    optimizer: str,
 ) -> int:
     shape = (len(passes[0]), phase.length)
     entries = phase.adapter.entries if phase.adapter else 0
@@ -162,8 +159,10 @@ def _peak_of(
     own = [parameter for parameter in computation.parameters() if parameter.requires_grad]
     there = [t for one in (computation, *teacher) for t in (*one.parameters(), *one.buffers())]
     with mode, _Alive(there, entries) as alive:
-        # AdamW's two, there from the first step on. A fused step makes no other tensor.
-        of_parameter = {id(p): torch.uint8 if eight_bit else torch.float32 for p in own}
+        # AdamW's two, there from the first step on. A fused step makes no other tensor. Those of
+        # embeddings never have 8 bits.
+        usual = torch.uint8 if optimizer == "adamw-8bit" else torch.float32
+        of_parameter = {id(p): usual for p in own}
         for module in computation.modules():
             if isinstance(module, torch.nn.Embedding):
                 of_parameter[id(module.weight)] = torch.float32

@@ -7,7 +7,7 @@ from lexigraft.training.settings import trains_whole_model
 from tests.workflow.conftest import open_study
 from workflow.config.registries import load_registries
 from workflow.pages import DOCS, Record
-from workflow.stages import STAGES
+from workflow.stages.cells import training_gpus
 
 RECORDED = Record(DOCS / "results" / "memory.json")
 
@@ -24,9 +24,9 @@ def test_no_peak_has_moved_by_a_twentieth(model, strategy):
 def needed_and_asked(study, source):
     """Of each strategy in the record: whether it trains a whole model; GPUs needed and asked."""
     for row in RECORDED.rows("cards", model=source):
-        asked = STAGES["train"].resources(study, source=source, strategy=row["strategy"])
+        asked, *_ = training_gpus(study, source, row["strategy"])
         whole = trains_whole_model(study.config["strategies"][row["strategy"]])
-        yield whole, row["gpus"], asked.gpus
+        yield whole, row["gpus"], asked
 
 
 def test_sources_ask_for_as_many_gpus_as_their_trainings_take():

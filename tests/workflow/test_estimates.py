@@ -19,7 +19,12 @@ STRATEGY = {
     "curve": {"sentences": 0, "points": 0},
     "resources": {"time": 1, "memory": 1},
 }
-RESOURCES = {"training_gpus": 1, "training_mb": 1000, "evaluation_mb": 1000}
+RESOURCES = {
+    "training_gpus": 1,
+    "training_sharded": False,
+    "training_mb": 1000,
+    "evaluation_mb": 1000,
+}
 CONFIG = {
     "study": "made-up",
     "results": "results",

@@ -239,7 +239,7 @@ def _training(study: Study, **wildcards: str) -> Resources:
     if not strategy["phases"]:
         minutes = model.minutes(resources, "evaluation_minutes", lambda: model.training(wildcards))
         return Resources(resources["evaluation_mb"], minutes, gpus=1)
-    gpus, megabytes, _ = _gpus(study, wildcards["source"], wildcards["strategy"])
+    gpus, megabytes, _ = training_gpus(study, wildcards["source"], wildcards["strategy"])
     factor, teacher = strategy["resources"], teacher_of(strategy)
     own = study.config["sources"][teacher]["resources"]["evaluation_mb"] if teacher else 0
     each = round(megabytes * factor["memory"]) + own
@@ -247,7 +247,7 @@ def _training(study: Study, **wildcards: str) -> Resources:
     return Resources(gpus * each, max(1, round(minutes * factor["time"])), gpus)
 
 
-def _gpus(study: Study, source_name: str, strategy_name: str) -> tuple[int, int, bool]:
+def training_gpus(study: Study, source_name: str, strategy_name: str) -> tuple[int, int, bool]:
     """GPUs of a training, megabytes for the process on each, and whether they share the model."""
     resources = study.config["sources"][source_name]["resources"]
     gpus, megabytes = resources["training_gpus"], resources["training_mb"]
@@ -262,7 +262,7 @@ def launcher(study: Study, source_name: str, strategy_name: str, gpus: int) -> s
     """The command that runs a training script, with a process on each of its GPUs."""
     if gpus < 2:
         return "python"
-    *_, sharded = _gpus(study, source_name, strategy_name)
+    *_, sharded = training_gpus(study, source_name, strategy_name)
     return f"{'env LEXIGRAFT_SHARDED=1 ' * sharded}torchrun --standalone --nproc-per-node {gpus}"
 
 

@@ -25,15 +25,12 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.hardware import PEAKS, known_device, setting
 from workflow.config.task_data import benchmarks_of, example_parts, own_test_codes, tested_language
 from workflow.config.training_data import members
-
-if TYPE_CHECKING:
-    from workflow.stages.study import Study
 
 Seconds = Mapping[str, float]  # kind of work -> what it takes
 
@@ -78,9 +75,12 @@ class Text(NamedTuple):
 
 
 class CostModel:
-    """Seconds of a study's jobs on a device; of an unlisted one as on `DEVICE`."""
+    """Seconds of a study's jobs on a device; of an unlisted one as on `DEVICE`.
 
-    def __init__(self, study: "Study", device: str, *, reads_cards: bool = False):
+    `study` is a `workflow.stages.study.Study`, whose module imports this one.
+    """
+
+    def __init__(self, study: Any, device: str, *, reads_cards: bool = False):
         self.study, self.config, self.device = study, study.config, device
         self.reads_cards = reads_cards
         self.peak = PEAKS[known_device(device) or DEVICE]
