@@ -99,7 +99,9 @@ class Machine(Settings):
         le=1,
     )
     save_minutes: float = optional(
-        "least time between two checkpoints of a training. By default 10", ge=0
+        "least time between two checkpoints of a training, whose writing takes a fiftieth of the "
+        "time at most. By default 1",
+        ge=0,
     )
     report_to: Literal["none", "tensorboard", "wandb"] = optional(
         "where else training is logged. By default nowhere"
