@@ -92,9 +92,9 @@ def train_and_score(job: dict[str, Any]) -> dict[str, Any]:
     took = time.perf_counter() - begin
     folder = Path(job["outputs"]["folder"])
     card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
-    model, tokenizer = load_cell(folder, precision())
+    model, tokenizer = load_cell(folder, precision(), device())
     sentences = read_sentences(job["inputs"]["corpus"], "heldout", HELD_OUT)
-    score = score_texts(model.to(device()), tokenizer, sentences)  # type: ignore[arg-type]
+    score = score_texts(model, tokenizer, sentences)
     return {
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
         "precision": str(precision()).removeprefix("torch."),
