@@ -166,7 +166,7 @@ def project(tmp_path_factory, study) -> Checkout:
     checkout.config = study
     checkpoints = "lexigraft/training/checkpointing.py"
     checkout.edit(checkpoints, "seconds: float = 60.0", "seconds: float = 0.0")
-    checkout.edit(checkpoints, "factor: float = 20.0", "factor: float = 0.0")
+    checkout.edit(checkpoints, "factor: float = 50.0", "factor: float = 0.0")
     last = "        write_json(checkpoint / COMPLETE, _sizes(checkpoint))\n"
     checkout.edit(
         checkpoints,
