@@ -34,6 +34,7 @@ def folder(tmp_path, miniature) -> Path:
 def relative(config: dict, folder: Path) -> dict:
     """A config whose texts and source model lie below the folder, named relative to it."""
     config = copy.deepcopy(config)
+    config["report"]["items"] = ["results"]
     (folder / "texts").mkdir(parents=True)
     for entry in config["languages"].values():
         for place in (*entry["text"]["paths"], entry["parallel"]["path"]):

@@ -32,7 +32,8 @@ def config(miniature, smollm2_folder_tiny) -> dict:
         "sources": ["tiny"], "languages": ["both"], "vocabularies": ["replaced"],
         "initializers": ["mean"], "strategies": ["short"],
     }  # fmt: skip
-    return {**config, "cells": [cells], "run_tasks": {"perplexity": {}}}
+    report = {"fonts": None, "items": ["results"]}
+    return {**config, "cells": [cells], "run_tasks": {"perplexity": {}}, "report": report}
 
 
 @pytest.fixture(scope="module")

@@ -66,6 +66,7 @@ def finished(tmp_path_factory, miniature, texts) -> Checkout:
     checkout.config = miniature | {
         "cells": [baseline, adapted | {"initializers": ["align"]}],
         "languages": {"telugu": telugu},
+        "report": {"fonts": None, "items": ["results"]},
     }
     assert f"training/{ALIGN}" in run_again(checkout)
     return checkout
