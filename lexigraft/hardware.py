@@ -197,7 +197,8 @@ def _survives_bfloat16() -> bool:
     if child == 0:
         try:
             torch.set_num_threads(1)  # threads do not survive a fork
-            weights = torch.ones(64, 64, dtype=torch.bfloat16)
+            # Models are built on the meta device, on which nothing is computed.
+            weights = torch.ones(64, 64, dtype=torch.bfloat16, device="cpu")
             torch.nn.functional.linear(weights, weights)
             os._exit(0)
         finally:

@@ -45,10 +45,15 @@ def test_a_setting_overrides_the_hardware(gpu, monkeypatch):
     assert hardware.precision() == torch.bfloat16
 
 
-@pytest.mark.parametrize("ending", [None, signal.SIGILL])
-def test_a_cpu_that_lists_bfloat16_and_dies_of_it_computes_in_float32(monkeypatch, caplog, ending):
-    def linear(*_):
-        if ending:
+@pytest.mark.parametrize("place", ["cpu", "meta"])
+@pytest.mark.parametrize("ending", [None, signal.SIGKILL])
+def test_a_cpu_that_lists_bfloat16_and_dies_of_it_computes_in_float32(
+    monkeypatch, caplog, ending, place
+):
+    """Also where models are built, on the meta device."""
+
+    def linear(weights, _):
+        if ending and weights.device.type == "cpu":
             os.kill(os.getpid(), ending)
 
     monkeypatch.delenv(hardware.PRECISION, raising=False)
@@ -57,7 +62,8 @@ def test_a_cpu_that_lists_bfloat16_and_dies_of_it_computes_in_float32(monkeypatc
     hardware._survives_bfloat16.cache_clear()
     try:
         expected = torch.float32 if ending else torch.bfloat16
-        assert [hardware.precision() for _ in range(2)] == 2 * [expected]
+        with torch.device(place):
+            assert [hardware.precision() for _ in range(2)] == 2 * [expected]
         assert len(caplog.records) == bool(ending)
     finally:
         hardware._survives_bfloat16.cache_clear()
