@@ -58,7 +58,9 @@ def _read(file: str) -> _Code:
 
 
 def _parse(source: bytes, file: str) -> _Code:
-    """Imports within functions are included. `__init__` files are not: they hold no logic, and no
+    """What a file's text holds.
+
+    Imports within functions are included. `__init__` files are not: they hold no logic, and no
     module imports through them.
     """
     tree = ast.parse(source, filename=file)
