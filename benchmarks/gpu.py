@@ -307,7 +307,8 @@ def _script(name: str) -> str:
 
 
 def _child(script: str, *arguments: str, **environment: str) -> dict[str, Any]:
-    return in_its_own_process(script, *arguments, threads=os.cpu_count() or 1, **environment)
+    threads = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
+    return in_its_own_process(script, *arguments, threads=threads, **environment)
 
 
 def _gib(found: dict[str, Any], name: str) -> float | None:

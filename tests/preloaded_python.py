@@ -121,15 +121,34 @@ def serve(address: str, *preloaded: str) -> None:
 
 
 def _answer(connection: socket.socket) -> None:
-    """Run one command in a child process and send its exit status."""
+    """Run one command in a child process and send its exit status.
+
+    Signals that the process which asked for it gets are sent on. Where that process is killed, the
+    command and all that it started are too.
+    """
+    import select
+    import signal
+    from contextlib import suppress
+
     message, descriptors, *_ = socket.recv_fds(connection, 1 << 20, 3)
     size, _, text = message.partition(b"\n")
     while len(text) < int(size):
         text += connection.recv(1 << 20)
     if child := os.fork():
+        over, poll = os.pidfd_open(child), select.poll()
+        poll.register(over, select.POLLIN)
+        poll.register(connection, select.POLLIN)
+        while over not in dict(poll.poll()):
+            if number := connection.recv(1):
+                os.kill(child, number[0])
+            else:
+                os.killpg(child, signal.SIGKILL)
+                break
         _, status = os.waitpid(child, 0)
-        connection.sendall(bytes([os.waitstatus_to_exitcode(status) % 256]))
+        with suppress(BrokenPipeError):
+            connection.sendall(bytes([os.waitstatus_to_exitcode(status) % 256]))
         os._exit(0)
+    os.setsid()
     connection.close()
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
@@ -187,6 +206,8 @@ def request(executable: str, address: str, *command: str) -> int:
 
     Returns its exit status.
     """
+    import signal
+
     message = {
         "executable": executable,
         "command": command,
@@ -198,6 +219,8 @@ def request(executable: str, address: str, *command: str) -> int:
         connection.connect(address)
         socket.send_fds(connection, [b"%d\n" % len(text)], [0, 1, 2])
         connection.sendall(text)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, _: connection.sendall(bytes([number])))
         status = connection.recv(1)
     return status[0] if status else 1
 

@@ -31,9 +31,7 @@ KILL_AFTER = "results/training/tiny/telugu/expand-50/align/short/seed-0/card.jso
 def killed(tmp_path_factory, miniature) -> tuple[Checkout, dict[Path, int]]:
     """A run whose whole process group got SIGKILL once a cell was trained, and what was there.
 
-    What comes before training is there already. From there it is an ordinary Python, as users
-    start it, since the jobs of the preloaded one are in no group of Snakemake's; all else here
-    takes the preloaded one.
+    What comes before training is there already.
     """
     checkout = copy_project(tmp_path_factory.mktemp("study") / "project")
     checkout.config = miniature
@@ -41,7 +39,7 @@ def killed(tmp_path_factory, miniature) -> tuple[Checkout, dict[Path, int]]:
     assert begun.returncode == 0, begun.stdout + begun.stderr
     with (checkout.folder / "first.log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, *checkout.command("--prioritize", KILL_AFTER)[1:]],
+            checkout.command("--prioritize", KILL_AFTER),
             cwd=checkout.folder,
             env=checkout.environment(),
             stdout=log,
