@@ -32,8 +32,10 @@ def folder(tmp_path, miniature) -> Path:
 
 
 def relative(config: dict, folder: Path) -> dict:
-    """A config whose texts and source model lie below the folder, named relative to it."""
+    """One language's cells and task, texts and source model below the folder, named relative."""
     config = copy.deepcopy(config)
+    config["cells"] = config["cells"][:2]
+    config["run_tasks"] = {"perplexity": {}}
     config["report"]["items"] = ["results"]
     (folder / "texts").mkdir(parents=True)
     for entry in config["languages"].values():
