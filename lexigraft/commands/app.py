@@ -38,10 +38,19 @@ class Command(NamedTuple):
 
 
 COMMANDS = {  # in the order of the help
+    "init": Command("workflow.commands.init", STUDIES),
+    "plan": Command("workflow.commands.overview", STUDIES),
+    "run": Command("workflow.commands.running", STUDIES, passes_on=True),
+    "status": Command("workflow.commands.overview", STUDIES),
+    "explain": Command("workflow.commands.overview", STUDIES),
+    "cost": Command("workflow.commands.overview", STUDIES),
+    "verify": Command("workflow.commands.overview", STUDIES),
+    "export": Command("workflow.commands.running", STUDIES, passes_on=True),
     "expand": Command("lexigraft.commands.tokenizers", MODELS),
     "graft": Command("lexigraft.commands.tokenizers", MODELS),
     "inspect": Command("lexigraft.commands.tokenizers", MODELS),
     "adapt": Command("lexigraft.commands.adapt", MODELS),
+    "doctor": Command("lexigraft.commands.doctor", MACHINE),
 }
 
 
@@ -59,7 +68,7 @@ class _Imported(Mapping[str, Any]):
         return len(COMMANDS)
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group of commands that are not imported before they are used."""
 
     def __init__(self, **options: Any) -> None:
@@ -79,7 +88,7 @@ def _imported(name: str) -> Any:
 
 
 app = typer.Typer(
-    cls=Group, no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False
+    cls=CommandGroup, no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False
 )
 
 
