@@ -88,7 +88,10 @@ def _imported(name: str) -> Any:
 
 
 app = typer.Typer(
-    cls=CommandGroup, no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False
+    cls=CommandGroup,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
 )
 
 

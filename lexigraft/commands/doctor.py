@@ -24,7 +24,7 @@ _LEAST_MEMORY, _LEAST_DISK = 4, 10  # GB, below which the default study does not
 _SECONDS = 5  # to wait for the hub
 
 
-class Finding(NamedTuple):
+class Diagnosis(NamedTuple):
     """What was found: `ok`; `absent`, which some studies do without; `missing`, which none does.
 
     `remedy` says what to do.
@@ -53,16 +53,16 @@ def doctor() -> None:
         raise typer.Exit(1)
 
 
-def check_versions() -> Iterator[Finding]:
+def check_versions() -> Iterator[Diagnosis]:
     """Python, lexigraft, and the packages that its metadata asks for."""
     from packaging.requirements import Requirement
 
     version = ".".join(map(str, sys.version_info[:3]))
-    yield Finding(OK, f"lexigraft {__version__} in {PIPELINE}, Python {version}")
+    yield Diagnosis(OK, f"lexigraft {__version__} in {PIPELINE}, Python {version}")
     try:
         lines = metadata.requires("lexigraft") or []
     except metadata.PackageNotFoundError:
-        yield Finding(
+        yield Diagnosis(
             ABSENT, "lexigraft is not installed, only found on the path", "pip install lexigraft"
         )
         return
@@ -76,9 +76,9 @@ def check_versions() -> Iterator[Finding]:
         wrong = [problem for one in needed if (problem := _problem(one))]
         if wrong:
             found = f"packages that {purpose}: {', '.join(wrong)}"
-            yield Finding(state, found, f"pip install {name}")
+            yield Diagnosis(state, found, f"pip install {name}")
         else:
-            yield Finding(OK, f"packages that {purpose}: all {len(needed)}")
+            yield Diagnosis(OK, f"packages that {purpose}: all {len(needed)}")
 
 
 def _applies(requirement: Any, extra: str) -> bool:
@@ -100,7 +100,7 @@ def _problem(requirement: Any) -> str:
     return "" if fits else f"{requirement.name} is {version}, not {requirement.specifier}"
 
 
-def check_device() -> Iterator[Finding]:
+def check_device() -> Iterator[Diagnosis]:
     """GPUs, and the precision of computing."""
     if find_spec("torch") is None:
         return  # which the versions say
@@ -113,53 +113,53 @@ def check_device() -> Iterator[Finding]:
     if torch.cuda.is_available():
         count = torch.cuda.device_count()
         first = torch.cuda.get_device_properties(0)
-        yield Finding(OK, f"{count} × {first.name}, {first.total_memory / 2**30:.0f} GiB")
+        yield Diagnosis(OK, f"{count} × {first.name}, {first.total_memory / 2**30:.0f} GiB")
     elif names:
-        yield Finding(
+        yield Diagnosis(
             ABSENT,
             f"{len(names)} GPUs, which this build of torch ({torch.__version__}) cannot use",
             "install the build of torch for their driver: https://pytorch.org/get-started/locally",
         )
     else:
-        yield Finding(
+        yield Diagnosis(
             ABSENT, "no GPU; all is computed on the CPU, which is enough for models below 1 B"
         )
     try:
-        yield Finding(OK, f"computes in {str(precision()).removeprefix('torch.')}")
+        yield Diagnosis(OK, f"computes in {str(precision()).removeprefix('torch.')}")
     except UserError as error:
-        yield Finding(IMPOSSIBLE, str(error), "correct or unset the variable")
+        yield Diagnosis(IMPOSSIBLE, str(error), "correct or unset the variable")
     for package, purpose in (("vllm", "faster generation"), ("bitsandbytes", "adamw-8bit")):
         if torch.cuda.is_available() and find_spec(package) is None:
-            yield Finding(ABSENT, f"{package}, for {purpose}", "pip install 'lexigraft[gpu]'")
+            yield Diagnosis(ABSENT, f"{package}, for {purpose}", "pip install 'lexigraft[gpu]'")
 
 
-def check_room() -> Iterator[Finding]:
+def check_room() -> Iterator[Diagnosis]:
     """Memory, and disk in the working folder and in the cache of the hub."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     cores = len(os.sched_getaffinity(0))
     enough = memory >= _LEAST_MEMORY
-    yield Finding(
+    yield Diagnosis(
         OK if enough else IMPOSSIBLE,
         f"{memory:.0f} GB of memory, {cores} cores",
         "" if enough else f"at least {_LEAST_MEMORY} GB are needed",
     )
     free = shutil.disk_usage(Path.cwd()).free / 1e9
     enough = free >= _LEAST_DISK
-    yield Finding(
+    yield Diagnosis(
         OK if enough else ABSENT,
         f"{free:.0f} GB free in {Path.cwd()}",
         "" if enough else "make room, or set `prefix` in the study (docs/sharing.md)",
     )
     if not os.access(Path.cwd(), os.W_OK):
-        yield Finding(
+        yield Diagnosis(
             IMPOSSIBLE, f"{Path.cwd()} cannot be written", "start in a folder of your own"
         )
 
 
-def check_slurm() -> Iterator[Finding]:
+def check_slurm() -> Iterator[Diagnosis]:
     """Slurm's commands, of which only a cluster has any use."""
     if shutil.which("sbatch") is None:
-        yield Finding(ABSENT, "Slurm; studies run on this machine, not with --profile slurm")
+        yield Diagnosis(ABSENT, "Slurm; studies run on this machine, not with --profile slurm")
         return
     try:
         said = subprocess.run(
@@ -167,13 +167,13 @@ def check_slurm() -> Iterator[Finding]:
             capture_output=True, text=True, timeout=_SECONDS, check=True,
         ).stdout  # fmt: skip
     except (OSError, subprocess.SubprocessError):
-        yield Finding(ABSENT, "Slurm is installed but does not answer", "try: sinfo")
+        yield Diagnosis(ABSENT, "Slurm is installed but does not answer", "try: sinfo")
         return
     partitions = ", ".join(dict.fromkeys(said.split()))
-    yield Finding(OK, f"Slurm with partitions {partitions}")
+    yield Diagnosis(OK, f"Slurm with partitions {partitions}")
 
 
-def check_hub() -> Iterator[Finding]:
+def check_hub() -> Iterator[Diagnosis]:
     """The hub of Hugging Face: reached, logged in, and where its cache is."""
     if find_spec("huggingface_hub") is None:
         return
@@ -183,37 +183,37 @@ def check_hub() -> Iterator[Finding]:
     there = next(place for place in (cache, *cache.parents) if place.exists())
     if os.access(there, os.W_OK):
         free = shutil.disk_usage(there).free / 1e9
-        yield Finding(OK, f"cache of the hub in {cache}, {free:.0f} GB free")
+        yield Diagnosis(OK, f"cache of the hub in {cache}, {free:.0f} GB free")
     else:
-        yield Finding(ABSENT, f"cache of the hub {cache} cannot be written", "set HF_HOME")
+        yield Diagnosis(ABSENT, f"cache of the hub {cache} cannot be written", "set HF_HOME")
     if constants.HF_HUB_OFFLINE:
-        yield Finding(ABSENT, "the hub is switched off by HF_HUB_OFFLINE; only its cache is read")
+        yield Diagnosis(ABSENT, "the hub is switched off by HF_HUB_OFFLINE; only its cache is read")
         return
     try:
         urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=_SECONDS).close()
     except (URLError, OSError, ValueError) as error:
         cause = getattr(error, "reason", error)
-        yield Finding(
+        yield Diagnosis(
             ABSENT,
             f"{constants.ENDPOINT} is not reached ({cause})",
             "use models in folders or of packages, or a mirror: HF_ENDPOINT",
         )
         return
     logged_in = "with" if get_token() else "without"
-    yield Finding(
+    yield Diagnosis(
         OK,
         f"{constants.ENDPOINT} is reached, {logged_in} a token",
         "" if get_token() else "`hf auth login`, for models whose terms must be accepted",
     )
 
 
-def check_extras() -> Iterator[Finding]:
+def check_extras() -> Iterator[Diagnosis]:
     """The environment of learned metrics, and fonts of figures."""
     python = Path(".venv-metrics/bin/python")
     if python.exists() or (PIPELINE / python).exists():
-        yield Finding(OK, "environment of learned metrics (COMET, BLEURT)")
+        yield Diagnosis(OK, "environment of learned metrics (COMET, BLEURT)")
     else:
-        yield Finding(
+        yield Diagnosis(
             ABSENT,
             "environment of learned metrics (COMET, BLEURT)",
             f"python3.11 -m venv .venv-metrics; {python} -m pip install "
@@ -223,14 +223,14 @@ def check_extras() -> Iterator[Finding]:
         return
     fonts = list(Path(".cache/packages").glob("kolibri-*/kolibri/core/static/assets/fonts/*"))
     if fonts:
-        yield Finding(OK, f"fonts of figures: {len(fonts)} in .cache/packages")
+        yield Diagnosis(OK, f"fonts of figures: {len(fonts)} in .cache/packages")
     else:
-        yield Finding(
+        yield Diagnosis(
             ABSENT, "fonts of figures for all scripts; a study fetches them before its report"
         )
 
 
-CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
+CHECKS: tuple[Callable[[], Iterator[Diagnosis]], ...] = (
     check_versions,
     check_device,
     check_room,
