@@ -26,26 +26,28 @@ MODELS = "Tokenizers and models, without a study"
 MACHINE = "This machine"
 
 
-class Command(NamedTuple):
-    """Where a command is defined, and under which heading the help shows it.
+# For Snakemake are options that a command does not know, or all that follows the study.
+UNKNOWN = {"allow_extra_args": True, "ignore_unknown_options": True}
+ALL = UNKNOWN | {"allow_interspersed_args": False}
 
-    A command that `passes_on` takes options that it does not know: they are for Snakemake.
-    """
+
+class Command(NamedTuple):
+    """Where a command is defined, under which heading the help shows it, and how it is parsed."""
 
     module: str
     panel: str
-    passes_on: bool = False
+    parsing: Mapping[str, bool] | None = None
 
 
 COMMANDS = {  # in the order of the help
     "init": Command("workflow.commands.init", STUDIES),
     "plan": Command("workflow.commands.overview", STUDIES),
-    "run": Command("workflow.commands.running", STUDIES, passes_on=True),
+    "run": Command("workflow.commands.running", STUDIES, ALL),
     "status": Command("workflow.commands.overview", STUDIES),
     "explain": Command("workflow.commands.overview", STUDIES),
     "cost": Command("workflow.commands.overview", STUDIES),
     "verify": Command("workflow.commands.overview", STUDIES),
-    "export": Command("workflow.commands.running", STUDIES, passes_on=True),
+    "export": Command("workflow.commands.running", STUDIES, UNKNOWN),
     "expand": Command("lexigraft.commands.tokenizers", MODELS),
     "graft": Command("lexigraft.commands.tokenizers", MODELS),
     "inspect": Command("lexigraft.commands.tokenizers", MODELS),
@@ -80,9 +82,10 @@ class CommandGroup(TyperGroup):
 def _imported(name: str) -> Any:
     row = COMMANDS[name]
     single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    passing = {"allow_extra_args": True, "ignore_unknown_options": True}
     single.command(
-        name, rich_help_panel=row.panel, context_settings=passing if row.passes_on else None
+        name,
+        rich_help_panel=row.panel,
+        context_settings=dict(row.parsing or {}),
     )(getattr(import_module(row.module), name))
     return typer.main.get_command(single)
 

@@ -1,6 +1,7 @@
 """Why a job would run, and how a cell is made, in words."""
 
 import json
+import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,10 @@ from typing import Any
 from workflow.stages import STAGES, Job, Study
 from workflow.status.states import DONE, FAILED, QUEUED, RUNNING, STALE, State, reason, states
 
-_LONGEST = 72  # characters of a value
+_LONGEST, _WIDTH = 72, 92  # characters of a value, and of a line
 _MOST = 6  # changes of a job that are told, and examples of a reason
 _NOT_THERE = "has not run yet"
+_LEFT_OUT = ("study", "sha256", "members")  # settings that are too long to tell anything
 
 
 def explain_study(study: Study, jobs: Mapping[str, Job]) -> str:
@@ -76,10 +78,9 @@ def _told(described: Mapping[str, Any], job: Job) -> Iterator[str]:
     settings = [
         f"{key}: {_short(value)}"
         for key, value in described["settings"].items()
-        if value not in (None, "", [], {}, False) and key != "study"
+        if value not in (None, "", [], {}, False) and key not in _LEFT_OUT
     ]
-    if settings:
-        yield "; ".join(settings)
+    yield from textwrap.wrap("; ".join(settings), _WIDTH)
     if job.files:
         yield f"reads {', '.join(job.files[:_MOST])}"
 

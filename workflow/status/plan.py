@@ -22,7 +22,10 @@ _PLURALS = {
     "strategy": ("strategy", "strategies"),
     "seed": ("seed", "seeds"),
 }
-_MARKS = {"≤": "≤ by time limits, as nothing like it has run", "≈": "≈ by the cost model"}
+_MARKS = {
+    "≈": "≈ is estimated by the cost model",
+    "≤": "≤ is a time limit, as nothing like these jobs has finished; most take far less",
+}
 
 
 def as_text(study: Study, file: str) -> str:
@@ -65,30 +68,32 @@ def _table(
     """A line for each kind of job, with what it makes."""
     every = Counter(job.rule for job in jobs.values())
     left = Counter(job.rule for job in todo.values())
-    rows = [("", "to do", "of", "hours")]
+    rows = [("", "to do", "of", "time")]
     total = Cost()
     for rule, cost in by_rule.items():
         total.add(cost)
-        rows.append((rule, str(left[rule]), str(every[rule]), _hours(cost)))
-    rows.append(("all", str(len(todo)), str(len(jobs)), _hours(total)))
+        rows.append((rule, str(left[rule]), str(every[rule]), _time(cost)))
+    rows.append(("all", str(len(todo)), str(len(jobs)), _time(total)))
     made = ["", *(STAGES[rule].what for rule in by_rule), ""]
     return [f"{row}  {what}".rstrip() for row, what in zip(aligned(rows), made, strict=True)]
 
 
-def _hours(cost: Cost) -> str:
-    hours = cost.job_hours + cost.most_job_hours
-    if not hours:
-        return "·"
-    mark = "≤ " if cost.most_job_hours else "≈ " if cost.modelled else ""
-    return f"{mark}{duration(hours)}"
+def _time(cost: Cost) -> str:
+    """Estimated time, and beside it the time limits of jobs that are not estimated."""
+    parts = []
+    if cost.job_hours:
+        parts.append(("≈ " if cost.modelled else "") + duration(cost.job_hours))
+    if cost.most_job_hours:
+        parts.append(f"≤ {duration(cost.most_job_hours)}")
+    return " + ".join(parts) or "·"
 
 
 def _facts(found: Mapping[str, State], by_rule: Mapping[str, Cost], device: str) -> Iterator[str]:
-    shown = "".join(map(_hours, by_rule.values()))
+    shown = "".join(map(_time, by_rule.values()))
     marks = [text for mark, text in _MARKS.items() if mark in shown]
     if marks:
         yield (
-            f"Hours are of jobs one after the other, for a device like {device} "
+            f"Time is that of the jobs one after the other on a device such as {device} "
             f"(LEXIGRAFT_DEVICE names another): {'; '.join(marks)}."
         )
     names = Counter(state.name for state in found.values())
