@@ -118,6 +118,16 @@ def test_a_study_that_is_not_there_is_one_line(command, capsys, tmp_path, monkey
     assert "lexigraft init my-study.yaml" in said
 
 
+@pytest.mark.parametrize("command", ["init", "run", "plan"])
+def test_without_the_packages_of_studies_one_line_says_how_to_get_them(
+    command, capsys, monkeypatch
+):
+    monkeypatch.setattr("workflow.commands.studies.find_spec", lambda _: None)
+    with pytest.raises(SystemExit):
+        main([command, "my-study.yaml"])
+    assert "pip install 'lexigraft[workflow]'" in capsys.readouterr().err
+
+
 def test_options_for_snakemake_come_after_the_study():
     with pytest.raises(UserError, match="name the study first"):
         study_of("--cores")

@@ -13,6 +13,7 @@ import typer
 from lexigraft.cells import NAME
 from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
+from workflow.commands.studies import check_installed
 
 _TEMPLATE = Path(__file__).with_name("new-study.yaml")
 _CODE = r"[a-z]{2,3}"  # of workflow.config.texts.Code
@@ -65,6 +66,7 @@ def init(
 
         lexigraft run my-study.yaml
     """
+    check_installed()
     if file.exists():
         raise UserError(f"{file}: is there already; choose another name, or delete it first")
     if not re.fullmatch(_CODE, language):

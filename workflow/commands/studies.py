@@ -1,6 +1,7 @@
 """What commands over studies are told: a study, and a cell or a job of it."""
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,14 +20,21 @@ RECOMMENDED = "recommended"
 _SHOWN = 8  # names in a message, at most
 
 
+def check_installed() -> None:
+    """Raise a UserError if what studies need beside the library is not installed."""
+    if find_spec("snakemake") is None:
+        raise UserError("studies need more packages: pip install 'lexigraft[workflow]'")
+
+
 def study_of(file: str) -> "Study":
     """The study of a file.
 
     Raises
     ------
     UserError
-        There is no such file, or what is wrong in it.
+        There is no such file, what is wrong in it, or packages are missing.
     """
+    check_installed()
     if file.startswith("-"):
         raise UserError(f"{file}: name the study first, then options for Snakemake")
     if not Path(file).is_file():
