@@ -157,7 +157,7 @@ def test_a_cell_is_named_by_names_or_by_a_path(study, text):
         ("alig/telugu", "no cell has 'alig'; did you mean 'align'?"),
         ("align", "2 cells have these names; name one of tiny/telugu/.*, tiny/greek/"),
         ("greek/multivariate", "no cell of the study has all of these"),
-        ("", "name a cell"),
+        ("", "names no cell; name one of tiny/"),
         ("recommended", "nothing is recommended; run the study first"),
     ],
 )

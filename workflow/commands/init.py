@@ -1,4 +1,4 @@
-"""`lexigraft init`: a study to begin with, and a profile for Slurm beside it."""
+"""`lexigraft init`: a study to begin with, and a profile for Slurm."""
 
 import re
 import shutil
@@ -55,7 +55,7 @@ def init(
         ),
     ] = None,
     slurm: Annotated[
-        bool, typer.Option("--slurm", help="Write profiles/slurm beside it, to set partitions in.")
+        bool, typer.Option("--slurm", help="Write profiles/slurm too, to set partitions in.")
     ] = False,
 ) -> None:
     """Write a study to begin with: your text, a model, a first comparison, with comments.
@@ -77,7 +77,7 @@ def init(
     file.write_text(content, encoding="utf-8")
     written = [str(file)]
     if slurm:
-        written.append(_write_profile(file.parent / "profiles/slurm"))
+        written.append(_write_profile(Path("profiles/slurm")))
     typer.echo(f"Wrote {' and '.join(written)}.")
     if not Path(place).is_file():
         typer.echo(f"Put your text into {place}, one sentence a line, or name yours in {file}.")

@@ -40,8 +40,8 @@ def export(
         str,
         typer.Argument(
             metavar="CELL",
-            help="Names that only this cell has, such as te/expand-500/align; "
-            "or `recommended`, which the report recommends (`recommended/te` of several).",
+            help="Names that only this cell has, such as my-te/expand-500/align; "
+            "or `recommended`, which the report recommends (`recommended/my-te` of several).",
             show_default=False,
         ),
     ],
