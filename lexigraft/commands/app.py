@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
-from lexigraft import __version__
+import lexigraft
 from lexigraft.errors import UserError, disk_fault
 from lexigraft.installation import add_workflow_to_path
 
@@ -100,7 +100,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"lexigraft {__version__}")
+        print(f"lexigraft {lexigraft.__version__}")
         raise typer.Exit
 
 

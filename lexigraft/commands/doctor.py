@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 
 import typer
 
-from lexigraft import __version__
+import lexigraft
 from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
 
@@ -58,7 +58,7 @@ def check_versions() -> Iterator[Diagnosis]:
     from packaging.requirements import Requirement
 
     version = ".".join(map(str, sys.version_info[:3]))
-    yield Diagnosis(OK, f"lexigraft {__version__} in {PIPELINE}, Python {version}")
+    yield Diagnosis(OK, f"lexigraft {lexigraft.__version__} in {PIPELINE}, Python {version}")
     try:
         lines = metadata.requires("lexigraft") or []
     except metadata.PackageNotFoundError:

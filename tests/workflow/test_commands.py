@@ -88,7 +88,7 @@ def test_targets_are_not_taken_for_values_of_an_option(no_gpu):
     for more in ((), ("--profile", str(PIPELINE / "profiles/slurm"))):
         command = snakemake_command("mine.yaml", ["all", *more])
         _, read = parse_args(command[command.index("snakemake") + 1 :])
-        assert read.targets == {"all"}
+        assert read.targets == ["all"]
         assert [Path(file).name for file in read.configfile] == ["mine.yaml"]
         assert Path(read.snakefile) == PIPELINE / "Snakefile"
 
