@@ -38,10 +38,10 @@ class Command(NamedTuple):
 
 
 COMMANDS = {  # in the order of the help
-    "expand": Command("lexigraft.commands.tokenizers", MODELS),
-    "graft": Command("lexigraft.commands.tokenizers", MODELS),
-    "inspect": Command("lexigraft.commands.tokenizers", MODELS),
-    "adapt": Command("lexigraft.commands.adapt", MODELS),
+    "expand": Command("workflow.commands.tokenizers", MODELS),
+    "graft": Command("workflow.commands.tokenizers", MODELS),
+    "inspect": Command("workflow.commands.tokenizers", MODELS),
+    "adapt": Command("workflow.commands.adapt", MODELS),
 }
 
 
