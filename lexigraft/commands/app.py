@@ -26,22 +26,33 @@ MODELS = "Tokenizers and models, without a study"
 MACHINE = "This machine"
 
 
-class Command(NamedTuple):
-    """Where a command is defined, and under which heading the help shows it.
+# For Snakemake are options that a command does not know, or all that follows the study.
+UNKNOWN = {"allow_extra_args": True, "ignore_unknown_options": True}
+ALL = UNKNOWN | {"allow_interspersed_args": False}
 
-    A command that `passes_on` takes options that it does not know: they are for Snakemake.
-    """
+
+class Command(NamedTuple):
+    """Where a command is defined, under which heading the help shows it, and how it is parsed."""
 
     module: str
     panel: str
-    passes_on: bool = False
+    parsing: Mapping[str, bool] | None = None
 
 
 COMMANDS = {  # in the order of the help
+    "init": Command("workflow.commands.init", STUDIES),
+    "plan": Command("workflow.commands.overview", STUDIES),
+    "run": Command("workflow.commands.running", STUDIES, ALL),
+    "status": Command("workflow.commands.overview", STUDIES),
+    "explain": Command("workflow.commands.overview", STUDIES),
+    "cost": Command("workflow.commands.overview", STUDIES),
+    "verify": Command("workflow.commands.overview", STUDIES),
+    "export": Command("workflow.commands.running", STUDIES, UNKNOWN),
     "expand": Command("workflow.commands.tokenizers", MODELS),
     "graft": Command("workflow.commands.tokenizers", MODELS),
     "inspect": Command("workflow.commands.tokenizers", MODELS),
     "adapt": Command("workflow.commands.adapt", MODELS),
+    "doctor": Command("lexigraft.commands.doctor", MACHINE),
 }
 
 
@@ -59,7 +70,7 @@ class _Imported(Mapping[str, Any]):
         return len(COMMANDS)
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group of commands that are not imported before they are used."""
 
     def __init__(self, **options: Any) -> None:
@@ -71,15 +82,19 @@ class Group(TyperGroup):
 def _imported(name: str) -> Any:
     row = COMMANDS[name]
     single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    passing = {"allow_extra_args": True, "ignore_unknown_options": True}
     single.command(
-        name, rich_help_panel=row.panel, context_settings=passing if row.passes_on else None
+        name,
+        rich_help_panel=row.panel,
+        context_settings=dict(row.parsing or {}),
     )(getattr(import_module(row.module), name))
     return typer.main.get_command(single)
 
 
 app = typer.Typer(
-    cls=Group, no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False
+    cls=CommandGroup,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
 )
 
 
