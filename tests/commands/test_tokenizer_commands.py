@@ -1,6 +1,7 @@
 """`lexigraft expand`, `graft` and `inspect`: their output opens with transformers alone."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -133,7 +134,9 @@ def test_a_graft_copies_old_rows_and_averages_the_pieces_of_new_ones(
     assert torch.equal(new[: len(old)], old)
     assert len(new) == len(tokenizer) == len(old) + 40
     for token in range(len(old), len(new)):
-        pieces = smollm2_cut.backend_tokenizer.model.tokenize(tokenizer.convert_ids_to_tokens(token))
+        pieces = smollm2_cut.backend_tokenizer.model.tokenize(
+            tokenizer.convert_ids_to_tokens(token)
+        )
         mean = old[[piece.id for piece in pieces]].mean(0)
         torch.testing.assert_close(new[token], mean)
 
@@ -149,8 +152,9 @@ def test_the_card_of_a_graft_says_what_it_is_and_how_texts_begin(grafted, smollm
 def test_a_donor_brings_its_tokenizer_and_its_space(
     tmp_path, smollm2_folder_tiny, tiny_llama, smollm2_cut, files
 ):
-    from tests.conftest import first_merges
     from transformers import AutoModelForCausalLM
+
+    from tests.conftest import first_merges
 
     own = first_merges(smollm2_cut, 1000)
     own.add_tokens(["καλημέρα"])
@@ -168,9 +172,7 @@ def test_a_donor_brings_its_tokenizer_and_its_space(
     assert "embeddings by omp" in said
 
 
-def test_word_vectors_and_a_dictionary_are_read_from_files(
-    tmp_path, smollm2_folder_tiny, expanded
-):
+def test_word_vectors_and_a_dictionary_are_read_from_files(tmp_path, smollm2_folder_tiny, expanded):
     word = "α"
     (tmp_path / "el.vec").write_text(f"3 2\n{word} 1 0\nε 0 1\nο 1 1\n", encoding="utf-8")
     (tmp_path / "en.vec").write_text("3 2\nthe 0 1\nof -1 0\nand -1 1\n", encoding="utf-8")
@@ -244,10 +246,8 @@ def test_the_help_has_examples():
 
 def test_the_page_on_these_commands_names_options_that_there_are():
     page = (Path(__file__).parents[2] / "docs/adapt.md").read_text(encoding="utf-8")
-    import re
-
     shown = ""
     for command in ("expand", "graft", "inspect", "adapt"):
         shown += CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
-    named = {option for option in re.findall(r"--[a-z][a-z-]+", page)}
+    named = set(re.findall(r"--[a-z][a-z-]+", page))
     assert [option for option in sorted(named) if option not in shown] == []
