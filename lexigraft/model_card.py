@@ -22,17 +22,19 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 README = "README.md"
+# Where in a paper: a reader of the card wants the paper.
+_PLACES = re.compile(r", (sections?|equations?|appendix) [^\"]*$")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SELF = "lexigraft, vocabulary adaptation of pretrained language models; and the methods' papers:"
 # What strategies train -> its paper; those of initializers stand in their docstrings.
 _LORA = 'Hu et al. 2022, "LoRA: Low-Rank Adaptation of Large Language Models".'
 _LAYERS = (
     'Yamaguchi, Villavicencio and Aletras, "How Can We Effectively Expand the Vocabulary of LLMs '
-    'with 0.01GB of Target Language Text?", section 5.'
+    'with 0.01GB of Target Language Text?".'
 )
 _VOCADT = (
     'Han et al. 2025 (VocADT), "Adapters for Altering LLM Vocabularies: What Languages Benefit the '
-    'Most?", section 3.'
+    'Most?".'
 )
 
 
@@ -65,20 +67,20 @@ def model_card(facts: ModelFacts, tokenizer: "PreTrainedTokenizerFast", masked: 
 
     `masked` says whether the model is an encoder, which restores masked tokens.
     """
-    of = f" adapted to {facts.language}" if facts.language else " with another vocabulary"
-    title = f"{facts.base.rstrip('/').rpartition('/')[2]}{of}"
+    of = f"adapted to {facts.language}" if facts.language else "with another vocabulary"
+    title = f"{facts.base.rstrip('/').rpartition('/')[2]} {of}"
     revision = f" at revision {facts.revision}" if facts.revision else ""
     parts = [
         f"---\n{_front_matter(facts, masked)}---",
         f"# {title}",
-        f"`{facts.base}`{revision}, given a vocabulary for {facts.language or 'its text'} by "
-        "lexigraft. It is a plain Hugging Face model: transformers loads it without lexigraft.",
+        f"`{facts.base}`{revision}, {of} by lexigraft. It is a plain Hugging Face model: "
+        "transformers loads it without lexigraft.",
         _use(tokenizer, masked),
         _section("Method", [*facts.method, _made_with()]),
         _section("Text", facts.text),
         _numbers(facts),
         _section("Limits", [*facts.limits, *_licences(facts)]),
-        _section("Citation", [_SELF, *facts.references]),
+        _section("Citation", [_SELF, *dict.fromkeys(facts.references)]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -88,7 +90,7 @@ def method_references(method: str) -> list[str]:
     text = inspect.getdoc(initializer_class(method)) or ""
     _, _, listed = text.partition("References\n----------\n")
     found = re.split(r"^\.\. \[\d+\] ", listed, flags=re.M)[1:]
-    return [" ".join(paper.split()) for paper in found]
+    return [_PLACES.sub(".", " ".join(paper.split())) for paper in found]
 
 
 def strategy_references(strategy: Mapping[str, Any]) -> list[str]:
@@ -154,14 +156,14 @@ def _use(tokenizer: "PreTrainedTokenizerFast", masked: bool) -> str:
         'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
         f'model = AutoModelFor{kind}.from_pretrained("FOLDER")',
     ]
-    said = "The tokenizer adds the special tokens with which the model was trained and measured."
+    said = "The tokenizer adds the special tokens that lexigraft trains and measures with."
     if not masked:
         start = "".join(tokenizer.convert_ids_to_tokens(start_ids(tokenizer)))
         if start:
             said = (
-                f"**Begin every text with `{start}`**: the tokenizer adds no special token by "
-                "itself, and the model was trained and measured with this one in front of each "
-                "text. With another one, or none, its numbers differ by some per cent."
+                f"**Begin every text with `{start}`**, as lexigraft does in training and in "
+                "measuring: the tokenizer adds no special token by itself. With another one, or "
+                "none, numbers differ by some per cent."
             )
         begun = f"{json.dumps(start)} + text" if start else "text"
         lines += [
@@ -190,8 +192,11 @@ def _numbers(facts: ModelFacts) -> str:
 
 def _licences(facts: ModelFacts) -> list[str]:
     base = f"is under {facts.license}" if facts.license else "has a licence that is not known here"
-    text = f"is {facts.text_license}" if facts.text_license else "was not stated"
-    return [f"The source model {base}, which binds this one too. The licence of the text {text}."]
+    said = f"The source model {base}, which binds this one too."
+    if facts.text:
+        text = f"is {facts.text_license}" if facts.text_license else "was not stated"
+        said += f" The licence of the text {text}."
+    return [said]
 
 
 def _made_with() -> str:

@@ -137,7 +137,7 @@ def _text(corpus: dict[str, Any]) -> list[str]:
     """The text that a corpus's card tells of."""
     sizes = corpus.get("sizes", {})
     return [
-        f"{name}: {size['sentences']:,} sentences, {size['bytes'] / 1e6:,.1f} MB"
+        f"{name}: {size['sentences']:,} sentences, {size['bytes']:,} bytes."
         for part, name in (("train", "Training text"), ("heldout", "Held out of it"))
         if (size := sizes.get(part)) and size["sentences"]
     ]

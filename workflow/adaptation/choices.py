@@ -217,7 +217,7 @@ def _default_strategy(on_gpu: bool, parameters: int) -> tuple[str, str]:
 
 def _of_text(asked: Asked, facts: TextFacts) -> list[Reason]:
     more = "" if facts.is_whole else " or more"
-    size = f"{facts.sentences:,} sentences{more}, {facts.bytes / 1e6:,.1f} MB"
+    size = f"{facts.sentences:,} sentences{more}, {_megabytes(facts.bytes)}"
     script = f"{facts.share:.0%} of its letters are {script_name(facts.script)}"
     said = [f"different ones among {facts.lines:,} lines", script, *warnings(facts)]
     name = f"{asked.language} ({asked.code})"
@@ -227,11 +227,14 @@ def _of_text(asked: Asked, facts: TextFacts) -> list[Reason]:
 
 def _training(budget: "Budget", told: str) -> Reason:
     read = f"{budget.sentences:,} sentences" if budget.sentences else "all sentences"
-    steps = f"steps of {budget.batch_sequences} sequences at a rate of {budget.learning_rate:g}"
+    times = "once" if budget.epochs == 1 else f"{budget.epochs:.1f} times"
+    steps = f"{budget.batch_sequences} sequences a step, learning rate {budget.learning_rate:g}"
     why = f"{budget.why}, {told}" if told else budget.why
-    return Reason(
-        "training", f"{budget.tokens:,} tokens: {read}, {budget.epochs:g} times", f"{why}; {steps}"
-    )
+    return Reason("training", f"{budget.tokens:,} tokens: {read}, {times}", f"{why}; {steps}")
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:,.1f} kB"
 
 
 def _sizes(asked: Asked, facts: TextFacts, budget: "Budget | None") -> dict[str, int | None]:

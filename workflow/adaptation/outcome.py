@@ -102,9 +102,8 @@ def write_model(
         numbers=numbers(scores),
         measured_on=(
             f"{scores['adapted'].sentences:,} sentences that were held out of training, each "
-            "scored by itself."
+            f"scored by itself. {conclusion(scores)}"
         ),
-        limits=[*facts.limits, conclusion(scores)],
     )
     from lexigraft.source.model import load_tokenizer
 

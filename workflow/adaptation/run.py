@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.installation import PIPELINE
 from lexigraft.training.progress import describe_progress
+from workflow.commands.running import snakemake_command
 from workflow.status.results_folder import at_work
 from workflow.status.states import reason
 
@@ -38,18 +38,16 @@ def run_study(study: "Study", file: Path, targets: Sequence[str], threads: int) 
     """
     if at_work(study):
         raise UserError(f"{Path.cwd()}: another run is at work here; wait for it, or end it first")
-    command = [sys.executable, "-m", "snakemake", "--configfile", str(file)]
-    command += ["--cores", str(threads), "--snakefile", str(PIPELINE / "Snakefile")]
     # One training or evaluation at a time, on all cores.
-    every = [f"{rule}={threads}" for rule in ("train", "evaluate")]
-    command += ["--set-threads", *every]
+    together = [f"{rule}={threads}" for rule in ("train", "evaluate")]
+    options = ["--cores", str(threads), "--set-threads", *together, "--quiet", "reason", "host"]
     with Path(LOG).open("a", encoding="utf-8") as log:
         if any(Path(".snakemake/locks").glob("*")):  # of a run that was killed
-            subprocess.run([*command, "--unlock"], stdout=log, stderr=log, check=False)
+            unlock = snakemake_command(str(file), [*options, "--unlock"])
+            subprocess.run(unlock, stdout=log, stderr=log, check=False)
         begun = time.time()
-        process = subprocess.Popen(
-            [*command, "--quiet", "reason", "host", "--", *targets], stdout=log, stderr=log
-        )
+        command = snakemake_command(str(file), [*options, "--", *targets])
+        process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
             with _shown(study, targets, begun) as update:
                 while process.poll() is None:

@@ -106,7 +106,7 @@ def _strategy(chosen: Choices, budget: Budget) -> dict[str, Any]:
 def write_study(study: Mapping[str, Any], file: Path) -> bool:
     """Write a study to a file; returns whether that changed the file."""
     text = _HEAD.format(file=file.name) + yaml.safe_dump(
-        dict(study), allow_unicode=True, sort_keys=False, width=100
+        dict(study), allow_unicode=True, sort_keys=False, width=100, default_flow_style=None
     )
     if file.is_file() and file.read_text(encoding="utf-8") == text:
         return False

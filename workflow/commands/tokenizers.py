@@ -1,6 +1,7 @@
 """Commands on tokenizers and embeddings alone: what is there, more tokens, another vocabulary."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -160,6 +161,10 @@ def graft(
     from workflow.commands.auxiliaries import Given, auxiliaries, registered
 
     new_folder(out)
+    if not sys.stderr.isatty():
+        from transformers.utils.logging import disable_progress_bar
+
+        disable_progress_bar()
     if tokenizer is None and donor is None:
         raise UserError("--tokenizer: name the new tokenizer, or a --donor that has one")
     wanted = registered(initializer or ("omp" if donor else "merge"))
