@@ -9,8 +9,6 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.error import URLError
-from urllib.request import Request, urlopen
 
 import typer
 
@@ -177,6 +175,9 @@ def check_hub() -> Iterator[Diagnosis]:
     """The hub of Hugging Face: reached, logged in, and where its cache is."""
     if find_spec("huggingface_hub") is None:
         return
+    from urllib.error import URLError
+    from urllib.request import Request, urlopen
+
     from huggingface_hub import constants, get_token
 
     cache = Path(constants.HF_HUB_CACHE)
