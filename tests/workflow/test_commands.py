@@ -200,6 +200,17 @@ def test_an_export_of_no_cell_is_one_line_and_writes_nothing(miniature, tmp_path
     assert not (tmp_path / "out").exists()
 
 
+def test_an_export_into_a_folder_with_other_files_trains_nothing(miniature, tmp_path, capsys):
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump(miniature | {"results": str(tmp_path / "results")}))
+    (tmp_path / "mine.txt").write_text("keep me")
+    with pytest.raises(SystemExit) as end:
+        main(["export", str(file), "telugu/align", "--to", str(tmp_path)])
+    assert end.value.code == 1
+    assert "holds files that no export wrote" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+
+
 # ---- plans --------------------------------------------------------------------------------------
 
 
