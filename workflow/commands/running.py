@@ -69,8 +69,11 @@ def export(
             raise UserError(f"{chosen.path}: not trained, see above; nothing was exported")
     os.environ.update(opened.environment())
     folder = write(trained, to)
-    typer.echo(f"{chosen.path} is now in {folder}. To load it:")
-    typer.echo(f'  transformers.AutoModelForCausalLM.from_pretrained("{folder}")')
+    is_causal = opened.config["sources"][chosen.source]["kind"] == "causal"
+    model = f"transformers.AutoModelFor{'CausalLM' if is_causal else 'MaskedLM'}"
+    typer.echo(
+        f'{chosen.path} is now in {folder}. To load it:\n  {model}.from_pretrained("{folder}")'
+    )
 
 
 def _run_to_its_end(command: Sequence[str]) -> int:
