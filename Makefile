@@ -6,7 +6,7 @@
 # make verify  hashes every file of results/ and names what is damaged: make verify RESULTS=elsewhere
 # make status  how far a study is, while it runs or afterwards: make status CONFIG=config/studies/salt.yaml
 # make cost    what it will take, before it runs: make cost CONFIG=...
-# make config-tables  writes the tables of keys in config/README.md anew, from workflow/config
+# make config-tables  writes the tables of keys in config/README.md and config/schemas anew, from workflow/config
 # make record  copies the numbers of a study that has run here into docs/results, and makes the pages: make record CONFIG=...
 # make pages   makes README.md and the pages in docs/ that show numbers, from docs/templates and docs/results
 # make memory  simulates the GPU memory of trainings, and makes docs/gpu.md

@@ -24,10 +24,17 @@ if not os.path.isdir(REPOSITORY):
     )
 # The packages beside this file, whatever else has their names: `lexigraft` of another clone, which
 # the environment has installed and a profile imported, or a folder `workflow` of the user's own.
+# In an installed package this folder lies in that of the library (lexigraft/installation.py).
 sys.path.insert(0, REPOSITORY)
-for package in ("lexigraft", "workflow"):
+LIBRARY = f"{REPOSITORY}/lexigraft"
+if not os.path.isdir(LIBRARY):
+    LIBRARY = os.path.dirname(REPOSITORY)
+for package, place in (
+    ("lexigraft", LIBRARY),
+    ("workflow", f"{REPOSITORY}/workflow"),
+):
     found = sys.modules.get(package)
-    if found and f"{REPOSITORY}/{package}" not in found.__path__:
+    if found and place not in found.__path__:
         for name in [
             name for name in sys.modules if f"{name}.".startswith(f"{package}.")
         ]:

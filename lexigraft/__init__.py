@@ -13,6 +13,8 @@ _MODULES = {
     "train_tokenizer": "lexigraft.vocabulary.train",
     "initializer": "lexigraft.initialization.registry",
     "graft": "lexigraft.initialization.graft",
+    "graft_folder": "lexigraft.initialization.graft_folder",
+    "inspect_tokenizer": "lexigraft.evaluation.inspection",
     "load_cell": "lexigraft.training.store",
     "export": "lexigraft.training.export",
 }

@@ -10,6 +10,7 @@ import hashlib
 import json
 import platform
 import stat
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
@@ -68,6 +69,18 @@ def versions() -> dict[str, str]:
         with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
     return found
+
+
+@cache
+def commit_of_code() -> str | None:
+    """The commit of the clone that lexigraft runs from; None where it was installed otherwise."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "rev-parse", "--short=10", "HEAD"]
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL).strip()
+    return None
 
 
 def check_inputs(inputs: Any) -> None:

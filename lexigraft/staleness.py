@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lexigraft.atomic import write_json
+from lexigraft.installation import PIPELINE, ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 _MOST = 5000  # texts that are remembered, the newest ones
 
 
@@ -48,13 +48,13 @@ def code_digest(*entry_points: str) -> str:
 @cache
 def _read(file: str) -> _Code:
     """What a file holds, as it was found when the same text was first parsed."""
-    source = (ROOT / file).read_bytes()
+    source = _place(file).read_bytes()
     text = hashlib.sha256(source).hexdigest()
     known = _parsed()
     if text not in known:
         known[text] = _parse(source, file)
     # A module may have come or gone since.
-    return known[text]._replace(imports=[f for f in known[text].imports if (ROOT / f).is_file()])
+    return known[text]._replace(imports=[f for f in known[text].imports if _place(f).is_file()])
 
 
 def _parse(source: bytes, file: str) -> _Code:
@@ -77,6 +77,11 @@ def _parse(source: bytes, file: str) -> _Code:
     own = [module for module in modules if module.split(".")[0] == "lexigraft"]
     syntax = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
     return _Code(syntax, sorted(f"{module.replace('.', '/')}.py" for module in own))
+
+
+def _place(file: str) -> Path:
+    """Where a file of the repository lies: the library apart from the workflow, if installed."""
+    return (ROOT if file.startswith("lexigraft/") else PIPELINE) / file
 
 
 def _memory() -> Path:

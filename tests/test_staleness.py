@@ -8,6 +8,7 @@ from lexigraft import staleness
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     monkeypatch.setattr(staleness, "ROOT", tmp_path)
+    monkeypatch.setattr(staleness, "PIPELINE", tmp_path)
     (tmp_path / "lexigraft").mkdir()
     (tmp_path / "lexigraft/__init__.py").write_text("")
     (tmp_path / "lexigraft/used.py").write_text('"""Says."""\nVALUE = 1\n')

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lexigraft.auxiliary.language_files import check_fasttext
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.auxiliary.tokenized_text import (
     END_OF_LINE,
@@ -81,6 +82,7 @@ def train_fasttext(
     >>> vectors.vectors.shape  # doctest: +SKIP
     (6312, 300)
     """
+    check_fasttext("train_fasttext")
     words = spelled_words(tokenizer) if character_ngrams else numbered_words(tokenizer)
     shortest, longest = character_ngrams or (0, 0)
     with tempfile.TemporaryDirectory(prefix="lexigraft-fasttext-") as folder:

@@ -4,6 +4,7 @@ Imports only the standard library, since the Snakefile checks these files each t
 """
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,18 @@ def check_word_vectors(path: str | Path, where: str) -> None:
     """
     if not Path(path).name.endswith(FORMATS):
         raise UserError(f"{where}: {path} is not a {', '.join(FORMATS[:-1])} or {FORMATS[-1]} file")
+    if Path(path).suffix == BINARY:
+        check_fasttext(where)
     check_file(path, where)
+
+
+def check_fasttext(where: str) -> None:
+    """Raise a UserError, which begins with `where`, if fastText is not installed."""
+    if find_spec("fasttext") is None:
+        raise UserError(
+            f"{where}: needs fastText, which is not installed; `pip install fasttext-wheel`, with "
+            "Python 3.11 or 3.12 (there is no wheel for 3.13)"
+        )
 
 
 def read_dictionary(path: str | Path) -> list[tuple[str, str]]:

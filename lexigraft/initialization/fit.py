@@ -1,7 +1,8 @@
 """Fits the initializer of a job and stores its recipe or its rows."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_json
 from lexigraft.auxiliary.language_files import read_dictionary
@@ -20,6 +21,43 @@ from lexigraft.source.model import (
     read_matrices,
 )
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+    from lexigraft.initialization.interface import Initializer
+
+
+def fit_to_model(
+    unfitted: "Initializer",
+    source: Path,
+    tokenizer: "PreTrainedTokenizerFast",
+    *,
+    corpus: Iterable[str] | None,
+    auxiliary: Mapping[str, Any],
+    seed: int,
+    matrices: Mapping[str, Any] | None = None,
+) -> "Initializer":
+    """Fit an initializer to the model in a Hugging Face folder, with what it reads of that model.
+
+    `auxiliary` is by role, without what `Initializer.reads` names of the model itself; `matrices`
+    are the model's, where they are read already.
+    """
+    found = dict(auxiliary)
+    if "matrices" in unfitted.reads:
+        found["matrices"] = matrices or read_matrices(source)
+    if "model" in unfitted.reads:
+        import torch
+
+        found["model"] = load_model(source, torch.float32, device())
+    return unfitted.fit(
+        load_tokenizer(source),
+        tokenizer,
+        corpus=corpus,
+        n_source=matrix_rows(source),
+        auxiliary=found,
+        seed=seed,
+    )
+
 
 def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """Fit the initializer that a job describes and write it to the job's output folder.
@@ -36,26 +74,20 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     settings, inputs = job["settings"], job["inputs"]
     folder = Path(job["outputs"]["folder"])
     source = open_source(inputs["source"]).folder
-    fitted = initializer(settings["method"], **settings.get("options", {}))
     matrices = read_matrices(source)
     auxiliary: dict[str, Any] = {
         role: load_vectors(vectors) for role, vectors in inputs.get("auxiliary", {}).items()
     }
     if paths := inputs.get("dictionaries"):
         auxiliary["dictionary"] = [words for path in paths for words in read_dictionary(path)]
-    if "matrices" in fitted.reads:
-        auxiliary["matrices"] = matrices
-    if "model" in fitted.reads:
-        import torch
-
-        auxiliary["model"] = load_model(source, torch.float32, device())
-    fitted.fit(
-        load_tokenizer(source),
+    fitted = fit_to_model(
+        initializer(settings["method"], **settings.get("options", {})),
+        source,
         load_tokenizer(inputs["tokenizer"]),
         corpus=read_part(inputs["corpus"]),
-        n_source=matrix_rows(source),
         auxiliary=auxiliary,
         seed=seed_from(*job["seed"]),
+        matrices=matrices,
     )
     file = save_initialization(fitted, folder, matrices)
     write_json(folder / "fallbacks.json", fitted.fallbacks_)

@@ -205,7 +205,8 @@ class Initializer(ABC):
         """The corpus of a method that needs one; a `UserError` where there is none."""
         if corpus is None:
             raise UserError(
-                f"initializer '{self.name}': it needs a corpus; call fit(…, corpus=sentences)"
+                f"initializer '{self.name}': it needs a corpus, sentences of the language; name a "
+                "text, or call fit(…, corpus=sentences)"
             )
         return corpus
 

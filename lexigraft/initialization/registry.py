@@ -26,12 +26,7 @@ def initializer(name: str, **options: Any) -> "Initializer":
     >>> initializer("multivariate", covariance_scale=1e-5).name
     'multivariate'
     """
-    from lexigraft.initialization.interface import Initializer
-
-    module = import_module(method_file(name).removesuffix(".py").replace("/", "."))
-    classes = [member for member in vars(module).values() if isclass(member)]
-    own = [member for member in classes if member.__module__ == module.__name__]
-    method = next(member for member in own if issubclass(member, Initializer))
+    method = initializer_class(name)
     parameters = signature(method).parameters
     for option in options:
         if not parameters:
@@ -42,6 +37,16 @@ def initializer(name: str, **options: Any) -> "Initializer":
         if parameter.default is parameter.empty and option not in options:
             raise UserError(f"initializer '{name}': option '{option}' is missing; name it")
     return method(**options)
+
+
+def initializer_class(name: str) -> "type[Initializer]":
+    """The class of a method; a `UserError` if there is none."""
+    from lexigraft.initialization.interface import Initializer
+
+    module = import_module(method_file(name).removesuffix(".py").replace("/", "."))
+    classes = [member for member in vars(module).values() if isclass(member)]
+    own = [member for member in classes if member.__module__ == module.__name__]
+    return next(member for member in own if issubclass(member, Initializer))
 
 
 def methods() -> list[str]:

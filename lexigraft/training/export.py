@@ -2,15 +2,25 @@
 
 import gc
 import json
-import shutil
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lexigraft.atomic import replacing_folder, write_json
+from lexigraft.atomic import replacing_folder
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
+from lexigraft.model_card import (
+    README,
+    ModelFacts,
+    describe_strategy,
+    license_of,
+    method_references,
+    model_card,
+    strategy_references,
+)
 from lexigraft.provenance import write_card
-from lexigraft.source.model import tokenizer_folder
+from lexigraft.source.model import is_masked, open_source, tokenizer_folder
+from lexigraft.source.saving import save_model
 from lexigraft.training.store import load_cell, read_card, reference
 
 if TYPE_CHECKING:
@@ -24,7 +34,8 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
     """Write the model and tokenizer of a cell to `out`, adapters merged, and return `out`.
 
     `transformers.AutoModelForCausalLM.from_pretrained(out)`, of an encoder `AutoModelForMaskedLM`,
-    then computes what `load_cell` does.
+    then computes what `load_cell` does. A model card, README.md, says what the model is and which
+    token its texts begin with.
 
     `cell_folder` is a cell under `results/training/`; `out` a new folder, or one that an earlier
     export wrote, which is replaced.
@@ -37,26 +48,15 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
     import torch
 
     cell_folder, out = Path(cell_folder), Path(out)
-    _check_replaceable(out)
+    check_replaceable(out)
     model, tokenizer = _load(cell_folder)
     card = read_card(cell_folder)
-    sentencepiece = tokenizer_folder(reference(cell_folder, card, "tokenizer")) / "tokenizer.model"
-    # Some sources were saved with the cache switched off, which makes generation very slow.
-    model.config.use_cache = True
     with replacing_folder(out) as folder:
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        # The generic class, by the name that transformers 4 knows too: the source's own class may
-        # rebuild the pre-tokenizer and then segment differently.
-        file = folder / "tokenizer_config.json"
-        generic = {"tokenizer_class": "PreTrainedTokenizerFast"}
-        write_json(file, json.loads(file.read_text("utf-8")) | generic)
-        if sentencepiece.exists():
-            shutil.copyfile(sentencepiece, folder / sentencepiece.name)
-        files = [path.name for path in folder.iterdir()]
-        for name in files:  # safetensors makes its files private
-            (folder / name).chmod((folder / "config.json").stat().st_mode)
-        write_card(folder, card["job"], files, exported_cell=card["job"]["cell"])
+        place = tokenizer_folder(reference(cell_folder, card, "tokenizer"))
+        files = save_model(model, tokenizer, folder, place)
+        text = model_card(cell_facts(cell_folder), tokenizer, is_masked(model))
+        (folder / README).write_text(text, encoding="utf-8")
+        write_card(folder, card["job"], [*files, README], exported_cell=card["job"]["cell"])
         for name in JOB_FILES:
             if (out / name).exists():
                 (out / name).rename(folder / name)
@@ -65,6 +65,97 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
     gc.collect()
     torch.cuda.empty_cache()
     return out
+
+
+def cell_facts(cell_folder: str | Path) -> ModelFacts:
+    """What the cards of a cell, and of what it was made from, tell for its model card."""
+    folder = Path(cell_folder)
+    card = read_card(folder)
+    strategy, cards = card["job"]["settings"], _cards(folder, card)
+    source = open_source(reference(folder, card, "source"))
+    pointer = json.loads((reference(folder, card, "source") / "source.json").read_text("utf-8"))
+    entry, text = cards["source"].get("job", {}), cards["corpus"].get("job", {})
+    own, language = entry.get("settings", {}), text.get("settings", {})
+    method, references = [], []
+    if described := _vocabulary(folder, card, cards["tokenizer"]):
+        method.append(described)
+    if fitted := cards["initialization"].get("job", {}).get("settings"):
+        options = ", ".join(f"{name} {value}" for name, value in fitted["options"].items())
+        details = f" ({options})" if options else ""
+        method.append(f"New rows of embeddings and head: `{fitted['method']}`{details}.")
+        references = method_references(fitted["method"])
+    method.append(describe_strategy(strategy, card))
+    method.append(f"Seed {card['job']['cell']['seed']} of the study.")
+    return ModelFacts(
+        base=pointer.get("repo") or source.folder.name,
+        language=language.get("name", card["job"]["cell"]["language"]),
+        code=language.get("code", ""),
+        license=own.get("license") or license_of(source.folder),
+        text_license=language.get("license", ""),
+        revision=source.revision,
+        method=method,
+        text=_text(cards["corpus"]),
+        numbers=_numbers(card),
+        measured_on=f"Bits per byte of up to {strategy['curve']['sentences']} sentences that were "
+        "held out of training, each scored by itself (lower is better), before and after training.",
+        limits=["A short continued training of a pretrained model: it was not tuned to follow "
+                "instructions, and its texts were not checked by anybody."],
+        references=[*references, *strategy_references(strategy)],
+    )  # fmt: skip
+
+
+def _cards(folder: Path, card: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Cards of what a cell refers to, by name; empty ones where there are none."""
+    found = {}
+    for name, place in card["references"].items():
+        found[name] = {}
+        if place:
+            with suppress(OSError, ValueError):
+                found[name] = json.loads((folder / place / "card.json").read_text("utf-8"))
+    return {"corpus": {}, "initialization": {}} | found
+
+
+def _vocabulary(folder: Path, card: dict[str, Any], own: dict[str, Any]) -> str:
+    """What was done to the vocabulary; empty if it is the source's."""
+    file = reference(folder, card, "tokenizer") / "vocabulary.json"
+    if not file.is_file():
+        return ""
+    described = json.loads(file.read_text("utf-8"))
+    new, size = len(described["new_tokens"]), described["size"]
+    done = (
+        f"{new:,} tokens added to the source's {described['source_size']:,}"
+        if described["mode"] == "expand"
+        else f"A vocabulary of {size:,} tokens, {described['shared']:,} of them the source's"
+    )
+    if "train_fertility_after" not in own:
+        return f"{done}."
+    before, after = own["train_fertility_before"], own["train_fertility_after"]
+    return f"{done}; tokens per word of the training text fell from {before:.2f} to {after:.2f}."
+
+
+def _text(corpus: dict[str, Any]) -> list[str]:
+    """The text that a corpus's card tells of."""
+    sizes = corpus.get("sizes", {})
+    return [
+        f"{name}: {size['sentences']:,} sentences, {size['bytes']:,} bytes."
+        for part, name in (("train", "Training text"), ("heldout", "Held out of it"))
+        if (size := sizes.get(part)) and size["sentences"]
+    ]
+
+
+def _numbers(card: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Held-out scores of a cell's training log, in its card."""
+    rows = (("Bits per byte", "heldout"), ("Bits per byte of English", "english"))
+    columns = (("untrained", "before"), ("this model", "after"))
+    return {
+        name: {
+            column: f"{card[f'{key}_{when}']:.3f}"
+            for column, when in columns
+            if card.get(f"{key}_{when}") is not None
+        }
+        for name, key in rows
+        if card.get(f"{key}_after") is not None
+    }
 
 
 def _load(cell: Path) -> "tuple[PreTrainedModel, PreTrainedTokenizerFast]":
@@ -77,8 +168,8 @@ def _load(cell: Path) -> "tuple[PreTrainedModel, PreTrainedTokenizerFast]":
         return load_cell(cell)
 
 
-def _check_replaceable(out: Path) -> None:
-    """A folder is replaced if it is empty but for a job description, or an earlier export."""
+def check_replaceable(out: Path) -> None:
+    """Raise a UserError unless a folder is new, an earlier export, or holds a job's files alone."""
     if not out.exists():
         return
     names = {path.name for path in out.iterdir()} if out.is_dir() else {out.name}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CHANGED = "changed.safetensors"
 LORA = ("adapter/adapter_config.json", "adapter/adapter_model.safetensors")
 VOCADT = "adapter.npz"  # VocADT's adapters as recipes; merged, they are among the changed tensors
-REFERENCES = ("source", "tokenizer", "initialization")
+REFERENCES = ("source", "tokenizer", "initialization", "corpus")
 
 
 def save_cell(

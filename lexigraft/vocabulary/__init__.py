@@ -5,6 +5,7 @@ from lexigraft.lazy_imports import lazy_imports
 
 _MODULES = {
     "expand_tokenizer": "lexigraft.vocabulary.expand",
+    "expanded_sizes": "lexigraft.vocabulary.expand",
     "new_token_ids": "lexigraft.vocabulary.expand",
     "train_tokenizer": "lexigraft.vocabulary.train",
     "take_tokenizer": "lexigraft.vocabulary.tokenizer_settings",

@@ -4,7 +4,8 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
@@ -18,6 +19,7 @@ from lexigraft.vocabulary.merges import (
     PieceRules,
     Rules,
     continue_merges,
+    learned_tokens,
     segment,
 )
 from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens, unreachable_by_merges
@@ -108,6 +110,29 @@ def expand_tokenizer(
             f"{len(unreachable)} new tokens can never be produced, first {unreachable[0]!r}"
         )
     return target
+
+
+def expanded_sizes(
+    source_tokenizer: "PreTrainedTokenizerFast", corpus: Iterable[str], sizes: Sequence[int]
+) -> Iterator[tuple[int, "PreTrainedTokenizerFast"]]:
+    """Yield for each size in ascending order the tokenizer that `expand_tokenizer` makes of it.
+
+    The merges are `continued`, and learned once for all sizes, since a larger vocabulary begins
+    with the tokens of a smaller one. Sizes that the corpus does not yield are left out; the last
+    pair then has all the tokens that there are, if any. Raises what `expand_tokenizer` raises.
+    """
+    bpe = read_bpe(source_tokenizer)
+    words = count_words(source_tokenizer, bpe, corpus)
+    rules: Rules = (PairRules if bpe.byte_level else PieceRules)(bpe.mergeable, bpe.merges)
+    tokens = learned_tokens(words, bpe, rules, token_filter(bpe, words, protect_latin=True))
+    added: list[str] = []
+    for size in sorted({*sizes}):
+        before = len(added)
+        added += islice(tokens, size - len(added))
+        if len(added) > before:
+            yield len(added), _extended(source_tokenizer, added, rules.merges())
+        if len(added) < size:
+            return
 
 
 def new_token_ids(

@@ -16,8 +16,8 @@ the number of its bytes less one.
 import heapq
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable
-from itertools import pairwise
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice, pairwise
 from typing import Any
 
 from tqdm import tqdm
@@ -167,7 +167,20 @@ def continue_merges(
     """Learn merges from the counted words until they result in `new_tokens` tokens.
 
     Returns the new tokens in the order in which they were learned, fewer if the corpus has no more.
-    The merges are added to `rules`.
+    The merges are added to `rules`; see `learned_tokens`.
+    """
+    with tqdm(total=new_tokens, desc="merges", disable=None) as progress:
+        added = []
+        for token in islice(learned_tokens(words, bpe, rules, accepts), new_tokens):
+            added.append(token)
+            progress.update()
+    return added
+
+
+def learned_tokens(
+    words: Counter[str], bpe: Bpe, rules: Rules, accepts: Callable[[str], bool]
+) -> Iterator[str]:
+    """Learn merges from the counted words, and yield each new token once its merge is in `rules`.
 
     Ties are resolved in favour of the smaller pair (byte-level) or piece (SentencePiece) in code
     point order. A merge of old tokens into an old token is not learned: it would change how text is
@@ -175,23 +188,17 @@ def continue_merges(
     not count.
     """
     corpus = _Corpus(words, bpe, rules)
-    added: list[str] = []
     rejected: set[Key] = set()
-    with tqdm(total=new_tokens, desc="merges", disable=None) as progress:
-        while len(added) < new_tokens and (key := corpus.best(rejected)) is not None:
-            piece = "".join(key)
-            if piece not in rules.known and piece not in rules.new:
-                if not accepts(piece):
-                    rejected.add(key)
-                    continue
-                added.append(piece)
-                progress.update()
-            elif not rules.touches_new(key):
-                rejected.add(key)
-                continue
-            rules.add(key)
-            corpus.update(key)
-    return added
+    while (key := corpus.best(rejected)) is not None:
+        piece = "".join(key)
+        is_new = piece not in rules.known and piece not in rules.new
+        if not (accepts(piece) if is_new else rules.touches_new(key)):
+            rejected.add(key)
+            continue
+        rules.add(key)
+        corpus.update(key)
+        if is_new:
+            yield piece
 
 
 class _Corpus:

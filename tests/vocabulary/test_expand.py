@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.bpe import read_bpe
-from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
+from lexigraft.vocabulary.expand import expand_tokenizer, expanded_sizes, new_token_ids
 from lexigraft.vocabulary.token_bytes import token_bytes, unreachable_by_merges
 from lexigraft.vocabulary.tokenizer_files import describe_expansion, fertility
 from tests.conftest import first_merges
@@ -150,6 +150,18 @@ def test_expanding_again_gives_the_same_bytes(source, merges, expansions):
     tokenizer, target, texts = expansions(source, "telugu", merges)
     again = expand_tokenizer(tokenizer, iter(texts), K, merges=merges)
     assert again.backend_tokenizer.to_str() == target.backend_tokenizer.to_str()
+
+
+@pytest.mark.parametrize("source", ["smollm2_cut", "mistral_cut"])
+def test_sizes_that_are_learned_together_are_those_learned_alone(source, telugu, request):
+    source, text = request.getfixturevalue(source), telugu[:60]
+    found = dict(expanded_sizes(source, text, [30, 5, 10**6]))
+    assert list(found)[:2] == [5, 30]
+    for size in (5, 30, list(found)[2]):
+        alone = expand_tokenizer(source, text, size)
+        assert found[size].backend_tokenizer.to_str() == alone.backend_tokenizer.to_str()
+    with pytest.raises(UserError, match=f"only {list(found)[2]} can be added"):
+        expand_tokenizer(source, text, list(found)[2] + 1)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """The tables of config/README.md, made from the models: `python -m workflow.config.documentation`.
 
-A table stands between `<!-- table: <name> -->` and `<!-- end of table -->`.
+A table stands between `<!-- table: <name> -->` and `<!-- end of table -->`. The command writes the
+schemas for editors as well (`workflow.config.schemas`).
 """
 
 import re
@@ -18,7 +19,7 @@ from lexigraft.hardware import Machine
 from lexigraft.report.items import DEFAULT, Item, choices, kinds, load
 from lexigraft.settings import bare, is_model
 from lexigraft.training import settings as training
-from workflow.config import languages, models, study, tasks
+from workflow.config import languages, models, schemas, study, tasks
 from workflow.config.registries import ROOT
 
 README = ROOT / "config" / "README.md"
@@ -182,3 +183,6 @@ def _plain(value: Any) -> str:
 
 if __name__ == "__main__":
     README.write_text(documented(README.read_text(encoding="utf-8")), encoding="utf-8")
+    schemas.FOLDER.mkdir(exist_ok=True)
+    for path, schema in schemas.files().items():
+        path.write_text(schema, encoding="utf-8")

@@ -9,7 +9,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lexigraft.auxiliary.language_files import check_word_vectors, word_vector_files
+from lexigraft.auxiliary.language_files import (
+    check_fasttext,
+    check_word_vectors,
+    word_vector_files,
+)
 from lexigraft.corpus.local_files import check_file
 from lexigraft.errors import UserError, unknown
 from lexigraft.initialization import registry
@@ -72,7 +76,10 @@ def check_needs(study: dict[str, Any]) -> None:
 
 
 def check_needed_files(study: dict[str, Any]) -> None:
-    """The local files and folders of `check_needs` are there, and hold what is read."""
+    """The local files and folders of `check_needs` are there, and so is fastText where needed."""
+    for initializer in sorted({*used(study, "initializers")}):
+        for name in _auxiliaries(study, initializer, "fasttext"):
+            check_fasttext(f"auxiliary.{name}")
     for need in _needs(study):
         if need.holds is None:
             check = check_file if need.where.endswith("dictionary") else check_word_vectors

@@ -147,6 +147,7 @@ class LanguageConfig(Settings):
         "Latn", description="ISO 15924 code, such as Telu. It chooses the font"
     )
     text: Text = optional("the corpus. Only groups have none")
+    license: Words = optional("the licence of the corpus, for model cards")
     group: Group = optional("a group in place of a language")
     parallel: Pairs | None = Field(
         None, description="English sentences and their translations, which cells translate"

@@ -79,6 +79,9 @@ class SourceConfig(_Located):
         description="what the model predicts: the next token, or masked tokens (encoders such as "
         "RoBERTa)",
     )
+    license: Words = optional(
+        "the model's licence, for model cards, as the hub writes it, such as `apache-2.0`"
+    )
     resources: SourceResources = Field(
         default_factory=SourceResources,
         description="what cluster jobs ask for. It changes no result",

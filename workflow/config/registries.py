@@ -87,12 +87,22 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
         if titles:
             study["titles"][kind] = titles
     for entry in study["initializers"].values():
-        named = entry["auxiliary"] or {}
-        entry["auxiliary"] = {"target": named} if isinstance(named, str) else named
+        entry["auxiliary"] = by_role(entry["auxiliary"])
     check_study(study)
     items = read_items(study["report"]["items"])
     check_items(items, study["cells"], study["run_tasks"], study["fragmentation"])
     return study
+
+
+def entries_of(kind: str) -> dict[str, Any]:
+    """All entries of one registry with their defaults, apart from any study."""
+    entries, _ = _entries(kind, {}, load_registries()[kind])
+    return entries
+
+
+def by_role(auxiliary: str | dict[str, str] | None) -> dict[str, str]:
+    """The auxiliaries of an initializer by their roles; a single one is the target's."""
+    return {"target": auxiliary} if isinstance(auxiliary, str) else auxiliary or {}
 
 
 def read_yaml(path: Path) -> Any:

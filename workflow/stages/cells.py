@@ -225,7 +225,7 @@ def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
     resources=of_source("training_mb", 240, gpus=1),
 )
 def learn_initialization(study: Study, **wildcards: str) -> dict[str, Any]:
-    """The same of an initializer that learns from the source model or its matrices."""
+    """An initializer that learns from the source model or its matrices, fitted."""
     return initialize(study, **wildcards)
 
 

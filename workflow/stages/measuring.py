@@ -83,7 +83,7 @@ def evaluate(study: Study, **axes: str) -> dict[str, Any]:
 
 @_evaluation_stage("evaluate_checkpoint", "/checkpoint-{checkpoint}")
 def evaluate_checkpoint(study: Study, **axes: str) -> dict[str, Any]:
-    """The same on a cell as it was in the middle of its training."""
+    """All tasks and runs on a cell as it was in the middle of its training."""
     described = _evaluation(study, "evaluate_checkpoint", axes)
     return {**described, "checkpoint": int(axes["checkpoint"])}
 

@@ -101,6 +101,11 @@ class Stage:
         """Whether it takes a second or reaches the network, and so is no job of a cluster."""
         return self.resources is None
 
+    @property
+    def what(self) -> str:
+        """What a job of it makes, in a sentence."""
+        return (self.describe.__doc__ or "").split("\n")[0]
+
     def pattern(self, wildcard: str) -> str:
         """What a wildcard of this rule may be, whatever the study."""
         return {**_PATTERNS, **(self.patterns or {})}.get(wildcard, NAME)

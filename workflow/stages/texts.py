@@ -125,7 +125,7 @@ def prepare_samples(study: Study, language: str, samples: str) -> dict[str, Any]
 
 @stage("corpus", _SAMPLES, names=_GROUPS)
 def mix_samples(study: Study, language: str, samples: str) -> dict[str, Any]:
-    """The same of a group, of those of its members that have them."""
+    """Prompts and answers of a group, of those of its members that have them."""
     every, entries = members(study.config, language), study.config["languages"]
     having = [name for name in every if samples in entries[name]["samples"]]
     return {

@@ -1,0 +1,1 @@
+"""The command `lexigraft`: `lexigraft.commands.app` lists its commands."""

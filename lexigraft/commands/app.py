@@ -1,0 +1,139 @@
+"""The command `lexigraft`, whose commands are imported when they are used.
+
+A command is a function that has the name of the command; its docstring and its annotations are the
+help. To add one, add a line to `COMMANDS`. At the top of its module stand only imports that take no
+time: `lexigraft --help` imports all of these modules.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from itertools import takewhile
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+
+import lexigraft
+from lexigraft.errors import UserError, disk_fault
+from lexigraft.installation import add_workflow_to_path
+
+STUDIES = "Studies"
+MODELS = "Tokenizers and models, without a study"
+MACHINE = "This machine"
+
+
+# For Snakemake are options that a command does not know, or all that follows the study.
+UNKNOWN = {"allow_extra_args": True, "ignore_unknown_options": True}
+ALL = UNKNOWN | {"allow_interspersed_args": False}
+
+
+class Command(NamedTuple):
+    """Where a command is defined, under which heading the help shows it, and how it is parsed."""
+
+    module: str
+    panel: str
+    parsing: Mapping[str, bool] | None = None
+
+
+COMMANDS = {  # in the order of the help
+    "init": Command("workflow.commands.init", STUDIES),
+    "plan": Command("workflow.commands.overview", STUDIES),
+    "run": Command("workflow.commands.running", STUDIES, ALL),
+    "status": Command("workflow.commands.overview", STUDIES),
+    "explain": Command("workflow.commands.overview", STUDIES),
+    "cost": Command("workflow.commands.overview", STUDIES),
+    "verify": Command("workflow.commands.overview", STUDIES),
+    "export": Command("workflow.commands.running", STUDIES, UNKNOWN),
+    "expand": Command("workflow.commands.tokenizers", MODELS),
+    "graft": Command("workflow.commands.tokenizers", MODELS),
+    "inspect": Command("workflow.commands.tokenizers", MODELS),
+    "adapt": Command("workflow.commands.adapt", MODELS),
+    "doctor": Command("lexigraft.commands.doctor", MACHINE),
+}
+
+
+class _Imported(Mapping[str, Any]):
+    """Name -> command, imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _imported(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class CommandGroup(TyperGroup):
+    """A group of commands that are not imported before they are used."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = _Imported()
+
+
+@cache
+def _imported(name: str) -> Any:
+    row = COMMANDS[name]
+    single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+    single.command(
+        name,
+        rich_help_panel=row.panel,
+        context_settings=dict(row.parsing or {}),
+    )(getattr(import_module(row.module), name))
+    return typer.main.get_command(single)
+
+
+app = typer.Typer(
+    cls=CommandGroup,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"lexigraft {lexigraft.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error, not one line.")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Graft a target-language vocabulary onto a pretrained language model, and measure the gain.
+
+    A study is a YAML file that says which models to adapt to which languages, how, and what to
+    measure. `lexigraft init my-study.yaml` writes one to begin with;
+    `lexigraft COMMAND --help` explains a command.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; errors are one line, with exit code 1, and 2 for wrong usage."""
+    add_workflow_to_path()
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        typer.main.get_command(app)(given, prog_name="lexigraft")
+    except Exception as error:
+        if "--debug" in takewhile(lambda word: word.startswith("-"), given):
+            raise
+        message = str(error) if isinstance(error, UserError) else disk_fault(error, str(Path.cwd()))
+        if message is None:
+            kind, said = type(error).__name__, " ".join(str(error).split())
+            again = " ".join(["lexigraft --debug", *given])
+            message = f"unexpected {kind}: {said} (a bug; `{again}` shows its traceback)"
+        typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
+        typer.echo(message, err=True)
+        sys.exit(1)

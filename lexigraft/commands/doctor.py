@@ -1,0 +1,241 @@
+"""`lexigraft doctor`: what this machine has of what lexigraft needs, a line each."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import typer
+
+import lexigraft
+from lexigraft.errors import UserError
+from lexigraft.installation import PIPELINE
+
+OK, ABSENT, IMPOSSIBLE = "ok", "absent", "missing"
+_COLOURS = {OK: "green", ABSENT: "yellow", IMPOSSIBLE: "red"}
+_LEAST_MEMORY, _LEAST_DISK = 4, 10  # GB, below which the default study does not run
+_SECONDS = 5  # to wait for the hub
+
+
+class Diagnosis(NamedTuple):
+    """What was found: `ok`; `absent`, which some studies do without; `missing`, which none does.
+
+    `remedy` says what to do.
+    """
+
+    state: str
+    what: str
+    remedy: str = ""
+
+
+def doctor() -> None:
+    """Check this machine: versions, GPU, memory, disk, Slurm, hub, fonts, learned metrics.
+
+    Each line is `ok`, `absent` (only some studies need it) or `missing` (nothing runs without it),
+    and says what to do. Exit code 1 if anything is missing.
+    """
+    state = OK
+    for check in CHECKS:
+        for found in check():
+            typer.secho(found.state.ljust(8), fg=_COLOURS[found.state], nl=False)
+            typer.echo(found.what)
+            if found.remedy:
+                typer.echo(f"        {found.remedy}")
+            state = IMPOSSIBLE if IMPOSSIBLE in (state, found.state) else state
+    if state == IMPOSSIBLE:
+        raise typer.Exit(1)
+
+
+def check_versions() -> Iterator[Diagnosis]:
+    """Python, lexigraft, and the packages that its metadata asks for."""
+    from packaging.requirements import Requirement
+
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Diagnosis(OK, f"lexigraft {lexigraft.__version__} in {PIPELINE}, Python {version}")
+    try:
+        lines = metadata.requires("lexigraft") or []
+    except metadata.PackageNotFoundError:
+        yield Diagnosis(
+            ABSENT, "lexigraft is not installed, only found on the path", "pip install lexigraft"
+        )
+        return
+    wanted = [Requirement(line) for line in lines]
+    library = [one for one in wanted if _applies(one, "")]
+    studies = [one for one in wanted if _applies(one, "workflow") or _applies(one, "metrics")]
+    for name, purpose, needed, state in (
+        ("lexigraft", "the library needs", library, IMPOSSIBLE),
+        ("'lexigraft[workflow]'", "studies need", studies, ABSENT),
+    ):
+        wrong = [problem for one in needed if (problem := _problem(one))]
+        if wrong:
+            found = f"packages that {purpose}: {', '.join(wrong)}"
+            yield Diagnosis(state, found, f"pip install {name}")
+        else:
+            yield Diagnosis(OK, f"packages that {purpose}: all {len(needed)}")
+
+
+def _applies(requirement: Any, extra: str) -> bool:
+    """Whether a requirement is one of this extra, on this Python."""
+    marker = requirement.marker
+    if requirement.name == "lexigraft":
+        return False  # an extra that takes in another one
+    if marker is None or marker.evaluate({"extra": ""}):
+        return not extra
+    return bool(marker.evaluate({"extra": extra}))
+
+
+def _problem(requirement: Any) -> str:
+    try:
+        version = metadata.version(requirement.name)
+    except metadata.PackageNotFoundError:
+        return f"{requirement.name} is not installed"
+    fits = requirement.specifier.contains(version, prereleases=True)
+    return "" if fits else f"{requirement.name} is {version}, not {requirement.specifier}"
+
+
+def check_device() -> Iterator[Diagnosis]:
+    """GPUs, and the precision of computing."""
+    if find_spec("torch") is None:
+        return  # which the versions say
+    import torch
+
+    from lexigraft.gpus import devices
+    from lexigraft.hardware import precision
+
+    names = devices()
+    if torch.cuda.is_available():
+        count = torch.cuda.device_count()
+        first = torch.cuda.get_device_properties(0)
+        yield Diagnosis(OK, f"{count} × {first.name}, {first.total_memory / 2**30:.0f} GiB")
+    elif names:
+        yield Diagnosis(
+            ABSENT,
+            f"{len(names)} GPUs, which this build of torch ({torch.__version__}) cannot use",
+            "install the build of torch for their driver: https://pytorch.org/get-started/locally",
+        )
+    else:
+        yield Diagnosis(
+            ABSENT, "no GPU; all is computed on the CPU, which is enough for models below 1 B"
+        )
+    try:
+        yield Diagnosis(OK, f"computes in {str(precision()).removeprefix('torch.')}")
+    except UserError as error:
+        yield Diagnosis(IMPOSSIBLE, str(error), "correct or unset the variable")
+    for package, purpose in (("vllm", "faster generation"), ("bitsandbytes", "adamw-8bit")):
+        if torch.cuda.is_available() and find_spec(package) is None:
+            yield Diagnosis(ABSENT, f"{package}, for {purpose}", "pip install 'lexigraft[gpu]'")
+
+
+def check_room() -> Iterator[Diagnosis]:
+    """Memory, and disk in the working folder and in the cache of the hub."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    cores = len(os.sched_getaffinity(0))
+    enough = memory >= _LEAST_MEMORY
+    yield Diagnosis(
+        OK if enough else IMPOSSIBLE,
+        f"{memory:.0f} GB of memory, {cores} cores",
+        "" if enough else f"at least {_LEAST_MEMORY} GB are needed",
+    )
+    free = shutil.disk_usage(Path.cwd()).free / 1e9
+    enough = free >= _LEAST_DISK
+    yield Diagnosis(
+        OK if enough else ABSENT,
+        f"{free:.0f} GB free in {Path.cwd()}",
+        "" if enough else "make room, or set `prefix` in the study (docs/sharing.md)",
+    )
+    if not os.access(Path.cwd(), os.W_OK):
+        yield Diagnosis(
+            IMPOSSIBLE, f"{Path.cwd()} cannot be written", "start in a folder of your own"
+        )
+
+
+def check_slurm() -> Iterator[Diagnosis]:
+    """Slurm's commands, of which only a cluster has any use."""
+    if shutil.which("sbatch") is None:
+        yield Diagnosis(ABSENT, "Slurm; studies run on this machine, not with --profile slurm")
+        return
+    try:
+        said = subprocess.run(
+            ["sinfo", "--noheader", "--format=%R"],
+            capture_output=True, text=True, timeout=_SECONDS, check=True,
+        ).stdout  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        yield Diagnosis(ABSENT, "Slurm is installed but does not answer", "try: sinfo")
+        return
+    partitions = ", ".join(dict.fromkeys(said.split()))
+    yield Diagnosis(OK, f"Slurm with partitions {partitions}")
+
+
+def check_hub() -> Iterator[Diagnosis]:
+    """The hub of Hugging Face: reached, logged in, and where its cache is."""
+    if find_spec("huggingface_hub") is None:
+        return
+    from urllib.error import URLError
+    from urllib.request import Request, urlopen
+
+    from huggingface_hub import constants, get_token
+
+    cache = Path(constants.HF_HUB_CACHE)
+    there = next(place for place in (cache, *cache.parents) if place.exists())
+    if os.access(there, os.W_OK):
+        free = shutil.disk_usage(there).free / 1e9
+        yield Diagnosis(OK, f"cache of the hub in {cache}, {free:.0f} GB free")
+    else:
+        yield Diagnosis(ABSENT, f"cache of the hub {cache} cannot be written", "set HF_HOME")
+    if constants.HF_HUB_OFFLINE:
+        yield Diagnosis(ABSENT, "the hub is switched off by HF_HUB_OFFLINE; only its cache is read")
+        return
+    try:
+        urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=_SECONDS).close()
+    except (URLError, OSError, ValueError) as error:
+        cause = getattr(error, "reason", error)
+        yield Diagnosis(
+            ABSENT,
+            f"{constants.ENDPOINT} is not reached ({cause})",
+            "use models in folders or of packages, or a mirror: HF_ENDPOINT",
+        )
+        return
+    logged_in = "with" if get_token() else "without"
+    yield Diagnosis(
+        OK,
+        f"{constants.ENDPOINT} is reached, {logged_in} a token",
+        "" if get_token() else "`hf auth login`, for models whose terms must be accepted",
+    )
+
+
+def check_extras() -> Iterator[Diagnosis]:
+    """The environment of learned metrics, and fonts of figures."""
+    python = Path(".venv-metrics/bin/python")
+    if python.exists() or (PIPELINE / python).exists():
+        yield Diagnosis(OK, "environment of learned metrics (COMET, BLEURT)")
+    else:
+        yield Diagnosis(
+            ABSENT,
+            "environment of learned metrics (COMET, BLEURT)",
+            f"python3.11 -m venv .venv-metrics; {python} -m pip install "
+            f"-c {PIPELINE / 'envs/metrics.lock'} -r {PIPELINE / 'envs/metrics.txt'}",
+        )
+    if find_spec("matplotlib") is None:
+        return
+    fonts = list(Path(".cache/packages").glob("kolibri-*/kolibri/core/static/assets/fonts/*"))
+    if fonts:
+        yield Diagnosis(OK, f"fonts of figures: {len(fonts)} in .cache/packages")
+    else:
+        yield Diagnosis(
+            ABSENT, "fonts of figures for all scripts; a study fetches them before its report"
+        )
+
+
+CHECKS: tuple[Callable[[], Iterator[Diagnosis]], ...] = (
+    check_versions,
+    check_device,
+    check_room,
+    check_slurm,
+    check_hub,
+    check_extras,
+)

@@ -1,0 +1,101 @@
+"""What a tokenizer makes of a language, and what new tokens would save, before any training."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lexigraft.errors import UserError
+from lexigraft.evaluation.fragmentation import measure_tokenizer
+from lexigraft.inference.text_encoding import tokenize
+from lexigraft.randomness import generator
+from lexigraft.vocabulary.expand import expanded_sizes
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+SIZES = (250, 500, 1000, 2000, 4000)  # numbers of new tokens, by default
+# Of a text every tenth sentence measures what tokens save that were learned from the others.
+_TENTH, _MOST_MEASURED = 10, 1000
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """What `new_tokens` more tokens, learned from the text, make of sentences that it lacks."""
+
+    new_tokens: int
+    tokens_per_sentence: float
+    tokens_per_word: float
+    characters_per_token: float
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """How a tokenizer cuts a text.
+
+    `metrics` are those of `evaluation.fragmentation.measure_tokenizer`, of the whole text, and
+    `english` the same of English, empty without any. `curve` begins with the tokenizer as it is; it
+    is measured on `measured` sentences that no token was learned from, and empty for tokenizers
+    that cannot be expanded, for the reason `no_curve`.
+    """
+
+    metrics: dict[str, float | int]
+    english: dict[str, float | int]
+    curve: list[CurvePoint]
+    measured: int
+    no_curve: str = ""
+
+
+def inspect_tokenizer(
+    tokenizer: "PreTrainedTokenizerFast",
+    texts: Sequence[str],
+    english: Sequence[str] = (),
+    sizes: Sequence[int] = SIZES,
+) -> Inspection:
+    """Measure how a tokenizer cuts the sentences of a language, and what more tokens would save.
+
+    Parameters
+    ----------
+    tokenizer
+        A fast tokenizer of any family; only BPE has a curve.
+    texts
+        Sentences of the language, at least two; a tenth of them measures the curve.
+    english
+        English sentences to compare with; they need not be translations.
+    sizes
+        Numbers of new tokens. The curve ends with as many as the text yields.
+
+    Raises
+    ------
+    UserError
+        The texts have no words, or there are fewer than two of them.
+
+    Examples
+    --------
+    >>> found = inspect_tokenizer(tokenizer, sentences)  # doctest: +SKIP
+    >>> [(point.new_tokens, point.tokens_per_sentence) for point in found.curve]  # doctest: +SKIP
+    [(0, 118.3), (250, 40.2), (500, 33.9)]
+    """
+    if len(texts) < 2:
+        raise UserError(f"text: {len(texts)} sentences are too few to inspect a tokenizer with")
+    metrics = measure_tokenizer(tokenizer, texts=texts, train=texts).metrics
+    of_english = measure_tokenizer(tokenizer, texts=english).metrics if english else {}
+    order = generator("inspection").permutation(len(texts)).tolist()
+    count = min(max(1, len(texts) // _TENTH), _MOST_MEASURED)
+    measured = [texts[place] for place in order[:count]]
+    curve = [_point(tokenizer, measured, 0)]
+    try:
+        rest = [texts[place] for place in sorted(order[count:])]
+        for size, expanded in expanded_sizes(tokenizer, rest, sizes):
+            curve.append(_point(expanded, measured, size))
+    except UserError as error:
+        return Inspection(metrics, of_english, [], count, str(error))
+    return Inspection(metrics, of_english, curve, count)
+
+
+def _point(
+    tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], new_tokens: int
+) -> CurvePoint:
+    tokens = sum(map(len, tokenize(tokenizer, texts)))
+    words = sum(len(text.split()) for text in texts)
+    characters = sum(map(len, texts))
+    return CurvePoint(new_tokens, tokens / len(texts), tokens / max(words, 1), characters / tokens)

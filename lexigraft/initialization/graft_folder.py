@@ -1,0 +1,145 @@
+"""A model with another vocabulary, from folder to folder, for training with one's own tools."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lexigraft.atomic import replacing_folder
+from lexigraft.errors import UserError
+from lexigraft.initialization.fit import fit_to_model
+from lexigraft.initialization.graft import graft
+from lexigraft.initialization.interface import Initializer
+from lexigraft.model_card import README, ModelFacts, license_of, method_references, model_card
+from lexigraft.source.hub import TOKENIZER, resolve_place
+from lexigraft.source.model import (
+    is_masked,
+    kind_of,
+    load_config,
+    load_model,
+    load_tokenizer,
+    open_source,
+    tokenizer_folder,
+)
+from lexigraft.source.preparation import check_source
+from lexigraft.source.saving import save_model
+from lexigraft.vocabulary.expand import new_token_ids
+from lexigraft.vocabulary.tokenizer_settings import take_tokenizer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+
+def graft_folder(
+    model: str | Path,
+    tokenizer: "str | Path | PreTrainedTokenizerFast",
+    initializer: Initializer,
+    out: str | Path,
+    *,
+    corpus: Iterable[str] | None = None,
+    auxiliary: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> Initializer:
+    """Write a source model with the vocabulary of a tokenizer to a folder, and its model card.
+
+    `transformers` alone opens the folder. Weights keep their dtype; rows of tokens that both
+    vocabularies have are bit-identical. Returns the fitted initializer.
+
+    Parameters
+    ----------
+    model
+        A name of the hub or a folder, of a causal or masked language model; or a source that a
+        study has prepared, `results/source/<name>`.
+    tokenizer
+        The target tokenizer or its place: a name of the hub or a folder. Where it does not expand
+        that of the model, it takes the special tokens that the model's adds (`take_tokenizer`).
+    initializer
+        Not fitted yet. What it reads of the model itself need not be given.
+    out
+        A new folder.
+    corpus, auxiliary, seed
+        As of `Initializer.fit`.
+
+    Raises
+    ------
+    UserError
+        The folder `out` is not empty, the model or the tokenizer cannot be used, or the
+        initializer lacks something that it needs.
+
+    Examples
+    --------
+    >>> merge = lexigraft.initializer("merge")  # doctest: +SKIP
+    >>> lexigraft.graft_folder("org/model", "tokenizer/", merge, "grafted/")  # doctest: +SKIP
+    """
+    out = new_folder(out)
+    source, revision = find_model(model)
+    check_source(source, kind_of(load_config(source)) or "causal")
+    target, files = target_tokenizer(tokenizer, load_tokenizer(source))
+    fitted = fit_to_model(
+        initializer, source, target, corpus=corpus, auxiliary=auxiliary or {}, seed=seed
+    )
+    grafted = graft(load_model(source, "auto"), target, fitted)
+    facts = _facts(str(model), source, revision, target, fitted)
+    with replacing_folder(out) as folder:
+        save_model(grafted, target, folder, files)
+        text = model_card(facts, target, is_masked(grafted))
+        (folder / README).write_text(text, encoding="utf-8")
+    return fitted
+
+
+def find_model(model: str | Path) -> tuple[Path, str | None]:
+    """The folder of a model, and its commit if it is of the hub, see `graft_folder`."""
+    place, revision = resolve_place(str(model))
+    if (place / "source.json").is_file():
+        found = open_source(place)
+        return found.folder, found.revision
+    return place, revision
+
+
+def target_tokenizer(
+    given: "str | Path | PreTrainedTokenizerFast", own: "PreTrainedTokenizerFast"
+) -> "tuple[PreTrainedTokenizerFast, Path | None]":
+    """A target tokenizer, or that of a place, fit for a model whose `own` tokenizer is another.
+
+    The folder of its files comes with it where it is used as it is there.
+    """
+    folder = None
+    if isinstance(given, str | Path):
+        place, _ = resolve_place(str(given), wanted=TOKENIZER)
+        folder = tokenizer_folder(place)
+        given = load_tokenizer(folder)
+    try:
+        new_token_ids(own, given)
+    except UserError:  # not an expansion
+        return take_tokenizer(given, own), None
+    return given, folder
+
+
+def new_folder(place: str | Path) -> Path:
+    """A folder that is to be written; a UserError if there is something in it."""
+    folder = Path(place)
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise UserError(f"{folder}: there is something already; choose another folder")
+    return folder
+
+
+def _facts(
+    model: str,
+    source: Path,
+    revision: str | None,
+    target: "PreTrainedTokenizerFast",
+    fitted: Initializer,
+) -> ModelFacts:
+    share = len(fitted.fallbacks_)
+    fallbacks = f", of which {share:,} are not covered by it and fell back" if share else ""
+    return ModelFacts(
+        base=model if revision else source.name,
+        license=license_of(source),
+        revision=revision,
+        method=[
+            f"A vocabulary of {len(target):,} tokens, {len(fitted.new_ids):,} of them new.",
+            f"New rows of embeddings and head: `{fitted.name}`{fallbacks}.",
+            "Not trained after its vocabulary was changed.",
+        ],
+        limits=["Without further training it is worse than its source model on most texts."],
+        references=method_references(fitted.name),
+    )

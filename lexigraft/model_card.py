@@ -1,0 +1,208 @@
+"""The model card of an adapted model: the README.md of its Hugging Face folder.
+
+Everything in it comes from the cards of the stages that made the model: what it is based on, the
+text, the method, the numbers, and the token that texts must begin with.
+"""
+
+import inspect
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from lexigraft.inference.text_encoding import start_ids
+from lexigraft.initialization.registry import initializer_class
+from lexigraft.provenance import commit_of_code, versions
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+README = "README.md"
+# Where in a paper: a reader of the card wants the paper.
+_PLACES = re.compile(r", (sections?|equations?|appendix) [^\"]*$")
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_SELF = "lexigraft, vocabulary adaptation of pretrained language models; and the methods' papers:"
+# What strategies train -> its paper; those of initializers stand in their docstrings.
+_LORA = 'Hu et al. 2022, "LoRA: Low-Rank Adaptation of Large Language Models".'
+_LAYERS = (
+    'Yamaguchi, Villavicencio and Aletras, "How Can We Effectively Expand the Vocabulary of LLMs '
+    'with 0.01GB of Target Language Text?".'
+)
+_VOCADT = (
+    'Han et al. 2025 (VocADT), "Adapters for Altering LLM Vocabularies: What Languages Benefit the '
+    'Most?".'
+)
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What a model card tells of a model.
+
+    `base` is a hub name or the name of a folder; `language` and `code` are those of the text. These
+    and licences are empty where they are not known. `method` and `text` are lines of their
+    sections; `numbers` are the rows of a table, each column -> number, and `measured_on` is the
+    sentence above it; `references` are papers.
+    """
+
+    base: str
+    language: str = ""
+    code: str = ""
+    license: str = ""
+    text_license: str = ""
+    revision: str | None = None
+    method: Sequence[str] = ()
+    text: Sequence[str] = ()
+    numbers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    measured_on: str = ""
+    limits: Sequence[str] = ()
+    references: Sequence[str] = ()
+
+
+def model_card(facts: ModelFacts, tokenizer: "PreTrainedTokenizerFast", masked: bool) -> str:
+    """The text of a README.md, with YAML front matter as the Hugging Face hub reads it.
+
+    `masked` says whether the model is an encoder, which restores masked tokens.
+    """
+    of = f"adapted to {facts.language}" if facts.language else "with another vocabulary"
+    title = f"{facts.base.rstrip('/').rpartition('/')[2]} {of}"
+    revision = f" at revision {facts.revision}" if facts.revision else ""
+    parts = [
+        f"---\n{_front_matter(facts, masked)}---",
+        f"# {title}",
+        f"`{facts.base}`{revision}, {of} by lexigraft. It is a plain Hugging Face model: "
+        "transformers loads it without lexigraft.",
+        _use(tokenizer, masked),
+        _section("Method", [*facts.method, _made_with()]),
+        _section("Text", facts.text),
+        _numbers(facts),
+        _section("Limits", [*facts.limits, *_licences(facts)]),
+        _section("Citation", [_SELF, *dict.fromkeys(facts.references)]),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def method_references(method: str) -> list[str]:
+    """The papers of an initializer, from the references in the docstring of its class."""
+    text = inspect.getdoc(initializer_class(method)) or ""
+    _, _, listed = text.partition("References\n----------\n")
+    found = re.split(r"^\.\. \[\d+\] ", listed, flags=re.M)[1:]
+    return [_PLACES.sub(".", " ".join(paper.split())) for paper in found]
+
+
+def strategy_references(strategy: Mapping[str, Any]) -> list[str]:
+    """The papers of what a strategy, as plain data, trains."""
+    trained = [part for phase in strategy["phases"] for part in phase["trainable"]]
+    mtp = any(phase.get("objective") == "mtp" for phase in strategy["phases"])
+    layers = any(isinstance(part, Mapping) for part in trained)
+    papers = {_LORA: "lora" in trained, _LAYERS: mtp or layers, _VOCADT: "adapter" in trained}
+    return [paper for paper, used in papers.items() if used]
+
+
+def describe_strategy(strategy: Mapping[str, Any], card: Mapping[str, Any]) -> str:
+    """How a cell was trained, in one sentence: its strategy, and what its card counts."""
+    if not strategy["phases"]:
+        return "Not trained after its vocabulary was changed."
+    phases = []
+    for phase in strategy["phases"]:
+        parts = ", ".join(
+            part if isinstance(part, str) else f"layers {list(part['layers'])}"
+            for part in phase["trainable"]
+        )
+        phases.append(
+            f"{parts} ({phase.get('objective', 'clm')}, sequences of {phase['length']} tokens)"
+        )
+    return (
+        f"Trained: {'; then '.join(phases)}. {card['tokens']:,} tokens in {card['steps']:,} steps "
+        f"of {strategy['batch_sequences']} sequences, AdamW at {strategy['learning_rate']:g}, "
+        f"{card['trained_parameters']:,} of {card['total_parameters']:,} parameters."
+    )
+
+
+def license_of(folder: str | Path) -> str:
+    """The licence in the front matter of a model folder's README.md; empty if there is none."""
+    try:
+        text = (Path(folder) / README).read_text(encoding="utf-8")
+        matter = yaml.safe_load(text.split("---")[1]) if text.startswith("---") else {}
+    except (OSError, ValueError, yaml.YAMLError):
+        return ""
+    found = matter.get("license") if isinstance(matter, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _front_matter(facts: ModelFacts, masked: bool) -> str:
+    matter: dict[str, Any] = {
+        "library_name": "transformers",
+        "pipeline_tag": "fill-mask" if masked else "text-generation",
+        "tags": ["lexigraft", "vocabulary-adaptation"],
+    }
+    if _HUB_NAME.fullmatch(facts.base):
+        matter |= {"base_model": facts.base, "base_model_relation": "finetune"}
+    if facts.code and facts.code != "und":
+        matter["language"] = [facts.code]
+    if facts.license:
+        matter["license"] = facts.license
+    return yaml.safe_dump(matter, allow_unicode=True, sort_keys=True)
+
+
+def _use(tokenizer: "PreTrainedTokenizerFast", masked: bool) -> str:
+    kind = "MaskedLM" if masked else "CausalLM"
+    lines = [
+        f"from transformers import AutoModelFor{kind}, AutoTokenizer",
+        "",
+        'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
+        f'model = AutoModelFor{kind}.from_pretrained("FOLDER")',
+    ]
+    said = "The tokenizer adds the special tokens that lexigraft trains and measures with."
+    if not masked:
+        start = "".join(tokenizer.convert_ids_to_tokens(start_ids(tokenizer)))
+        if start:
+            said = (
+                f"**Begin every text with `{start}`**, as lexigraft does in training and in "
+                "measuring: the tokenizer adds no special token by itself. With another one, or "
+                "none, numbers differ by some per cent."
+            )
+        begun = f"{json.dumps(start)} + text" if start else "text"
+        lines += [
+            f'inputs = tokenizer({begun}, return_tensors="pt")',
+            "print(tokenizer.decode(model.generate(**inputs, max_new_tokens=50)[0]))",
+        ]
+    return "## Use\n\n" + "```python\n" + "\n".join(lines) + "\n```\n\n" + said
+
+
+def _section(title: str, lines: Sequence[str]) -> str:
+    return f"## {title}\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
+
+
+def _numbers(facts: ModelFacts) -> str:
+    if not facts.numbers:
+        return ""
+    columns = list(dict.fromkeys(name for row in facts.numbers.values() for name in row))
+    rows = [
+        [name, *(row.get(column, "–") for column in columns)] for name, row in facts.numbers.items()
+    ]
+    columns = ["", *columns]
+    table = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
+    lines = "\n".join(f"| {' | '.join(row)} |" for row in table)
+    return f"## Numbers\n\n{facts.measured_on}\n\n{lines}"
+
+
+def _licences(facts: ModelFacts) -> list[str]:
+    base = f"is under {facts.license}" if facts.license else "has a licence that is not known here"
+    said = f"The source model {base}, which binds this one too."
+    if facts.text:
+        text = f"is {facts.text_license}" if facts.text_license else "was not stated"
+        said += f" The licence of the text {text}."
+    return [said]
+
+
+def _made_with() -> str:
+    from lexigraft import __version__
+
+    found, commit = versions(), commit_of_code()
+    named = [f"commit {commit}"] if commit else []
+    named += [f"{name} {found[name]}" for name in ("torch", "transformers") if name in found]
+    return f"Made with lexigraft {__version__} ({', '.join(named)})."

@@ -1,0 +1,110 @@
+"""The command `lexigraft`: help, exit codes, and what it imports."""
+
+import subprocess
+import sys
+
+import pytest
+
+from lexigraft.commands import app
+from lexigraft.errors import UserError
+
+HEAVY = ("torch", "transformers", "numpy", "pandas", "snakemake")
+
+
+@pytest.fixture
+def call(capsys):
+    """Run the command here; gives exit code, standard output and standard error."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            app.main(list(arguments))
+        shown = capsys.readouterr()
+        return end.value.code or 0, shown.out, shown.err
+
+    return run
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Let the command `plan` raise an error."""
+
+    def fail(error: Exception) -> None:
+        def plan(study: str) -> None:
+            """Fail."""
+            raise error
+
+        app._imported.cache_clear()
+        monkeypatch.setattr("workflow.commands.overview.plan", plan)
+
+    yield fail
+    app._imported.cache_clear()
+
+
+def test_help_names_every_command_below_its_heading_and_imports_no_heavy_library():
+    code = (
+        "import sys\n"
+        "from lexigraft.commands.app import main\n"
+        "try:\n    main(['--help'])\n"
+        f"finally:\n    print('heavy:', [name for name in {HEAVY} if name in sys.modules])\n"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    assert "heavy: []" in shown
+    headings = {row.panel for row in app.COMMANDS.values()}
+    for name, row in app.COMMANDS.items():
+        before = shown[: shown.index(f"│ {name} ")]
+        assert max(headings, key=before.rfind) == row.panel, name
+
+
+@pytest.mark.parametrize("name", app.COMMANDS)
+def test_every_command_explains_itself(call, name):
+    code, shown, _ = call(name, "--help")
+    assert code == 0
+    assert f"Usage: lexigraft {name}" in shown
+
+
+def test_a_wrong_command_ends_with_code_2_and_the_one_that_was_meant(call):
+    code, _, said = call("plam")
+    assert code == 2
+    assert "'plan'" in said
+
+
+def test_an_option_that_does_not_exist_ends_with_code_2(call):
+    assert call("plan", "--no-such-option", "study.yaml")[0] == 2
+
+
+def test_an_error_of_the_user_is_one_line_with_code_1(call, failing):
+    failing(UserError("study.yaml: wrong; correct it"))
+    assert call("plan", "study.yaml") == (1, "", "error: study.yaml: wrong; correct it\n")
+
+
+def test_a_bug_is_one_line_that_says_how_to_see_more(call, failing):
+    failing(KeyError("cells"))
+    code, _, said = call("plan", "study.yaml")
+    assert code == 1
+    assert said.count("\n") == 1
+    assert "KeyError" in said
+    assert "lexigraft --debug plan study.yaml" in said
+
+
+def test_with_debug_an_error_shows_its_traceback(failing):
+    failing(UserError("wrong"))
+    with pytest.raises(UserError):
+        app.main(["--debug", "plan", "study.yaml"])
+
+
+def test_a_full_disk_is_no_bug(call, failing):
+    failing(OSError(28, "No space left on device", "results/x"))
+    assert "results/x: no space is left" in call("plan", "study.yaml")[2]
+
+
+def test_ctrl_c_ends_with_code_130(call, failing):
+    failing(KeyboardInterrupt())
+    assert call("plan", "study.yaml")[0] == 130
+
+
+def test_the_version(call):
+    from lexigraft import __version__
+
+    assert call("--version") == (0, f"lexigraft {__version__}\n", "")

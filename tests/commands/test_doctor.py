@@ -1,0 +1,73 @@
+"""`lexigraft doctor`: only what nothing runs without makes it fail."""
+
+import pytest
+import typer
+
+from lexigraft.commands import doctor
+from lexigraft.commands.doctor import ABSENT, IMPOSSIBLE, OK, Diagnosis
+
+
+@pytest.mark.parametrize(("state", "fails"), [(OK, False), (ABSENT, False), (IMPOSSIBLE, True)])
+def test_only_what_is_missing_fails(monkeypatch, capsys, state, fails):
+    found = [Diagnosis(state, "a thing", "get it"), Diagnosis(OK, "another")]
+    monkeypatch.setattr(doctor, "CHECKS", (lambda: iter(found),))
+    if fails:
+        with pytest.raises(typer.Exit) as end:
+            doctor.doctor()
+        assert end.value.exit_code == 1
+    else:
+        doctor.doctor()
+    assert capsys.readouterr().out.splitlines() == [
+        f"{state:<8}a thing", "        get it", "ok      another"
+    ]  # fmt: skip
+
+
+def requires(monkeypatch, *lines: str) -> dict[str, Diagnosis]:
+    """What is found where the package asks for these; by what needs it."""
+    monkeypatch.setattr(doctor.metadata, "requires", lambda _: list(lines))
+    _, library, studies = doctor.check_versions()
+    return {"library": library, "studies": studies}
+
+
+def test_a_package_of_the_library_that_is_not_installed_is_missing(monkeypatch):
+    found = requires(monkeypatch, "no-such-package>=1")
+    assert found["library"].state == IMPOSSIBLE
+    assert "no-such-package is not installed" in found["library"].what
+    assert found["studies"].state == OK
+
+
+def test_a_package_of_studies_in_another_version_is_absent(monkeypatch):
+    found = requires(monkeypatch, "pytest<1; extra == 'workflow'")
+    assert found["library"].state == OK
+    assert found["studies"].state == ABSENT
+    assert "not <1" in found["studies"].what
+
+
+def test_packages_of_other_pythons_and_extras_are_not_asked_for(monkeypatch):
+    lines = ("gone; python_version < '3'", "gone; extra == 'gpu'", "gone; extra == 'docs'")
+    assert {one.state for one in requires(monkeypatch, *lines).values()} == {OK}
+
+
+def test_a_hub_that_is_not_reached_is_absent_and_says_what_to_do(monkeypatch, tmp_path):
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", "http://localhost:9")  # nobody listens
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    cache, hub = doctor.check_hub()
+    assert cache.state == OK
+    assert (hub.state, "HF_ENDPOINT" in hub.remedy) == (ABSENT, True)
+
+
+def test_a_slurm_without_an_answer_is_told_from_none(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (none,) = doctor.check_slurm()
+    for name, text in (("sbatch", ""), ("sinfo", "exit 1")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    (silent,) = doctor.check_slurm()
+    (tmp_path / "sinfo").write_text("#!/bin/sh\necho cpu\necho gpu\n")
+    (answers,) = doctor.check_slurm()
+    assert [none.state, silent.state, answers.state] == [ABSENT, ABSENT, OK]
+    assert none.what != silent.what
+    assert "cpu, gpu" in answers.what

@@ -1,0 +1,253 @@
+"""`lexigraft expand`, `graft` and `inspect`: their output opens with transformers alone."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from typer.testing import CliRunner
+
+from lexigraft.commands.app import app
+from lexigraft.errors import UserError
+
+
+def run(*arguments):
+    """The command's output; a UserError is raised as it is."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if isinstance(result.exception, UserError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, greek, english):
+    folder = tmp_path_factory.mktemp("texts")
+    (folder / "el.txt").write_text("\n".join(greek[:200]), encoding="utf-8")
+    (folder / "en.txt").write_text("\n".join(english[:50]), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expanded(tmp_path_factory, files, smollm2_folder_tiny):
+    """A folder of `lexigraft expand`, and what it printed."""
+    out = tmp_path_factory.mktemp("expanded") / "tokenizer"
+    said = run(
+        "expand", smollm2_folder_tiny, "--text", files / "el.txt", "--english", files / "en.txt",
+        "--new-tokens", 40, "--out", out,
+    )  # fmt: skip
+    return out, said
+
+
+@pytest.fixture(scope="module")
+def grafted(tmp_path_factory, expanded, smollm2_folder_tiny):
+    out = tmp_path_factory.mktemp("grafted") / "model"
+    run("graft", smollm2_folder_tiny, "--tokenizer", expanded[0], "--initializer", "mean",
+        "--out", out)  # fmt: skip
+    return out
+
+
+# ---- inspect -----------------------------------------------------------------------------------
+
+
+def test_inspection_counts_tokens_as_the_tokenizer_does(files, smollm2_folder_tiny, smollm2_cut):
+    found = json.loads(
+        run("inspect", smollm2_folder_tiny, "--text", files / "el.txt", "--sizes", "10,30",
+            "--json")
+    )  # fmt: skip
+    sentences = list(dict.fromkeys((files / "el.txt").read_text("utf-8").split("\n")))
+    tokens = sum(len(smollm2_cut(one, add_special_tokens=False).input_ids) for one in sentences)
+    assert found["sentences"] == len(sentences)
+    assert found["metrics"]["tokens_per_sentence"] == pytest.approx(tokens / len(sentences))
+
+
+def test_more_tokens_never_need_more_of_them_for_the_text(files, smollm2_folder_tiny):
+    found = json.loads(
+        run("inspect", smollm2_folder_tiny, "--text", files / "el.txt", "--sizes",
+            "10,20,40,1000000", "--json")
+    )  # fmt: skip
+    sizes = [point["new_tokens"] for point in found["curve"]]
+    tokens = [point["tokens_per_sentence"] for point in found["curve"]]
+    assert sizes[:4] == [0, 10, 20, 40]
+    assert 40 < sizes[4] < 1_000_000  # as many as the text yields
+    assert tokens == sorted(tokens, reverse=True)
+
+
+def test_the_inspection_is_shown_beside_english(files, smollm2_folder_tiny):
+    shown = run("inspect", smollm2_folder_tiny, "--text", files / "el.txt", "--english",
+                files / "en.txt", "--sizes", "10")  # fmt: skip
+    for text in ("your text", "English", "tokens per sentence", "can never occur", "saved"):
+        assert text in shown
+
+
+def test_a_tokenizer_without_merges_has_no_curve(files, roberta_folder, bert_tokenizer, tmp_path):
+    bert_tokenizer.save_pretrained(tmp_path)
+    shown = run("inspect", tmp_path, "--text", files / "el.txt")
+    assert "No curve of new tokens" in shown
+
+
+# ---- expand ------------------------------------------------------------------------------------
+
+
+def test_an_expanded_tokenizer_opens_with_transformers_and_leaves_english_alone(
+    expanded, files, smollm2_cut
+):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(expanded[0])
+    assert len(tokenizer) == len(smollm2_cut) + 40
+    english = (files / "en.txt").read_text("utf-8").split("\n")
+    assert tokenizer(english).input_ids == smollm2_cut(english).input_ids
+    greek = (files / "el.txt").read_text("utf-8").split("\n")
+    before, after = (sum(map(len, t(greek).input_ids)) for t in (smollm2_cut, tokenizer))
+    assert after < before
+
+
+def test_an_expansion_says_what_it_saves(expanded):
+    for text in ("tokens per sentence", "before", "after", "40 of them new", "0.0%"):
+        assert text in expanded[1]
+
+
+def test_texts_may_be_json_lines_in_a_folder(tmp_path, smollm2_folder_tiny, greek):
+    (tmp_path / "corpus/part").mkdir(parents=True)
+    for number in range(2):
+        rows = [json.dumps({"body": one}) for one in greek[number * 50 : number * 50 + 50]]
+        (tmp_path / f"corpus/part/{number}.jsonl").write_text("\n".join(rows))
+    run("expand", smollm2_folder_tiny, "--text", tmp_path / "corpus", "--field", "body",
+        "--new-tokens", 5, "--out", tmp_path / "out")  # fmt: skip
+    assert (tmp_path / "out/tokenizer.json").is_file()
+
+
+# ---- graft -------------------------------------------------------------------------------------
+
+
+def test_a_graft_copies_old_rows_and_averages_the_pieces_of_new_ones(
+    grafted, smollm2_folder_tiny, smollm2_cut
+):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    old = AutoModelForCausalLM.from_pretrained(smollm2_folder_tiny).get_input_embeddings().weight
+    new = AutoModelForCausalLM.from_pretrained(grafted).get_input_embeddings().weight
+    tokenizer = AutoTokenizer.from_pretrained(grafted)
+    assert torch.equal(new[: len(old)], old)
+    assert len(new) == len(tokenizer) == len(old) + 40
+    for token in range(len(old), len(new)):
+        pieces = smollm2_cut.backend_tokenizer.model.tokenize(
+            tokenizer.convert_ids_to_tokens(token)
+        )
+        mean = old[[piece.id for piece in pieces]].mean(0)
+        torch.testing.assert_close(new[token], mean)
+
+
+def test_the_card_of_a_graft_says_what_it_is_and_how_texts_begin(grafted, smollm2_cut):
+    text = (grafted / "README.md").read_text(encoding="utf-8")
+    matter = yaml.safe_load(text.split("---")[1])
+    assert matter["library_name"] == "transformers"
+    assert f"Begin every text with `{smollm2_cut.eos_token}`" in text
+    assert "`mean`" in text and "Yamaguchi" in text
+
+
+def test_a_donor_brings_its_tokenizer_and_its_space(
+    tmp_path, smollm2_folder_tiny, tiny_llama, smollm2_cut, files
+):
+    from transformers import AutoModelForCausalLM
+
+    from tests.conftest import first_merges
+
+    own = first_merges(smollm2_cut, 1000)
+    own.add_tokens(["καλημέρα"])
+    tiny_llama(len(own), seed=5).save_pretrained(tmp_path / "donor")
+    own.save_pretrained(tmp_path / "donor")
+    said = run("graft", smollm2_folder_tiny, "--donor", tmp_path / "donor", "--out",
+               tmp_path / "out", "--text", files / "el.txt")  # fmt: skip
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    source = AutoModelForCausalLM.from_pretrained(smollm2_folder_tiny)
+    rows, old = (one.get_input_embeddings().weight for one in (model, source))
+    assert len(rows) == len(own)
+    ids = smollm2_cut.get_vocab()
+    shared = {token: i for token, i in own.get_vocab().items() if token in ids}
+    assert torch.equal(rows[list(shared.values())], old[[ids[token] for token in shared]])
+    assert "embeddings by omp" in said
+
+
+def test_word_vectors_and_a_dictionary_are_read_from_files(tmp_path, smollm2_folder_tiny, expanded):
+    word = "α"
+    (tmp_path / "el.vec").write_text(f"3 2\n{word} 1 0\nε 0 1\nο 1 1\n", encoding="utf-8")
+    (tmp_path / "en.vec").write_text("3 2\nthe 0 1\nof -1 0\nand -1 1\n", encoding="utf-8")
+    (tmp_path / "pairs.txt").write_text(f"the\t{word}\nof\tε\nand\tο\n", encoding="utf-8")
+    run("graft", smollm2_folder_tiny, "--tokenizer", expanded[0], "--initializer", "wechsel",
+        "--word-vectors", tmp_path / "el.vec", "--english-word-vectors", tmp_path / "en.vec",
+        "--dictionary", tmp_path / "pairs.txt", "--out", tmp_path / "out")  # fmt: skip
+    assert (tmp_path / "out/model.safetensors").is_file()
+
+
+@pytest.mark.parametrize(
+    ("initializer", "option"),
+    [
+        ("focus", "--text"),
+        ("unifyvocab", "--text"),
+        ("focus-word", "--word-vectors"),
+        ("wechsel", "--word-vectors"),
+        ("omp", "--donor"),
+        ("ofa-none", "--word-vectors"),
+    ],
+)
+def test_what_an_initializer_lacks_is_named_with_its_option(
+    initializer, option, smollm2_folder_tiny, expanded, tmp_path
+):
+    with pytest.raises(UserError, match=f"--initializer {initializer}: .*{option}"):
+        run("graft", smollm2_folder_tiny, "--tokenizer", expanded[0], "--initializer",
+            initializer, "--out", tmp_path / "out")  # fmt: skip
+    assert not (tmp_path / "out").exists()
+
+
+# ---- errors ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["expand", "graft"])
+def test_a_folder_with_something_in_it_is_never_written_to(
+    command, tmp_path, files, smollm2_folder_tiny, expanded
+):
+    (tmp_path / "thesis.tex").write_text("dear to me")
+    more = ["--tokenizer", expanded[0]] if command == "graft" else []
+    with pytest.raises(UserError, match="there is something already"):
+        run(command, smollm2_folder_tiny, "--text", files / "el.txt", *more, "--out", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--initializer", "meen"], "did you mean 'mean'"),
+        ([], "--tokenizer: name the new tokenizer"),
+    ],
+)
+def test_wrong_options_of_graft_are_told_before_any_work(
+    options, message, tmp_path, smollm2_folder_tiny, expanded
+):
+    tokenizer = ["--tokenizer", expanded[0]] if options else []
+    with pytest.raises(UserError, match=message):
+        run("graft", smollm2_folder_tiny, *tokenizer, *options, "--out", tmp_path / "out")
+
+
+@pytest.mark.parametrize("sizes", ["ten", "0,5"])
+def test_sizes_that_are_no_numbers_of_tokens_are_refused(sizes, files, smollm2_folder_tiny):
+    with pytest.raises(UserError, match="--sizes"):
+        run("inspect", smollm2_folder_tiny, "--text", files / "el.txt", "--sizes", sizes)
+
+
+def test_the_help_has_examples():
+    for command in ("expand", "graft", "inspect", "adapt"):
+        result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
+        assert f"lexigraft {command} " in result.output.split("Options")[0].partition("Usage")[2]
+
+
+def test_the_page_on_these_commands_names_options_that_there_are():
+    page = (Path(__file__).parents[2] / "docs/adapt.md").read_text(encoding="utf-8")
+    shown = ""
+    for command in ("expand", "graft", "inspect", "adapt"):
+        shown += CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
+    named = set(re.findall(r"--[a-z][a-z-]+", page))
+    assert [option for option in sorted(named) if option not in shown] == []

@@ -1,0 +1,90 @@
+"""What the README.md of an adapted model tells, and where it has it from."""
+
+import re
+
+import pytest
+import yaml
+
+from lexigraft.initialization.registry import methods
+from lexigraft.model_card import (
+    ModelFacts,
+    license_of,
+    method_references,
+    model_card,
+    strategy_references,
+)
+
+
+def front_matter(text):
+    return yaml.safe_load(text.split("---")[1])
+
+
+def test_the_front_matter_is_what_the_hub_reads(byte_tokenizer):
+    facts = ModelFacts("org/name", language="Telugu", code="te", license="apache-2.0")
+    assert front_matter(model_card(facts, byte_tokenizer(), masked=False)) == {
+        "base_model": "org/name",
+        "base_model_relation": "finetune",
+        "language": ["te"],
+        "library_name": "transformers",
+        "license": "apache-2.0",
+        "pipeline_tag": "text-generation",
+        "tags": ["lexigraft", "vocabulary-adaptation"],
+    }
+
+
+def test_what_is_not_known_is_left_out_of_the_front_matter(byte_tokenizer):
+    matter = front_matter(
+        model_card(ModelFacts("my-model", "Latin text", "und"), byte_tokenizer(), masked=False)
+    )
+    assert not {"base_model", "language", "license"} & set(matter)
+
+
+def test_a_card_names_the_token_that_texts_begin_with(byte_tokenizer, mistral_tokenizer):
+    without = model_card(ModelFacts("a"), byte_tokenizer(), masked=False)
+    assert "Begin every text with `<end>`" in without
+    assert 'tokenizer("<end>" + text' in without
+    adds_its_own = model_card(ModelFacts("a"), mistral_tokenizer, masked=False)
+    assert "Begin every text" not in adds_its_own
+    assert "tokenizer(text" in adds_its_own
+
+
+def test_an_encoder_is_loaded_as_one(roberta_tokenizer):
+    text = model_card(ModelFacts("a"), roberta_tokenizer, masked=True)
+    assert "AutoModelForMaskedLM" in text and "generate" not in text
+    assert front_matter(text)["pipeline_tag"] == "fill-mask"
+
+
+def test_numbers_are_a_table_with_a_gap_where_there_is_none(byte_tokenizer):
+    numbers = {"Bits per byte": {"source": "2.1", "this": "1.9"}, "English": {"this": "1.0"}}
+    text = model_card(ModelFacts("a", numbers=numbers), byte_tokenizer(), masked=False)
+    assert "|  | source | this |" in text
+    assert "| Bits per byte | 2.1 | 1.9 |" in text
+    assert "| English | – | 1.0 |" in text
+
+
+@pytest.mark.parametrize("method", methods())
+def test_papers_of_methods_are_cited_by_author_and_title(method):
+    for paper in method_references(method):
+        assert re.fullmatch(r'[A-Z][^"]+, "[^"]+"[^"]*\.', paper), paper
+    assert method_references(method)
+
+
+def test_strategies_cite_what_they_train():
+    def cited(**phase):
+        return " ".join(strategy_references({"phases": [{"length": 512, **phase}]}))
+
+    assert "LoRA" in cited(trainable=["embeddings", "lora"])
+    assert "0.01GB" in cited(trainable=["embeddings", {"layers": [0, 1]}])
+    assert "0.01GB" in cited(trainable=["embeddings"], objective="mtp")
+    assert "VocADT" in cited(trainable=["adapter"])
+    assert not cited(trainable=["all"])
+
+
+def test_the_licence_is_that_of_the_readme_beside_a_model(tmp_path):
+    assert license_of(tmp_path) == ""
+    (tmp_path / "README.md").write_text("# No front matter")
+    assert license_of(tmp_path) == ""
+    (tmp_path / "README.md").write_text("---\nlicense: [mit]\n---\n")
+    assert license_of(tmp_path) == ""
+    (tmp_path / "README.md").write_text("---\nlicense: mit\n---\n# Model\n")
+    assert license_of(tmp_path) == "mit"

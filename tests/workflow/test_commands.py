@@ -1,0 +1,375 @@
+"""Commands over studies: what they tell Snakemake, which cell a name means, plans, explanations."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lexigraft.commands.app import main
+from lexigraft.errors import UserError
+from lexigraft.installation import PIPELINE
+from lexigraft.settings import validate
+from tests.workflow.test_status import START, config, finish, finished, job_of, opened  # noqa: F401
+from workflow.commands.init import new_study
+from workflow.commands.running import machine_options, snakemake_command, with_profile_path
+from workflow.commands.studies import cell_named, study_of
+from workflow.config.registries import resolve
+from workflow.config.study import StudyConfig
+from workflow.status.explanation import explain_job, explain_study
+from workflow.status.plan import as_text
+
+TRAINED = "training/tiny/telugu/expand-50/align/short/seed-0"
+
+
+@pytest.fixture
+def study(miniature, tmp_path, registries):
+    return opened(miniature, tmp_path / "results", registries)
+
+
+# ---- what Snakemake is told ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.delenv("SNAKEMAKE_PROFILE", raising=False)
+
+
+def options(*arguments: str) -> dict[str, list[str]]:
+    """Option -> values, of what is said of this machine."""
+    found: dict[str, list[str]] = {}
+    for word in machine_options(arguments):
+        if word.startswith("--"):
+            found[word] = values = []
+        else:
+            values.append(word)
+    return found
+
+
+def test_a_run_takes_the_cores_the_memory_and_the_gpus_of_the_machine(no_gpu, monkeypatch):
+    assert options()["--cores"] == [str(len(os.sched_getaffinity(0)))]
+    memory, gpus = options()["--resources"]
+    megabytes = int(memory.removeprefix("mem_mb="))
+    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0.79 < megabytes * 2**20 / pages <= 0.8
+    assert gpus == "gpu=0"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,3")
+    assert options()["--resources"][1] == "gpu=2"
+
+
+@pytest.mark.parametrize(
+    ("given", "left_out"),
+    [
+        (["--cores", "4"], "--cores"),
+        (["-c4"], "--cores"),
+        (["--cores=4"], "--cores"),
+        (["-j", "4"], "--cores"),
+        (["--resources", "gpu=1"], "--resources"),
+        (["--quiet"], "--quiet"),
+    ],
+)
+def test_what_the_user_says_is_not_said_again(no_gpu, given, left_out):
+    assert options().keys() - options(*given).keys() == {left_out}
+
+
+@pytest.mark.parametrize("given", [["--profile", "slurm"], ["--profile=slurm"], ["-e", "slurm"]])
+def test_with_a_profile_nothing_is_said_of_this_machine(no_gpu, given):
+    assert options(*given).keys() <= {"--quiet", "--logger"}
+
+
+def test_targets_are_not_taken_for_values_of_an_option(no_gpu):
+    """Snakemake's own parser reads the command."""
+    from snakemake.cli import parse_args
+
+    for more in ((), ("--profile", str(PIPELINE / "profiles/slurm"))):
+        command = snakemake_command("mine.yaml", ["all", *more])
+        _, read = parse_args(command[command.index("snakemake") + 1 :])
+        assert read.targets == ["all"]
+        assert [Path(file).name for file in read.configfile] == ["mine.yaml"]
+        assert Path(read.snakefile) == PIPELINE / "Snakefile"
+
+
+def test_the_profile_is_the_users_own_where_there_is_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    carried = str(PIPELINE / "profiles/slurm")
+    assert with_profile_path(["--profile", "slurm", "-n"]) == ["--profile", carried, "-n"]
+    assert with_profile_path(["--profile=slurm"]) == [f"--profile={carried}"]
+    assert with_profile_path(["--profile", "other"]) == ["--profile", "other"]
+    assert with_profile_path(["--profile", "my/slurm"]) == ["--profile", "my/slurm"]
+    (tmp_path / "profiles/slurm").mkdir(parents=True)
+    assert with_profile_path(["--profile", "slurm"]) == ["--profile", "profiles/slurm"]
+    (tmp_path / "slurm").mkdir()
+    assert with_profile_path(["--profile", "slurm"]) == ["--profile", "slurm"]
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "status", "cost", "verify", "explain"])
+def test_a_study_that_is_not_there_is_one_line(command, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        main([command, "my-study.yaml"])
+    assert end.value.code == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "lexigraft init my-study.yaml" in said
+
+
+@pytest.mark.parametrize("command", ["init", "run", "plan"])
+def test_without_the_packages_of_studies_one_line_says_how_to_get_them(
+    command, capsys, monkeypatch
+):
+    monkeypatch.setattr("workflow.commands.studies.find_spec", lambda _: None)
+    with pytest.raises(SystemExit):
+        main([command, "my-study.yaml"])
+    assert "pip install 'lexigraft[workflow]'" in capsys.readouterr().err
+
+
+def test_options_for_snakemake_come_after_the_study():
+    with pytest.raises(UserError, match="name the study first"):
+        study_of("--cores")
+
+
+# ---- which cell is meant ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "telugu/align",
+        "align/telugu/expand-50",
+        "tiny/telugu/expand-50/align/short/seed-0",
+        "{results}/training/tiny/telugu/expand-50/align/short/seed-0/card.json",
+        "./{results}/evaluation/tiny/telugu/expand-50/align/short/seed-0",
+    ],
+)
+def test_a_cell_is_named_by_names_or_by_a_path(study, text):
+    cell = cell_named(study, text.format(results=study.results))
+    assert cell.path == "tiny/telugu/expand-50/align/short/seed-0"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("alig/telugu", "no cell has 'alig'; did you mean 'align'?"),
+        ("align", "2 cells have these names; name one of tiny/telugu/.*, tiny/greek/"),
+        ("greek/multivariate", "no cell of the study has all of these"),
+        ("", "names no cell; name one of tiny/"),
+        ("recommended", "nothing is recommended; run the study first"),
+    ],
+)
+def test_a_name_that_means_no_cell_or_several_is_an_error(study, text, said):
+    with pytest.raises(UserError, match=said):
+        cell_named(study, text)
+
+
+def test_of_cells_that_differ_in_their_seeds_the_first_is_meant(miniature, tmp_path, registries):
+    block = miniature["cells"][1] | {"seeds": [2, 1]}
+    study = opened(miniature | {"cells": [block]}, tmp_path, registries)
+    assert cell_named(study, "align").seed == 1
+    assert cell_named(study, "align/seed-2").seed == 2
+
+
+def test_the_recommended_cell_is_that_of_the_report(study):
+    def row(language: str) -> dict:
+        model = {"source": "tiny", "vocabulary": "expand-50", "strategy": "short"}
+        measured = model | {"initializer": "align"}
+        return {"language": language, **model, "initializer": "mean", "measured": measured}
+
+    file = Path(study.output("build_report"), "summary.json")
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"recommendations": [row("greek"), row("telugu")]}))
+    assert cell_named(study, "recommended/greek").path == "tiny/greek/expand-50/align/short/seed-0"
+    with pytest.raises(UserError, match="2 cells have these names"):
+        cell_named(study, "recommended")
+    file.write_text(json.dumps({"recommendations": [row("german")]}))
+    with pytest.raises(UserError, match="recommends no cell of this study"):
+        cell_named(study, "recommended")
+
+
+def test_an_export_of_no_cell_is_one_line_and_writes_nothing(miniature, tmp_path, capsys):
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump(miniature, allow_unicode=True))
+    with pytest.raises(SystemExit) as end:
+        main(["export", str(file), "telugu/mean", "--to", str(tmp_path / "out")])
+    assert end.value.code == 1
+    assert capsys.readouterr().err.startswith("error: telugu/mean: no cell has 'mean'")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_export_into_a_folder_with_other_files_trains_nothing(miniature, tmp_path, capsys):
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump(miniature | {"results": str(tmp_path / "results")}))
+    (tmp_path / "mine.txt").write_text("keep me")
+    with pytest.raises(SystemExit) as end:
+        main(["export", str(file), "telugu/align", "--to", str(tmp_path)])
+    assert end.value.code == 1
+    assert "holds files that no export wrote" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+
+
+# ---- plans --------------------------------------------------------------------------------------
+
+
+def test_a_plan_counts_the_jobs_of_each_kind(finished):  # noqa: F811
+    assert "Nothing to do: all" in as_text(finished, "mine.yaml")
+    Path(job_of(finished, TRAINED).output.card).unlink()
+    lines = as_text(finished, "mine.yaml").splitlines()
+    rows = {line.split()[0]: line.split()[1:3] for line in lines if line[:1].isalpha()}
+    assert rows["train"] == ["1", "4"]
+    assert rows["evaluate"] == ["1", "4"]
+    assert rows["build_report"] == ["1", "1"]
+    assert "prepare_corpus" not in rows
+    assert lines[-1] == "To run it: lexigraft run mine.yaml"
+
+
+def test_a_plan_may_come_before_its_text(study):
+    study.config["languages"]["telugu"]["text"]["paths"] = ["not/there.txt"]
+    shown = as_text(study, "mine.yaml")
+    assert "Missing, and needed before the first job: languages.telugu" in shown
+    assert "not/there.txt" in shown
+    assert "To run it" not in shown
+
+
+# ---- explanations -------------------------------------------------------------------------------
+
+
+def explained(study, folder):
+    jobs = study.jobs()
+    return explain_job(study, jobs, job_of(study, folder).output.card)
+
+
+def test_an_explanation_has_the_steps_of_a_cell_in_their_order(finished):  # noqa: F811
+    lines = explained(finished, TRAINED).splitlines()
+    steps = [line.split(". ", 1)[1].split(":")[0] for line in lines if line[:1].isdigit()]
+    assert steps == [
+        "source/tiny",
+        "corpus/telugu",
+        "vocabulary/tiny/telugu/expand-50",
+        "initialization/tiny/telugu/expand-50/align/all-seeds",
+        TRAINED,
+    ]
+    assert [line.strip() for line in lines].count("done") == len(steps)
+    assert "     new_tokens: 50" in "\n".join(lines).replace("mode: expand; ", "")
+
+
+def test_an_explanation_says_what_was_changed_since(finished, config):  # noqa: F811
+    strategies = {"short": config["strategies"]["short"] | {"epochs": 3}}
+    changed = opened(config | {"strategies": strategies}, finished.results)
+    last = explained(changed, TRAINED).splitlines()[-1].strip()
+    assert last == "stale: settings.epochs was 1 and is now 3"
+    shown = explain_study(changed, changed.jobs())
+    assert "train (3 of 4): settings.epochs was 1 and is now 3" in shown
+    assert "evaluate (1 of 4): reads training/tiny/telugu/expand-50/align" in shown
+
+
+def test_an_explanation_names_a_text_that_was_changed_and_what_follows(finished):  # noqa: F811
+    corpus = job_of(finished, "corpus/telugu")
+    text = corpus.files[0]
+    Path(text).write_text(Path(text).read_text("utf-8") + "ఒక కొత్త వాక్యం\n", encoding="utf-8")
+    assert f"stale: reads {text}, which has changed since" in explained(finished, TRAINED)
+    assert "reads corpus/telugu, which is stale itself" in explained(finished, TRAINED)
+    assert "greek" not in explain_study(finished, finished.jobs())
+
+
+def test_an_explanation_has_the_error_of_a_failed_job(finished):  # noqa: F811
+    job = job_of(finished, TRAINED)
+    Path(job.output.card).unlink()
+    finish(finished, job, START + 1000, ended="failed")
+    Path(job.log).parent.mkdir(parents=True, exist_ok=True)
+    Path(job.log).write_text("error: out of patience\n")
+    assert f"failed: failed: out of patience (log: {job.log})" in explained(finished, TRAINED)
+
+
+def test_of_a_study_that_is_done_nothing_is_to_be_explained(finished):  # noqa: F811
+    assert "are done and up to date" in explain_study(finished, finished.jobs())
+
+
+# ---- a study to begin with ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "source"),
+    [("smollm2-135m", "smollm2-135m"), ("a-b/My.Model-1B", "My.Model-1B"), ("./m/gpt 2", "gpt-2")],
+)
+def test_a_new_study_is_valid_and_has_a_baseline_and_lapt(registries, model, source):
+    content = yaml.safe_load(new_study("my study.yaml", model, "ka", "my data/ka'1.txt"))
+    assert validate(StudyConfig, content, "config").study == "my-study"
+    study = resolve(content, registries)
+    assert {name for block in study["cells"] for name in block["sources"]} == {source}
+    assert study["languages"]["my-ka"]["text"]["paths"] == ["my data/ka'1.txt"]
+    kinds = [(*block["vocabularies"], *block["strategies"]) for block in study["cells"]]
+    assert kinds == [("source", "none"), ("source", "short"), ("expand-500", "short")]
+
+
+def test_a_new_study_fits_its_text(tmp_path, registries):
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"ეს არის წინადადება {number}\n" for number in range(400)), "utf-8")
+    study = resolve(
+        yaml.safe_load(new_study("a.yaml", "smollm2-135m", "ka", str(text))), registries
+    )
+    language = study["languages"]["my-ka"]
+    assert (language["script"], language["heldout_sentences"]) == ("Geor", 40)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--language", "Telugu"], "no ISO 639 code"),
+        (["--model", "no-such-model"], "no folder, no name of the Hugging Face hub"),
+        (["--text", "latin1.txt"], "is not UTF-8"),
+        (["--text", "short.txt"], "20 sentences are the least"),
+    ],
+)
+def test_what_cannot_become_a_study_is_one_line(tmp_path, monkeypatch, capsys, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    Path("latin1.txt").write_bytes("é\n".encode("latin1"))
+    Path("short.txt").write_text("one\n" * 50)
+    with pytest.raises(SystemExit) as end:
+        main(["init", "study.yaml", *arguments])
+    shown = capsys.readouterr().err
+    assert end.value.code == 1
+    assert said in shown
+    assert shown.count("\n") == 1
+    assert not Path("study.yaml").exists()
+
+
+def test_init_overwrites_nothing_and_brings_a_profile(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        main(["init", "study.yaml", "--slurm"])
+    profile = Path("profiles/slurm/config.yaml").read_text("utf-8")
+    assert profile == (PIPELINE / "profiles/slurm/config.yaml").read_text("utf-8")
+    assert "data/te.txt" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as end:
+        main(["init", "study.yaml"])
+    assert end.value.code == 1
+
+
+# ---- verification -------------------------------------------------------------------------------
+
+
+def test_verify_looks_at_the_results_of_the_study(finished, config, tmp_path, capsys):  # noqa: F811
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump(config | {"results": str(finished.results)}))
+    with pytest.raises(SystemExit) as end:
+        main(["verify", str(file)])
+    assert end.value.code in (None, 0)
+    assert "0 damaged or missing" in capsys.readouterr().out
+    card = Path(job_of(finished, TRAINED).output.card)
+    described = {"weights.bin": {"bytes": 3, "sha256": "0" * 64}}
+    card.write_text(json.dumps(json.loads(card.read_text()) | {"files": described}))
+    with pytest.raises(SystemExit) as end:
+        main(["verify", str(file)])
+    assert end.value.code == 1
+    assert f"{card.parent}/weights.bin: missing" in capsys.readouterr().out
+
+
+def test_python_m_lexigraft_is_the_command():
+    said = subprocess.run(
+        [sys.executable, "-m", "lexigraft", "--version"], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.startswith("lexigraft ")

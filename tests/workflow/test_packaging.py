@@ -1,0 +1,247 @@
+"""The package that pip installs: what a wheel holds, and that it runs without the repository."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from lexigraft.errors import UserError
+from tests import preloaded_python
+from workflow.config.checks import check_local_files
+from workflow.config.registries import resolve
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
+CARRIED = ("Snakefile", "workflow", "scripts", "config", "profiles", "envs")
+# Installed by tools, or asked for by what imports them.
+NOT_RUN = {"hatchling", "editables"}
+
+
+def pins(name: str) -> dict[str, str]:
+    lines = (line.split("#")[0].strip() for line in (REPOSITORY / "envs" / name).open())
+    return {normal(one.split("==")[0]): one.split("==")[1] for one in lines if one}
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def requirements(*extras: str) -> dict[str, Requirement]:
+    lines = [*PROJECT["dependencies"]]
+    for extra in extras:
+        lines += PROJECT["optional-dependencies"][extra]
+    found = {normal(one.name): one for one in map(Requirement, lines)}
+    return {name: one for name, one in found.items() if name != "lexigraft"}
+
+
+# ---- ranges -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(requirements("workflow", "metrics")))
+def test_a_range_admits_the_version_that_is_tested_and_has_an_end(name):
+    wanted = requirements("workflow", "metrics")[name]
+    tested = pins("main.lock")[name]
+    assert wanted.specifier.contains(tested), f"{wanted} and {tested}"
+    assert not wanted.specifier.contains("9999"), f"{wanted} has no upper bound"
+    assert not wanted.specifier.contains("0"), f"{wanted} has no lower bound"
+
+
+def test_what_is_pinned_by_hand_is_what_the_package_asks_for():
+    asked = set(requirements("workflow", "metrics"))
+    assert set(pins("main.txt")) - NOT_RUN <= asked
+
+
+def test_python_versions_are_those_of_the_classifiers():
+    named = {one.rsplit(" ", 1)[1] for one in PROJECT["classifiers"] if "Python :: 3." in one}
+    assert named == {"3.11", "3.12", "3.13"}
+    allowed = SpecifierSet(PROJECT["requires-python"])
+    assert all(allowed.contains(version) for version in named)
+    assert not allowed.contains("3.10")
+
+
+def test_where_fasttext_is_missing_only_studies_that_need_it_stop(
+    miniature, monkeypatch, tmp_path, registries
+):
+    """As on Python 3.13, for which it has no wheel."""
+    from lexigraft.auxiliary import language_files
+
+    monkeypatch.setattr(language_files, "find_spec", lambda _: None)
+    check_local_files(resolve(miniature, registries))
+    block = miniature["cells"][1] | {"initializers": ["focus"]}
+    with pytest.raises(UserError, match="needs fastText, which is not installed"):
+        check_local_files(resolve(miniature | {"cells": [block]}, registries))
+    with pytest.raises(UserError, match=r"vectors\.bin"):
+        language_files.check_word_vectors(tmp_path / "vectors.bin", "vectors.bin")
+
+
+def imported(folder: str) -> set[str]:
+    """Names of the packages that the modules of a folder import anywhere."""
+    import ast
+
+    found = set()
+    for file in (REPOSITORY / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module.split(".")[0])
+    return found - sys.stdlib_module_names - {"lexigraft", "workflow"}
+
+
+# Of the environment of learned metrics, of the extra `gpu`, a user's own; and a part of pydantic.
+OTHERS = {"comet", "bleurt_pytorch", "vllm", "bitsandbytes", "wandb", "pydantic_core"}
+
+
+def test_every_package_that_is_imported_is_asked_for_where_it_is():
+    from importlib.metadata import packages_distributions
+
+    distributions = packages_distributions()
+    library = {
+        name
+        for folder in (
+            "source",
+            "corpus",
+            "vocabulary",
+            "auxiliary",
+            "initialization",
+            "inference",
+            "training",
+        )
+        for name in imported(f"lexigraft/{folder}")
+    }
+    every = imported("lexigraft") | imported("workflow") | imported("scripts")
+    for names, extras in ((library, ()), (every, ("workflow", "metrics"))):
+        asked = set(requirements(*extras))
+        for name in names - OTHERS:
+            known = {normal(one) for one in distributions.get(name, [name])}
+            assert known & asked, f"{name} ({known}) is imported and not asked for"
+
+
+# ---- the wheel ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """A wheel, made offline."""
+    folder = tmp_path_factory.mktemp("wheel")
+    before = sorted(entry.name for entry in REPOSITORY.iterdir())
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        check=True,
+    )
+    assert sorted(entry.name for entry in REPOSITORY.iterdir()) == before  # nothing is left there
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> Path:
+    """The folder in which it is installed, as in site-packages."""
+    folder = tmp_path_factory.mktemp("site packages")
+    with zipfile.ZipFile(wheel) as archive:
+        for entry in archive.infolist():
+            file = Path(archive.extract(entry, folder))
+            file.chmod(entry.external_attr >> 16 & 0o777)  # as pip does
+    return folder
+
+
+def command(installed: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`lexigraft` of the installed package in a folder of the user's."""
+    return subprocess.run(
+        [preloaded_python.python(), "-m", "lexigraft", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(installed), "HF_HUB_OFFLINE": "1", "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def study(tmp_path, texts, smollm2_folder_tiny) -> Path:
+    """A user's folder with a text, a model, and the study that `lexigraft init` writes of them."""
+    from workflow.commands.init import new_study
+
+    text = new_study("mine.yaml", str(smollm2_folder_tiny), "te", str(texts / "telugu.txt"))
+    text = text.replace("package: kolibri, locale: en", f"paths: ['{texts}/telugu.tsv']")
+    text = text.replace("english: {loader: catalogue", "english: {loader: text")
+    (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
+    return tmp_path / "mine.yaml"
+
+
+def test_a_wheel_claims_one_name_and_carries_the_workflow(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names} == {
+        "lexigraft",
+        next(name for name in names if ".dist-info/" in name).split("/")[0],
+    }
+    tracked = subprocess.run(
+        ["git", "ls-files", "--", *CARRIED], cwd=REPOSITORY, capture_output=True, text=True
+    ).stdout.split()
+    files = tracked or [  # not a clone: an unpacked archive of the source
+        str(file.relative_to(REPOSITORY))
+        for part in CARRIED
+        for file in [REPOSITORY / part, *(REPOSITORY / part).rglob("*")]
+        if file.is_file() and "__pycache__" not in file.parts
+    ]
+    assert {f"lexigraft/_pipeline/{name}" for name in files} <= set(names)
+    assert not any("__pycache__" in name or "/tests/" in name for name in names)
+
+
+def test_the_command_is_an_entry_point(wheel):
+    archive = zipfile.ZipFile(wheel)
+    name = next(name for name in archive.namelist() if name.endswith("entry_points.txt"))
+    assert "lexigraft = lexigraft.commands.app:main" in archive.read(name).decode()
+
+
+def test_the_installed_library_finds_the_workflow_that_it_carries(installed):
+    code = (
+        "import sys; sys.path.pop(0)\n"
+        "from lexigraft.installation import PIPELINE, add_workflow_to_path\n"
+        "add_workflow_to_path()\n"
+        "import workflow.stages.study\n"
+        "from lexigraft.staleness import code_digest\n"
+        "print(PIPELINE, workflow.__file__, code_digest('scripts/train.py'), sep='\\n')"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    from lexigraft.staleness import code_digest
+
+    carried = installed / "lexigraft/_pipeline"
+    # Results of a clone are those of an installed package too.
+    assert said == [
+        str(carried),
+        f"{carried}/workflow/__init__.py",
+        code_digest("scripts/train.py"),
+    ]
+
+
+def test_the_installed_command_plans_a_study_and_prepares_its_text(installed, study):
+    """Snakemake runs a job with the installed scripts, from another folder, under a blank."""
+    plan = command(installed, study.parent, "plan", "mine.yaml")
+    assert plan.returncode == 0, plan.stderr
+    assert "mine (" in plan.stdout
+    assert "To run it: lexigraft run mine.yaml" in plan.stdout
+    corpus = "results/corpus/my-te/card.json"
+    done = command(installed, study.parent, "run", "mine.yaml", corpus)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (study.parent / corpus).is_file()
+    assert str(REPOSITORY) not in (study.parent / corpus).read_text("utf-8")
+    again = command(installed, study.parent, "explain", "mine.yaml", corpus)
+    assert again.stdout.rstrip().endswith("done"), again.stdout + again.stderr

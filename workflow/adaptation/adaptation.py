@@ -1,0 +1,147 @@
+"""One adaptation: what is asked for, what is chosen, and the study that does it, in one folder."""
+
+import json
+from contextlib import chdir, suppress
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from lexigraft.atomic import write_json
+from lexigraft.errors import UserError
+from lexigraft.gpus import devices
+from workflow.adaptation.choices import Budget, Choices, choose
+from workflow.adaptation.outcome import (
+    as_table,
+    conclusion,
+    copy_report,
+    hub_license,
+    scores_of,
+    write_model,
+)
+from workflow.adaptation.request import Request, look
+from workflow.adaptation.run import run_study
+from workflow.adaptation.study import cells_of_adaptation, study_of_adaptation, write_study
+from workflow.stages.study import open_study
+
+if TYPE_CHECKING:
+    from workflow.stages import Study
+
+STATE, STUDY_FILE = "adapt.json", "study.yaml"
+_DRAFT = ".source.yaml"  # the study that prepares the model, before anything is chosen
+# What a run leaves that ended before it had chosen anything.
+_EARLY = {_DRAFT, "results", "snakemake.log", ".snakemake"}
+
+
+class Adaptation:
+    """An adaptation in its folder.
+
+    `adapt.json` there holds the request, what was chosen for it, and the digest of the study that
+    was written, so that the same command goes on with the same study.
+    """
+
+    def __init__(self, request: Request, out: Path | None, baselines: bool, threads: int):
+        """Look at the text; a `UserError` says what is wrong with it, or with the request."""
+        self.request, self.threads = request, threads
+        self.facts, self.asked = look(request, baselines)
+        self.out = (out or Path(f"adapted-{self.asked.source}-{self.asked.code}")).resolve()
+        self.state = _read_state(self.out)
+
+    def run(self) -> None:
+        """All of it; what is finished is not done again."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        with chdir(self.out):
+            if self.state.get("request") != asdict(self.request):
+                if self._is_edited():
+                    raise UserError(
+                        f"{self.out / STUDY_FILE}: you have edited it, and other options would "
+                        f"overwrite it; go on with `lexigraft run {STUDY_FILE}`, or choose another "
+                        "--out"
+                    )
+                self.state = {"request": asdict(self.request), **asdict(self._choose())}
+            chosen = _choices(self.state)
+            for what, value, why in chosen.reasons:
+                typer.echo(f"  {what:<12} {value}\n  {'':<12} {why}")
+            study = self._study(chosen)
+            self._finish(study, chosen)
+
+    def _choose(self) -> Choices:
+        """Prepare the model, by the study's own stage, for what is chosen depends on it."""
+        draft = study_of_adaptation(self.asked, None)
+        file = Path(_DRAFT)
+        write_study(draft, file)
+        try:
+            study = open_study(str(file))
+            source = study.output("prepare_source", source=self.asked.source)
+            run_study(study, file, [source.card], self.threads)
+        finally:
+            file.unlink(missing_ok=True)
+        typer.echo("  choosing; the speed of training is measured if need be")
+        return choose(
+            self.asked,
+            self.facts,
+            source,
+            new_tokens=self.request.new_tokens,
+            initializer=self.request.initializer,
+            strategy=self.request.strategy,
+            tokens=self.request.tokens,
+            minutes=self.request.minutes,
+            threads=self.threads,
+            on_gpu=bool(devices()),
+        )
+
+    def _study(self, chosen: Choices) -> "Study":
+        """The study in the folder, written unless the user has edited it."""
+        file = Path(STUDY_FILE)
+        if self._is_edited():
+            typer.echo(f"  {STUDY_FILE} has been edited, and is run as it is")
+        else:
+            write_study(study_of_adaptation(self.asked, chosen), file)
+            self.state["study"] = _digest(file)
+        study = open_study(STUDY_FILE)
+        write_json(STATE, self.state)
+        return study
+
+    def _is_edited(self) -> bool:
+        file = Path(STUDY_FILE)
+        return file.is_file() and _digest(file) != self.state.get("study")
+
+    def _finish(self, study: "Study", chosen: Choices) -> None:
+        from rich.console import Console
+
+        cells = cells_of_adaptation(self.asked, chosen)
+        exported = study.output("export_cell", **cells["adapted"].wildcards)
+        targets = [study.output("build_report").card, exported.card]
+        run_study(study, Path(STUDY_FILE), targets, self.threads)
+        scores = scores_of(study, cells)
+        license = "" if study.config["sources"][self.asked.source].get("license") else hub_license(
+            self.asked.sources
+        )  # fmt: skip
+        place = write_model(study, cells["adapted"], scores, license, self.out)
+        page = copy_report(study, self.out)
+        Console().print(as_table(scores))
+        typer.echo(conclusion(scores))
+        for name, file in (("Model", place), ("Report", page), ("Study", self.out / STUDY_FILE)):
+            typer.echo(f"{name + ':':<8} {file}")
+
+
+def _read_state(out: Path) -> dict[str, Any]:
+    """What `adapt.json` holds; a `UserError` if the folder is of something else."""
+    with suppress(OSError, ValueError):
+        state: dict[str, Any] = json.loads((out / STATE).read_text(encoding="utf-8"))
+        return state
+    if out.exists() and (not out.is_dir() or not {path.name for path in out.iterdir()} <= _EARLY):
+        raise UserError(f"--out: {out} holds something else; choose another folder")
+    return {}
+
+
+def _choices(state: dict[str, Any]) -> Choices:
+    given = {key: value for key, value in state.items() if key not in ("request", "study")}
+    budget = given.pop("budget")
+    return Choices(**given, budget=budget and Budget(**budget))
+
+
+def _digest(file: Path) -> str:
+    return sha256(file.read_bytes()).hexdigest()

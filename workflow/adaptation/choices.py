@@ -1,0 +1,327 @@
+"""What `lexigraft adapt` chooses where the user does not, and why."""
+
+import json
+import logging
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lexigraft.errors import UserError
+from workflow.adaptation.request import Asked
+from workflow.adaptation.text import (
+    MOST_READ,
+    TextFacts,
+    language_of,
+    look_at,
+    script_name,
+    warnings,
+)
+from workflow.config.registries import entries_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+logger = logging.getLogger(__name__)
+
+NEW_TOKENS, INITIALIZER, MINUTES = 1000, "merge", 60.0
+_MERGE = "the default: it needs the two tokenizers alone"
+_ENGLISH = 200  # sentences, at most
+_FEWER = (500, 250, 100, 50)  # where a text is too small for NEW_TOKENS
+_OCCURRENCES, _SHARE = 5, 0.9  # of new tokens, so many must occur so often
+_PASSES = 4  # over a text, unless the user asks for more tokens
+_MARGIN = 0.9  # of the time; the rest is for scoring held-out text
+_STEPS = 200  # of the optimizer, at least, where the budget allows
+_FEW_STEPS = 1000
+_BATCH = 8  # sequences of a step, at most: Yamaguchi et al.
+
+
+class Reason(NamedTuple):
+    """A choice as the user reads it: what it is about, what was chosen, and why."""
+
+    what: str
+    chosen: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Choices:
+    """All that was chosen, with the reasons; without a `budget` nothing is trained.
+
+    `strategy` is one of the registry. `phases` are its phases where sequences must be shorter than
+    it says, and else empty. `sizes` are those of the parts of the text.
+    """
+
+    new_tokens: int
+    initializer: str
+    strategy: str
+    budget: "Budget | None"
+    sizes: dict[str, int | None]
+    phases: list[dict[str, Any]]
+    on_gpu: bool
+    reasons: list[Reason]
+
+
+@dataclass(frozen=True)
+class NewTokens:
+    """How many new tokens, and tokens per sentence before and with them."""
+
+    count: int
+    before: float
+    after: float
+    why: str
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much is trained.
+
+    `tokens` of the new vocabulary are read: `sentences` of the training text (None is all),
+    `epochs` times, in steps of `batch_sequences` sequences.
+    """
+
+    tokens: int
+    sentences: int | None
+    epochs: float
+    batch_sequences: int
+    learning_rate: float
+    why: str
+
+
+def choose(
+    asked: Asked,
+    facts: TextFacts,
+    source: str,
+    *,
+    new_tokens: int | None,
+    initializer: str,
+    strategy: str | None,
+    tokens: int | None,
+    minutes: float,
+    threads: int,
+    on_gpu: bool,
+) -> Choices:
+    """Choose what is not given, by the model, the text and the machine.
+
+    `source` is the folder of the prepared source model. Raises a `UserError` where the text is too
+    small for what is asked, or the tokenizer cannot be expanded.
+    """
+    from lexigraft.source.model import load_config, load_tokenizer, open_source
+
+    card = json.loads(Path(source, "card.json").read_text(encoding="utf-8"))
+    folder, parameters = open_source(source).folder, int(card["parameters"])
+    new = choose_new_tokens(load_tokenizer(folder), facts, new_tokens)
+    named = _default_strategy(on_gpu, parameters) if strategy is None else (strategy, "as asked")
+    entry = entries_of("strategies")[named[0]]
+    positions = getattr(load_config(folder).get_text_config(), "max_position_embeddings", None)
+    phases = [
+        phase | {"length": min(phase["length"], positions or phase["length"])}
+        for phase in entry["phases"]
+    ]
+    budget, training = None, Reason("training", "none", "as asked")
+    if phases:
+        speed, told = None, ""
+        if tokens is None:
+            settings = entry | {"phases": phases, "gradient_checkpointing": on_gpu}
+            speed, told = training_speed(folder, settings, parameters, threads)
+        length = max(phase["length"] for phase in phases)
+        budget = plan_budget(facts, new, length, tokens=tokens, minutes=minutes, speed=speed)
+        training = _training(budget, told)
+    reasons = [
+        Reason(
+            "model",
+            asked.model,
+            f"{parameters / 1e6:,.1f} million parameters, {card['tokenizer_family']}",
+        ),
+        *_of_text(asked, facts),
+        Reason(
+            "new tokens",
+            f"{new.count:,}",
+            f"{new.why}; a sentence takes {new.after:.1f} tokens instead of {new.before:.1f}",
+        ),
+        Reason("initializer", initializer, _MERGE if initializer == INITIALIZER else "as asked"),
+        Reason("strategy", *named),
+        training,
+    ]
+    if asked.baselines and budget:
+        times = f"reads the same text in {new.before / new.after:.1f} times as many tokens"
+        reasons.append(Reason("baselines", "source model, LAPT", f"LAPT {times}"))
+    return Choices(
+        new_tokens=new.count,
+        initializer=initializer,
+        strategy=named[0],
+        budget=budget,
+        sizes=_sizes(asked, facts, budget),
+        phases=phases if phases != entry["phases"] else [],
+        on_gpu=on_gpu,
+        reasons=reasons,
+    )
+
+
+def choose_new_tokens(
+    tokenizer: "PreTrainedTokenizerFast", facts: TextFacts, asked: int | None
+) -> NewTokens:
+    """As many new tokens as were asked for, or 1,000, or as many as the text can teach.
+
+    Raises a `UserError` if the tokenizer cannot be expanded, or not by so many.
+    """
+    from collections import Counter
+
+    from lexigraft.inference.text_encoding import tokenize
+    from lexigraft.vocabulary.expand import expanded_sizes, new_token_ids
+
+    before = sum(map(len, tokenize(tokenizer, facts.sample))) / len(facts.sample)
+    sizes = [asked] if asked else [NEW_TOKENS, *_FEWER]
+    best: NewTokens | None = None
+    for size, expanded in expanded_sizes(tokenizer, facts.sample, sizes):
+        counts = Counter(token for ids in tokenize(expanded, facts.sample) for token in ids)
+        after = counts.total() / len(facts.sample)
+        new = new_token_ids(tokenizer, expanded)
+        often = sum(counts[token] >= _OCCURRENCES for token in new) / size
+        if asked or (size in sizes and often >= _SHARE):
+            best = NewTokens(size, before, after, "")
+    if asked:
+        if best is None or best.count < asked:
+            found = best.count if best else 0
+            if facts.sentences > len(facts.sample):  # the whole text has more
+                return NewTokens(asked, before, best.after if best else before, "as asked")
+            raise UserError(
+                f"--new-tokens: asked for {asked:,}, and the text yields {found:,}; ask for fewer "
+                "or give more text"
+            )
+        return replace(best, why="as asked")
+    if best is None:
+        raise UserError(
+            f"--text: too little to learn {_FEWER[-1]} tokens from; give more text, or ask for "
+            "fewer with --new-tokens"
+        )
+    why = "the default" if best.count == NEW_TOKENS else (
+        f"of more, over a tenth would occur less than {_OCCURRENCES} times in the text"
+    )  # fmt: skip
+    return replace(best, why=why)
+
+
+def _default_strategy(on_gpu: bool, parameters: int) -> tuple[str, str]:
+    if on_gpu:
+        return "2x2ls-mtp-512", "recommended for little text (Yamaguchi et al.), and there is a GPU"
+    slow = "" if parameters < 1e9 else "; a model of this size is slow without one"
+    return (
+        "2x2ls-clm-512",
+        f"trains embeddings and four layers, for there is no GPU{slow}",
+    )
+
+
+def _of_text(asked: Asked, facts: TextFacts) -> list[Reason]:
+    more = "" if facts.is_whole else " or more"
+    size = f"{facts.sentences:,} sentences{more}, {_megabytes(facts.bytes)}"
+    script = f"{facts.share:.0%} of its letters are {script_name(facts.script)}"
+    said = [f"different ones among {facts.lines:,} lines", script, *warnings(facts)]
+    name = f"{asked.language} ({asked.code})"
+    why = "by its script" if asked.code == language_of(facts) else "as asked"
+    return [Reason("text", size, "; ".join(said)), Reason("language", name, why)]
+
+
+def _training(budget: "Budget", told: str) -> Reason:
+    read = f"{budget.sentences:,} sentences" if budget.sentences else "all sentences"
+    times = "once" if budget.epochs == 1 else f"{budget.epochs:.1f} times"
+    steps = f"{budget.batch_sequences} sequences a step, learning rate {budget.learning_rate:g}"
+    why = f"{budget.why}, {told}" if told else budget.why
+    return Reason("training", f"{budget.tokens:,} tokens: {read}, {times}", f"{why}; {steps}")
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:,.1f} kB"
+
+
+def _sizes(asked: Asked, facts: TextFacts, budget: "Budget | None") -> dict[str, int | None]:
+    """Sizes of the parts of the text, which it has."""
+    english = _ENGLISH
+    if asked.english:
+        english = min(english, look_at(asked.english, "--english", least=1).sentences)
+    needed = (budget and budget.sentences) or 0
+    return {
+        "train_sentences": None if facts.is_whole else max(MOST_READ * 3 // 4, needed),
+        "heldout_sentences": max(10, min(1000, facts.sentences // 10)),
+        "english_sentences": english,
+    }
+
+
+def plan_budget(
+    facts: TextFacts,
+    new: NewTokens,
+    length: int,
+    *,
+    tokens: int | None,
+    minutes: float,
+    speed: float | None,
+) -> Budget:
+    """How much of the text is trained on, how often, and in what steps.
+
+    `length` is that of a sequence in tokens. `tokens`, if given, are read whatever they take;
+    otherwise as many as fit into `minutes` at a `speed` in tokens per second, but no text more than
+    four times.
+    """
+    there = facts.sentences * (1 - 1 / 10) * new.after
+    if tokens is None:
+        assert speed is not None
+        fitting = int(speed * 60 * minutes * _MARGIN)
+        tokens = max(length, fitting)
+        why = f"{minutes:g} minutes at {speed:,.0f} tokens/s"
+        if facts.is_whole and tokens > _PASSES * there:
+            tokens = int(_PASSES * there)
+            why = f"{_PASSES} passes over the text, which take less than {minutes:g} minutes: "
+            why += "more passes teach little (Muennighoff et al. 2023); --tokens asks for more"
+    else:
+        why = "as asked"
+    passes = tokens / there
+    sentences, epochs = (None, round(passes, 3)) if passes >= 1 else (
+        max(1, int(tokens / new.after)), 1.0
+    )  # fmt: skip
+    if not facts.is_whole:
+        sentences, epochs = max(1, int(tokens / new.after)), 1.0
+    batch = min(_BATCH, max(1, tokens // (length * _STEPS)))
+    steps = max(1, math.ceil(tokens / (length * batch)))
+    rate = 5e-4 if steps < _FEW_STEPS else 1e-4
+    return Budget(tokens, sentences, epochs, batch, rate, why)
+
+
+# ---- speed -------------------------------------------------------------------------------------
+
+
+def training_speed(
+    folder: Path, strategy: Mapping[str, Any], parameters: int, threads: int
+) -> tuple[float, str]:
+    """Tokens a second that this machine trains, and how that is known.
+
+    Three steps are timed, in a process of its own; where that fails, the cost model tells.
+    """
+    command = [sys.executable, "-m", "lexigraft.training.speed", str(folder), json.dumps(strategy)]
+    own = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    measured = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
+    try:
+        return float(measured.stdout.split()[-1]), "measured here"
+    except (IndexError, ValueError):
+        logger.warning(
+            "the speed could not be measured (%s); the cost model tells it",
+            (measured.stderr.strip().splitlines() or ["no message"])[-1],
+        )
+    return modelled_speed(strategy, parameters)
+
+
+def modelled_speed(strategy: Mapping[str, Any], parameters: int) -> tuple[float, str]:
+    """Tokens a second by the cost model, of the GPU that there is or of a CPU."""
+    import torch
+
+    from lexigraft.hardware import PEAKS, known_device
+    from workflow.stages.cost_model import DEVICE, TRAINING
+
+    name = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    device = known_device(name) or DEVICE
+    phase = strategy["phases"][-1]
+    each = 4 + 2 * ("all" in phase["trainable"]) + 2 * strategy["gradient_checkpointing"]
+    speed = TRAINING * PEAKS[device].flops / (parameters * each)
+    return speed, f"by the cost model, for {device}"

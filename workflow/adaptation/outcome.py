@@ -1,0 +1,160 @@
+"""What came of an adaptation: its numbers beside the baselines', and the model with its card."""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lexigraft.atomic import replacing, replacing_folder
+from lexigraft.errors import UserError
+from lexigraft.model_card import README, model_card
+from lexigraft.training.export import cell_facts
+from workflow.stages.cells import training
+
+if TYPE_CHECKING:
+    from lexigraft.cells import Cell
+    from workflow.stages import Study
+
+MODEL, REPORT = "model", "report.html"
+TASK = "perplexity"
+_COLUMNS = {"source": "source model", "LAPT": "LAPT", "adapted": "this model"}
+
+
+class Scores(NamedTuple):
+    """What was measured of a model on the held-out text."""
+
+    bits_per_byte: float
+    tokens_per_sentence: float
+    english_bits_per_byte: float | None
+    sentences: int
+
+
+def scores_of(study: "Study", cells: Mapping[str, "Cell"]) -> dict[str, Scores]:
+    """Scores by the names of cells; a `UserError` where a record is missing."""
+    found = {}
+    for name, cell in cells.items():
+        file = Path(study.output("evaluate", **cell.wildcards), TASK, "run-0", "record.json")
+        try:
+            record = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise UserError(f"{file}: cannot be read; run the same command again") from None
+        metrics, sentences = record["metrics"], record["details"]["heldout"]["sentences"]
+        found[name] = Scores(
+            metrics["bits_per_byte"],
+            metrics["tokens"] / sentences,
+            metrics.get("english_bits_per_byte"),
+            sentences,
+        )
+    return found
+
+
+def numbers(scores: Mapping[str, Scores]) -> dict[str, dict[str, str]]:
+    """The rows of a table: what was measured -> model -> number."""
+    columns = {_COLUMNS[name]: found for name, found in scores.items()}
+    rows = {
+        "Bits per byte (lower is better)": {
+            name: f"{found.bits_per_byte:.3f}" for name, found in columns.items()
+        },
+        "Tokens per sentence": {
+            name: f"{found.tokens_per_sentence:.1f}" for name, found in columns.items()
+        },
+        "Bits per byte of English": {
+            name: f"{found.english_bits_per_byte:.3f}"
+            for name, found in columns.items()
+            if found.english_bits_per_byte is not None
+        },
+    }
+    return {name: row for name, row in rows.items() if row}
+
+
+def conclusion(scores: Mapping[str, Scores]) -> str:
+    """What the numbers say, in a sentence or two."""
+    source, adapted = scores["source"], scores["adapted"]
+    ratio = source.tokens_per_sentence / adapted.tokens_per_sentence
+    change = adapted.bits_per_byte / source.bits_per_byte - 1
+    better = "better" if change < 0 else "worse"
+    said = (
+        f"The same text takes {ratio:.1f} times fewer tokens, and is predicted {abs(change):.1%} "
+        f"{better} than by the source model."
+    )
+    if change >= 0:
+        said += " More training (--minutes) or fewer new tokens may change that."
+    return said
+
+
+def write_model(
+    study: "Study", cell: "Cell", scores: Mapping[str, Scores], license: str, folder: Path
+) -> Path:
+    """Put the exported model into `folder`/model, with a card that tells of the scores.
+
+    Files are linked where the file system can, so that the weights are there once.
+    """
+    exported = Path(study.output("export_cell", **cell.wildcards))
+    place = folder / MODEL
+    facts = cell_facts(training(study, cell))
+    facts = replace(
+        facts,
+        license=facts.license or license,
+        numbers=numbers(scores),
+        measured_on=(
+            f"{scores['adapted'].sentences:,} sentences that were held out of training, each "
+            f"scored by itself. {conclusion(scores)}"
+        ),
+    )
+    from lexigraft.source.model import load_tokenizer
+
+    text = model_card(facts, load_tokenizer(exported), masked=False)
+    own = {"card.json", "job.json", "usage.jsonl", README}
+    with replacing_folder(place) as temporary:
+        for file in sorted(exported.iterdir()):
+            if file.is_file() and file.name not in own and not file.name.startswith("."):
+                _link(file, temporary / file.name)
+        (temporary / README).write_text(text, encoding="utf-8")
+    return place
+
+
+def copy_report(study: "Study", folder: Path) -> Path:
+    """Put the report's page into the folder."""
+    page = Path(study.output("build_report"), REPORT)
+    with replacing(folder / REPORT) as file:
+        shutil.copyfile(page, file)
+    return folder / REPORT
+
+
+def hub_license(sources: Mapping[str, Any]) -> str:
+    """The licence of the model of the hub in a study's own `sources`, if the hub can be asked."""
+    from huggingface_hub import errors, model_info
+
+    for entry in sources.values():
+        if name := entry.get("hub"):
+            with suppress(OSError, ValueError, errors.HfHubHTTPError, errors.HFValidationError):
+                card = model_info(name, timeout=10).card_data
+                return str(card["license"]) if card and card.get("license") else ""
+    return ""
+
+
+def _link(file: Path, place: Path) -> None:
+    try:
+        os.link(file, place)
+    except OSError:  # another file system, or one without links
+        shutil.copyfile(file, place)
+
+
+def as_table(scores: Mapping[str, Scores]) -> Any:
+    """The numbers as a table for the terminal."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("")
+    rows = numbers(scores)
+    columns = list(dict.fromkeys(name for row in rows.values() for name in row))
+    for column in columns:
+        table.add_column(column, justify="right")
+    for name, row in rows.items():
+        table.add_row(name, *(row.get(column, "–") for column in columns))
+    return table

@@ -1,0 +1,104 @@
+"""What the user asks `lexigraft adapt` for, and what it means in a study."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lexigraft.cells import NAME
+from lexigraft.corpus.text_files import text_settings
+from lexigraft.errors import UserError, unknown
+from lexigraft.installation import PIPELINE
+from workflow.adaptation.text import UNDETERMINED, TextFacts, language_of, look_at, script_name
+from workflow.config.registries import load_registries, read_yaml
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asks for; None is chosen. Another request is another adaptation.
+
+    `text` and `english` are files and folders, `field` their key in JSON lines or Parquet.
+    """
+
+    model: str
+    text: list[str]
+    field: str
+    language: str | None
+    new_tokens: int | None
+    initializer: str
+    strategy: str | None
+    minutes: float
+    tokens: int | None
+    english: str | None
+    text_license: str | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is adapted to what: names in the study, and the entries behind them."""
+
+    source: str
+    sources: Mapping[str, Any]
+    model: str
+    code: str
+    language: str
+    script: str
+    text: Mapping[str, Any]
+    english: Mapping[str, Any] | None = None
+    text_license: str | None = None
+    baselines: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the language's entry."""
+        return f"my-{self.code}"
+
+
+def look(request: Request, baselines: bool) -> tuple[TextFacts, Asked]:
+    """The text, and what is adapted to what."""
+    registries = load_registries()
+    source, sources = source_entry(request.model, registries["sources"])
+    for option, name in (("initializers", request.initializer), ("strategies", request.strategy)):
+        if name is not None and name not in registries[option]:
+            raise unknown(f"--{option.rstrip('s').replace('ie', 'y')}", name, registries[option])
+    settings = text_settings(request.text, request.field)
+    facts = look_at(settings)
+    code = request.language or language_of(facts)
+    names = read_yaml(PIPELINE / "config/prompts/names.yaml")["names"]
+    if code == UNDETERMINED:
+        names = {code: f"{script_name(facts.script)}-script text"}
+    folder = sources.get(source, {}).get("folder")
+    return facts, Asked(
+        source=source,
+        sources=sources,
+        model=Path(folder).name if folder else request.model,
+        code=code,
+        language=names.get(code, code),
+        script=facts.script,
+        text=settings,
+        english=text_settings([request.english], request.field) if request.english else None,
+        text_license=request.text_license,
+        baselines=baselines,
+    )
+
+
+def source_entry(model: str, known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The name of a source model in the study, and its `sources`; none of the registry's.
+
+    Raises a `UserError` if it is neither in the registry nor a folder nor a name of the hub.
+    """
+    if model in known:
+        return model, {}
+    folder = Path(model).expanduser()
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(model).name).strip("-._") or "model"
+    if name in known:
+        name = f"my-{name}"
+    if folder.is_dir():
+        return name, {name: {"folder": str(folder.resolve())}}
+    if model.startswith(("/", ".", "~")) or not re.fullmatch(rf"{NAME}/{NAME}", model):
+        raise UserError(
+            f"--model: '{model}' is no folder that is there, no name of the Hugging Face hub "
+            f"(organisation/name), and not one of {', '.join(sorted(known))}"
+        )
+    return name, {name: {"hub": model}}

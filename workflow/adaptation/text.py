@@ -1,0 +1,121 @@
+"""What is seen of a text before anything is chosen: how much there is, and in what script."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from lexigraft.errors import UserError
+
+MINIMUM_CHARACTERS = 10  # of a sentence; the default of languages
+# Fewer cannot be divided into text to train on and text to measure on.
+LEAST_SENTENCES = 110
+MOST_READ = 200_000  # sentences that are looked at
+_SAMPLE = 5_000  # of them, those that tokens are counted in
+# Scripts that (nearly) one language alone is written in.
+_LANGUAGES = {
+    "Armn": "hy", "Ethi": "am", "Geor": "ka", "Grek": "el", "Gujr": "gu", "Guru": "pa",
+    "Hang": "ko", "Hebr": "he", "Hira": "ja", "Khmr": "km", "Knda": "kn", "Laoo": "lo",
+    "Mlym": "ml", "Mymr": "my", "Orya": "or", "Sinh": "si", "Taml": "ta", "Telu": "te",
+    "Thai": "th", "Tibt": "bo",
+}  # fmt: skip
+UNDETERMINED = "und"  # ISO 639-2
+
+
+@dataclass(frozen=True)
+class TextFacts:
+    """A text: `lines` that were read and the distinct `sentences` among them.
+
+    `is_whole` says whether all of it was read. `characters` and `bytes` are of the sentences,
+    `share` is the part of the letters that are in the `script`, the most frequent one. `sample` are
+    sentences from all over it.
+    """
+
+    lines: int
+    sentences: int
+    is_whole: bool
+    characters: int
+    bytes: int
+    script: str
+    share: float
+    duplicates: int
+    lost: int
+    sample: list[str]
+
+
+def look_at(
+    settings: Mapping[str, Any], option: str = "--text", least: int = LEAST_SENTENCES
+) -> TextFacts:
+    """Read a text, up to `MOST_READ` sentences.
+
+    `settings` is the `text` of a language. Raises a `UserError` if it cannot be read or has fewer
+    than `least` sentences.
+    """
+    from fontTools import unicodedata
+    from tqdm import tqdm
+
+    from lexigraft.corpus.cleaning import CleaningCounts, cleaned
+    from lexigraft.corpus.readers import read_sentences
+
+    counts = CleaningCounts()
+    lines = tqdm(
+        read_sentences(settings), desc="reading", unit="line", unit_scale=True, disable=None,
+        leave=False,
+    )  # fmt: skip
+    stream = cleaned(lines, counts, MINIMUM_CHARACTERS)
+    sentences = list(islice(stream, MOST_READ))
+    if len(sentences) < least:
+        raise UserError(
+            f"{option}: {counts.read:,} lines have {len(sentences)} different sentences of "
+            f"{MINIMUM_CHARACTERS} letters or more; {least} are the least, some thousands better"
+        )
+    sample = sentences[:: -(-len(sentences) // _SAMPLE)]
+    letters = Counter(filter(str.isalpha, "".join(sample)))
+    scripts: Counter[str] = Counter()
+    for letter, count in letters.items():
+        scripts[unicodedata.script(letter)] += count
+    script, count = scripts.most_common(1)[0] if scripts else ("Zyyy", 0)
+    return TextFacts(
+        lines=counts.read,
+        sentences=len(sentences),
+        is_whole=len(sentences) < MOST_READ,
+        characters=sum(map(len, sentences)),
+        bytes=sum(len(sentence.encode()) for sentence in sentences),
+        script=script,
+        share=count / max(1, scripts.total()),
+        duplicates=counts.duplicate,
+        lost=counts.lost_characters,
+        sample=sample,
+    )
+
+
+def language_of(facts: TextFacts) -> str:
+    """The ISO 639 code of the language that a text's script is of, or `und`."""
+    return _LANGUAGES.get(facts.script, UNDETERMINED)
+
+
+def script_name(script: str) -> str:
+    """The English name of a script, such as Telugu of Telu."""
+    from fontTools import unicodedata
+
+    name: str = unicodedata.script_name(script, script)
+    return name.replace("_", " ")
+
+
+def warnings(facts: TextFacts) -> list[str]:
+    """What the user should know about a text, a sentence each."""
+    found = []
+    if facts.duplicates > facts.lines / 5:
+        found.append(
+            f"{facts.duplicates / facts.lines:.0%} of the lines are repeated; each counts once"
+        )
+    if facts.lost:
+        found.append(f"{facts.lost:,} lines hold the character U+FFFD: they were decoded wrongly")
+    if facts.share < 0.5:
+        found.append(
+            f"only {facts.share:.0%} of the letters are in one script ({script_name(facts.script)})"
+        )
+    if facts.characters / facts.sentences > 2_000:
+        found.append("lines are very long; the text should have a sentence on each line")
+    return found

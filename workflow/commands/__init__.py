@@ -1,0 +1,1 @@
+"""Commands over studies; `lexigraft.commands.app` lists them."""

@@ -1,0 +1,196 @@
+"""`lexigraft init`: a study to begin with, and a profile for Slurm."""
+
+import re
+import shutil
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from string import Template
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from lexigraft.cells import NAME
+from lexigraft.errors import UserError
+from lexigraft.installation import PIPELINE
+from workflow.commands.studies import check_installed
+
+_TEMPLATE = Path(__file__).with_name("new-study.yaml")
+_CODE = r"[a-z]{2,3}"  # of workflow.config.texts.Code
+_READ = 100_000  # lines of the text are looked at
+_HELDOUT = (10, 1000)  # sentences at least and at most, of texts that are there
+_TRAINED = 500
+
+
+class _Text(NamedTuple):
+    """What is seen of a text: distinct lines, and the script that most letters are in."""
+
+    sentences: int
+    script: str
+
+
+def init(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="STUDY.yaml", help="The file to write.", show_default=False),
+    ],
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            help="The model to adapt: a name of the Hugging Face hub, a folder, or a name of "
+            "lexigraft's own registry.",
+        ),
+    ] = "smollm2-135m",
+    language: Annotated[
+        str, typer.Option("--language", help="The language's ISO 639 code, such as te.")
+    ] = "te",
+    text: Annotated[
+        str | None,
+        typer.Option(
+            "--text",
+            help="Text in the language, one sentence a line. By default data/CODE.txt, which you "
+            "put there.",
+            show_default=False,
+        ),
+    ] = None,
+    slurm: Annotated[
+        bool, typer.Option("--slurm", help="Write profiles/slurm too, to set partitions in.")
+    ] = False,
+) -> None:
+    """Write a study to begin with: your text, a model, a first comparison, with comments.
+
+    It runs as it is once the text is there.
+
+        lexigraft init my-study.yaml --language te --text data/telugu.txt
+
+        lexigraft run my-study.yaml
+    """
+    check_installed()
+    if file.exists():
+        raise UserError(f"{file}: is there already; choose another name, or delete it first")
+    if not re.fullmatch(_CODE, language):
+        raise UserError(f"--language: '{language}' is no ISO 639 code, such as te, el or swh")
+    place = text or f"data/{language}.txt"
+    content = new_study(str(file), model, language, place)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content, encoding="utf-8")
+    written = [str(file)]
+    if slurm:
+        written.append(_write_profile(Path("profiles/slurm")))
+    typer.echo(f"Wrote {' and '.join(written)}.")
+    if not Path(place).is_file():
+        typer.echo(f"Put your text into {place}, one sentence a line, or name yours in {file}.")
+    if slurm:
+        typer.echo(f"Set your partitions in {written[1]}, then: --profile profiles/slurm")
+    typer.echo(f"Next: lexigraft plan {file}")
+
+
+def new_study(file: str, model: str, code: str, text: str) -> str:
+    """A study as text, which is valid whether its text is there or not.
+
+    Raises
+    ------
+    UserError
+        The text is there and has too few sentences, or is not UTF-8.
+    """
+    from workflow.config.registries import load_registries
+
+    registries = load_registries()
+    name, script = _known_language(registries["languages"], code)
+    heldout, trained = 100, _TRAINED
+    if (seen := _look_at(text)) is not None:
+        script = seen.script or script
+        least, most = _HELDOUT
+        heldout = max(least, min(most, seen.sentences // 10))
+        if seen.sentences < 2 * least:
+            raise UserError(
+                f"{text}: has {seen.sentences} different lines; {2 * least} sentences are the "
+                "least, one on each line, and some thousands are better"
+            )
+    source, sources = _source(model, registries["sources"])
+    study = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(file).stem).strip("-._") or "study"
+    return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
+        schema=(PIPELINE / "config/schemas/study.json").as_posix(),
+        documentation=PIPELINE / "config/README.md",
+        file=file,
+        study=study,
+        name=name,
+        model=source,
+        source=source,
+        sources=sources,
+        language=f"my-{code}",
+        code=code,
+        script=script,
+        text=_quoted(text),
+        heldout=heldout,
+        sentences=trained,
+        vocabulary="expand-500",
+    )
+
+
+def _known_language(entries: dict[str, Any], code: str) -> tuple[str, str]:
+    """English name and script of a language that the registry has; else its code, and Latin."""
+    for entry in entries.values():
+        if entry.get("code") == code:
+            return entry["name"], entry.get("script", "Latn")
+    return code, "Latn"
+
+
+def _look_at(text: str) -> _Text | None:
+    """What is seen of a text file; None if it is not there or compressed."""
+    path = Path(text)
+    if not path.is_file() or path.suffix != ".txt":
+        return None
+    from fontTools import unicodedata
+
+    lines: set[str] = set()
+    try:
+        with path.open(encoding="utf-8") as file:
+            lines.update(line.strip() for line in islice(file, _READ))
+    except UnicodeDecodeError:
+        raise UserError(f"{text}: is not UTF-8; convert it first (iconv -t utf-8)") from None
+    lines.discard("")
+    letters = Counter(filter(str.isalpha, "".join(islice(lines, 1000))))
+    scripts: Counter[str] = Counter()
+    for letter, count in letters.items():
+        scripts[unicodedata.script(letter)] += count
+    return _Text(len(lines), scripts.most_common(1)[0][0] if scripts else "")
+
+
+def _source(model: str, known: dict[str, Any]) -> tuple[str, str]:
+    """The name of a source model, and the part of a study that says where it is."""
+    if model in known:
+        return (
+            model,
+            f"# `{model}` is an entry of lexigraft's registry; for another model: --model.\n",
+        )
+    is_folder = Path(model).expanduser().is_dir() or model.startswith(("/", ".", "~"))
+    if not is_folder and not re.fullmatch(rf"{NAME}/{NAME}", model):
+        raise UserError(
+            f"--model: '{model}' is no folder, no name of the Hugging Face hub "
+            f"(organisation/name), and not one of {', '.join(sorted(known))}"
+        )
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(model).name).strip("-._") or "my-model"
+    if name in known:
+        name = f"my-{name}"
+    where = (
+        f"folder: {_quoted(model)}"
+        if is_folder
+        else f"hub: {model} # add revision: a commit, so that it stays the same"
+    )
+    return name, f"sources:\n  {name}:\n    {where}\n"
+
+
+def _quoted(text: str) -> str:
+    """A text in a YAML list, in quotes where it needs them."""
+    return text if re.fullmatch(r"[\w./~-]+", text) else "'" + text.replace("'", "''") + "'"
+
+
+def _write_profile(folder: Path) -> str:
+    file = folder / "config.yaml"
+    if file.exists():
+        raise UserError(f"{file}: is there already; delete it first, or leave --slurm out")
+    folder.mkdir(parents=True)
+    shutil.copyfile(PIPELINE / "profiles/slurm/config.yaml", file)
+    return str(file)

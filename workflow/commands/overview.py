@@ -1,0 +1,133 @@
+"""Commands that look at a study and start nothing: plan, status, cost, verify, explain."""
+
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lexigraft.errors import UserError
+from workflow.commands.studies import StudyFile, cell_named, study_of
+
+
+def plan(study: StudyFile) -> None:
+    """Show what a run would do: jobs by kind, how long they take, what they wait for.
+
+    Nothing is started. `lexigraft run STUDY.yaml -n` shows Snakemake's own plan, job by job.
+    """
+    from lexigraft.gpus import devices
+    from workflow.stages.cost_model import chosen_device
+    from workflow.status.plan import as_text
+
+    opened = study_of(study)
+    if chosen_device(opened.config) is None and not devices():
+        os.environ["LEXIGRAFT_DEVICE"] = "CPU"
+    typer.echo(as_text(opened, study))
+
+
+def status(study: StudyFile) -> None:
+    """Show how far a study is, while it runs or afterwards.
+
+    Counts the jobs of each stage that are done, running, queued, failed or stale, names those that
+    failed with their error, and writes the same as a page.
+    """
+    from lexigraft.atomic import replacing
+    from workflow.status.summary import as_text, page
+    from workflow.status.summary import status as look
+
+    opened = study_of(study)
+    shown = look(opened)
+    typer.echo(as_text(shown))
+    file = Path(opened.results) / "status" / f"{opened.name}.html"
+    try:
+        with replacing(file) as temporary:
+            temporary.write_text(page(shown, datetime.now()), encoding="utf-8")
+        typer.echo(f"\nAs a page: {file}")
+    except OSError as error:
+        typer.echo(f"\n{file} cannot be written ({error.strerror})")
+
+
+def cost(study: StudyFile) -> None:
+    """Estimate what a study will take: GPU-hours, job-hours and disk, by rule.
+
+    From what finished jobs took, or else from the cost model, for an A100 unless LEXIGRAFT_DEVICE
+    names another device.
+    """
+    from workflow.status.cost import as_text, costs, planned
+    from workflow.status.estimates import finished_in
+    from workflow.status.replacements import notice
+    from workflow.status.results_folder import sizes
+
+    opened = study_of(study)
+    known = finished_in(opened, sizes(opened.results))
+    title = f"{opened.name}: {len(opened.cells)} cells"
+    jobs = planned(opened)
+    typer.echo(as_text(title, costs(opened, jobs, known), known.planning_device(opened)))
+    if replaced := notice(opened, [job.output for job in jobs]):
+        typer.echo(f"\n{replaced}")
+
+
+def verify(study: StudyFile) -> None:
+    """Hash every file of a study's results, and name those that are damaged or missing.
+
+    Exit code 1 if any is.
+    """
+    opened = study_of(study)
+    places = (opened.results, opened.config["packages_folder"])
+    found = [place for place in places if Path(place).is_dir()]
+    if not found:
+        raise UserError(f"{opened.results}: there are no results yet; `lexigraft run {study}`")
+    verify_folders(found)
+
+
+def verify_folders(folders: list[str]) -> None:
+    """The same of folders; ends with `typer.Exit`, code 1, if a file is damaged or missing."""
+    from tqdm import tqdm
+
+    from lexigraft.verification import verify as hashed
+
+    with tqdm(unit="B", unit_scale=True, desc="hashing", disable=None) as progress:
+        found = hashed(*folders, threads=min(8, os.cpu_count() or 1), advance=progress.update)
+    for fault in found.faults:
+        typer.echo(f"{fault.file}: {fault.what}")
+    for folder in found.unfinished:
+        typer.echo(
+            f"{folder}: unfinished; an earlier run ended here, and the next one does it again"
+        )
+    size = f"{found.files} files in {found.folders} folders, {found.bytes / 1e9:.1f} GB"
+    typer.echo(f"{size}: {len(found.faults)} damaged or missing")
+    if found.faults:
+        typer.echo("Restore them, or delete these folders and run again, which makes them anew:")
+        for folder in sorted({fault.folder for fault in found.faults}):
+            typer.echo(f"  {folder}")
+        raise typer.Exit(1)
+
+
+def explain(
+    study: StudyFile,
+    cell: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CELL]",
+            help="Names that only this cell has, such as my-te/expand-500/align, or an output of a "
+            "job. Without it: why each job of the study would run.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Say in words how a cell is made, and why a job would run: what changed since it was done."""
+    from workflow.status.explanation import explain_job, explain_study
+
+    opened = study_of(study)
+    jobs = opened.jobs()
+    if cell is None:
+        typer.echo(explain_study(opened, jobs))
+        return
+    card = cell.removeprefix("./")
+    if card not in jobs:
+        by_folder = {str(job.output): card for card, job in jobs.items()}
+        card = by_folder.get(card.rstrip("/"), "")
+    if not card:
+        card = opened.output("train", **cell_named(opened, cell).wildcards).card
+    typer.echo(explain_job(opened, jobs, card))

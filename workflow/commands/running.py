@@ -1,0 +1,169 @@
+"""Commands that start Snakemake on a study, and what they tell it of this machine."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lexigraft.errors import UserError
+from lexigraft.installation import PIPELINE
+from workflow.commands.studies import StudyFile, cell_named, study_of
+
+MEMORY_SHARE = 0.8  # of the machine's memory; Snakemake starts no job that would go beyond it
+
+
+def run(context: typer.Context, study: StudyFile) -> None:
+    """Run a study, or go on with it.
+
+    Everything after the study goes to Snakemake: `-n` to see its plan, `--cores 4`,
+    `--profile slurm`, a file to make or `--until train`. Without such options the study runs on
+    this machine, with all of its cores and GPUs and four fifths of its memory. What is finished is
+    not done again.
+
+        lexigraft run my-study.yaml
+
+        lexigraft run my-study.yaml --profile slurm
+    """
+    study_of(study)  # what is wrong with it is one line, before Snakemake starts
+    command = snakemake_command(study, context.args)
+    os.execv(command[0], command)
+
+
+def export(
+    context: typer.Context,
+    study: StudyFile,
+    cell: Annotated[
+        str,
+        typer.Argument(
+            metavar="CELL",
+            help="Names that only this cell has, such as my-te/expand-500/align; "
+            "or `recommended`, which the report recommends (`recommended/my-te` of several).",
+            show_default=False,
+        ),
+    ],
+    to: Annotated[
+        Path, typer.Option("--to", help="The folder to write, a new one.", show_default=False)
+    ],
+) -> None:
+    """Write an adapted model as a plain Hugging Face folder, which needs no lexigraft.
+
+    A cell that is not trained yet is trained first; options after the cell go to Snakemake then.
+
+        lexigraft export my-study.yaml recommended --to adapted-model
+    """
+    from lexigraft.training.export import check_replaceable
+    from lexigraft.training.export import export as write
+
+    opened = study_of(study)
+    chosen = cell_named(opened, cell)
+    check_replaceable(to)
+    trained = opened.output("train", **chosen.wildcards)
+    if not Path(trained.card).is_file():
+        typer.echo(f"{chosen.path} is not trained yet")
+        code = _run_to_its_end(snakemake_command(study, [*context.args, "--", trained.card]))
+        if code or not Path(trained.card).is_file():
+            raise UserError(f"{chosen.path}: not trained, see above; nothing was exported")
+    os.environ.update(opened.environment())
+    folder = write(trained, to)
+    is_causal = opened.config["sources"][chosen.source]["kind"] == "causal"
+    model = f"transformers.AutoModelFor{'CausalLM' if is_causal else 'MaskedLM'}"
+    typer.echo(
+        f'{chosen.path} is now in {folder}. To load it:\n  {model}.from_pretrained("{folder}")'
+    )
+
+
+def _run_to_its_end(command: Sequence[str]) -> int:
+    """The exit code of a Snakemake, which on Ctrl-C ends its jobs before this process ends, too."""
+    process, interrupted = subprocess.Popen(command), False
+    while True:
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:  # the terminal has interrupted Snakemake as well
+            interrupted = True
+            continue
+        if interrupted:
+            raise KeyboardInterrupt
+        return code
+
+
+def snakemake_command(study_file: str, arguments: Sequence[str]) -> list[str]:
+    """Snakemake on a study, with what `machine_options` says and the user's own arguments last."""
+    return [
+        sys.executable,
+        "-P",  # a file in the working folder is no module
+        "-m",
+        "snakemake",
+        "--configfile",
+        study_file,
+        *machine_options(arguments),
+        # An option with one value: behind the others, targets would be taken for theirs.
+        "--snakefile",
+        str(PIPELINE / "Snakefile"),
+        *with_profile_path(arguments),
+    ]
+
+
+def machine_options(arguments: Sequence[str]) -> list[str]:
+    """Options of Snakemake for this machine, where the user's arguments say nothing else.
+
+    None that a profile or an executor decides: jobs then run on other machines.
+    """
+    import psutil
+
+    from lexigraft.gpus import local_limit
+
+    options = []
+    if not _has(arguments, "--logger", "--quiet", "-q"):
+        shown = sys.stderr.isatty() and not _has(arguments, "--dry-run", "--dryrun", "-n")
+        options += ["--logger", "rich"] if shown else ["--quiet", "reason", "host"]
+    gpus = local_limit(arguments, os.environ)
+    if gpus is None:
+        return options
+    if not _has(arguments, "--resources", "--res"):
+        memory = int(psutil.virtual_memory().total / 2**20 * MEMORY_SHARE)
+        options += ["--resources", f"mem_mb={memory}", f"gpu={gpus}"]
+    if not _has(arguments, "--cores", "-c", "--jobs", "-j"):
+        options += ["--cores", str(len(os.sched_getaffinity(0)))]
+    return options
+
+
+def with_profile_path(arguments: Sequence[str]) -> list[str]:
+    """The arguments, `--profile slurm` with lexigraft's own profile of this name.
+
+    Unless there is a profile of that name where Snakemake looks, or in `profiles/` of the working
+    folder.
+    """
+    found = list(arguments)
+    for number, argument in enumerate(found):
+        option, equals, name = argument.partition("=")
+        if option != "--profile":
+            continue
+        if not equals and number + 1 < len(found):
+            found[number + 1] = _profile(found[number + 1])
+        elif equals:
+            found[number] = f"{option}={_profile(name)}"
+    return found
+
+
+def _profile(name: str) -> str:
+    from snakemake.common import get_appdirs
+
+    folders = get_appdirs()
+    places = [folders.user_config_dir, folders.site_config_dir, "."]
+    if "/" in name or any(Path(place, name).exists() for place in places):
+        return name
+    known = (Path("profiles", name), PIPELINE / "profiles" / name)
+    return next((str(place) for place in known if place.is_dir()), name)
+
+
+def _has(arguments: Sequence[str], *options: str) -> bool:
+    """Whether one of the options is among arguments; a short one may have its value behind it."""
+    names = {argument.partition("=")[0] for argument in arguments}
+    short = tuple(option for option in options if not option.startswith("--"))
+    return bool(names & {*options}) or any(
+        name.startswith(short) for name in names if not name.startswith("--")
+    )

@@ -1,0 +1,114 @@
+"""What commands over studies are told: a study, and a cell or a job of it."""
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lexigraft.errors import UserError, suggestion
+
+if TYPE_CHECKING:
+    from lexigraft.cells import Cell
+    from workflow.stages import Study
+
+StudyFile = Annotated[
+    str, typer.Argument(metavar="STUDY.yaml", help="The study: a YAML file.", show_default=False)
+]
+RECOMMENDED = "recommended"
+_SHOWN = 8  # names in a message, at most
+
+
+def check_installed() -> None:
+    """Raise a UserError if what studies need beside the library is not installed."""
+    if find_spec("snakemake") is None:
+        raise UserError("studies need more packages: pip install 'lexigraft[workflow]'")
+
+
+def study_of(file: str) -> "Study":
+    """The study of a file.
+
+    Raises
+    ------
+    UserError
+        There is no such file, what is wrong in it, or packages are missing.
+    """
+    check_installed()
+    if file.startswith("-"):
+        raise UserError(f"{file}: name the study first, then options for Snakemake")
+    if not Path(file).is_file():
+        raise UserError(f"{file}: there is no such file; `lexigraft init {file}` writes a study")
+    from workflow.stages.study import open_study
+
+    return open_study(file)
+
+
+def cell_named(study: "Study", text: str) -> "Cell":
+    """The cell that a text names, of several that differ in their seeds the first.
+
+    `text` holds names of the cell's axes, in any order and as many as it takes, with slashes
+    between them: `align`, or `te/expand-500/align`; or it is the path of an output of the cell. It
+    may begin with `recommended`, for the cells that the study's report recommends.
+
+    Raises
+    ------
+    UserError
+        No cell has these names, or several that differ in more than their seed.
+    """
+    if not study.cells:
+        raise UserError(f"{study.name}: compares tokenizers alone, it has no cells")
+    parts = _parts(study, text)
+    cells = _recommended(study) if parts[:1] == [RECOMMENDED] else study.cells
+    wanted = {part for part in parts if part != RECOMMENDED}
+    found = [cell for cell in cells if wanted <= {*cell.path.split("/")}]
+    if not found:
+        known = {part for cell in cells for part in cell.path.split("/")}
+        unknown = sorted(wanted - known)
+        if unknown:
+            raise UserError(f"{text}: no cell has '{unknown[0]}'{suggestion(unknown[0], known)}")
+        raise UserError(f"{text}: no cell of the study has all of these; {_listed(cells)}")
+    alike = {cell.path.rsplit("/", 1)[0] for cell in found}
+    if len(alike) > 1:
+        raise UserError(f"{text}: {len(alike)} cells have these names; {_listed(found)}")
+    return min(found, key=lambda cell: cell.seed)
+
+
+def _parts(study: "Study", text: str) -> list[str]:
+    """The names in a text; of a path, without the folders that are no names of a cell."""
+    place = text.removeprefix("./")
+    below = place.removeprefix(f"{study.results}/")
+    parts = [part for part in below.split("/") if part and not part.endswith(".json")]
+    if below != place:
+        parts = parts[1:]  # the folder of the stage
+    if not parts:
+        raise UserError(f"'{text}': names no cell; {_listed(study.cells)}")
+    return parts
+
+
+def _recommended(study: "Study") -> "list[Cell]":
+    """The cells that the report of the study recommends."""
+    import json
+
+    file = Path(study.output("build_report"), "summary.json")
+    try:
+        rows = json.loads(file.read_text(encoding="utf-8"))["recommendations"]
+    except (OSError, ValueError, KeyError):
+        raise UserError(
+            f"{file}: not there yet, so nothing is recommended; run the study first, or name a cell"
+        ) from None
+    wanted = [{"language": row["language"], **row["measured"]} for row in rows]
+    found = [
+        cell
+        for cell in study.cells
+        if any(all(getattr(cell, axis) == name for axis, name in one.items()) for one in wanted)
+    ]
+    if not found:
+        raise UserError(f"{file}: recommends no cell of this study; run it again, or name a cell")
+    return found
+
+
+def _listed(cells: "Iterable[Cell]") -> str:
+    paths = [cell.path for cell in cells]
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return f"name one of {', '.join(paths[:_SHOWN])}{more}"

@@ -1,0 +1,52 @@
+"""The user's model and text, as commands read them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lexigraft.errors import UserError
+
+Text = Annotated[
+    list[Path],
+    typer.Option(
+        "--text",
+        help="Text in the language, a sentence a line: .txt, .jsonl, .parquet, compressed or not, "
+        "or a folder of them. Again for more.",
+        show_default=False,
+    ),
+]
+OptionalText = Annotated[list[Path] | None, *Text.__metadata__]
+English = Annotated[
+    Path | None,
+    typer.Option(
+        "--english", help="English text, to see what becomes of English.", show_default=False
+    ),
+]
+Field = Annotated[
+    str, typer.Option("--field", help="The field of JSON lines, or the column of Parquet.")
+]
+
+
+def place_of(given: str) -> str:
+    """A folder that is there by its whole path; anything else is a name of the hub, or wrong."""
+    path = Path(given).expanduser()
+    return str(path.resolve()) if path.is_dir() else given
+
+
+def clean_sentences(places: Sequence[Path], field: str) -> list[str]:
+    """The distinct sentences of files and folders, cleaned as studies clean them."""
+    from tqdm import tqdm
+
+    from lexigraft.corpus.cleaning import clean
+    from lexigraft.corpus.readers import read_sentences
+    from lexigraft.corpus.text_files import text_settings
+
+    lines = read_sentences(text_settings(places, field))
+    lines = tqdm(lines, desc="reading", unit="line", unit_scale=True, disable=None, leave=False)
+    sentences, _ = clean(lines)
+    if not sentences:
+        named = ", ".join(map(str, places))
+        raise UserError(f"--text: {named}: there is no sentence in it, only blank lines")
+    return sentences

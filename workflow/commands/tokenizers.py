@@ -1,0 +1,346 @@
+"""Commands on tokenizers and embeddings alone: what is there, more tokens, another vocabulary."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lexigraft.errors import UserError
+from workflow.commands.texts import English, Field, OptionalText, Text, clean_sentences, place_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from transformers import PreTrainedTokenizerFast
+
+    from lexigraft.evaluation.inspection import Inspection
+
+Out = Annotated[
+    Path, typer.Option("--out", help="The folder to write, a new one.", show_default=False)
+]
+
+
+def expand(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="A model or a tokenizer: a name of the Hugging Face hub, or a folder.",
+            show_default=False,
+        ),
+    ],
+    text: Text,
+    out: Out,
+    new_tokens: Annotated[
+        int, typer.Option("--new-tokens", min=1, help="How many tokens are added, exactly.")
+    ] = 1000,
+    merges: Annotated[
+        str,
+        typer.Option(
+            "--merges",
+            help="`continued`, `append` or `auxiliary-first` (docs/methods.md#vocabulary).",
+        ),
+    ] = "continued",
+    english: English = None,
+    field: Field = "text",
+) -> None:
+    """Add tokens of a language to a tokenizer, and say what they save.
+
+    Old tokens keep their ids, every new one is reachable. The folder opens with transformers alone.
+    `lexigraft graft` then gives a model embeddings for the new tokens.
+
+        lexigraft expand HuggingFaceTB/SmolLM2-135M --text telugu.txt --out tokenizer
+
+        lexigraft expand ./my-model --text corpus/ --english english.txt --new-tokens 500 --out tokenizer
+    """  # noqa: E501
+    from lexigraft.initialization.graft_folder import new_folder
+    from lexigraft.source.model import load_tokenizer, tokenizer_folder
+    from lexigraft.vocabulary.expand import expand_tokenizer
+    from lexigraft.vocabulary.tokenizer_files import describe_expansion, store_vocabulary
+
+    new_folder(out)
+    sentences = clean_sentences(text, field)
+    folder = tokenizer_folder(_tokenizer_place(model))
+    source = load_tokenizer(folder)
+    tokenizer = expand_tokenizer(source, sentences, new_tokens, merges=merges)
+    description = describe_expansion(source, tokenizer, merges)
+    store_vocabulary(source, tokenizer, sentences, description, str(out), folder)
+    new = {token["id"] for token in description["new_tokens"]}
+    _show_change(source, tokenizer, new, sentences, _english(english, field))
+    _say(f"{len(tokenizer):,} tokens, {len(new):,} of them new, in {out}.")
+    _say(f"Next: lexigraft graft {model} --tokenizer {out} --out FOLDER")
+
+
+def graft(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="The model: a name of the Hugging Face hub, or a folder.",
+            show_default=False,
+        ),
+    ],
+    out: Out,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            "--tokenizer",
+            help="The new tokenizer: a folder of `lexigraft expand`, or any other model's.",
+            show_default=False,
+        ),
+    ] = None,
+    donor: Annotated[
+        str | None,
+        typer.Option(
+            "--donor",
+            help="A model whose tokenizer is taken, and whose embeddings omp, clp and salt read.",
+            show_default=False,
+        ),
+    ] = None,
+    initializer: Annotated[
+        str | None,
+        typer.Option(
+            "--initializer",
+            help="How the new embeddings begin: a name of config/initializers.yaml. By default "
+            "`merge`, with a donor `omp`.",
+            show_default=False,
+        ),
+    ] = None,
+    text: OptionalText = None,
+    word_vectors: Annotated[
+        Path | None,
+        typer.Option(
+            "--word-vectors",
+            help="Word vectors of the language, for wechsel, ofa, salt and focus-word.",
+            show_default=False,
+        ),
+    ] = None,
+    english_word_vectors: Annotated[
+        Path | None,
+        typer.Option(
+            "--english-word-vectors", help="English word vectors, for wechsel.", show_default=False
+        ),
+    ] = None,
+    dictionary: Annotated[
+        Path | None,
+        typer.Option(
+            "--dictionary",
+            help="English words and their translations, for wechsel and cw2v-dictionary.",
+            show_default=False,
+        ),
+    ] = None,
+    english: English = None,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Of initializers that draw at random.")
+    ] = 0,
+    field: Field = "text",
+) -> None:
+    """Give a model another vocabulary: new rows for its embeddings and its head, no training.
+
+    The folder opens with transformers alone and is trained with whatever tools you have. Initializers
+    that read a text, word vectors or a donor say so.
+
+        lexigraft graft HuggingFaceTB/SmolLM2-135M --tokenizer tokenizer --out grafted
+
+        lexigraft graft ./my-model --tokenizer tokenizer --initializer focus --text telugu.txt --out grafted
+
+        lexigraft graft ./my-model --donor ./telugu-model --out grafted
+    """  # noqa: E501
+    from lexigraft.initialization.graft_folder import (
+        find_model,
+        graft_folder,
+        new_folder,
+        target_tokenizer,
+    )
+    from lexigraft.initialization.registry import initializer as make
+    from lexigraft.source.hub import resolve_place
+    from lexigraft.source.model import load_tokenizer
+    from workflow.commands.auxiliaries import Given, auxiliaries, registered
+
+    new_folder(out)
+    if not sys.stderr.isatty():
+        from transformers.utils.logging import disable_progress_bar
+
+        disable_progress_bar()
+    if tokenizer is None and donor is None:
+        raise UserError("--tokenizer: name the new tokenizer, or a --donor that has one")
+    wanted = registered(initializer or ("omp" if donor else "merge"))
+    sentences = clean_sentences(text, field) if text else []
+    other = resolve_place(place_of(donor))[0] if donor else None
+    source = load_tokenizer(find_model(place_of(model))[0])
+    place = place_of(tokenizer) if tokenizer else str(other)
+    target, _ = target_tokenizer(place, source)
+    given = Given(sentences, word_vectors, english_word_vectors, dictionary, other)
+    fitted = graft_folder(
+        place_of(model),
+        place,
+        make(wanted.method, **wanted.options),
+        out,
+        corpus=sentences or None,
+        auxiliary=auxiliaries(wanted, source, target, given),
+        seed=seed,
+    )
+    new = set(fitted.new_ids.tolist())
+    _show_change(source, target, new, sentences, _english(english, field))
+    _show_rows(fitted)
+    _say(
+        f"{len(target):,} tokens, {len(new):,} of them new, embeddings by {wanted.name}, in {out}."
+    )
+    _say(f'To load it: transformers.AutoModelForCausalLM.from_pretrained("{out}")')
+
+
+def inspect(
+    tokenizer: Annotated[
+        str,
+        typer.Argument(
+            metavar="TOKENIZER",
+            help="A tokenizer or a model: a name of the Hugging Face hub, or a folder.",
+            show_default=False,
+        ),
+    ],
+    text: Text,
+    english: English = None,
+    sizes: Annotated[
+        str, typer.Option("--sizes", help="Numbers of new tokens on the curve.")
+    ] = "250,500,1000,2000,4000",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    field: Field = "text",
+) -> None:
+    """Show how a tokenizer cuts your text, and what new tokens would save, before any training.
+
+    The curve is measured on a tenth of the sentences, with tokens learned from the others.
+
+        lexigraft inspect HuggingFaceTB/SmolLM2-135M --text telugu.txt --english english.txt
+    """
+    from lexigraft.evaluation.inspection import inspect_tokenizer
+    from lexigraft.source.model import open_tokenizer
+
+    try:
+        wanted = [int(size) for size in sizes.split(",")]
+    except ValueError:
+        raise UserError(f"--sizes: '{sizes}' are not numbers such as 250,500,1000") from None
+    if min(wanted) < 1:
+        raise UserError(f"--sizes: {min(wanted)} is not a number of new tokens (1, 2, 3 …)")
+    opened = open_tokenizer(_tokenizer_place(tokenizer))
+    sentences = clean_sentences(text, field)
+    found = inspect_tokenizer(opened, sentences, _english(english, field), wanted)
+    if as_json:
+        print(json.dumps({"sentences": len(sentences), **asdict(found)}, indent=2))
+    else:
+        _show_inspection(found, len(sentences))
+
+
+def _tokenizer_place(given: str) -> Path:
+    from lexigraft.source.hub import TOKENIZER, resolve_place
+
+    return resolve_place(place_of(given), wanted=TOKENIZER)[0]
+
+
+def _english(place: Path | None, field: str) -> list[str]:
+    return clean_sentences([place], field) if place else []
+
+
+# ---- tables ------------------------------------------------------------------------------------
+
+
+def _table(*columns: str) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left")
+    return table
+
+
+def _show(table: "Table") -> None:
+    from rich.console import Console
+
+    Console().print(table)
+
+
+def _say(line: str) -> None:
+    typer.echo(line)
+
+
+def _show_change(
+    source: "PreTrainedTokenizerFast",
+    target: "PreTrainedTokenizerFast",
+    new: set[int],
+    sentences: Sequence[str],
+    english: Sequence[str],
+) -> None:
+    """How both tokenizers cut the text, and what becomes of English; nothing without a text."""
+    from lexigraft.evaluation.fragmentation import fragmentation
+
+    if not sentences:
+        return
+    found = fragmentation(
+        source, target, new=new, heldout=sentences, english=english, train=sentences
+    )
+    table = _table(f"{len(sentences):,} sentences", "before", "after")
+    for name, key in _RATES.items():
+        before, after = (found[f"{prefix}{key}"] for prefix in ("source_", ""))
+        table.add_row(name, f"{before:.2f}", f"{after:.2f}")
+    table.add_row("new tokens that it does not use", "", f"{found.get('unused_new_tokens', 0):.1%}")
+    if english:
+        changed = found["english_sentences_changed"]
+        table.add_row("English sentences that are cut otherwise", "", f"{changed:.1%}")
+    _show(table)
+
+
+_RATES = {
+    "tokens per sentence": "tokens_per_sentence",
+    "tokens per word": "fertility",
+    "characters per token": "characters_per_token",
+}
+
+
+def _show_rows(fitted: Any) -> None:
+    """A few new tokens and what their rows are made of, and how many fell back."""
+    new = fitted.new_ids.tolist()
+    tokens = fitted.pair_.target_tokenizer.convert_ids_to_tokens(new[:3])
+    for token in tokens:
+        _say(f"  {fitted.explain(token)}")
+    if fitted.fallbacks_:
+        _say(
+            f"  {len(fitted.fallbacks_):,} of {len(new):,} new tokens are not covered and fell back"
+        )
+
+
+def _show_inspection(found: "Inspection", sentences: int) -> None:
+    columns = {"your text": found.metrics} | ({"English": found.english} if found.english else {})
+    table = _table(f"{sentences:,} sentences", *columns)
+    for name, key in _RATES.items():
+        table.add_row(name, *(f"{own[key]:.2f}" for own in columns.values()))
+    _add_shares(table, columns)
+    _show(table)
+    metrics = found.metrics
+    _say(
+        f"Of its {metrics['size']:,} tokens, {metrics['unreachable_tokens']:.1%} can never occur, "
+        f"and {metrics['unused_tokens']:.1%} do not occur in your text."
+    )
+    if found.no_curve:
+        _say(f"No curve of new tokens: {found.no_curve}.")
+        return
+    first = found.curve[0].tokens_per_sentence
+    curve = _table("new tokens", "tokens per sentence", "saved", "per word", "characters per token")
+    for point in found.curve:
+        curve.add_row(
+            f"{point.new_tokens:,}",
+            f"{point.tokens_per_sentence:.2f}",
+            f"{1 - point.tokens_per_sentence / first:.0%}",
+            f"{point.tokens_per_word:.2f}",
+            f"{point.characters_per_token:.2f}",
+        )
+    _show(curve)
+    _say(f"Measured on {found.measured:,} sentences, with tokens learned from the others.")
+
+
+def _add_shares(table: "Table", columns: Mapping[str, Mapping[str, float | int]]) -> None:
+    unknown = [own["unknown_tokens"] for own in columns.values()]
+    if any(unknown):
+        table.add_row("tokens that stand for unknown text", *(f"{share:.1%}" for share in unknown))
