@@ -209,7 +209,7 @@ def test_all_that_is_left_is_trained_on_without_a_limit(telugu):
     ],
 )
 def test_too_little_text_is_reported_with_the_key_and_the_numbers(sizes, message):
-    sentences = [f"వాక్యం {'క' * number}" for number in range(30)]
+    sentences = [f"వాక్యం {'క' * number}గ" for number in range(30)]
     pairs = [("Too short", "పొట్టి")] + [
         (f"A long enough sentence {'x' * number}", f"పొడవు {'గ' * number}") for number in range(3)
     ]
