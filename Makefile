@@ -1,4 +1,5 @@
-# make demo    the default study from nothing: environment, model, text, training, report
+# make demo    the default study from nothing: environment, model, text, training, report; ten minutes
+# make demo-more  another language, more initializers, seeds and strategies, longer training; about an hour
 # make test    the tests
 # make test-cluster  the tests on a real Slurm that this machine starts; installs it where it is missing
 # make check   formatting, lints and types
@@ -21,22 +22,25 @@ CONFIG ?= config/config.yaml
 PARTS ?= correctness training generation cell
 GPU := gpu=$(shell nvidia-smi -L 2>/dev/null | grep -c ^GPU)
 BIN := .venv/bin
-PIP = $(@D)/bin/python -m pip --disable-pip-version-check --quiet install
+INSTALL = $(@D)/bin/python scripts/install.py
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES) --resources mem_mb=$(MEMORY_MB) $(GPU)
-REPORT := results/report/default
 
-.PHONY: demo test test-cluster slurm check config-tables record memory gpu-check pages metrics profiles verify status cost clean
+.PHONY: demo demo-more test test-cluster slurm check config-tables record memory gpu-check pages metrics profiles verify status cost clean
 
-demo: .venv/main
+demo: REPORT = results/report/default
+demo-more: STUDY = --configfile config/studies/demo-more.yaml
+demo-more: REPORT = results/report/demo-more
+
+demo demo-more: .venv/main
 	@mkdir -p results
 	@flock --nonblock --conflict-exit-code 75 results/.lock sh -e -c '\
 	  if [ -n "$$(ls -A .snakemake/locks 2>/dev/null)" ]; then \
 	    echo "An earlier run was killed; going on from what it finished."; \
-	    $(BIN)/snakemake --quiet all --unlock; fi; \
+	    $(BIN)/snakemake --quiet all --unlock $(STUDY); fi; \
 	  if [ -t 1 ]; then progress="--logger rich"; else progress="--quiet reason host"; fi; \
-	  $(SNAKEMAKE) $$progress; \
-	  $(BIN)/snakemake --quiet all --report $(REPORT)/workflow.html' \
-	  || { status=$$?; [ $$status -ne 75 ] || echo "error: another make demo is running here"; exit $$status; }
+	  $(SNAKEMAKE) $$progress $(STUDY); \
+	  $(BIN)/snakemake --quiet all --report $(REPORT)/workflow.html $(STUDY)' \
+	  || { status=$$?; [ $$status -ne 75 ] || echo "error: another run is at work in results"; exit $$status; }
 	@echo
 	@echo "Read     $(CURDIR)/$(REPORT)/report.html"
 	@echo "All else $(CURDIR)/$(REPORT)/workflow.html  (Snakemake's report: every figure, table and setting)"
@@ -102,20 +106,20 @@ clean:
 
 .venv/main: envs/main.txt envs/main.lock pyproject.toml | .venv/bin/python
 	@echo "Installing torch"
-	@$(PIP) -c envs/main.lock torch==2.13.0
+	@$(INSTALL) -c envs/main.lock torch==2.13.0
 	@echo "Installing the packages of envs/main.txt"
-	@$(PIP) -c envs/main.lock -r envs/main.txt
-	@$(PIP) --no-deps --no-build-isolation --editable .
+	@$(INSTALL) -c envs/main.lock -r envs/main.txt
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 .venv/dev: .venv/main envs/dev.txt envs/oracles.txt
 	@echo "Installing the packages of envs/dev.txt and envs/oracles.txt"
-	@$(PIP) -c envs/main.lock -r envs/dev.txt
-	@$(PIP) --no-deps -r envs/oracles.txt
+	@$(INSTALL) -c envs/main.lock -r envs/dev.txt
+	@$(INSTALL) --no-deps -r envs/oracles.txt
 	@touch $@
 
 .venv-metrics/main: envs/metrics.txt envs/metrics.lock | .venv-metrics/bin/python
 	@echo "Installing the packages of envs/metrics.txt, in an environment of their own"
-	@$(PIP) -c envs/metrics.lock torch==2.13.0
-	@$(PIP) -c envs/metrics.lock -r envs/metrics.txt
+	@$(INSTALL) -c envs/metrics.lock torch==2.13.0
+	@$(INSTALL) -c envs/metrics.lock -r envs/metrics.txt
 	@touch $@

@@ -3,11 +3,12 @@
 import logging
 import math
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from lexigraft.atomic import replacing_folder, write_jsonl, write_lines
-from lexigraft.corpus.contamination import Overlap, letters
+from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.language import SUMMARIZATION, TRANSLATION, read_test_texts, size_of
 from lexigraft.corpus.lines import read_part
 from lexigraft.errors import UserError
@@ -27,9 +28,9 @@ def mix_corpora(
 ) -> tuple[list[str], dict[str, Any]]:
     """Write the text files of a group from the corpora of its members (VocADT, Appendix C).
 
-    Returns the names of the files written, and facts for the card. No training sentence has the
-    letters of a held-out sentence of any member, or contains a test translation or summary of any.
-    `seed` are the names that seed the draws.
+    Returns the names of the files written, and facts for the card. No training sentence is or
+    contains a held-out sentence, a test translation or a summary of any member, compared as for one
+    language. `seed` are the names that seed the draws.
 
     Parameters
     ----------
@@ -46,13 +47,14 @@ def mix_corpora(
     """
     folder, group = Path(folder), settings["group"]
     heldout = {name: list(read_part(place, "heldout")) for name, place in members.items()}
-    held = {letters(line) for lines in heldout.values() for line in lines}
-    tests = Overlap(test for place in members.values() for test in read_test_texts(Path(place)))
+    held = (line for lines in heldout.values() for line in lines)
+    tested = (test for place in members.values() for test in read_test_texts(Path(place)))
+    tests = Overlap(chain(held, tested))
     train: dict[str, list[str]] = {}
     kept_out: dict[str, int] = {}
     for name, place in members.items():
         every = list(read_part(place))
-        train[name] = [line for line in every if letters(line) not in held and line not in tests]
+        train[name] = [line for line in every if line not in tests]
         kept_out[name] = len(every) - len(train[name])
     try:
         sizes = {name: len(sentences) for name, sentences in train.items()}

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lexigraft.corpus.cleaning import fingerprint
-from lexigraft.corpus.contamination import Overlap, Tests, letters
+from lexigraft.corpus.contamination import CONTAINED, Overlap, Tests, letters
 from lexigraft.corpus.sampling import StreamSample
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
@@ -53,11 +53,13 @@ def split_corpus(
 ) -> Split:
     """Draw the parts, at random and disjoint.
 
-    No sentence of `train` or `heldout` has the letters of a test translation or summary, or
-    contains them if they are twelve or more; no sentence of `train` has the letters of a sentence
-    of `heldout`. `train` is in the order of `sentences`; the other parts are in random order, so
-    that any prefix of them is a random sample too. `seed` are the names that seed the draws. Raises
-    `UserError` if there are too few sentences or pairs for a part (with the key and both numbers).
+    No sentence of `train` has the letters of a sentence of `heldout`, of a test translation or of a
+    summary, or contains them if they are twelve or more; no sentence of `heldout` does so with a
+    test translation or a summary. Tests and held-out sentences with fewer letters are drawn only if
+    there are too few others. `train` is in the order of `sentences`; the other parts are in random
+    order, so that any prefix of them is a random sample too. `seed` are the names that seed the
+    draws. Raises `UserError` if there are too few sentences or pairs for a part (with the key and
+    both numbers).
 
     Parameters
     ----------
@@ -118,7 +120,7 @@ def _draw_pairs(
         long_enough = len(source.split()) >= minimum_words
         if long_enough and any(map(str.isalpha, target)) and not keys & seen:
             seen |= keys
-            sample.add((source, target), source)
+            sample.add((source, target), source, score=not _is_short(target))
     if any_pairs:
         words = f" with at least {minimum_words} English words" if minimum_words else ""
         needed = 1 if size is None else size
@@ -129,15 +131,17 @@ def _draw_pairs(
 def _divide(candidates: list[str], sizes: Sizes, seed: Seed) -> tuple[list[str], list[str], int]:
     """Train, heldout, and the number of candidates excluded for being like a held-out sentence."""
     heldout: dict[str, str] = {}  # letters -> sentence
-    for place in generator(*seed, "heldout").permutation(len(candidates)):
+    order = generator(*seed, "heldout").permutation(len(candidates))
+    for sentence in sorted((candidates[place] for place in order), key=_is_short):
         if len(heldout) == sizes.heldout_sentences:
             break
-        heldout.setdefault(letters(candidates[place]), candidates[place])
+        heldout.setdefault(letters(sentence), sentence)
     every = len(candidates)
     _require(
         "heldout_sentences", sizes.heldout_sentences, len(heldout), "distinct sentences", every
     )
-    train = [sentence for sentence in candidates if letters(sentence) not in heldout]
+    held_out = Overlap(heldout.values())
+    train = [sentence for sentence in candidates if sentence not in held_out]
     like_heldout = every - len(train) - len(heldout)
     needed = sizes.train_sentences or 1
     _require("train_sentences", needed, len(train), "sentences after the held-out ones", every)
@@ -145,6 +149,11 @@ def _divide(candidates: list[str], sizes: Sizes, seed: Seed) -> tuple[list[str],
         chosen = generator(*seed, "train").choice(len(train), sizes.train_sentences, replace=False)
         train = [train[place] for place in sorted(chosen)]
     return train, list(heldout.values()), like_heldout
+
+
+def _is_short(sentence: str) -> bool:
+    """Whether a sentence may stand inside a training sentence although it is a test."""
+    return len(letters(sentence)) < CONTAINED
 
 
 def _require(key: str, wanted: int, found: int, kind: str, total: int | None = None) -> None:

@@ -32,8 +32,8 @@ def plan_phases(
     """The sequences of each phase, in order.
 
     The first text of a phase's `data` determines the length of the phase: its share of the
-    strategy's `epochs`, which are passes over that text. The others are repeated or cut to their
-    share of the sequences.
+    strategy's `epochs`, which are passes over that text, or of its `tokens`, which are of that
+    text. The others are repeated or cut to their share of the sequences.
 
     Raises a UserError if a text is missing or has no sequence that fits, or if a phase gets none.
     """
@@ -60,12 +60,15 @@ def plan_phases(
         source: Any = text(first, phase.length)
         # Only other texts are named in the seed, which keeps the order of monolingual text stable.
         own = seed if first == MONOLINGUAL else [*seed, first]
-        order = visiting_order(len(source), strategy.epochs, share, own)
+        epochs = strategy.epochs
+        if strategy.tokens is not None:
+            epochs = strategy.tokens / int(source.lengths().sum())
+        order = visiting_order(len(source), epochs, share, own)
         if not len(order):
             raise UserError(
                 f"strategy: phase {number} gets no sequence of {len(source)} x "
-                f"{strategy.epochs:g} epochs of '{first}'; raise its share or epochs, or give more "
-                "text"
+                f"{epochs:g} epochs of '{first}'; raise its share, or the strategy's epochs or "
+                "tokens, or give more text"
             )
         if others:
             sources, orders = [source], [order]
@@ -124,18 +127,31 @@ def interleave(orders: Sequence[np.ndarray]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A warm-up from zero and the decay after it, and where in it a phase begins."""
+    """A warm-up and the decay after it, and where in it a phase begins.
+
+    The warm-up rises by equal parts from its first step to the peak after it, which is where
+    transformers' schedules have theirs. These begin at a rate of zero: their first step computes
+    gradients and changes nothing, and a training of one step learns nothing.
+
+    >>> [Schedule("linear", warmup=3, steps=7).factor(step) for step in range(7)]
+    [0.25, 0.5, 0.75, 1.0, 0.75, 0.5, 0.25]
+    """
 
     shape: str  # `cosine` and `linear` decay to zero; `constant` does not
     warmup: int  # optimizer steps of the warm-up
     steps: int  # optimizer steps of the whole schedule
     offset: int = 0  # how many of them earlier phases have taken
 
+    @property
+    def highest(self) -> float:
+        """The factor that it reaches: 1, or less where every step belongs to the warm-up."""
+        return min(1.0, self.steps / (self.warmup + 1))
+
     def factor(self, step: int) -> float:
         """The factor of the phase's learning rate after `step` steps of the phase."""
         done = self.offset + step
         if done < self.warmup:
-            return done / self.warmup
+            return (done + 1) / (self.warmup + 1)
         if self.shape == "constant":
             return 1.0
         part = min(1.0, (done - self.warmup) / max(1, self.steps - self.warmup))

@@ -219,6 +219,12 @@ class Strategy(Settings):
         description="a list of phases, trained one after the other. `[]` trains nothing"
     )
     epochs: float = Field(2.0, gt=0, description="passes over the text")
+    tokens: int | None = _left_out(
+        None,
+        "train on about so many tokens, whatever number of `epochs` that is. Vocabularies are then "
+        "compared at equal cost, not on equal text",
+        ge=1,
+    )
     sentences: int | None = Field(
         None, ge=1, description="train on the first N sentences. `null` is all"
     )
@@ -240,7 +246,13 @@ class Strategy(Settings):
     schedule_over: Literal["phase", "strategy"] = Field(
         "phase", description="one schedule for each phase, or one for all of them"
     )
-    warmup: float = Field(0.05, ge=0, le=1, description="share of the steps with a rising rate")
+    warmup: float = Field(
+        0.05,
+        ge=0,
+        le=1,
+        description="share of the steps before the highest rate, in which it rises evenly from the "
+        "first step on",
+    )
     lora: Lora = Field(
         default_factory=lambda: Lora(r=8, alpha=32.0, dropout=0.05),
         description="rank, scale and dropout of the adapters of `lora`",

@@ -182,6 +182,17 @@ class _Run:
             model, self.tokenizer, strategy, phase, progress, self.inputs, self.job["seed"]
         )
         loss = with_auxiliary_loss(kind.for_phase(context), model, phase)
+        schedule = schedules(strategy, self.steps)[number]
+        if schedule.highest < 1 and rank() == 0:
+            logger.warning(
+                "%s: the warm-up takes %s of phase %d, so its learning rate reaches %.3g and not "
+                "%.3g; give it more text, or lower warmup or batch_sequences",
+                self.heldout.name,
+                "the only step" if schedule.steps == 1 else f"all {schedule.steps} steps",
+                number,
+                phase.learning_rate * schedule.highest,
+                phase.learning_rate,
+            )
         run_phase(
             model,
             phase,
@@ -191,7 +202,7 @@ class _Run:
             seed=seed,
             folder=folder,
             checkpoint=self.resume,
-            schedule=schedules(strategy, self.steps)[number],
+            schedule=schedule,
             callbacks=[
                 StepLogger(
                     self.training_log,

@@ -78,15 +78,14 @@ def test_held_out_text_has_equally_many_sentences_of_each_member(members, tmp_pa
 
 
 def test_no_member_trains_on_what_another_is_tested_on(members, tmp_path):
-    held, target, summary = "Siri za kale", "tafsiri ya mtihani", "muhtasari wa habari"
-    members["el"] = corpus(
-        tmp_path / "leaky", ["SIRI za Kale!", f"{target} λέξη", summary, "καλό κείμενο"], ["ναι"]
-    )
+    held, target, summary = "Siri za kale sana", "tafsiri ya mtihani", "muhtasari wa habari"
+    leaked = ["SIRI za Kale sana!", f"Ni {held}, ndiyo", f"{target} λέξη", summary]
+    members["el"] = corpus(tmp_path / "leaky", [*leaked, "καλό κείμενο"], ["ναι"])
     members["sw"] = corpus(tmp_path / "s", ["maandishi"], [held], (), [target], [summary])
     (members["sw"] / "english.txt").write_text("Yes\n")
     _, facts = mix_corpora(settings(), members, tmp_path / "out", SEED)
     assert set(lines_of(tmp_path / "out", "train")) == {"καλό κείμενο", "maandishi"}
-    assert facts["members"]["el"]["kept_out_of_training"] == 3
+    assert facts["members"]["el"]["kept_out_of_training"] == 4
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_others(members, tmp_path):

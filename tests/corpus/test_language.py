@@ -237,7 +237,7 @@ def test_summaries_are_not_trained_on(files, tmp_path):
 
 def test_a_sample_of_a_large_compressed_text_has_the_requested_sizes(files, tmp_path):
     # As CC-100: documents between blank lines, paragraphs repeated across documents.
-    paragraphs = [f"paragraph {'x' * (number % 90)} {number % 90}" for number in range(900)]
+    paragraphs = [f"paragraph {'x' * (number % 90)}y {number % 90}" for number in range(900)]
     text = "".join(line + "\n" * (1 + (at % 7 == 0)) for at, line in enumerate(paragraphs))
     (tmp_path / "te.txt.xz").write_bytes(lzma.compress(text.encode()))
     settings = small(

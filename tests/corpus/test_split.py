@@ -1,5 +1,6 @@
 """The parts of a corpus: disjoint for any input, and determined by the seed."""
 
+import unicodedata
 from collections import Counter
 
 import pytest
@@ -39,6 +40,7 @@ def test_no_test_or_held_out_sentence_is_in_training(sentences, pairs, articles,
     assert not tested & (heldout | train)
     assert not heldout & train
     assert not [key for key in tested for text in train | heldout if len(key) >= 12 and key in text]
+    assert not [key for key in heldout for text in train if len(key) >= 12 and key in text]
     assert len(heldout) == len(split.heldout) == 2
     assert set(split.train) | set(split.heldout) <= set(sentences)
     assert len(set(split.train)) == len(split.train)
@@ -97,16 +99,52 @@ def test_summarization_pairs_differ_on_both_sides_and_null_means_all(articles, s
     assert len(drawn) == (len(every.summarization) if size is None else size)
 
 
+def test_a_held_out_sentence_inside_a_training_sentence_keeps_it_out():
+    long, inside = "ఇది ఒక చిన్న ఇల్లు అండి", "నిన్న: ఇది ఒక చిన్న ఇల్లు అండి, అన్నాడు"
+    other = "తోటలో పూలు చాలా ఉన్నాయి"
+    for seed in range(20):
+        split = split_corpus([long, inside, other], [], [], Sizes(None, 1, 0, 0), ("held", seed))
+        expected = {long: [other], inside: [long, other], other: [long, inside]}
+        assert split.train == expected[split.heldout[0]]
+        assert split.kept_out["like_heldout"] == (split.heldout == [long])
+
+
+def test_no_held_out_sentence_of_real_text_stands_in_the_training_text(greek):
+    def plain(text):
+        kept = (c for c in text.casefold() if unicodedata.category(c)[0] not in "PSC")
+        return " ".join("".join(kept).split())
+
+    removed = 0
+    for seed in range(3):
+        split = split_corpus(greek, [], [], Sizes(None, 100, 0, 0), ("greek", seed))
+        train = [plain(text) for text in split.train]
+        assert not [text for text in split.heldout if any(plain(text) in one for one in train)]
+        removed += split.kept_out["like_heldout"]
+    assert removed > 0
+
+
+@pytest.mark.parametrize("wanted", [1, 3, 4])
+def test_short_sentences_are_tests_only_where_there_are_too_few_others(wanted):
+    short, long = ["అవును", "కాదు"], [f"ఇది {one} పొడవైన వాక్యం" for one in ("ఒక", "మరో", "వేరే")]
+    for seed in range(10):
+        sizes, names = Sizes(None, wanted, 0, wanted), ("short", seed)
+        heldout = split_corpus([*short, *long], [], [], sizes, names).heldout
+        pairs = [(f"This is sentence {text}", text) for text in [*short, *long]]
+        drawn = split_corpus(["తోట"], pairs, [], Sizes(None, 0, 0, wanted), names).translation
+        for tests in (set(heldout), {target for _, target in drawn}):
+            assert tests <= set(long) if wanted <= 3 else tests > set(long)
+
+
 def test_a_repeated_sentence_is_never_both_trained_on_and_held_out():
     # What cleaning no longer remembers of a long text comes again.
-    sentences = [f"వాక్యం {'క' * (number % 40)}" for number in range(400)]
+    sentences = [f"వాక్యం {'క' * (number % 40)}గ" for number in range(400)]
     for seed in range(5):
         split = split_corpus(sentences, [], [], Sizes(10, 5, 0, 0), ("repeated", seed))
         assert len(set(split.train) | set(split.heldout)) == 15
 
 
 def test_the_sentences_of_a_long_text_are_drawn_equally_often():
-    sentences = [f"వాక్యం {'క' * number}" for number in range(40)] * 3
+    sentences = [f"ఒక పొడవైన వాక్యం {'క' * number}గ" for number in range(40)] * 3
     trained, held = Counter(), Counter()
     for seed in range(600):
         split = split_corpus(sentences, [], [], Sizes(6, 4, 0, 0), ("uniform", seed))
@@ -171,7 +209,7 @@ def test_all_that_is_left_is_trained_on_without_a_limit(telugu):
     ],
 )
 def test_too_little_text_is_reported_with_the_key_and_the_numbers(sizes, message):
-    sentences = [f"వాక్యం {'క' * number}" for number in range(30)]
+    sentences = [f"వాక్యం {'క' * number}గ" for number in range(30)]
     pairs = [("Too short", "పొట్టి")] + [
         (f"A long enough sentence {'x' * number}", f"పొడవు {'గ' * number}") for number in range(3)
     ]

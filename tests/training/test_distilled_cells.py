@@ -167,7 +167,9 @@ def test_one_warm_up_and_one_cosine_run_through_progressive_tuning(train):
     warm = math.ceil(0.1 * total)
     for done, line in enumerate(steps):
         part = (done - warm) / (total - warm)
-        factor = done / warm if done < warm else 0.5 * (1 + math.cos(math.pi * part))
+        factor = 0.5 * (1 + math.cos(math.pi * part))
+        if done < warm:
+            factor = (done + 1) / (warm + 1)
         highest = PROGRESSIVE[line["phase"]].get("learning_rate", SHARED["learning_rate"])
         assert line["learning_rate"] == pytest.approx(highest * factor)
     assert {line["phase"] for line in steps} == {0, 1}

@@ -82,7 +82,9 @@ def by_hand(job, model, tokenizer, start):
             losses.append([part.item() for part in parts])
             torch.nn.utils.clip_grad_norm_(trained, 1.0)
             done = (step - warm) / (steps - warm)
-            rate = step / warm if step < warm else 0.5 * (1 + math.cos(math.pi * done))
+            rate = 0.5 * (1 + math.cos(math.pi * done))
+            if step < warm:
+                rate = (step + 1) / (warm + 1)
             for group in optimizer.param_groups:
                 group["lr"] = 1e-2 * rate
             optimizer.step()

@@ -112,6 +112,19 @@ def test_the_same_cell_reads_the_same_and_another_cell_another_order(job, withou
     assert tokens_of(one) != tokens_of(other)
 
 
+@pytest.mark.parametrize("wanted", [100, 1000, 20_000])
+def test_a_budget_in_tokens_sets_the_length_for_any_text(job, with_bos, without_bos, wanted):
+    phases = [{**PHASE, "share": 0.25}, {**PHASE, "share": 0.75}]
+    described = job({"phases": phases, "tokens": wanted})
+    for tokenizer in (with_bos, without_bos):
+        first, second = planned(described, tokenizer)
+        assert sum(first.tokens()) == pytest.approx(wanted / 4, abs=2 * 32)
+        assert sum(second.tokens()) == pytest.approx(wanted * 3 / 4, abs=2 * 32)
+        # It goes through the whole text before it begins anew.
+        order = np.concatenate([first.order, second.order])
+        assert len(set(order[: len(first.source)])) == min(len(order), len(first.source))
+
+
 def test_a_phase_without_a_sequence_is_refused(job, without_bos):
     phases = [{**PHASE, "data": "sums", "share": 0.99}, {**PHASE, "data": "sums", "share": 0.01}]
     with pytest.raises(UserError, match="phase 1 gets no sequence of 9 x 1 epochs of 'sums'"):

@@ -1,7 +1,11 @@
 """One schedule in each phase, or one that goes on through all of them."""
 
+from itertools import chain
+
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import get_scheduler
 
@@ -17,6 +21,12 @@ def strategy(**settings):
 
 
 def of_transformers(shape, warmup, steps):
+    """Factors of transformers' own scheduler, but that its warm-up does not begin at zero."""
+    risen = [(step + 1) / (warmup + 1) for step in range(warmup)]
+    return risen + plain(shape, warmup, steps)[warmup:]
+
+
+def plain(shape, warmup, steps):
     """Factors of transformers' own scheduler, [steps]."""
     name = "constant_with_warmup" if shape == "constant" else shape
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
@@ -53,7 +63,41 @@ def test_every_phase_has_a_schedule_like_transformers(shape):
 def test_one_schedule_goes_on_through_all_phases(shape, warmup):
     made = schedules(strategy(schedule=shape, schedule_over="strategy", warmup=warmup), STEPS)
     rates = [rate for s, steps in zip(made, STEPS, strict=True) for rate in walk(s, steps)]
-    assert rates == pytest.approx(of_transformers(shape, warmup * 20, 20))
+    assert rates == pytest.approx(of_transformers(shape, round(warmup * 20), 20))
+
+
+@pytest.mark.parametrize(
+    ("shape", "warmup", "factors"),
+    [
+        ("cosine", 0, [1, 0.75, 0.25]),
+        ("cosine", 1, [0.5, 1, 0.5]),
+        ("linear", 1, [0.5, 1, 0.5]),
+        ("linear", 2, [1 / 3, 2 / 3, 1]),
+        ("constant", 2, [1 / 3, 2 / 3, 1]),
+        ("constant", 0, [1, 1, 1]),
+        ("cosine", 3, [0.25, 0.5, 0.75]),
+    ],
+)
+def test_the_exact_factors_of_three_steps(shape, warmup, factors):
+    assert walk(Schedule(shape, warmup, 3), 3) == pytest.approx(factors)
+
+
+@given(
+    st.sampled_from(["cosine", "linear", "constant"]),
+    st.floats(0, 1),
+    st.lists(st.integers(1, 30), min_size=3, max_size=3),
+    st.sampled_from(["phase", "strategy"]),
+)
+def test_no_step_of_any_schedule_has_a_rate_of_zero(shape, warmup, steps, over):
+    made = schedules(strategy(schedule=shape, warmup=warmup, schedule_over=over), steps)
+    factors = [
+        [own.factor(step) for step in range(count)] for own, count in zip(made, steps, strict=True)
+    ]
+    assert all(0 < factor <= 1 for phase in factors for factor in phase)
+    whole = factors if over == "phase" else [[*chain(*factors)]]
+    # Above all else a warm-up reaches its peak, or as far as its steps go.
+    for phase, schedule in zip(whole, made, strict=False):
+        assert max(phase) == pytest.approx(schedule.highest)
 
 
 def test_a_phase_multiplies_the_schedule_by_its_own_rate():

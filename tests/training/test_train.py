@@ -73,6 +73,15 @@ def test_training_lowers_the_loss_on_training_and_heldout_text(train, phase, tie
     assert not (folder / "checkpoints").exists()
 
 
+def test_a_training_of_one_step_learns_and_says_that_its_warm_up_takes_it(train, caplog):
+    folder = train({**SHARED, "phases": [LAYERS], "batch_sequences": 10_000})
+    [step], curve = log_of(folder, "step"), log_of(folder, "heldout")
+    assert step["learning_rate"] == SHARED["learning_rate"] / 2
+    assert curve[-1]["bits_per_byte"] < curve[0]["bits_per_byte"]
+    assert "the warm-up takes the only step of phase 0" in caplog.text
+    assert "its learning rate reaches 0.005 and not 0.01" in caplog.text
+
+
 def test_the_log_counts_every_token_of_every_pass(train, training_setup, without_bos):
     folder = train({**SHARED, "phases": [LORA], "epochs": 2})
     sentences = (training_setup().corpus / "train.txt").read_text("utf-8").split("\n")[:-1]
@@ -114,7 +123,9 @@ def by_hand(job, model, tokenizer):
             losses.append((total / count).item())
             torch.nn.utils.clip_grad_norm_(trained, 1.0)
             done = (step - warm) / (steps - warm)
-            rate = step / warm if step < warm else 0.5 * (1 + math.cos(math.pi * done))
+            rate = 0.5 * (1 + math.cos(math.pi * done))
+            if step < warm:
+                rate = (step + 1) / (warm + 1)
             for group in optimizer.param_groups:
                 group["lr"] = 1e-2 * rate
             optimizer.step()
@@ -147,7 +158,8 @@ def test_every_phase_has_a_schedule_of_its_own(train):
     steps = log_of(train({**settings, "learning_rate": 1e-9, "epochs": 1}), "step")
     for number, highest in ((0, 1), (1, 2)):
         rates = [line["learning_rate"] for line in steps if line["phase"] == number]
-        assert rates[0] == 0 and max(rates) == highest and rates[-1] < 0.2 * highest
+        assert rates[0] == highest / 2  # the one step of warm-up
+        assert rates[1] == max(rates) == highest and rates[-1] < 0.2 * highest
     assert [line["step"] for line in steps] == list(range(1, len(steps) + 1))
 
 

@@ -85,6 +85,14 @@ def test_time_is_proportional_to_parameters_tokens_and_what_is_computed_again(lo
     assert change("strategies", CELL["strategy"], phases=everything) == pytest.approx(base * 8 / 6)
 
 
+def test_a_budget_in_tokens_costs_the_same_with_any_vocabulary(lowres):
+    def limit(config):
+        config["strategies"][CELL["strategy"]]["tokens"] = 1_000_000
+
+    seconds = [trained(edited(lowres, limit), vocabulary=name) for name in ("source", "expand-1k")]
+    assert seconds == pytest.approx(2 * [1_000_000 * 6.74e9 * 6 / (0.45 * 312e12)])
+
+
 def test_a_larger_vocabulary_shortens_the_text(lowres):
     sizes = ("source", "expand-100-append", "expand-1k-append", "expand-5k-append")
     seconds = [trained(lowres, vocabulary=name) for name in sizes]

@@ -10,12 +10,12 @@ With P parameters of a model, and F the FLOP/s and B the bytes a second of a dev
                   STEP_SECONDS and the reading of the weights, 2 P / (READING x B)
     loading       START_SECONDS, and 2 P bytes from disk
 
-Tokens of a text are its sentences x epochs x CHARACTERS of a sentence / characters of a token, for
-which the constants below say what is assumed. Without `reads_cards` an estimate follows from the
-config alone, so that time limits are the same whatever lies on disk; with it, what cards of
-sources, corpora and tokenizers say takes the place of assumptions. Left out are extra heads,
-adapters of VocADT, attention's own products, the cache of generation, and vLLM. docs/status.md has
-the table of assumptions.
+Tokens of a text are its sentences x epochs x CHARACTERS of a sentence / characters of a token,
+unless a strategy sets them (`tokens`); the constants below say what is assumed of texts. Without
+`reads_cards` an estimate follows from the config alone, so that time limits are the same whatever
+lies on disk; with it, what cards of sources, corpora and tokenizers say takes the place of
+assumptions. Left out are extra heads, adapters of VocADT, attention's own products, the cache of
+generation, and vLLM. docs/status.md has the table of assumptions.
 """
 
 import json
@@ -129,7 +129,6 @@ class CostModel:
             names = phase.get("data", "monolingual")
             shares = {names: 1.0} if isinstance(names, str) else names
             first, share = next(iter(shares.items()))
-            visited = phase["share"] * strategy["epochs"] / share
             recomputes = strategy["gradient_checkpointing"]
             each = parameters * (4 + 2 * ("all" in phase["trainable"]) + 2 * recomputes)
             if distill := phase.get("distill"):
@@ -139,7 +138,8 @@ class CostModel:
                 length = sentences * text.characters * density
             else:
                 length = self._sample_tokens(language, first, density)
-            flops += visited * length * each
+            visited = strategy.get("tokens") or strategy["epochs"] * length
+            flops += phase["share"] / share * visited * each
         together = gpus if gpus == 1 else EFFICIENCY * gpus
         curve = strategy["curve"]
         each = text.characters * density + CHARACTERS / ENGLISH
