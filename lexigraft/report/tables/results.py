@@ -113,8 +113,7 @@ def results_table(
     heads, explained = column_heads(study, columns, compact)
     own = set(chosen)
     data = study.summary[[model in own for model in models_of(study.summary)]]
-    shown = {(task, name) for _, task, name in columns}
-    data = data[[pair in shown for pair in zip(data["task"], data["metric"], strict=True)]]
+    data = data[[key in columns for key in zip(*(data[axis] for axis in COLUMN), strict=True)]]
     third = "▲ blue: better" if compact else "Third number: change over Source. Blue: better"
     notes = [
         *seed_notes(study, chosen, data),
@@ -123,7 +122,7 @@ def results_table(
         "change of 50 %. Bold: best, underlined: second, among the rows with new tokens.",
         *changes.notes,
         *explained,
-        *not_scored_notes(study, shown),
+        *not_scored_notes(study, columns),
         *missing_note(rows, heads),
     ]
     table = Table(headers, heads, rows, changes.beside(data), notes, title)
