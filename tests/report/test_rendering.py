@@ -1,11 +1,8 @@
-"""Templates: text is escaped, code is set as code, and every file is in the package."""
-
-from pathlib import Path
+"""Templates: text is escaped, and code is set as code."""
 
 import pytest
 
-from lexigraft.report.rendering import TEMPLATES, document, inline_code, render
-from lexigraft.staleness import ROOT, code_digest
+from lexigraft.report.rendering import document, inline_code, render
 
 
 def test_text_between_backticks_is_code_and_markup_is_text():
@@ -32,28 +29,3 @@ def test_a_value_that_a_template_lacks_is_an_error():
 
     with pytest.raises(UndefinedError, match="'notes' is undefined"):
         render("notes.html.j2")
-
-
-def test_every_template_is_a_file_of_the_built_package(monkeypatch):
-    from setuptools import Distribution
-    from setuptools.config.pyprojecttoml import apply_configuration
-
-    monkeypatch.chdir(ROOT)
-    distribution = apply_configuration(Distribution(), "pyproject.toml")
-    build = distribution.get_command_obj("build_py")
-    build.ensure_finalized()
-    build.manifest_files = {}  # what only a clone has
-    packaged = build.find_data_files("lexigraft.report", "lexigraft/report")
-    assert {file.resolve() for file in TEMPLATES.iterdir()} == {
-        Path(file).resolve() for file in packaged
-    }
-
-
-def test_a_template_counts_in_the_digest_of_what_it_is_given_to(tmp_path, monkeypatch):
-    monkeypatch.setattr("lexigraft.staleness.ROOT", tmp_path)
-    monkeypatch.setattr("lexigraft.staleness._memory", lambda: tmp_path / "memory.json")
-    digests = []
-    for name, text in (("a.html.j2", "{{ x }}"), ("b.html.j2", "{{ x }} ")):
-        (tmp_path / name).write_text(text)
-        digests.append(code_digest(name))
-    assert digests[0] != digests[1]
