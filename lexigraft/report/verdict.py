@@ -125,7 +125,9 @@ def _share_behind(change: ScoreChange) -> float:
 
 def _is_shorter(found: Recommendation) -> bool:
     row = found.vocabularies.get(found.measured.vocabulary)
-    return bool(row) and row["tokens_per_sentence_after"] < row["tokens_per_sentence_before"]
+    return row is not None and (
+        row["tokens_per_sentence_after"] < row["tokens_per_sentence_before"]
+    )
 
 
 def _first(

@@ -113,7 +113,8 @@ def results_table(
     heads, explained = column_heads(study, columns, compact)
     own = set(chosen)
     data = study.summary[[model in own for model in models_of(study.summary)]]
-    data = data[[key in columns for key in zip(*(data[axis] for axis in COLUMN), strict=True)]]
+    own_columns = set(columns)
+    data = data[[key in own_columns for key in data[COLUMN].itertuples(index=False, name=None)]]
     third = "▲ blue: better" if compact else "Third number: change over Source. Blue: better"
     notes = [
         *seed_notes(study, chosen, data),
