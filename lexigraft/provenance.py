@@ -73,13 +73,17 @@ def versions() -> dict[str, str]:
 
 @cache
 def commit_of_code() -> str | None:
-    """The commit of the clone that lexigraft runs from; None where it was installed otherwise."""
+    """The commit of the clone that lexigraft runs from, with a mark where files were changed.
+
+    None where it was installed otherwise.
+    """
     root = Path(__file__).resolve().parent.parent
     if not (root / ".git").exists():
         return None
-    command = ["git", "-C", str(root), "rev-parse", "--short=10", "HEAD"]
+    describe = ["git", "describe", "--always", "--abbrev=12", "--dirty= (changed)"]
     with suppress(OSError, subprocess.SubprocessError):
-        return subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL).strip()
+        found = subprocess.run(describe, cwd=root, capture_output=True, text=True, check=True)
+        return found.stdout.strip()
     return None
 
 

@@ -86,7 +86,8 @@ class Kind:
     Snakemake's, or is a function that says it of an item: `{strategy}` and `{seeds}` stand for
     those of the study, and the first sentence is its row in config/README.md. `empty` is why a
     study has nothing to show under it, `options` the model of its options, and `reads` names
-    records that are made only where a kind that reads them is asked for.
+    records that are made only where a kind that reads them is asked for. The page opens with the
+    figure of the lowest `rank`, of several the one that the study lists first.
     """
 
     title: str
@@ -94,6 +95,7 @@ class Kind:
     empty: str
     options: type[Options] = Options
     reads: tuple[str, ...] = ()
+    rank: int = 9
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,12 @@ def kinds() -> dict[str, str]:
 def kind_file(kind: str) -> str:
     """The file of a kind, relative to the repository: an entry point of its staleness digest."""
     return f"lexigraft/report/{kinds()[kind]}/{kind}.py"
+
+
+def template_files() -> list[str]:
+    """The templates of pages, which the digest of a report's code takes in, too."""
+    folder = "report/templates"
+    return [f"lexigraft/{folder}/{file.name}" for file in (_FOLDER.parent / folder).iterdir()]
 
 
 def load(kind: str) -> ModuleType:

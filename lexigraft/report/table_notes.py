@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import Model, several_strategies
+from lexigraft.report.models import Column, Model, several_strategies
 from lexigraft.report.names import row_name
 from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import Frame, select
@@ -60,13 +60,13 @@ def lapt_note(study: StudyResults, chosen: list[Model]) -> list[str]:
     ]
 
 
-def not_scored_notes(study: StudyResults, shown: Iterable[tuple[str, str]]) -> list[str]:
-    """Why learned metrics have no score, for `(task, metric)` pairs of a table."""
-    wanted = set(shown)
+def not_scored_notes(study: StudyResults, columns: Iterable[Column]) -> list[str]:
+    """Why learned metrics have no score, for the columns of a table."""
+    wanted = set(columns)
     reasons = Counter(
         (metric(lost.score).title, lost.why)
         for lost in study.not_scored
-        if (lost.task, lost.score) in wanted
+        if (lost.cell["language"], lost.task, lost.score) in wanted
     )
     return [
         f"{title} not scored ({count} run{'s' if count > 1 else ''}): {why}"

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,19 @@ def test_a_missing_seed_is_said(small):
     notes = " ".join(build(results, small).notes)
     assert "n = 2 seeds (0, 1)" in notes
     assert "mt: no seed 1 for Mean in Telugu." in notes
+
+
+def test_notes_on_a_language_stand_only_under_tables_that_show_it(small):
+    small.record(("m", "te-made", "source", "none", FULL, 0), "mt", "translation", {"chrf": 9.0})
+    for seed, strategy in product((0, 1), (FULL, "lora-clm-512")):
+        for cell in (("source", "none"), ("big", "align")):
+            key = ("m", "el-made", *cell, strategy, seed)
+            small.record(key, "mt", "translation", {"chrf": 12.0})
+    assert "LAPT in Telugu" in " ".join(build(results, small).notes)
+    table = build(strategies, small)
+    assert {group for group, _ in table.columns} == {"Greek"}
+    assert "Telugu" not in " ".join(table.notes)
+    assert set(table.data["language"]) == {"el-made"}
 
 
 def test_a_value_of_one_seed_has_no_deviation(small):

@@ -113,8 +113,8 @@ def results_table(
     heads, explained = column_heads(study, columns, compact)
     own = set(chosen)
     data = study.summary[[model in own for model in models_of(study.summary)]]
-    shown = {(task, name) for _, task, name in columns}
-    data = data[[pair in shown for pair in zip(data["task"], data["metric"], strict=True)]]
+    own_columns = set(columns)
+    data = data[[key in own_columns for key in data[COLUMN].itertuples(index=False, name=None)]]
     third = "▲ blue: better" if compact else "Third number: change over Source. Blue: better"
     notes = [
         *seed_notes(study, chosen, data),
@@ -123,7 +123,7 @@ def results_table(
         "change of 50 %. Bold: best, underlined: second, among the rows with new tokens.",
         *changes.notes,
         *explained,
-        *not_scored_notes(study, shown),
+        *not_scored_notes(study, columns),
         *missing_note(rows, heads),
     ]
     table = Table(headers, heads, rows, changes.beside(data), notes, title)

@@ -72,7 +72,7 @@ def build(study: StudyResults) -> Table | None:
         f"{below} (Cohen's, over examples: 0.2 is small, 0.8 large).",
         "Runs and seeds are averaged; an example is resampled with all of its outputs.",
         *explained,
-        *not_scored_notes(study, {(task, name) for _, task, name in columns}),
+        *not_scored_notes(study, columns),
         *missing_note(rows, heads),
     ]
     return Table(headers, heads, rows, pandas.DataFrame(map(_numbers, compared)), notes)
