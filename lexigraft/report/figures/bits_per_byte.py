@@ -28,6 +28,7 @@ KIND = Kind(
     "Comparable across vocabularies. Hollow: the model with its new rows and no training; filled: "
     "after training ({strategy}). Right: the end points enlarged, a dot per seed, the mean and, "
     "from two seeds on, a bar of one standard deviation. Dotted line: the source model.",
+    rank=1,
     empty="no cell has bits per byte before and after training",
 )
 
