@@ -28,7 +28,7 @@ def stage(job: Job) -> Written:
         "snakemake": shlex.split(os.environ.get("LEXIGRAFT_SNAKEMAKE", _BY_HAND)),
         "circumstances": [
             ("Report built", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),
-            ("Commit of lexigraft", commit_of_code() or "not a clone"),
+            ("Commit of lexigraft", commit_of_code() or "not from a clone"),
         ],
     }
     with shown_as(config.get("titles", {})):
