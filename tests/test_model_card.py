@@ -39,11 +39,11 @@ def test_what_is_not_known_is_left_out_of_the_front_matter(byte_tokenizer):
     assert not {"base_model", "language", "license"} & set(matter)
 
 
-def test_a_card_names_the_token_that_texts_begin_with(byte_tokenizer, mistral_tokenizer):
+def test_a_card_names_the_token_that_texts_begin_with(byte_tokenizer, roberta_tokenizer):
     without = model_card(ModelFacts("a"), byte_tokenizer(), masked=False)
     assert "Begin every text with `<end>`" in without
     assert 'tokenizer("<end>" + text' in without
-    adds_its_own = model_card(ModelFacts("a"), mistral_tokenizer, masked=False)
+    adds_its_own = model_card(ModelFacts("a"), roberta_tokenizer, masked=False)
     assert "Begin every text" not in adds_its_own
     assert "tokenizer(text" in adds_its_own
 

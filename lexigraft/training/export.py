@@ -106,7 +106,7 @@ def cell_facts(cell_folder: str | Path) -> ModelFacts:
 
 def _cards(folder: Path, card: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Cards of what a cell refers to, by name; empty ones where there are none."""
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, place in card["references"].items():
         found[name] = {}
         if place:

@@ -55,11 +55,11 @@ def tokens_per_second(model_folder: str | Path, settings: Mapping[str, Any]) -> 
         FrozenWeights(model, source).hold(own_parameters(model, phase))
 
     model = load_model(source, torch.float32, device(), hold)
-    size = model.get_input_embeddings().num_embeddings
+    size = int(model.config.get_text_config().vocab_size)
     with FrozenWeights(model, source).shown_as_float32():
         prepare_phase(model, phase, range(max(0, size - 1000), size))
     sequences, length = STEPS * together, phase.length
-    text = np.random.default_rng(0).integers(size, size=sequences * length, dtype=np.int32)
+    text = np.random.default_rng(0).integers(size, size=sequences * length).astype(np.int32)
     objective: Any = CausalModeling()
     if phase.objective == "mtp":
         head = new_extra_head(model, "copied", 0)

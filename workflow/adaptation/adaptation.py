@@ -22,7 +22,7 @@ from workflow.adaptation.outcome import (
     write_model,
 )
 from workflow.adaptation.request import Request, look
-from workflow.adaptation.run import run_study
+from workflow.adaptation.run import LOG, run_study
 from workflow.adaptation.study import cells_of_adaptation, study_of_adaptation, write_study
 from workflow.stages.study import open_study
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 STATE, STUDY_FILE = "adapt.json", "study.yaml"
 _DRAFT = ".source.yaml"  # the study that prepares the model, before anything is chosen
 # What a run leaves that ended before it had chosen anything.
-_EARLY = {_DRAFT, "results", "snakemake.log", ".snakemake"}
+_EARLY = {_DRAFT, ".cache", ".snakemake", "results", LOG}
 
 
 class Adaptation:

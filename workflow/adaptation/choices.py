@@ -15,6 +15,7 @@ from lexigraft.errors import UserError
 from workflow.adaptation.request import Asked
 from workflow.adaptation.text import (
     MOST_READ,
+    UNDETERMINED,
     TextFacts,
     language_of,
     look_at,
@@ -221,7 +222,12 @@ def _of_text(asked: Asked, facts: TextFacts) -> list[Reason]:
     script = f"{facts.share:.0%} of its letters are {script_name(facts.script)}"
     said = [f"different ones among {facts.lines:,} lines", script, *warnings(facts)]
     name = f"{asked.language} ({asked.code})"
-    why = "by its script" if asked.code == language_of(facts) else "as asked"
+    if asked.code != language_of(facts):
+        why = "as asked"
+    elif asked.code == UNDETERMINED:
+        why = "several languages are written in this script; --language te names it in the card"
+    else:
+        why = "by its script"
     return [Reason("text", size, "; ".join(said)), Reason("language", name, why)]
 
 
@@ -231,6 +237,11 @@ def _training(budget: "Budget", told: str) -> Reason:
     steps = f"{budget.batch_sequences} sequences a step, learning rate {budget.learning_rate:g}"
     why = f"{budget.why}, {told}" if told else budget.why
     return Reason("training", f"{budget.tokens:,} tokens: {read}, {times}", f"{why}; {steps}")
+
+
+def _heldout(facts: TextFacts) -> int:
+    """Sentences that are set apart to measure on."""
+    return max(10, min(1000, facts.sentences // 10))
 
 
 def _megabytes(count: int) -> str:
@@ -245,7 +256,7 @@ def _sizes(asked: Asked, facts: TextFacts, budget: "Budget | None") -> dict[str,
     needed = (budget and budget.sentences) or 0
     return {
         "train_sentences": None if facts.is_whole else max(MOST_READ * 3 // 4, needed),
-        "heldout_sentences": max(10, min(1000, facts.sentences // 10)),
+        "heldout_sentences": _heldout(facts),
         "english_sentences": english,
     }
 
@@ -265,7 +276,7 @@ def plan_budget(
     otherwise as many as fit into `minutes` at a `speed` in tokens per second, but no text more than
     four times.
     """
-    there = facts.sentences * (1 - 1 / 10) * new.after
+    there = (facts.sentences - _heldout(facts)) * new.after
     if tokens is None:
         assert speed is not None
         fitting = int(speed * 60 * minutes * _MARGIN)

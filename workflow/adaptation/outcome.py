@@ -127,13 +127,13 @@ def copy_report(study: "Study", folder: Path) -> Path:
 
 def hub_license(sources: Mapping[str, Any]) -> str:
     """The licence of the model of the hub in a study's own `sources`, if the hub can be asked."""
-    from huggingface_hub import errors, model_info
+    from huggingface_hub import model_info
 
-    for entry in sources.values():
-        if name := entry.get("hub"):
-            with suppress(OSError, ValueError, errors.HfHubHTTPError, errors.HFValidationError):
-                card = model_info(name, timeout=10).card_data
-                return str(card["license"]) if card and card.get("license") else ""
+    name = next((entry["hub"] for entry in sources.values() if "hub" in entry), None)
+    # The model is complete: whatever hub or network say, its licence is then not known.
+    with suppress(Exception):
+        if name is not None and (card := model_info(name, timeout=10).card_data):
+            return str(card.get("license") or "")
     return ""
 
 

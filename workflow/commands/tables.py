@@ -1,0 +1,108 @@
+"""What commands on tokenizers show in the terminal."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from transformers import PreTrainedTokenizerFast
+
+    from lexigraft.evaluation.inspection import Inspection
+
+_RATES = {
+    "tokens per sentence": "tokens_per_sentence",
+    "tokens per word": "fertility",
+    "characters per token": "characters_per_token",
+}
+
+
+def show_change(
+    source: "PreTrainedTokenizerFast",
+    target: "PreTrainedTokenizerFast",
+    new: set[int],
+    sentences: Sequence[str],
+    english: Sequence[str],
+) -> None:
+    """How both tokenizers cut the text, and what becomes of English; nothing without a text."""
+    from lexigraft.evaluation.fragmentation import fragmentation
+
+    if not sentences:
+        return
+    found = fragmentation(
+        source, target, new=new, heldout=sentences, english=english, train=sentences
+    )
+    table = _table(f"{len(sentences):,} sentences", "before", "after")
+    for name, key in _RATES.items():
+        before, after = (found[f"{prefix}{key}"] for prefix in ("source_", ""))
+        table.add_row(name, f"{before:.2f}", f"{after:.2f}")
+    table.add_row("new tokens that it does not use", "", f"{found.get('unused_new_tokens', 0):.1%}")
+    if english:
+        changed = found["english_sentences_changed"]
+        table.add_row("English sentences that are cut otherwise", "", f"{changed:.1%}")
+    _show(table)
+
+
+def show_rows(fitted: Any) -> None:
+    """A few new tokens and what their rows are made of, and how many fell back."""
+    new = fitted.new_ids.tolist()
+    tokens = fitted.pair_.target_tokenizer.convert_ids_to_tokens(new[:3])
+    for token in tokens:
+        typer.echo(f"  {fitted.explain(token)}")
+    if fitted.fallbacks_:
+        typer.echo(
+            f"  {len(fitted.fallbacks_):,} of {len(new):,} new tokens are not covered and fell back"
+        )
+
+
+def show_inspection(found: "Inspection", sentences: int) -> None:
+    """How a tokenizer cuts a text of so many sentences, and what new tokens would save."""
+    columns = {"your text": found.metrics} | ({"English": found.english} if found.english else {})
+    table = _table(f"{sentences:,} sentences", *columns)
+    for name, key in _RATES.items():
+        table.add_row(name, *(f"{own[key]:.2f}" for own in columns.values()))
+    _add_shares(table, columns)
+    _show(table)
+    metrics = found.metrics
+    typer.echo(
+        f"Of its {metrics['size']:,} tokens, {metrics['unreachable_tokens']:.1%} can never occur, "
+        f"and {metrics['unused_tokens']:.1%} do not occur in your text."
+    )
+    if found.no_curve:
+        typer.echo(f"No curve of new tokens: {found.no_curve}.")
+        return
+    first = found.curve[0].tokens_per_sentence
+    curve = _table("new tokens", "tokens per sentence", "saved", "per word", "characters per token")
+    for point in found.curve:
+        curve.add_row(
+            f"{point.new_tokens:,}",
+            f"{point.tokens_per_sentence:.2f}",
+            f"{1 - point.tokens_per_sentence / first:.0%}",
+            f"{point.tokens_per_word:.2f}",
+            f"{point.characters_per_token:.2f}",
+        )
+    _show(curve)
+    typer.echo(f"Measured on {found.measured:,} sentences, with tokens learned from the others.")
+
+
+def _add_shares(table: "Table", columns: Mapping[str, Mapping[str, float | int]]) -> None:
+    unknown = [own["unknown_tokens"] for own in columns.values()]
+    if any(unknown):
+        table.add_row("tokens that stand for unknown text", *(f"{share:.1%}" for share in unknown))
+
+
+def _table(*columns: str) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left")
+    return table
+
+
+def _show(table: "Table") -> None:
+    from rich.console import Console
+
+    Console().print(table)
