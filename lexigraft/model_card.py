@@ -200,9 +200,9 @@ def _licences(facts: ModelFacts) -> list[str]:
 
 
 def _made_with() -> str:
-    from lexigraft import __version__
+    import lexigraft
 
     found, commit = versions(), commit_of_code()
     named = [f"commit {commit}"] if commit else []
     named += [f"{name} {found[name]}" for name in ("torch", "transformers") if name in found]
-    return f"Made with lexigraft {__version__} ({', '.join(named)})."
+    return f"Made with lexigraft {lexigraft.__version__} ({', '.join(named)})."
