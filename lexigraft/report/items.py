@@ -20,8 +20,8 @@ from lexigraft.settings import explain
 GROUPS = ("pages", "tables", "figures")
 # What a study that names no items gets; the others need records of their own, or several sizes.
 DEFAULT = ("recommendation", "results", "strategies", "speed", "perplexity", "fragmentation",
-           "initializers", "bits_per_byte", "loss_curves", "speed_quality", "fertility",
-           "new_tokens")  # fmt: skip
+           "initializers", "learning_curves", "bits_per_byte", "loss_curves", "speed_quality",
+           "fertility", "new_tokens")  # fmt: skip
 # Of each axis of the grid: what a config calls a list of its names.
 LISTS = {
     "source": "sources",
@@ -86,7 +86,8 @@ class Kind:
     Snakemake's, or is a function that says it of an item: `{strategy}` and `{seeds}` stand for
     those of the study, and the first sentence is its row in config/README.md. `empty` is why a
     study has nothing to show under it, `options` the model of its options, and `reads` names
-    records that are made only where a kind that reads them is asked for.
+    records that are made only where a kind that reads them is asked for. The page opens with the
+    figure of the lowest `rank`, of several the one that the study lists first.
     """
 
     title: str
@@ -94,6 +95,7 @@ class Kind:
     empty: str
     options: type[Options] = Options
     reads: tuple[str, ...] = ()
+    rank: int = 9
 
 
 @dataclass(frozen=True)

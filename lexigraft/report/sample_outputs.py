@@ -1,11 +1,13 @@
-"""Sample outputs side by side: the source model's and the best cell's, from their predictions."""
+"""Sample outputs side by side: the source model's and the recommended cell's."""
 
 from typing import Any, NamedTuple
 
-from lexigraft.report.models import Model, models, models_of
+from lexigraft.report.models import AXES, Column, Model, models_of
 from lexigraft.report.names import row_name
+from lexigraft.report.recommendation import recommend
 from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import select
+from lexigraft.report.table import MISSING, number
 from lexigraft.report.tables.results import quality_columns
 
 # Examples of each language and task, and how many where there are many of those.
@@ -13,6 +15,7 @@ _COUNT, _FEW = 4, 2
 _MANY = 6
 # Kinds of tasks whose predictions are no texts to read.
 _TEXTLESS = ("perplexity", "multiple_choice", "speed")
+_PACE = ("first_token_seconds_batch_1", "steps_per_second_batch_1")
 _LONGEST = 300  # characters of a prompt: an article is recognized by its beginning
 
 
@@ -25,9 +28,11 @@ class SampleText(NamedTuple):
 
 
 class SampleOutputs(NamedTuple):
-    """Examples of one language and task: prompt, reference, the source model's and the best cell's.
+    """Examples of one language and task: prompt, reference, the source model's output, and that of
+    the recommended cell.
 
-    Ordered by the score of the best cell, highest first.
+    Ordered by the score of the recommended cell, highest first, or as in the test set where scores
+    are noise.
     """
 
     language: str
@@ -35,45 +40,90 @@ class SampleOutputs(NamedTuple):
     rows: list[list[SampleText]]
 
 
-def sample_outputs(study: StudyResults) -> list[SampleOutputs]:
-    """For each language and generation task: examples from the best to the worst, evenly spaced.
+class _Pace(NamedTuple):
+    """How fast a model writes one text at a time: seconds to its first token, then steps a second.
 
-    Even spacing over the ranks shows the range and does not pick the flattering ones.
+    The first token takes longer, for the prompt is read before it.
     """
-    found = []
+
+    first_token: float
+    steps_per_second: float
+
+
+def sample_outputs(study: StudyResults) -> list[SampleOutputs]:
+    """For each recommendation and generation task: evenly spaced examples, with their times.
+
+    Even spacing over the ranks shows the range and does not pick the flattering ones. Scores that
+    are noise are not shown, and nothing is ordered by them.
+    """
     tasks = dict.fromkeys(one.task for one in study.predictions)
     written = {task for task in tasks if study.kind(task) not in _TEXTLESS}
     columns = [column for column in quality_columns(study) if column[1] in written]
-    wanted = {model for model in models(study) if not model.baseline}
-    for language, task, name in columns:
-        own = select(study.summary, language=language, task=task, metric=name)
-        ranked = models_of(own.sort_values("mean", ascending=False, kind="stable"))
-        best = next((model for model in ranked if model in wanted), None)
-        if best is None:
-            continue
-        outputs = _predictions(study, language, task, best)
-        rows = sorted(outputs.values(), key=lambda row: -(row.get(name) or 0))
-        source = _predictions(study, language, task, Model(best.source, "source", "none", "none"))
-        count = min(_COUNT if len(columns) <= _MANY else _FEW, len(rows))
-        step = (len(rows) - 1) / max(count - 1, 1)
-        label = row_name(best.initializer, best.strategy)
-        shown = []
-        for row in (rows[round(at * step)] for at in range(count)):
-            prompt = row.get("source") or row.get("prompt", "")
-            if len(prompt) > _LONGEST:
-                prompt = prompt[:_LONGEST].rstrip() + "…"
-            before = source.get(row["id"], {"output": "–"})
-            shown.append(
-                [
-                    SampleText("Prompt", prompt),
-                    SampleText("Reference", row.get("reference", "")),
-                    SampleText("Source model", before["output"], before.get(name)),
-                    SampleText(label, row["output"], row.get(name)),
-                ]
-            )
-        if shown:
-            found.append(SampleOutputs(language, task, shown))
+    most = _COUNT if len(columns) <= _MANY else _FEW
+    found = []
+    for recommended in recommend(study):
+        for column in (column for column in columns if column[0] == recommended.language):
+            rows = _samples(study, recommended.measured, column, most)
+            if rows:
+                found.append(SampleOutputs(*column[:2], rows))
     return found
+
+
+def _samples(
+    study: StudyResults, model: Model, column: Column, most: int
+) -> list[list[SampleText]]:
+    """At most so many examples of a task, with the outputs of a model's source and of itself."""
+    language, task, name = column
+    source = Model(model.source, "source", "none", "none")
+    ours = _predictions(study, language, task, model)
+    theirs = _predictions(study, language, task, source)
+    rows = [*ours.values()]
+    noise = study.is_noise(model.source, column)
+    if not noise:
+        rows.sort(key=lambda row: -(row.get(name) or 0))
+    count = min(most, len(rows))
+    step = (len(rows) - 1) / max(count - 1, 1)
+    of = f" ({model.source})" if study.has_several_sources else ""
+    label = f"Best configuration: {row_name(model.initializer, model.strategy)}"
+    paces = [_pace(study, one, language, task) for one in (source, model)]
+    found = []
+    for row in (rows[round(at * step)] for at in range(count)):
+        prompt = row.get("source") or row.get("prompt", "")
+        if len(prompt) > _LONGEST:
+            prompt = prompt[:_LONGEST].rstrip() + "…"
+        texts = [SampleText("Prompt", prompt), SampleText("Reference", row.get("reference", ""))]
+        outputs = (theirs.get(row["id"], {"output": MISSING}), row)
+        for title, pace, own in zip((f"Source model{of}", label), paces, outputs, strict=True):
+            score = None if noise else own.get(name)
+            texts.append(SampleText(title + _time(pace, own), own["output"], score))
+        found.append(texts)
+    return found
+
+
+def _pace(study: StudyResults, model: Model, language: str, task: str) -> _Pace | None:
+    """The measured pace of a cell, else of one with its vocabulary, which sets it above all.
+
+    On prompts of the same kind of task, if it was measured on such.
+    """
+    same = {"source": model.source, "language": language, "vocabulary": model.vocabulary}
+    measured = select(study.summary, **same)
+    wide = measured.pivot_table(index=["task", *AXES], columns="metric", values="mean", sort=False)
+    if not {*_PACE} <= {*wide}:
+        return None
+    known = wide[[*_PACE]].dropna().reset_index()
+    kinds = known["task"].map(study.prompts_from)
+    other = [(one != model, kind != study.kind(task))
+             for one, kind in zip(models_of(known), kinds, strict=True)]  # fmt: skip
+    best = min(range(len(known)), key=other.__getitem__, default=None)
+    return None if best is None else _Pace(*map(float, known.loc[best, [*_PACE]]))
+
+
+def _time(pace: _Pace | None, row: dict[str, Any]) -> str:
+    """`, 3.1 s`: what an output takes at this pace; nothing where that is not known."""
+    steps = row.get("steps")
+    if pace is None or not steps:
+        return ""
+    return f", {number(pace.first_token + (steps - 1) / pace.steps_per_second, 1)} s"
 
 
 def _predictions(

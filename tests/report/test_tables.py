@@ -119,6 +119,23 @@ def test_strategies_are_taken_apart_into_procedure_and_setting(small):
     assert stubs == [("Source", ""), ("full", "CLM+512"), ("LoRA", "MTP+2048")]
 
 
+def test_a_note_on_seeds_is_about_the_languages_that_a_table_shows(small):
+    # Greek alone has two strategies to compare; in Telugu a seed is missing.
+    for language, strategy, seed in (
+        ("te-made", FULL, 0),
+        ("el-made", FULL, 0),
+        ("el-made", "lora-clm-64", 0),
+        ("el-made", "lora-clm-64", 1),
+    ):
+        cell = ("m", language, "large", "merge", strategy, seed)
+        small.record(cell, "mt", "translation", {"chrf": 30.0})
+    table = build(strategies, small)
+    assert {language for language, _ in table.columns} == {"Greek"}
+    assert "mt: no seed 1 for Merge in Greek." in table.notes  # under the first strategy
+    assert not any("Telugu" in note for note in table.notes)
+    assert set(table.data["language"]) == {"el-made"}
+
+
 def test_speed_up_is_that_of_characters_on_the_same_text(made_study):
     made_study.settings["reference"] = {"strategy": FULL}
     names = ("tokens_per_second_batch_1", "characters_per_second_batch_1",
@@ -173,11 +190,25 @@ def test_perplexities_over_the_source_vocabulary_carry_a_dagger(made_study):
     cell = ("m", "te-made", "big", "align", FULL, 0)
     for made, ppl, bits in ((SOURCE, 4.0, 2.0), (cell, 90.0, 1.5)):
         made_study.record(made, "ppl", "perplexity", {"perplexity": ppl, "bits_per_byte": bits})
-    made_study.trained(cell, before=3.0, after=1.5)
     found = cells(build(perplexity, made_study))
     assert found["Source"][0].text == "4.0†"
     assert found["Align"][0].text == "90.0"
-    assert [cell.text for cell in found["Align"][1:]] == ["3.000", "1.500"]
+    assert [cell.text for cell in found["Align"][1:]] == ["1.500"]
+
+
+def test_what_logs_say_of_other_sentences_stands_in_no_table(made_study):
+    made_study.settings["reference"] = {"strategy": FULL}
+    lapt, cell = (
+        ("m", "te-made", "source", "none", FULL, 0),
+        ("m", "te-made", "b", "align", FULL, 0),
+    )
+    for made, bits in ((SOURCE, 2.0), (lapt, 1.7), (cell, 1.5)):
+        made_study.record(made, "ppl", "perplexity", {"perplexity": 9.0, "bits_per_byte": bits})
+    for made in (lapt, cell):
+        made_study.trained(made, before=3.0, after=1.25)
+    table = build(perplexity, made_study)
+    assert [label for _, label in table.columns] == ["perplexity ↓", "bits per byte after ↓"]
+    assert not any("3.0" in cell.text for row in table.rows for cell in row.cells)
 
 
 def test_before_is_the_untrained_graft_where_there_are_records_of_it(made_study):
