@@ -9,6 +9,7 @@
 # workflow/stages says of each rule where its outputs lie, what it reads and what it asks for. Local
 # rules reach the network, or take a second: they run where Snakemake runs, not as cluster jobs.
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -45,7 +46,7 @@ from workflow.slurm import (
 from workflow.snakemake_patches import interrupt_jobs_with_snakemake, stop_rescheduling
 from workflow.stages import STAGES, Study
 from workflow.stages.cells import launcher
-from workflow.stages.report import in_report, report_files
+from workflow.stages.report import command_arguments, in_report, report_files
 from workflow.stages.study import in_repository
 from workflow.status.replacements import notice
 from workflow.status.results_folder import check_writable, hold
@@ -64,8 +65,21 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
+# Snakemake's own report opens with it.
+report: "workflow/report/workflow.rst"
+
+
 # Before the plan, which goes by dates.
 if workflow.is_main_process:
+    # What a report says of how to export a cell.
+    os.environ["LEXIGRAFT_SNAKEMAKE"] = shlex.join(
+        command_arguments(
+            Path(workflow.main_snakefile),
+            workflow.config_settings.configfiles,
+            workflow.config_settings.config_args,
+            Path.cwd(),
+        )
+    )
     date_back_unrecorded(Path.cwd(), STUDY.name, STUDY.results)
 
 

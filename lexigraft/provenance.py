@@ -10,6 +10,7 @@ import hashlib
 import json
 import platform
 import stat
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
@@ -68,6 +69,19 @@ def versions() -> dict[str, str]:
         with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
     return found
+
+
+def commit() -> str:
+    """The commit of this repository, with a mark where files were changed; empty if not a clone."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return ""
+    describe = ["git", "describe", "--always", "--abbrev=12", "--dirty= (changed)"]
+    try:
+        found = subprocess.run(describe, cwd=root, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return found.stdout.strip()
 
 
 def check_inputs(inputs: Any) -> None:

@@ -58,11 +58,13 @@ def _read(file: str) -> _Code:
 
 
 def _parse(source: bytes, file: str) -> _Code:
-    """What a file's text holds.
+    """What a file's text holds; a file of another language, such as a template, is its text.
 
     Imports within functions are included. `__init__` files are not: they hold no logic, and no
     module imports through them.
     """
+    if not file.endswith(".py"):
+        return _Code(hashlib.sha256(source).hexdigest(), [])
     tree = ast.parse(source, filename=file)
     modules: set[str] = set()
     for node in ast.walk(tree):

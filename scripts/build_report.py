@@ -1,14 +1,20 @@
 """Rule build_report: tables, figures and pages of a study, from its records."""
 
+import os
+import shlex
+from datetime import UTC, datetime
 from pathlib import Path
 
 from lexigraft.job import Job, Written, run
+from lexigraft.provenance import commit
 from lexigraft.report.inputs import files_read, report_inputs, report_settings
 
 # Not all of the folder: Snakemake puts its own report there too.
 _WRITTEN = (
     "report.html", "recommendation.*", "summary.json", "tables/*", "figures/*", "captions/*"
 )  # fmt: skip
+# How Snakemake is to be called where this script was called by hand.
+_BY_HAND = "--cores 1 --configfile STUDY.yaml"
 
 
 def stage(job: Job) -> Written:
@@ -19,6 +25,11 @@ def stage(job: Job) -> Written:
     inputs = report_inputs(config, job["folders"], job["searched"]) | {
         "languages": config["languages"],
         "fonts": Path(fonts) if fonts else None,
+        "snakemake": shlex.split(os.environ.get("LEXIGRAFT_SNAKEMAKE", _BY_HAND)),
+        "circumstances": [
+            ("Report built", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),
+            ("Commit of lexigraft", commit() or "not a clone"),
+        ],
     }
     with shown_as(config.get("titles", {})):
         build_report(report_settings(config), inputs, job["outputs"])

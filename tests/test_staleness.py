@@ -79,3 +79,13 @@ def test_a_file_is_parsed_once_as_long_as_its_text_stays(project, monkeypatch):
     next(folder.glob("lexigraft/__pycache__/*.json")).write_text("[")
     (folder / "lexigraft/used.py").write_text("VALUE = 1\n")
     assert digest() == before
+
+
+def test_of_a_template_every_character_counts(project):
+    folder, _ = project
+    found = set()
+    for text in ("{{ x }}", "{{ x }} ", "{# y #}{{ x }}"):
+        (folder / "lexigraft/page.html.j2").write_text(text)
+        staleness._read.cache_clear()
+        found.add(staleness.code_digest("lexigraft/page.html.j2"))
+    assert len(found) == 3

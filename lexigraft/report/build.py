@@ -1,11 +1,12 @@
 """Build the report of a study: read, compute, and write its items, one page and a summary."""
 
-import html
 import logging
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from markupsafe import Markup
 
 from lexigraft.atomic import replacing, write_json
 from lexigraft.report import style
@@ -14,8 +15,10 @@ from lexigraft.report.findings import caveats, finding_numbers, findings
 from lexigraft.report.fonts import open_fonts
 from lexigraft.report.formats import as_html, write_table
 from lexigraft.report.items import GROUPS, Item, kinds, load, read_items
-from lexigraft.report.page import Figure, Page, document, report_document
+from lexigraft.report.names import listed, source_name
+from lexigraft.report.page import Figure, Page, report_document
 from lexigraft.report.records import read_study
+from lexigraft.report.rendering import document
 from lexigraft.report.sample_outputs import sample_outputs
 from lexigraft.report.study import StudyResults
 from lexigraft.report.table import Table, number
@@ -51,13 +54,16 @@ def build_report(
     ----------
     settings
         `study` (name), `title`, `reference` (`{"strategy": …}` under which initializers are
-        compared), `items` (what `lexigraft.report.items.read_items` takes).
+        compared), `sources` (name -> where it is from), `items` (what
+        `lexigraft.report.items.read_items` takes).
     inputs
         `records`, `learned`, `checkpoints`, `fragmentation`, `tokenizers`, `alignment` and
         `contamination`: paths of records. `training` and `initialization`: folder -> what it holds,
         axes by name and a `seed` (None for an initializer of all seeds). `corpora`: language ->
         card. `planned`: `(language, task)` of all records, made or not. `languages`: name -> its
-        registry entry. `fonts`: a folder of fonts or None.
+        registry entry. `fonts`: a folder of fonts or None. `exports`: folder of a training -> what
+        Snakemake makes to export it, and `snakemake`: what else its command takes. `circumstances`:
+        what else the page says of how the report was made, `(what, value)`.
     outputs
         `folder`: gets `tables/`, `figures/`, `captions/`, `report.html`, `summary.json`, and a
         `.md` and `.html` of each page.
@@ -93,11 +99,12 @@ def build_report(
     page = report_document(
         study.title,
         embedded,
+        lead=_lead(study),
         numbers=numbers,
         findings=found,
         caveats=warnings,
         samples=samples,
-        facts=_facts(study),
+        facts=[*_facts(study, settings), *inputs.get("circumstances", ())],
         omitted=omitted,
         **shown,
     )
@@ -119,9 +126,9 @@ class _Writer:
     def pages(self, item: Item, part: StudyResults) -> tuple[str, Page] | None:
         title = item.title or f"{item.label}: {part.title}"
         page = load(item.kind).build(part, title, self.caveats)
-        body = f"<h1>{html.escape(title)}</h1>\n{page.body}"
         _write(self.folder / f"{item.name}.md", page.markdown)
-        _write(self.folder / f"{item.name}.html", document(title, body, {}))
+        alone = document(title, Markup("<h1>{}</h1>\n{}").format(title, page.body))
+        _write(self.folder / f"{item.name}.html", alone)
         return (item.label, page) if page.numbers else None
 
     def tables(self, item: Item, part: StudyResults) -> Table | None:
@@ -135,7 +142,7 @@ class _Writer:
             title = item.title or found.title or kind.title
             table = replace(found, name=item.name, title=title)
         write_table(table, self.folder / "tables")
-        page = document(table.title, as_html(table), {})
+        page = document(table.title, as_html(table))
         _write(self.folder / "tables" / f"{item.name}.html", page)
         return None if found is None else table
 
@@ -147,7 +154,7 @@ class _Writer:
             return None
         style.save(figure, folder, item.name)
         svg = (folder / f"{item.name}.svg").read_text(encoding="utf-8")
-        return Figure(item.name, svg, _caption(item, part), item.title or kind.title)
+        return Figure(item.name, svg, _caption(item, part), item.title or kind.title, kind.rank)
 
 
 def _write_items(
@@ -181,23 +188,36 @@ def _write_items(
     return shown, omitted
 
 
-def _facts(study: StudyResults) -> list[tuple[str, str]]:
-    """How a study was run: models, seeds, strategies, hardware and versions, from its cards.
+def _lead(study: StudyResults) -> str:
+    """What the study is of, and where its numbers are from."""
+    lists = {
+        "Source model": [name if name == source_name(name) else f"{name} ({source_name(name)})"
+                         for name in study.order("source")],
+        "Language": [*map(study.language, study.order("language"))],
+    }  # fmt: skip
+    named = [f"{what}{'s' if len(names) > 1 else ''}: {listed(names)}."
+             for what, names in lists.items() if names]  # fmt: skip
+    return " ".join([*named, "All numbers are computed from the records of this study."])
+
+
+def _facts(study: StudyResults, settings: dict[str, Any]) -> list[tuple[str, str]]:
+    """How a study was run: models, texts, seeds, strategies, hardware and versions, from its cards.
 
     `(what, value)` pairs in reading order; what no card says is left out.
     """
     training = study.training
     trained = training[training["steps"] > 0] if "steps" in training else training.iloc[:0]
     rows = [
-        ("Source models", ", ".join(study.order("source"))),
-        ("Languages", ", ".join(map(study.language, study.order("language")))),
+        *((f"Source model {name}", _source(name, settings)) for name in study.order("source")),
+        *((f"Text, {study.language(name)}", _text_size(card))
+          for name, card in study.corpora.items()),
         ("Vocabularies", ", ".join(study.new_vocabularies)),
         ("Initializers", ", ".join(study.initializers)),
         ("Strategies", ", ".join(s for s in study.order("strategy") if s != "none")),
         ("Initializers compared under", study.reference_strategy or "no training"),
         ("Seeds", ", ".join(map(str, study.seeds))),
         ("Trained cells", number(len(trained), 0) if len(trained) else ""),
-    ]
+    ]  # fmt: skip
     for column, what, scale, unit, decimals in _NUMBERS:
         values = trained[column].dropna() / scale if column in trained else ()
         if len(values):
@@ -208,6 +228,22 @@ def _facts(study: StudyResults) -> list[tuple[str, str]]:
             rows.append((what, ", ".join(dict.fromkeys(map(str, trained[column].dropna())))))
     rows += [(f"Version of {name}", ", ".join(found)) for name, found in study.versions.items()]
     return [(what, value) for what, value in rows if value]
+
+
+def _source(name: str, settings: dict[str, Any]) -> str:
+    """A source model's title and where it is from."""
+    title = source_name(name)
+    return "; ".join(filter(None, [title, settings.get("sources", {}).get(name, "")]))
+
+
+def _text_size(card: dict[str, Any]) -> str:
+    """Sentences and megabytes of a language's texts, by the corpus's card."""
+    parts = {"train": "to train on", "heldout": "held out"}
+    return ", ".join(
+        f"{number(size['sentences'], 0)} sentences ({number(size['bytes'] / 1e6, 2)} MB) {what}"
+        for part, what in parts.items()
+        if (size := card.get("sizes", {}).get(part))
+    )
 
 
 def _caption(item: Item, part: StudyResults) -> str:

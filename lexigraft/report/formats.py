@@ -6,6 +6,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 
 from lexigraft.atomic import replacing
+from lexigraft.report.rendering import render
 from lexigraft.report.table import MINUS, PALEST, Row, Table, TableCell
 
 # The ends of the shading, legible under black text in print: blue better, red worse.
@@ -102,8 +103,8 @@ def as_html(table: Table) -> str:
         cells = "".join(map(_html_cell, row.cells))
         parts.append(f'<tr class="{" ".join(classes)}">{stub}{cells}</tr>')
     parts.append("</tbody></table></div>")
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.notes)
-    return "".join(parts) + (f'<ul class="notes">{notes}</ul>' if notes else "")
+    notes = render("notes.html.j2", notes=table.notes) if table.notes else ""
+    return "".join(parts) + notes
 
 
 def _groups(table: Table) -> list[tuple[str, int]]:

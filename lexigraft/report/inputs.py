@@ -27,8 +27,9 @@ def report_inputs(
     for in training text.
 
     Returns `RECORDS` -> paths; `training` and `initialization` -> folder -> the cell, `seed` being
-    None for one that serves all; `corpora` -> language -> card; `vocabulary` -> folders; `planned`
-    -> languages and tasks of the study's runs.
+    None for one that serves all; `exports` -> folder of a training -> what Snakemake makes to
+    export it; `corpora` -> language -> card; `vocabulary` -> folders; `planned` -> languages and
+    tasks of the study's runs.
     """
     cells = cells_of(config["cells"])
     runs = [
@@ -64,6 +65,8 @@ def report_inputs(
             if "measure_alignment" in folders:
                 alignment[record("measure_alignment", **wildcards)] = None
     compared = config["fragmentation"]
+    train, export = folders["train"], folders["export_cell"]
+    wildcards = [cell.wildcards for cell in cells]
     return {
         "records": [f"{run_folder(cell, task, run)}/record.json" for cell, task, _, run in runs],
         "learned": [
@@ -91,7 +94,8 @@ def report_inputs(
         "contamination": [
             record("count_tests", language=language, task=task) for language, task in searched
         ],
-        "training": {folders["train"].format(**cell.wildcards): asdict(cell) for cell in cells},
+        "training": {train.format(**cell.wildcards): asdict(cell) for cell in cells},
+        "exports": {train.format(**one): f"{export.format(**one)}/card.json" for one in wildcards},
         "initialization": fits,
         "alignment": list(alignment),
         "vocabulary": [
@@ -117,6 +121,7 @@ def files_read(inputs: Mapping[str, Any]) -> list[str]:
 def report_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a report: `study`, `title`, `reference`, `items` and `untrained` strategies.
 
+    `sources` says where each source model is from.
     A strategy without phases is `none` in a report, whatever the study calls it.
     """
     untrained = [name for name, entry in config["strategies"].items() if not entry["phases"]]
@@ -126,7 +131,22 @@ def report_settings(config: Mapping[str, Any]) -> dict[str, Any]:
         "reference": {"strategy": config["report"]["reference_strategy"]},
         "items": [_with_none(item, untrained) for item in config["report"]["items"]],
         "untrained": untrained,
+        "sources": {
+            name: _located(config["sources"][name], config["packages"])
+            for name in dict.fromkeys(cell.source for cell in cells_of(config["cells"]))
+        },
     }
+
+
+def _located(source: Mapping[str, Any], packages: Mapping[str, Any]) -> str:
+    """Where a source model is from, as exactly as the config says it."""
+    if name := source.get("hub"):
+        return f"{name} of the Hugging Face hub, revision {source.get('revision', 'not pinned')}"
+    if folder := source.get("folder"):
+        return f"folder {folder}"
+    package = packages[source["package"]]
+    name = package.get("name", source["package"])
+    return f"{source['file']} of {package['registry']} package {name} {package['version']}"
 
 
 def _with_none(item: str | dict[str, Any], untrained: list[str]) -> str | dict[str, Any]:

@@ -161,6 +161,12 @@ def kind_file(kind: str) -> str:
     return f"lexigraft/report/{kinds()[kind]}/{kind}.py"
 
 
+def template_files() -> list[str]:
+    """The templates of pages, which the digest of a report's code takes in, too."""
+    folder = "report/templates"
+    return [f"lexigraft/{folder}/{file.name}" for file in (_FOLDER.parent / folder).iterdir()]
+
+
 def load(kind: str) -> ModuleType:
     """The module of a kind, with `KIND` and its function `build`."""
     return import_module(f"lexigraft.report.{kinds()[kind]}.{kind}")

@@ -81,6 +81,11 @@ def initializer_name(key: str) -> str:
     return _readable(_title("initializers", key))
 
 
+def source_name(key: str) -> str:
+    """What a reader calls a source model: its title, or its name."""
+    return _title("sources", key)
+
+
 def _title(kind: str, key: str) -> str:
     return (_TITLES.get() or {}).get(kind, {}).get(key, key)
 

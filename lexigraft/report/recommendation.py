@@ -1,4 +1,4 @@
-"""What a study recommends for a language and source model, and what that gains and costs."""
+"""What a study favours for a language and source model, and what that gains and costs."""
 
 from dataclasses import dataclass, replace
 from itertools import product
@@ -53,7 +53,9 @@ class Choice(NamedTuple):
 
 
 class Recommendation(NamedTuple):
-    """The recommended configuration of one source model for one language.
+    """The best configuration of one source model for one language.
+
+    Whether it is better than none is another matter (`lexigraft.report.verdict`).
 
     `model` is what the choices add up to, by the measures in `columns`; on those in `noise` every
     model is so low that the score says nothing. `measured` is the cell whose scores say what it
@@ -176,17 +178,17 @@ def _recommend(study: StudyResults) -> list[Recommendation]:
 def gains(study: StudyResults, found: Recommendation) -> Gains:
     """Compare the measured cell with Source and LAPT; all tests are corrected for each other.
 
-    LAPT is the one of the same strategy or, without one, the study's first.
+    LAPT is the one of the same strategy or, without one, the study's first. Scores that are noise
+    are not compared.
     """
     model, language = found.measured, found.language
     source = Model(model.source, "source", "none", "none")
     trained = [cell for cell in _cells(study, model.source, language)
                if cell.baseline and not cell.is_source]  # fmt: skip
     lapt = sorted(trained, key=lambda cell: cell.strategy != model.strategy)[:1]
-    columns = [*found.columns, *found.noise]
-    english = [(language, task, _ENGLISH + name) for _, task, name in columns]
+    english = [(language, task, _ENGLISH + name) for _, task, name in found.columns]
     changes = []
-    for column, baseline in (*product(columns, [source, *lapt]), *product(english, [source])):
+    for column, baseline in (*product(found.columns, [source, *lapt]), *product(english, [source])):
         means = _means(study, [model, baseline], column)
         if len(means) == 2:
             changes.append(ScoreChange(baseline, column, means[model], means[baseline]))

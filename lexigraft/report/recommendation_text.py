@@ -1,11 +1,12 @@
-"""A recommendation in sentences: each question, its answer, and the evidence for it."""
+"""A recommendation in words: the verdict, each question with its answer, and every test."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import Column, Model
-from lexigraft.report.names import listed, row_name
+from lexigraft.report.models import Model
+from lexigraft.report.names import listed
 from lexigraft.report.paired_tests import LEVEL, RESAMPLES, effect_text, p_text
 from lexigraft.report.recommendation import (
     QUESTIONS,
@@ -19,17 +20,28 @@ from lexigraft.report.recommendation import (
     recommend,
 )
 from lexigraft.report.score_differences import ScoreDifference
-from lexigraft.report.study import StudyResults
+from lexigraft.report.study import SEEDED, StudyResults
 from lexigraft.report.table import number
+from lexigraft.report.verdict import (
+    Decision,
+    Verdict,
+    baseline_name,
+    configuration,
+    judge,
+    measure_name,
+    value_name,
+)
 
 METHOD = (
     "Each question compares the configurations that differ in it alone, on every measure. A "
     "configuration leads on a measure if it is the best or is not shown to be worse than the best "
     f"(paired bootstrap over test examples and seeds, {RESAMPLES:,} resamples, p below {LEVEL} "
     "after Benjamini-Hochberg correction for all comparisons of the question). The one that leads "
-    "on most measures is recommended; if several do, the one with the best mean rank is, and the "
-    "question counts as not decided. Brackets hold 95 % intervals, which may include zero at a p "
-    "below 0.05 where the resampled differences are skewed; d is Cohen's effect size over examples."
+    "on most measures is chosen; if several do, the one with the best mean rank is, and the "
+    "question counts as not decided. What is worse than the source model or than LAPT (the source "
+    "model trained with its own vocabulary) is not recommended. Intervals hold 95 %; they may "
+    "include zero at a p below 0.05 where the resampled differences are skewed. d is Cohen's "
+    "effect size over examples."
 )
 _VERDICTS = ("better", "worse", "no significant difference", "not tested")
 
@@ -42,13 +54,38 @@ class Question(NamedTuple):
     evidence: list[str]
 
 
+class ComparedScores(NamedTuple):
+    """One paired test as text, a row of the table of tests."""
+
+    measure: str
+    model: str
+    score: str
+    compared_with: str
+    its_score: str
+    difference: str
+    interval: str
+    p: str
+    effect: str
+
+
 class RecommendationText(NamedTuple):
-    """The text for one language and source model; `numbers` are for `summary.json`."""
+    """The text for one language and source model; `numbers` are for `summary.json`.
+
+    `export` is what a terminal takes to export the model that the verdict is about; empty where it
+    has not been trained.
+    """
 
     numbers: dict[str, Any]
     heading: str
-    answer: str
+    verdict: Verdict
     questions: list[Question]
+    tests: list[ComparedScores]
+    export: str
+
+    @property
+    def recommended(self) -> bool:
+        """Whether the exported model is one to use."""
+        return self.verdict.decision == Decision.GRAFT
 
 
 def recommendation_texts(study: StudyResults) -> list[RecommendationText]:
@@ -57,90 +94,92 @@ def recommendation_texts(study: StudyResults) -> list[RecommendationText]:
 
 
 def _text(study: StudyResults, found: Recommendation, gained: Gains) -> RecommendationText:
-    model = found.model
-    trained = f"trained with {model.strategy}" if model.strategy != "none" else "not trained"
-    answer = (f"{row_name(model.initializer, model.strategy)}, "
-              f"{_value(found, 'vocabulary', model)}, {trained}.")  # fmt: skip
-    if not any(choice.measures for choice in found.choices):
-        answer = f"This study does not decide. It includes {answer}"
-    elif undecided := [choice.axis for choice in found.choices if choice.tied]:
-        answer += f" The evidence does not decide on the {listed(undecided)}."
-    # A reader of the first sentence alone must know whether a baseline does as well.
-    changes = [one for one in gained.quality if one.column in found.columns]
-    source = {one.verdict for one in changes if one.baseline.is_source}
-    lapt = {one.verdict for one in changes if not one.baseline.is_source}
-    if source and "better" not in source:
-        answer += " It is not shown to be better than the source model."
-    if "worse" in lapt and "better" not in lapt:
-        answer += " Training without new tokens (LAPT) scores better."
+    verdict, export = judge(study, found, gained), _export(study, found)
     questions = [
+        _worth(found, gained),
         *(_choice(found, choice) for choice in found.choices),
-        _gains(found, gained, changes),
+        _shorter(found, gained),
         _costs(gained, found.vocabularies.get(found.measured.vocabulary, {})),
         _certainty(study, found, gained),
     ]
-    heading = f"{study.language(found.language)}, {model.source}"
-    return RecommendationText(found.numbers(), heading, answer, questions)
+    judged = {"verdict": verdict.decision, "missing": verdict.missing, "export": export}
+    heading = f"{study.language(found.language)}, {found.model.source}"
+    tests = _tests(found, gained)
+    return RecommendationText(found.numbers() | judged, heading, verdict, questions, tests, export)
+
+
+def _export(study: StudyResults, found: Recommendation) -> str:
+    """The command for the measured cell's first seed."""
+    own = found.measured.keys() | {"language": found.language}
+    cells = (key for key in study.exports
+             if own.items() <= dict(zip(SEEDED, key, strict=True)).items())  # fmt: skip
+    first = min(cells, key=lambda key: key[-1], default=())
+    return study.exports.get(first, "")
+
+
+def _worth(found: Recommendation, gained: Gains) -> Question:
+    """How the best configuration compares with the baselines."""
+    answers = []
+    for baseline in dict.fromkeys(one.baseline for one in gained.quality):
+        own = [one for one in gained.quality if one.baseline == baseline]
+        answers.append(f"Compared with {_baseline(baseline)}: {_verdicts(own)}.")
+    evidence = [f"Best configuration: {_cell(found, found.measured)}."]
+    if found.measured != found.model:
+        evidence = [f"Measured: {_cell(found, found.measured)}; what the choices below add up to "
+                    "is not a cell of the study."]  # fmt: skip
+    evidence += map(_change, gained.quality)
+    answer = " ".join(answers) or "No score above the noise compares it with a baseline."
+    return Question("Is it worth it?", answer, evidence)
 
 
 def _choice(found: Recommendation, choice: Choice) -> Question:
     title, chosen, measures = QUESTIONS[choice.axis], choice.chosen, choice.measures
-    names = {rival: _value(found, choice.axis, rival) for rival in choice.rivals}
+    names = {rival: value_name(found, choice.axis, rival) for rival in choice.rivals}
     others = [name for rival, name in names.items() if rival != chosen]
     if not others:
         return Question(title, f"{names[chosen]}: the study has no alternative to compare.", [])
     if not measures:
         every = listed([*names.values()])
         return Question(title, f"Not decided: no informative measure compares {every}.", [])
-    of = f"{sum(chosen in one.leaders for one in measures)} of {_counted(len(measures), 'measure')}"
+    alone = len(measures) == 1
+    of = f"{sum(chosen in one.leaders for one in measures)} of {len(measures)} measures"
     answer = f"{names[chosen]} leads on {of}, more than {listed(others)}."
+    if alone:
+        answer = f"{names[chosen]} is shown to be better than {listed(others)}."
     if choice.tied:
         tied = listed([names[rival] for rival in (chosen, *choice.tied)])
         answer = f"Not decided: {tied} each lead on {of}; {names[chosen]} has the best mean rank."
+        if alone:
+            answer = f"Not decided: {tied} are not shown to differ; {names[chosen]} scores best."
     same = [f"{axis} {getattr(chosen, axis)}" for axis in QUESTIONS if axis != choice.axis]
-    evidence = [f"All with {listed(same)}."]
-    for column, means, _, against_best in measures:
-        # `bits per byte (perplexity): Align 1.43; Mean 1.45 (+0.02 [0.01 to 0.03], p = 0.01)`
-        ranking = []
-        for place, (model, mean) in enumerate(means.items()):
-            test = _test(against_best[model]) if model in against_best else "not tested"
-            text = f"{names[model]} {number(mean, metric(column[2]).decimals)}"
-            ranking.append(f"{text} ({test})" if place else text)
-        evidence.append(f"{_title(column)}: {'; '.join(ranking)}.")
-    return Question(title, answer, evidence)
-
-
-def _value(found: Recommendation, axis: str, model: Model) -> str:
-    """What a model has on an axis; a vocabulary with its new tokens, where these are recorded."""
-    if axis == "initializer":
-        return row_name(model.initializer, model.strategy)
-    if axis == "strategy":
-        return model.strategy if model.strategy != "none" else "no training"
-    row = found.vocabularies.get(model.vocabulary)
-    return model.vocabulary + (f" ({number(row['new_tokens'], 0)} new tokens)" if row else "")
-
-
-def _gains(found: Recommendation, gained: Gains, changes: list[ScoreChange]) -> Question:
-    sentences = []
-    for baseline in dict.fromkeys(one.baseline for one in changes):
-        own = [one for one in changes if one.baseline == baseline]
-        sentences.append(f"Compared with {_baseline(baseline)}: {_verdicts(own)}.")
-    if not sentences:
-        sentences.append("There is no informative score of quality.")
-    if (speed := gained.speed) is not None:
-        other = "" if speed.model == found.measured else f"; measured on {_cell(speed.model)}"
-        sentences.append(f"It writes the same text {number(speed.ratio, 2)} times as fast as the "
-                         f"source model (batch {speed.batch}{other}).")  # fmt: skip
     evidence = []
-    if found.measured != found.model:
-        evidence.append(f"Measured on {_cell(found.measured)}: the recommended configuration "
-                        "is not a cell of the study.")  # fmt: skip
-    evidence += [_change(one) for one in gained.quality]
+    for column, means, leaders, against_best in measures:
+        # `bits per byte (perplexity): best Align 1.43; not shown to be worse: Merge 1.44.`
+        groups: dict[str, list[str]] = {}
+        for place, (model, mean) in enumerate(means.items()):
+            how = ("best" if not place else "not tested:" if model not in against_best
+                   else "not shown to be worse:" if model in leaders else "worse:")  # fmt: skip
+            score = number(mean, metric(column[2]).decimals)
+            groups.setdefault(how, []).append(f"{names[model]} {score}")
+        every = "; ".join(f"{how} {', '.join(shown)}" for how, shown in groups.items())
+        evidence.append(f"{measure_name(column)}: {every}.")
+    return Question(title, answer, [*evidence, f"All with {listed(same)}."])
+
+
+def _shorter(found: Recommendation, gained: Gains) -> Question:
+    """What becomes of the length of text and of the speed."""
+    answers = []
     if row := found.vocabularies.get(found.measured.vocabulary):
         before, after = (number(row[f"tokens_per_sentence_{when}"], 1)
                          for when in ("before", "after"))  # fmt: skip
-        evidence.append(f"Tokens per sentence: {before} before, {after} after.")
-    return Question("What does it gain?", " ".join(sentences), evidence)
+        answers.append(f"Tokens per sentence: {before} before, {after} after.")
+    evidence = []
+    if (speed := gained.speed) is not None:
+        answers.append(f"It writes the same text {number(speed.ratio, 2)} times as fast as the "
+                       f"source model, in batches of {speed.batch}.")  # fmt: skip
+        if speed.model != found.measured:
+            evidence.append(f"Speed was measured on {_cell(found, speed.model)}.")
+    return Question("How much shorter and faster?", " ".join(answers) or "Not measured.", evidence)
 
 
 def _costs(gained: Gains, vocabulary: dict[str, Any]) -> Question:
@@ -159,9 +198,7 @@ def _costs(gained: Gains, vocabulary: dict[str, Any]) -> Question:
 
 def _certainty(study: StudyResults, found: Recommendation, gained: Gains) -> Question:
     """What limits the answers: seeds, examples, and scores that say nothing."""
-    tests = [one.test for one in (*gained.quality, *gained.english) if one.test is not None]
-    tests += [test for choice in found.choices for one in choice.measures
-              for test in one.against_best.values()]  # fmt: skip
+    tests = [test for _, test in _tested(found, gained)]
     evidence = []
     if tests:
         counts = [test.examples for test in tests]
@@ -171,37 +208,65 @@ def _certainty(study: StudyResults, found: Recommendation, gained: Gains) -> Que
         evidence.append("Where no model has several seeds, a comparison is about other examples "
                         "alone, not about other seeds.")  # fmt: skip
     if found.noise:
-        noise = listed([*map(_title, found.noise)])
+        noise = listed([*map(measure_name, found.noise)])
         evidence.append(f"Not counted, because every model scores too low: {noise}.")
     answer = f"{_counted(len(study.seeds), 'seed')}, {_counted(len(found.columns), 'measure')}"
-    measures = listed([*map(_title, found.columns)]) if found.columns else "none"
+    measures = listed([*map(measure_name, found.columns)]) if found.columns else "none"
     return Question("How certain is this?", f"{answer}: {measures}.", evidence)
 
 
+def _tested(found: Recommendation, gained: Gains) -> Iterable[tuple[str, ScoreDifference]]:
+    """Every test, with what it compares the model with; those of the baselines first."""
+    for one in (*gained.quality, *gained.english):
+        if one.test is not None:
+            yield _baseline(one.baseline), one.test
+    for choice in found.choices:
+        for measure in choice.measures:
+            for test in measure.against_best.values():
+                yield value_name(found, choice.axis, test.baseline), test
+
+
+def _tests(found: Recommendation, gained: Gains) -> list[ComparedScores]:
+    rows = []
+    for compared_with, test in _tested(found, gained):
+        decimals = metric_of(test.column).decimals
+        ends = (test.value, test.low, test.high)
+        value, low, high = (number(end, decimals, sign=True) for end in ends)
+        scores = (test.baseline_score, test.baseline_score + test.value)
+        score, own = (number(one, decimals) for one in scores)
+        rows.append(
+            ComparedScores(
+                measure=measure_name(test.column),
+                model=_cell(found, test.model),
+                score=own,
+                compared_with=compared_with,
+                its_score=score,
+                difference=value,
+                interval=f"{low} to {high}",
+                p=p_text(test.corrected).removeprefix("p ").removeprefix("= "),
+                effect=effect_text(test).removeprefix("d = "),
+            )
+        )
+    return rows
+
+
 def _verdicts(changes: list[ScoreChange]) -> str:
-    """`better on 1 of 2 measures, no significant difference on 1`."""
+    """`better on 1 of 2 measures, no significant difference on 1`; of one measure its verdict."""
     counts = Counter(one.verdict for one in changes)
+    if counts.total() == 1:
+        return changes[0].verdict
     parts = [f"{verdict} on {counts[verdict]}" for verdict in _VERDICTS if counts[verdict]]
     if parts:
-        parts[0] += f" of {_counted(counts.total(), 'measure')}"
+        parts[0] += f" of {counts.total()} measures"
     return ", ".join(parts)
-
-
-def _test(test: ScoreDifference) -> str:
-    """`+0.02 [0.01 to 0.03], p = 0.010`."""
-    decimals = metric_of(test.column).decimals
-    ends = (test.value, test.low, test.high)
-    value, low, high = (number(end, decimals, sign=True) for end in ends)
-    return f"{value} [{low} to {high}], {p_text(test.corrected)}"
 
 
 def _change(change: ScoreChange) -> str:
     """A change as a sentence."""
     decimals = metric_of(change.column).decimals
     value, level = (number(score, decimals) for score in (change.value, change.baseline_value))
-    test = f"; {_test(change.test)}, {effect_text(change.test)}" if change.test else ""
-    return (f"{_title(change.column)}: {change.verdict}, {value} against {level} for "
-            f"{_baseline(change.baseline)}{test}.")  # fmt: skip
+    return (f"{measure_name(change.column)}: {value} against {level} for "
+            f"{baseline_name(change.baseline)}, {change.verdict}.")  # fmt: skip
 
 
 def _time(training: TrainingTime) -> str:
@@ -214,17 +279,13 @@ def _time(training: TrainingTime) -> str:
     return f"{time} of {training.device} ({tokens})"
 
 
-def _title(column: Column) -> str:
-    """`chrF (translation)`."""
-    return f"{metric(column[2]).title} ({column[1]})"
-
-
 def _baseline(model: Model) -> str:
     return "the source model" if model.is_source else f"LAPT ({model.strategy})"
 
 
-def _cell(model: Model) -> str:
-    return f"{row_name(model.initializer, model.strategy)}, {model.vocabulary}, {model.strategy}"
+def _cell(found: Recommendation, model: Model) -> str:
+    strategy = "not trained" if model.strategy == "none" else f"trained with {model.strategy}"
+    return f"{configuration(found, model)}, {strategy}"
 
 
 def _counted(count: int, name: str) -> str:

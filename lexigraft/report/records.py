@@ -1,6 +1,7 @@
 """Read what a study left on disk: records, logs and cards become tidy frames."""
 
 import math
+import shlex
 from array import array
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -89,6 +90,11 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
             phases[cell["strategy"]] = found
     for record in compared:
         _add_versions(versions, record)
+    exports = {
+        tuple(_reported(inputs["training"][folder], untrained)[axis] for axis in SEEDED):
+            shlex.join(["snakemake", target, *inputs["snakemake"]])
+        for folder, target in inputs.get("exports", {}).items()
+    }  # fmt: skip
     corpora = {Path(card): language for language, card in inputs.get("corpora", {}).items()}
     return StudyResults(
         name=settings["study"],
@@ -120,6 +126,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
         examples=examples,
         phases=phases,
         versions=versions,
+        exports=exports,
         notes=notes,
     )
 

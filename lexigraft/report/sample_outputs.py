@@ -7,7 +7,7 @@ from lexigraft.report.names import row_name
 from lexigraft.report.recommendation import recommend
 from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import select
-from lexigraft.report.table import MISSING, number
+from lexigraft.report.table import MISSING
 from lexigraft.report.tables.results import quality_columns
 
 # Examples of each language and task, and how many where there are many of those.
@@ -20,11 +20,12 @@ _LONGEST = 300  # characters of a prompt: an article is recognized by its beginn
 
 
 class SampleText(NamedTuple):
-    """A text of an example: what it is, and the score of what a model wrote."""
+    """A text of an example: what it is; of what a model wrote its score and how long that takes."""
 
     name: str
     text: str
     score: float | None = None
+    seconds: float | None = None
 
 
 class SampleOutputs(NamedTuple):
@@ -95,7 +96,7 @@ def _samples(
         outputs = (theirs.get(row["id"], {"output": MISSING}), row)
         for title, pace, own in zip((f"Source model{of}", label), paces, outputs, strict=True):
             score = None if noise else own.get(name)
-            texts.append(SampleText(title + _time(pace, own), own["output"], score))
+            texts.append(SampleText(title, own["output"], score, _seconds(pace, own)))
         found.append(texts)
     return found
 
@@ -118,12 +119,12 @@ def _pace(study: StudyResults, model: Model, language: str, task: str) -> _Pace 
     return None if best is None else _Pace(*map(float, known.loc[best, [*_PACE]]))
 
 
-def _time(pace: _Pace | None, row: dict[str, Any]) -> str:
-    """`, 3.1 s`: what an output takes at this pace; nothing where that is not known."""
+def _seconds(pace: _Pace | None, row: dict[str, Any]) -> float | None:
+    """What an output takes at this pace; None where either is not known."""
     steps = row.get("steps")
     if pace is None or not steps:
-        return ""
-    return f", {number(pace.first_token + (steps - 1) / pace.steps_per_second, 1)} s"
+        return None
+    return pace.first_token + (steps - 1) / pace.steps_per_second
 
 
 def _predictions(

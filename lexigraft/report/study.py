@@ -101,6 +101,8 @@ class StudyResults:
     phases: dict[str, list[dict]] = field(default_factory=dict)  # strategy -> settings
     versions: dict[str, list[str]] = field(default_factory=dict)  # of packages, in records, cards
     not_scored: list[NotScored] = field(default_factory=list)
+    # `SEEDED` names of a cell -> the command that exports it.
+    exports: dict[tuple, str] = field(default_factory=dict)
     # Languages of cells and the tasks that the study runs on them; empty where that is not known.
     planned: frozenset[tuple[str, str]] = frozenset()
     # Speed task -> the kind of task whose prompts it generates from.

@@ -78,13 +78,13 @@ def noise_notes(study: StudyResults, chosen: list[Model], columns: Iterable[Colu
     ]
 
 
-def not_scored_notes(study: StudyResults, shown: Iterable[tuple[str, str]]) -> list[str]:
-    """Why learned metrics have no score, for `(task, metric)` pairs of a table."""
-    wanted = set(shown)
+def not_scored_notes(study: StudyResults, columns: Iterable[Column]) -> list[str]:
+    """Why learned metrics have no score, for the columns of a table."""
+    wanted = set(columns)
     reasons = Counter(
         (metric(lost.score).title, lost.why)
         for lost in study.not_scored
-        if (lost.task, lost.score) in wanted
+        if (lost.cell["language"], lost.task, lost.score) in wanted
     )
     return [
         f"{title} not scored ({count} run{'s' if count > 1 else ''}): {why}"

@@ -206,6 +206,8 @@ class MadeStudy:
             "cleaning": {"text": counts, "parallel": counts | damage},
             "contamination": contamination,
             "kept_out_of_training": {"like_translation_test": 2, "like_heldout": 1},
+            "sizes": {"train": {"sentences": 1000, "characters": 50_000, "bytes": 120_000},
+                      "heldout": {"sentences": 100, "characters": 5_000, "bytes": 12_000}},
             "job": {"settings": {"repair": list(repair)}},
         })  # fmt: skip
         self.inputs["corpora"][language] = str(place)

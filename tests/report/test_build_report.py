@@ -9,7 +9,9 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.report.build import build_report
+from lexigraft.report.inputs import report_settings
 from lexigraft.report.items import DEFAULT, kinds, load
+from lexigraft.report.names import shown_as
 from lexigraft.report.records import read_study
 from lexigraft.report.style import WIDTH, new_figure, panel_grid, save
 from tests.report.drawing import clashes, drawn_texts, outside
@@ -46,6 +48,52 @@ def test_the_page_shows_every_figure_and_table(built):
         assert f'id="figure-{name}"' in page
     for name in TABLES:
         assert f'id="table-{name}"' in page
+
+
+def test_the_page_opens_with_a_figure_then_says_what_to_do(built):
+    page = (built[0] / "report.html").read_text(encoding="utf-8")
+    first = min(FIGURES, key=lambda name: load(name).KIND.rank)
+    assert page.index("<figure") == page.index(f'<figure id="figure-{first}"')
+    order = [page.index(part) for part in (
+        "<h1>", "<nav", "<figure", 'id="page-1"', 'class="verdict', 'id="findings"', 'id="figures"',
+        'id="tables"', 'id="samples"', 'id="setup"',
+    )]  # fmt: skip
+    assert order == sorted(order)
+    assert page.count(f'id="figure-{first}"') == 1
+
+
+def test_the_page_says_which_model_and_texts_it_is_of_and_when_it_was_built(made_study, tmp_path):
+    one_language(made_study).corpus("te-made", {}, zawgyi=3)
+    made_study.settings["sources"] = {"tiny": "tiny.gguf of pypi package tiny 1.2"}
+    made_study.inputs["circumstances"] = [("Commit of lexigraft", "0123abc")]
+    with shown_as({"sources": {"tiny": "Tiny-1B-Instruct"}}):
+        rebuild(made_study, tmp_path / "out", ["results"])
+    page = (tmp_path / "out/report.html").read_text(encoding="utf-8")
+    assert "Source model: tiny (Tiny-1B-Instruct). Language: Telugu." in page
+    facts = dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", page.split('id="setup"')[1]))
+    assert facts["Source model tiny"] == "Tiny-1B-Instruct; tiny.gguf of pypi package tiny 1.2"
+    assert facts["Text, Telugu"] == (
+        "1,000 sentences (0.12 MB) to train on, 100 sentences (0.01 MB) held out"
+    )
+    assert facts["Commit of lexigraft"] == "0123abc"
+    assert "<code>repair: [zawgyi]</code> repairs them" in page
+
+
+def test_a_source_is_named_by_its_file_and_version_its_revision_or_its_folder():
+    axes = ("languages", "vocabularies", "initializers", "strategies")
+    config = {
+        "study": "s", "title": "", "strategies": {},
+        "report": {"items": [], "reference_strategy": None},
+        "cells": [{"sources": ["a", "b", "c"], **dict.fromkeys(axes, ("x",)), "seeds": [0]}],
+        "packages": {"p": {"registry": "pypi", "version": "1.2"}},
+        "sources": {"a": {"package": "p", "file": "x.gguf"},
+                    "b": {"hub": "org/m", "revision": "0123abc"}, "c": {"folder": "/m"}},
+    }  # fmt: skip
+    assert report_settings(config)["sources"] == {
+        "a": "x.gguf of pypi package p 1.2",
+        "b": "org/m of the Hugging Face hub, revision 0123abc",
+        "c": "folder /m",
+    }
 
 
 class Checked(HTMLParser):
@@ -245,7 +293,9 @@ def test_snakemakes_report_has_a_caption_for_every_item_with_the_studys_names(bu
     assert {path.stem for path in folder.glob("*.rst")} == {*kinds(), "report"}
     assert "Training: 2x2ls-clm-512." in (folder / "vocabulary_size.rst").read_text("utf-8")
     page = (built[0] / "report.html").read_text("utf-8")
-    assert "<b>Training curves.</b> The course of training" in page
+    assert re.search(
+        r"<h3>Training curves</h3>.*?<figcaption>The course of training", page, re.DOTALL
+    )
     assert "Lines are means over 2 seeds" in page
 
 

@@ -3,7 +3,9 @@
 import pytest
 
 from lexigraft.report.figures import checkpoints, speed_quality
+from lexigraft.report.findings import finding_numbers, findings
 from lexigraft.report.formats import as_html, latex
+from lexigraft.report.page import report_document
 from lexigraft.report.records import read_study
 from lexigraft.report.sample_outputs import sample_outputs
 from lexigraft.report.tables import results, significance
@@ -85,6 +87,14 @@ def test_differences_of_noise_are_not_tested(made):
     assert [language for language, _ in table.columns] == ["Greek"]
 
 
+def test_the_findings_name_no_winner_of_noise(made):
+    numbers = finding_numbers(study(made))
+    quality, noise = numbers["te-made"]["scores"]
+    assert (quality["noise"], noise["noise"], noise["not_worse"]) == (False, True, None)
+    texts = [one.text for one in findings(numbers)]
+    assert any(text.startswith("no model reaches 10 ROUGE-L (1.0 to 9.0)") for text in texts)
+
+
 def test_figures_leave_noise_out_or_say_so(made, monkeypatch):
     for one, rate in ((SOURCE, 5.0), (cell("align"), 9.0), (cell("random"), 9.0)):
         metrics = {"tokens_per_second_batch_1": 1.0, "characters_per_second_batch_1": rate}
@@ -118,5 +128,11 @@ def test_samples_say_how_long_each_output_takes(made):
     }, settings={"prompts_from": "translation"})  # fmt: skip
     (group,) = sample_outputs(study(made))
     # Eleven steps: the first token, then ten steps.
-    names = [one.name for one in group.rows[0][2:]]
-    assert names == ["Source model, 3.0 s", "Best configuration: Align, 0.8 s"]
+    assert [one.seconds for one in group.rows[0]] == [None, None, 3.0, 0.75]
+    nothing = {name: [] for name in ("lead", "findings", "caveats", "pages", "figures", "tables",
+                                     "facts")}  # fmt: skip
+    page = report_document(
+        "t", {}, numbers={"te-made": {"name": "Telugu"}}, samples=[group], omitted={}, **nothing
+    )
+    assert "<dt>Source model, 3.0 s" in page
+    assert "<dt>Best configuration: Align, 0.8 s" in page

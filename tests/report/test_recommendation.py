@@ -10,6 +10,7 @@ from lexigraft.report.build import build_report
 from lexigraft.report.recommendation import gains, recommend
 from lexigraft.report.recommendation_text import recommendation_texts
 from lexigraft.report.records import read_study
+from lexigraft.report.verdict import Decision
 
 SOURCE = ("tiny", "te-made", "source", "none", "none", 0)
 FULL = "full-clm-512"
@@ -63,12 +64,16 @@ def test_the_initializer_that_is_shown_to_be_better_is_chosen(made):
     one, _, text = found(made)
     assert one.model.initializer == "align"
     assert one.choices[0].tied == ()
-    assert "does not decide" not in text.answer
+    assert text.verdict.decision == Decision.GRAFT
     question = asked(text, "Which initializer")
-    assert question.answer == "Align leads on 1 of 1 measure, more than Random and Mean."
-    # The better of the others first, with its distance from the best.
-    assert re.search(r"Align 1\.\d+; Mean 1\.\d+ \(\+0\.\d+ \[.*\], p < 0\.001\); Random",
-                     question.evidence[1])  # fmt: skip
+    assert question.answer == "Align is shown to be better than Random and Mean."
+    # The better of the others first.
+    assert re.search(
+        r"best Align 1\.\d+; worse: Mean 1\.\d+, Random 1\.\d+\.", question.evidence[0]
+    )
+    (mean, random) = [one for one in text.tests if one.compared_with == "Align"]
+    assert mean.model.startswith("Mean") and random.model.startswith("Random")
+    assert mean.p == "< 0.001" and mean.difference.startswith("+0.")
 
 
 def test_initializers_that_cannot_be_told_apart_are_all_named(made):
@@ -79,7 +84,8 @@ def test_initializers_that_cannot_be_told_apart_are_all_named(made):
     assert {choice.chosen.initializer, choice.tied[0].initializer} == {"align", "merge"}
     assert len(choice.tied) == 1
     assert asked(text, "Which initializer").answer.startswith("Not decided: ")
-    assert text.answer.endswith("The evidence does not decide on the initializer.")
+    (shown,) = asked(text, "Which initializer").evidence[:1]
+    assert re.search(r"not shown to be worse: \w+ 1\.\d+; worse: Random 1", shown)
 
 
 def test_without_outputs_nothing_is_decided(made):
@@ -88,10 +94,12 @@ def test_without_outputs_nothing_is_decided(made):
     one, _, text = found(made)
     assert one.model.initializer == "align"
     assert [model.initializer for model in one.choices[0].tied] == ["mean"]
-    assert re.search(r"Mean 1\.\d+ \(not tested\)", asked(text, "Which initializer").evidence[1])
-    assert asked(text, "What does it gain").answer.startswith(
-        "Compared with the source model: not tested on 1 of 1 measure."
+    assert re.search(r"not tested: Mean 1\.\d+", asked(text, "Which initializer").evidence[0])
+    assert asked(text, "Is it worth it").answer.startswith(
+        "Compared with the source model: not tested."
     )
+    assert text.verdict.decision == Decision.UNDECIDED
+    assert text.tests == []
 
 
 def test_a_cell_that_was_not_measured_stands_in_nobodys_way(made):
@@ -124,6 +132,9 @@ def test_scores_that_are_noise_have_no_say(made):
     assert one.model.initializer == "align"
     assert [task for _, task, _ in one.noise] == ["mt"]
     assert any("chrF (mt)" in line for line in asked(text, "How certain").evidence)
+    others = [question for question in text.questions if question.title != "How certain is this?"]
+    assert not any("chrF" in " ".join([one.answer, *one.evidence]) for one in others)
+    assert not any("chrF" in one.measure for one in text.tests)
 
 
 def test_noise_alone_decides_nothing(made_study):
@@ -131,7 +142,9 @@ def test_noise_alone_decides_nothing(made_study):
     for name, chrf in (("align", 2.0), ("mean", 7.0)):
         made_study.record(cell(name), "mt", "translation", {"chrf": chrf})
     _, _, text = found(made_study)
-    assert text.answer.startswith("This study does not decide.")
+    assert text.verdict.decision == Decision.UNDECIDED
+    assert text.verdict.sentences[1] == "No score above the noise compares it with a baseline."
+    assert text.verdict.missing[0].startswith("Scores above the noise")
     assert asked(text, "Which initializer").answer.startswith("Not decided")
 
 
@@ -148,7 +161,9 @@ def test_each_axis_is_chosen_under_the_choices_before_it(made):
     assert one.measured == one.model
     rivals = {choice.axis: len(choice.rivals) for choice in one.choices}
     assert rivals == {"initializer": 3, "vocabulary": 2, "strategy": 2}
-    assert text.answer == "Align, expand-1000, trained with lora-clm-512."
+    assert text.verdict.sentences[0] == (
+        "Graft: use Align with expand-1000, trained with lora-clm-512."
+    )
 
 
 def test_a_combination_that_the_study_has_not_is_said_to_be_none_of_its_cells(made):
@@ -159,27 +174,34 @@ def test_a_combination_that_the_study_has_not_is_said_to_be_none_of_its_cells(ma
     one, _, text = found(made)
     assert one.model.strategy == "lora-clm-512" and one.model.initializer == "align"
     assert one.measured.initializer == "mean"
-    assert "is not a cell of the study" in asked(text, "What does it gain").evidence[0]
+    assert "is not a cell of the study" in asked(text, "Is it worth it").evidence[0]
+    # The verdict is about what was measured.
+    assert text.verdict.sentences[0].startswith("Graft: use Mean with expand-1000")
+    assert any("add up to, Align with" in line for line in text.verdict.missing)
 
 
 def test_it_says_where_training_without_new_tokens_is_better(made):
     made.write(LAPT, 1.2)
     made.write(cell("align"), 1.4)
     _, _, text = found(made)
-    answer = asked(text, "What does it gain").answer
-    assert "Compared with the source model: better on 1 of 1 measure." in answer
-    assert f"Compared with LAPT ({FULL}): worse on 1 of 1 measure." in answer
+    answer = asked(text, "Is it worth it").answer
+    assert "Compared with the source model: better." in answer
+    assert f"Compared with LAPT ({FULL}): worse." in answer
     assert asked(text, "Which initializer").answer == (
         "Align: the study has no alternative to compare."
     )
-    assert text.answer.endswith("Training without new tokens (LAPT) scores better.")
+    assert text.verdict.decision == Decision.DO_NOT_GRAFT
+    assert text.verdict.sentences[0].endswith("is worse than LAPT.")
+    assert not text.recommended
 
 
 def test_it_says_where_nothing_is_gained_at_all(made):
     made.write(cell("align"), 2.0)
     made.write(cell("mean"), 2.4)
     _, _, text = found(made)
-    assert text.answer.endswith("It is not shown to be better than the source model.")
+    assert text.verdict.sentences[0] == (
+        "Not decided: this study does not show that new tokens help."
+    )
 
 
 def test_what_english_loses_and_what_training_takes(made):
@@ -189,13 +211,12 @@ def test_what_english_loses_and_what_training_takes(made):
     _, gained, text = found(made)
     question = asked(text, "What does it cost")
     assert question.answer == (
-        "English: worse on 1 of 1 measure. Training: 30.0 seconds of x86_64 CPU (30,720 tokens) "
-        "per cell."
+        "English: worse. Training: 30.0 seconds of x86_64 CPU (30,720 tokens) per cell."
     )
     assert gained.training.hours == pytest.approx(30 / 3600)
     assert gained.english[0].value == pytest.approx(1.3, abs=0.05)
-    evidence = asked(text, "What does it gain").evidence
-    assert "Tokens per sentence: 253.0 before, 71.0 after." in evidence
+    shorter = asked(text, "How much shorter and faster").answer
+    assert shorter == "Tokens per sentence: 253.0 before, 71.0 after."
 
 
 def test_hours_are_of_all_gpus_together(made):
@@ -219,8 +240,24 @@ def test_speed_is_that_of_a_cell_with_the_same_vocabulary(made):
     one, gained, text = found(made)
     assert one.model.initializer == "align"
     assert (gained.speed.ratio, gained.speed.model.initializer) == (2.5, "mean")
-    assert "2.50 times as fast as the source model" in asked(text, "What does it gain").answer
-    assert "measured on Mean" in asked(text, "What does it gain").answer
+    faster = asked(text, "How much shorter and faster")
+    assert "2.50 times as fast as the source model" in faster.answer
+    assert "Speed was measured on Mean" in faster.evidence[0]
+
+
+def test_the_command_exports_the_first_seed_of_the_measured_cell(made):
+    made.inputs |= {"exports": {}, "snakemake": ["--cores", "1"]}
+    for name, bits in (("align", 1.4), ("mean", 1.6)):
+        for seed in (1, 0):
+            made.write(cell(name, seed=seed), bits)
+            made.trained(cell(name, seed=seed), 2.5, bits)
+    for folder, axes in made.inputs["training"].items():
+        names = "/".join(map(str, axes.values()))
+        made.inputs["exports"][folder] = f"results/export/{names}/card.json"
+    _, _, text = found(made)
+    assert text.export == (
+        "snakemake results/export/tiny/te-made/expand-500/align/full-clm-512/0/card.json --cores 1"
+    )
 
 
 def test_a_study_of_baselines_recommends_nothing(made, tmp_path):
@@ -246,6 +283,8 @@ def test_the_page_is_in_the_report_and_by_itself(built):
     found = {row["language"]: row for row in result["recommendations"]}
     assert [*found] == ["te-made", "el-made"]
     assert found["te-made"]["initializer"] == "align"
+    # 1.42 bits per byte against 1.38 of LAPT and 1.62 of the source model.
+    assert found["te-made"]["verdict"] == "do not graft"
     choice = found["te-made"]["choices"]["initializer"]
     assert len(choice["compared"]) == 6
     # By bits per byte: 1.61 against 1.42, while seeds differ by about 0.01.

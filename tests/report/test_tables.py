@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,19 @@ def test_a_missing_seed_is_said(small):
     assert "mt: no seed 1 for Mean in Telugu." in notes
 
 
+def test_notes_on_a_language_stand_only_under_tables_that_show_it(small):
+    small.record(("m", "te-made", "source", "none", FULL, 0), "mt", "translation", {"chrf": 9.0})
+    for seed, strategy in product((0, 1), (FULL, "lora-clm-512")):
+        for cell in (("source", "none"), ("big", "align")):
+            key = ("m", "el-made", *cell, strategy, seed)
+            small.record(key, "mt", "translation", {"chrf": 12.0})
+    assert "LAPT in Telugu" in " ".join(build(results, small).notes)
+    table = build(strategies, small)
+    assert {group for group, _ in table.columns} == {"Greek"}
+    assert "Telugu" not in " ".join(table.notes)
+    assert set(table.data["language"]) == {"el-made"}
+
+
 def test_a_value_of_one_seed_has_no_deviation(small):
     assert cells(build(results, small))["Mean"][0].deviation == ""
 
@@ -117,23 +131,6 @@ def test_strategies_are_taken_apart_into_procedure_and_setting(small):
     small.record(cell, "mt", "translation", {"chrf": 12.0})
     stubs = [row.stub for row in build(strategies, small).rows]
     assert stubs == [("Source", ""), ("full", "CLM+512"), ("LoRA", "MTP+2048")]
-
-
-def test_a_note_on_seeds_is_about_the_languages_that_a_table_shows(small):
-    # Greek alone has two strategies to compare; in Telugu a seed is missing.
-    for language, strategy, seed in (
-        ("te-made", FULL, 0),
-        ("el-made", FULL, 0),
-        ("el-made", "lora-clm-64", 0),
-        ("el-made", "lora-clm-64", 1),
-    ):
-        cell = ("m", language, "large", "merge", strategy, seed)
-        small.record(cell, "mt", "translation", {"chrf": 30.0})
-    table = build(strategies, small)
-    assert {language for language, _ in table.columns} == {"Greek"}
-    assert "mt: no seed 1 for Merge in Greek." in table.notes  # under the first strategy
-    assert not any("Telugu" in note for note in table.notes)
-    assert set(table.data["language"]) == {"el-made"}
 
 
 def test_speed_up_is_that_of_characters_on_the_same_text(made_study):

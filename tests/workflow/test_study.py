@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -235,11 +236,21 @@ def test_a_step_is_repeated_by_hand_from_its_job_file(finished):
     assert (folder / "recipe.npz").read_bytes() == recipe
 
 
-def test_a_cell_is_exported_as_a_plain_folder_by_its_rule(finished):
+def test_a_cell_is_exported_as_a_plain_folder_by_the_command_that_the_report_gives(finished):
     checkout = finished[0]
-    cell = "tiny/telugu/expand-50/align/short/seed-0"
-    result = checkout.snakemake("--", f"results/export/{cell}/card.json")
+    report = checkout.folder / "results/report/miniature"
+    summary = json.loads((report / "summary.json").read_text(encoding="utf-8"))
+    command = summary["recommendations"][0]["export"]
+    assert command.split()[1] in (report / "report.html").read_text(encoding="utf-8")
+    result = subprocess.run(
+        [checkout.python, "-m", *shlex.split(command)],
+        cwd=checkout.folder,
+        env=checkout.environment(),
+        capture_output=True,
+        text=True,
+    )
     assert result.returncode == 0, result.stderr
+    cell = Path(shlex.split(command)[1]).parent.relative_to("results/export")
 
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -266,4 +277,5 @@ def test_snakemakes_own_report_is_built_without_a_number_of_cores(finished):
         text=True,
     )
     assert result.returncode == 0, result.stderr
-    assert (finished[0].folder / "results/report/miniature/workflow.html").stat().st_size > 10_000
+    page = finished[0].folder / "results/report/miniature/workflow.html"
+    assert "the whole study on one page" in page.read_text(encoding="utf-8")

@@ -1,12 +1,12 @@
 """The report of a study."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER
-from lexigraft.report.items import kind_file, read_items, records_read
+from lexigraft.report.items import kind_file, read_items, records_read, template_files
 from workflow.config.checks import languages_read
 from workflow.config.training_data import members, teachers, used
 from workflow.stages.cells import initialization, tokenizer_axes, training, vocabulary
@@ -23,6 +23,24 @@ _SHOWN = {
     "tables": ("tables/{}.html", "2 Tables"),
     "figures": ("figures/{}.png", "3 Figures"),
 }
+
+
+def command_arguments(
+    snakefile: Path, configfiles: Sequence[Path], config: Sequence[str], here: Path
+) -> list[str]:
+    """What `snakemake` takes behind a target to plan the same study again, typed in `here`.
+
+    `config` are the `key=value` of `--config`. The target stands first: `--configfile` and
+    `--config` take all that follows them.
+    """
+    arguments = ["--cores", "1"]
+    if snakefile not in (here / "Snakefile", here / "workflow/Snakefile"):
+        arguments += ["--snakefile", str(snakefile)]
+    if configfiles:
+        shown = (file.relative_to(here) if file.is_relative_to(here) else file
+                 for file in configfiles)  # fmt: skip
+        arguments += ["--configfile", *map(str, shown)]
+    return [*arguments, "--config", *config] if config else arguments
 
 
 def report_files(study: Study, group: str) -> list[dict[str, Any]]:
@@ -91,6 +109,7 @@ def build_report(study: Study, **_: str) -> dict[str, Any]:
             "train",
             "initialize",
             "expand_vocabulary",
+            "export_cell",
             *(("measure_alignment",) if _shows_alignment(study) else ()),
         )
     }
@@ -99,7 +118,7 @@ def build_report(study: Study, **_: str) -> dict[str, Any]:
         "inputs": inputs,
         "folders": folders,
         "searched": searched(study),
-        "code": sorted({kind_file(item.kind) for item in items}),
+        "code": sorted({*(kind_file(item.kind) for item in items), *template_files()}),
     }
 
 
@@ -129,7 +148,10 @@ def _used_config(study: Study) -> dict[str, Any]:
         "metrics": {
             name for task in config["run_tasks"].values() for name in task["learned_metrics"]
         },
-        "packages": {fonts["package"]} if (fonts := config["report"]["fonts"]) else set(),
+        "packages": {
+            *({fonts["package"]} if (fonts := config["report"]["fonts"]) else ()),
+            *(config["sources"][name].get("package") for name in used(config, "sources")),
+        },
     }
     return {
         key: {name: entry for name, entry in value.items() if name in keep[key]}

@@ -3,7 +3,6 @@
 With it goes what it took so far, and how long the rest will take by what finished jobs took.
 """
 
-import html
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from lexigraft.cells import cell_of
-from lexigraft.report.stylesheet import STYLESHEET
+from lexigraft.report.rendering import render
 from lexigraft.training.progress import describe_progress
 from workflow.stages import Study
 from workflow.stages.cost_model import CostModel
@@ -24,19 +23,6 @@ from workflow.status.results_folder import at_work, sizes
 from workflow.status.states import DONE, FAILED, RUNNING, STATES, reason, states
 
 SHOWN = 20  # running and failed jobs are named one by one, up to this many
-# What each state looks like in the bar of its stage, by the style sheet's own colours.
-_COLOURS = {
-    "done": "var(--accent)",
-    "running": "#3a9a5b",
-    "queued": "var(--rule)",
-    "failed": "#c0392b",
-    "stale": "#d08700",
-}
-_STYLE = """
-.bar { display: flex; width: 16rem; height: .8rem; background: var(--wash); }
-.bar span { height: 100%; }
-td.bars { min-width: 16rem; }
-"""
 
 
 @dataclass(frozen=True)
@@ -139,28 +125,16 @@ def as_text(shown: Status) -> str:
 
 def page(shown: Status, now: datetime) -> str:
     """The status as one HTML page: no scripts, nothing loaded from elsewhere."""
-    said = "".join(f"<li>{html.escape(text)}</li>" for text in facts(shown))
-    parts = [
-        f"<h1>{html.escape(headline(shown))}</h1>",
-        f'<p class="lead">As of {now:%Y-%m-%d %H:%M}.</p>',
-        _table(shown),
-        f'<ul class="plain">{said}</ul>',
-    ]
-    running = [
-        (name, f"{minutes:.0f} min" + (f"; {progress}" if progress else ""))
-        for name, minutes, progress in shown.running
-    ]
-    failed = [(name, f"{why} ({log})") for name, why, log in shown.failed]
-    for title, rows in (("Running", running), ("Failed", failed)):
-        if rows:
-            items = "".join(f"<dt>{html.escape(k)}</dt><dd>{html.escape(v)}</dd>" for k, v in rows)
-            parts.append(f'<h2>{title}</h2><dl class="facts">{items}</dl>')
-    style = STYLESHEET.replace("FONTS ", "")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(shown.study)}: status</title><style>{style}{_STYLE}</style></head>\n"
-        f"<body>\n{''.join(parts)}\n</body></html>\n"
+    return render(
+        "status.html.j2",
+        Path(__file__).resolve().parent,
+        title=f"{shown.study}: status",
+        fonts={},
+        headline=headline(shown),
+        now=f"{now:%Y-%m-%d %H:%M}",
+        states=STATES,
+        shown=shown,
+        facts=facts(shown),
     )
 
 
@@ -222,23 +196,3 @@ def _progress(folder: str, begun: float) -> str:
             if log.stat().st_mtime >= begun:
                 return describe_progress(log)
     return ""
-
-
-def _table(shown: Status) -> str:
-    head = "".join(f"<th>{state}</th>" for state in STATES)
-    rows = []
-    for stage, count in shown.counts.items():
-        numbers = "".join(f"<td>{count[state] or '·'}</td>" for state in STATES)
-        bar = "".join(
-            f'<span style="width:{100 * count[state] / count.total():.3f}%;'
-            f'background:{_COLOURS[state]}" title="{state}: {count[state]}"></span>'
-            for state in STATES
-        )
-        rows.append(
-            f'<tr><th class="stub">{stage}</th>{numbers}<td>{count.total()}</td>'
-            f'<td class="bars"><div class="bar" aria-hidden="true">{bar}</div></td></tr>'
-        )
-    return (
-        '<div class="scroll"><table><thead><tr><th class="stub">stage</th>'
-        f"{head}<th>all</th><th></th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-    )

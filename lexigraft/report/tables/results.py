@@ -131,7 +131,7 @@ def results_table(
         *changes.notes,
         *noise_notes(study, chosen, columns),
         *explained,
-        *not_scored_notes(study, {(task, name) for _, task, name in columns}),
+        *not_scored_notes(study, columns),
         *missing_note(rows, heads),
     ]
     table = Table(headers, heads, rows, changes.beside(data), notes, title)

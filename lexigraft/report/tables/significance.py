@@ -87,7 +87,7 @@ def build(study: StudyResults) -> Table | None:
         "Runs and seeds are averaged; an example is resampled with all of its outputs.",
         *noise_notes(study, chosen, quality_columns(study)),
         *explained,
-        *not_scored_notes(study, {(task, name) for _, task, name in columns}),
+        *not_scored_notes(study, columns),
         *missing_note(rows, heads),
     ]
     return Table(headers, heads, rows, pandas.DataFrame(map(_numbers, compared)), notes)

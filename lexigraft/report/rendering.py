@@ -1,0 +1,51 @@
+"""HTML and Markdown from the templates in `templates/`, which share one style sheet."""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
+
+from lexigraft.report.table import number
+
+TEMPLATES = Path(__file__).resolve().parent / "templates"
+
+
+def render(template: str, folder: Path = TEMPLATES, **values: Any) -> str:
+    """The text of a template with these values, which HTML templates escape.
+
+    `folder` holds the template; those that it extends, includes or imports may be in `TEMPLATES`.
+    """
+    return _environment(folder).get_template(template).render(values)
+
+
+def document(title: str, body: str, fonts: dict[str, str] | None = None) -> str:
+    """An HTML document of its own: the style sheet, and fonts as data URIs, are inside."""
+    return render("document.html.j2", title=title, body=Markup(body), fonts=fonts or {})
+
+
+def inline_code(text: str) -> Markup:
+    """Text as HTML, with what stands between backticks set as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+@cache
+def _environment(folder: Path) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader([folder, TEMPLATES]),
+        autoescape=select_autoescape(("html.j2",)),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"inline_code": inline_code, "css_name": _css_name}
+    environment.globals |= {"number": number}
+    return environment
+
+
+def _css_name(family: str) -> Markup:
+    """A font's family between quotes, for a style sheet: a font of others says what it likes."""
+    return Markup('"' + re.sub(r"[^\w .-]", "", family) + '"')

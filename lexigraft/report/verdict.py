@@ -1,0 +1,318 @@
+"""Whether the scores of a study speak for new tokens at all, and what it would take to know more.
+
+What a recommendation is worth depends on two baselines: the source model as it is, and LAPT, the
+source model trained with its own vocabulary.
+"""
+
+import math
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from lexigraft.report.before_after import METRIC
+from lexigraft.report.metrics import metric
+from lexigraft.report.models import Column, Model
+from lexigraft.report.names import listed, row_name
+from lexigraft.report.paired_tests import PairedTest
+from lexigraft.report.recommendation import Gains, Recommendation, ScoreChange
+from lexigraft.report.study import StudyResults
+from lexigraft.report.summarize import select
+from lexigraft.report.table import number
+
+# Held-out bits per byte still fall if they fell by this share between the last two measurements.
+_FALLING = 0.005
+# A score that is this much worse than LAPT's is as good as LAPT's, if it is not shown to be worse.
+_AS_GOOD = 0.02
+# A difference that takes more than so many times the test examples is too small to be looked for.
+_HOPELESS = 100
+
+
+class Decision(StrEnum):
+    """What to do; only the first recommends a model."""
+
+    GRAFT = "graft"
+    TRADE_OFF = "depends on the task"
+    UNDECIDED = "not decided"
+    DO_NOT_GRAFT = "do not graft"
+
+
+class Verdict(NamedTuple):
+    """The decision, the two sentences that say it, and what is missing to say more."""
+
+    decision: Decision
+    sentences: tuple[str, str]
+    missing: list[str]
+
+
+def judge(study: StudyResults, found: Recommendation, gained: Gains) -> Verdict:
+    """Compare the measured cell of a recommendation with both baselines.
+
+    What is shown to be worse than one of them, and better nowhere, is never recommended. What is
+    better than the source model is, if it is better than LAPT too, or as good and text gets
+    shorter; without LAPT the sentences say that it was not trained.
+    """
+    outcomes = {
+        baseline: outcome([one for one in gained.quality if one.baseline == baseline])
+        for baseline in dict.fromkeys(one.baseline for one in gained.quality)
+    }
+    decision = _decide(found, gained, outcomes)
+    sentences = (
+        _first(found, gained, outcomes, decision),
+        _second(found, gained, outcomes, decision),
+    )
+    return Verdict(decision, sentences, _missing(study, found, gained, outcomes))
+
+
+def outcome(changes: Sequence[ScoreChange]) -> str:
+    """The verdicts on several measures as one: that of `ScoreChange`, or `mixed`."""
+    verdicts = {one.verdict for one in changes}
+    if {"better", "worse"} <= verdicts:
+        return "mixed"
+    order = ("better", "worse", "no significant difference")
+    return next((one for one in order if one in verdicts), "not tested")
+
+
+def baseline_name(model: Model) -> str:
+    """A baseline in a sentence."""
+    return "the source model" if model.is_source else "LAPT"
+
+
+def measure_name(column: Column) -> str:
+    """`chrF (translation)`."""
+    return f"{metric(column[2]).title} ({column[1]})"
+
+
+def configuration(found: Recommendation, model: Model) -> str:
+    """`Align with 500 new tokens`."""
+    row = found.vocabularies.get(model.vocabulary)
+    tokens = f"{number(row['new_tokens'], 0)} new tokens" if row else model.vocabulary
+    return f"{row_name(model.initializer, model.strategy)} with {tokens}"
+
+
+def value_name(found: Recommendation, axis: str, model: Model) -> str:
+    """What a model has on an axis; a vocabulary with its new tokens, where these are recorded."""
+    if axis == "initializer":
+        return row_name(model.initializer, model.strategy)
+    if axis == "strategy":
+        return model.strategy if model.strategy != "none" else "no training"
+    row = found.vocabularies.get(model.vocabulary)
+    return model.vocabulary + (f" ({number(row['new_tokens'], 0)} new tokens)" if row else "")
+
+
+def _decide(found: Recommendation, gained: Gains, outcomes: dict[Model, str]) -> Decision:
+    source = [one for model, one in outcomes.items() if model.is_source]
+    lapt = [one for model, one in outcomes.items() if not model.is_source]
+    if "worse" in outcomes.values():
+        return Decision.DO_NOT_GRAFT
+    if "mixed" in outcomes.values():
+        return Decision.TRADE_OFF
+    if source != ["better"] and (source or lapt != ["better"]):
+        return Decision.UNDECIDED
+    if lapt in ([], ["better"]):
+        return Decision.GRAFT
+    as_good = lapt == ["no significant difference"] and not any(
+        _share_behind(one) > _AS_GOOD for one in gained.quality if not one.baseline.is_source
+    )
+    return Decision.GRAFT if as_good and _is_shorter(found) else Decision.UNDECIDED
+
+
+def _share_behind(change: ScoreChange) -> float:
+    """How much worse a score is than the baseline's, as a share of that; negative if better."""
+    behind = change.value - change.baseline_value
+    lower = metric(change.column[2]).lower_is_better
+    return (behind if lower else -behind) / abs(change.baseline_value or 1)
+
+
+def _is_shorter(found: Recommendation) -> bool:
+    row = found.vocabularies.get(found.measured.vocabulary)
+    return row is not None and (
+        row["tokens_per_sentence_after"] < row["tokens_per_sentence_before"]
+    )
+
+
+def _first(
+    found: Recommendation, gained: Gains, outcomes: dict[Model, str], decision: Decision
+) -> str:
+    """What to do."""
+    chosen = configuration(found, found.measured)
+    if decision == Decision.GRAFT:
+        strategy = found.measured.strategy
+        return f"Graft: use {chosen}{'' if strategy == 'none' else f', trained with {strategy}'}."
+    if decision == Decision.UNDECIDED and "better" in outcomes.values():
+        better = listed([baseline_name(one) for one, how in outcomes.items() if how == "better"])
+        rest = [f"{'better than' if one.is_source else 'as good as'} {baseline_name(one)}"
+                for one, how in outcomes.items() if how != "better"]  # fmt: skip
+        return f"Not decided: {chosen} is better than {better}, but not shown to be {listed(rest)}."
+    if decision == Decision.UNDECIDED:
+        return "Not decided: this study does not show that new tokens help."
+    if decision == Decision.DO_NOT_GRAFT:
+        worse = listed([baseline_name(one) for one, how in outcomes.items() if how == "worse"])
+        return (f"Do not graft with this budget: {chosen}, the best configuration of this study, "
+                f"is worse than {worse}.")  # fmt: skip
+    baseline = next(one for one, how in outcomes.items() if how == "mixed")
+    on = {
+        how: listed([measure_name(one.column) for one in gained.quality
+                     if one.baseline == baseline and one.verdict == how])
+        for how in ("better", "worse")
+    }  # fmt: skip
+    return (f"It depends on the task: compared with {baseline_name(baseline)}, {chosen} is better "
+            f"on {on['better']} and worse on {on['worse']}.")  # fmt: skip
+
+
+def _second(
+    found: Recommendation, gained: Gains, outcomes: dict[Model, str], decision: Decision
+) -> str:
+    """The numbers behind it: of the first measure that shows what was decided."""
+    if not gained.quality:
+        return "No score above the noise compares it with a baseline."
+    telling = {Decision.GRAFT: "better", Decision.DO_NOT_GRAFT: "worse"}.get(decision)
+    first = next((one for one in gained.quality if one.verdict == telling), gained.quality[0])
+    shown = metric(first.column[2])
+    tokens = gained.training.tokens if gained.training else 0
+    text = (f"{'After' if tokens else 'It reaches'} "
+            f"{f'{number(tokens, 0)} training tokens it reaches ' if tokens else ''}"
+            f"{number(first.value, shown.decimals)} {shown.title}"
+            f"{' (lower is better)' if shown.lower_is_better else ''}, against ")  # fmt: skip
+    own = [one for one in gained.quality if one.column == first.column]
+    text += listed([f"{number(one.baseline_value, shown.decimals)} for "
+                    f"{baseline_name(one.baseline)}" for one in own])  # fmt: skip
+    if gained.speed is not None:
+        text += (f", and writes the same text {number(gained.speed.ratio, 1)} times as fast as the "
+                 "source model")  # fmt: skip
+    elif _is_shorter(found):
+        row = found.vocabularies[found.measured.vocabulary]
+        ratio = row["tokens_per_sentence_before"] / row["tokens_per_sentence_after"]
+        text += f", and the same text has {number(ratio, 1)} times fewer tokens"
+    for how, chance in (("no significant difference", "may be chance"),
+                        ("not tested", "was not tested")):  # fmt: skip
+        if names := [baseline_name(one) for one, what in outcomes.items() if what == how]:
+            text += f"; the difference from {listed(names)} {chance}"
+    if decision == Decision.GRAFT and all(one.baseline.is_source for one in gained.quality):
+        text += "; whether training alone (LAPT) does as well is not known"
+    return f"{text}."
+
+
+def _missing(
+    study: StudyResults, found: Recommendation, gained: Gains, outcomes: dict[Model, str]
+) -> list[str]:
+    """What a study would need to say more, a sentence each, what matters most first."""
+    return [
+        *_missing_baselines(found, gained, outcomes),
+        *_missing_training(study, found, gained, outcomes),
+        *_missing_examples(found, gained),
+        *_missing_cells(study, found),
+    ]
+
+
+def _missing_baselines(
+    found: Recommendation, gained: Gains, outcomes: dict[Model, str]
+) -> list[str]:
+    """Source and LAPT where the study has none, and scores that say something."""
+    if not found.columns:
+        return [
+            "Scores above the noise: every model scores too low on every task. Measure bits per "
+            "byte (task perplexity), train longer, or take a larger source model."
+        ]
+    strategies = {True: "[none]", False: f"[{found.measured.strategy}]"}
+    needed = (True, False) if found.measured.strategy != "none" else (True,)
+    lost = [which for which in needed if which not in {one.is_source for one in outcomes}]
+    names = {True: "the source model as it is", False: "training alone (LAPT)"}
+    text = [
+        f"A baseline, {names[which]}: cells with `vocabularies: [source]`, `initializers: [none]`, "
+        f"`strategies: {strategies[which]}`."
+        for which in lost
+    ]
+    if any(one.test is None for one in gained.quality):
+        text.append("Recorded outputs of all models: without them, differences are not tested.")
+    return text
+
+
+def _missing_training(
+    study: StudyResults, found: Recommendation, gained: Gains, outcomes: dict[Model, str]
+) -> list[str]:
+    """Training tokens, where the model is behind a baseline and its curve still falls."""
+    behind = [model for model, how in outcomes.items() if how not in ("better", "mixed")]
+    points = _heldout_curve(study, found)
+    if not behind or len(points) < 2:
+        return []
+    (before, level), (tokens, end) = points[-2:]
+    if level - end < _FALLING * level:
+        return [f"Another strategy or vocabulary, rather than more of the same training: held-out "
+                f"{metric(METRIC).title} no longer fell when it ended, after "
+                f"{number(tokens, 0)} tokens."]  # fmt: skip
+    text = (f"Training tokens: held-out {metric(METRIC).title} still fell when training ended, "
+            f"after {number(tokens, 0)} tokens")  # fmt: skip
+    gaps = {one.baseline: one.value - one.baseline_value for one in gained.quality
+            if one.column[2] == METRIC and one.baseline in behind}  # fmt: skip
+    # The curve is convex, so that a straight line on from its end is met too early.
+    reached = [
+        f"{number(_rounded_up(gap * (tokens - before) / (level - end)), 0)} more to reach "
+        f"{baseline_name(baseline)}"
+        for baseline, gap in gaps.items()
+        if gap > 0
+    ]
+    if reached:
+        text += (f". At its last pace it would take at least {listed(reached)}; curves flatten, so "
+                 "plan for several times as many")  # fmt: skip
+    return [f"{text}."]
+
+
+def _missing_examples(found: Recommendation, gained: Gains) -> list[str]:
+    """Test examples, where a comparison or a choice was tested and is not decided."""
+    undecided: dict[tuple[str, Column], list[PairedTest]] = {}
+    for one in gained.quality:
+        if one.test and one.verdict == "no significant difference":
+            purpose = f"to tell it from {baseline_name(one.baseline)}"
+            undecided[purpose, one.column] = [one.test]
+    for choice in found.choices:
+        for measure in choice.measures:
+            tests = [measure.against_best.get(model) for model in choice.tied]
+            if known := [test for test in tests if test]:
+                undecided[f"to decide on the {choice.axis}", measure.column] = known
+    text = []
+    for (purpose, column), tests in undecided.items():
+        needed = max(_times_as_many(test) * test.examples for test in tests)
+        most = max(_HOPELESS * test.examples for test in tests)
+        count = f"about {number(_rounded_up(needed), 0)}" if needed <= most else (
+            f"more than {number(most, 0)}")  # fmt: skip
+        seeds = ", and more seeds," if any(test.freedom for test in tests) else ""
+        now = number(max(test.examples for test in tests), 0)
+        text.append(f"Test examples, {purpose} by {measure_name(column)}: {count}{seeds} instead "
+                    f"of {now}.")  # fmt: skip
+    return text
+
+
+def _missing_cells(study: StudyResults, found: Recommendation) -> list[str]:
+    text = []
+    if found.measured != found.model:
+        text.append(f"The cell that the choices add up to, {configuration(found, found.model)}, "
+                    f"trained with {found.model.strategy}: the study has not got it.")  # fmt: skip
+    if len(study.seeds) < 2:
+        text.append("A second seed: nothing says how much scores differ between seeds.")
+    return text
+
+
+def _heldout_curve(study: StudyResults, found: Recommendation) -> list[tuple[float, float]]:
+    """Training tokens and held-out bits per byte of the measured cell, means over its seeds."""
+    curves = study.curves
+    if not {METRIC, "tokens"} <= set(curves):
+        return []
+    own = select(curves, **found.measured.keys(), language=found.language, event="heldout")
+    points = own[own[METRIC].notna()].groupby("step")[["tokens", METRIC]].mean()
+    return [(float(tokens), float(level)) for tokens, level in points.itertuples(index=False)]
+
+
+def _times_as_many(test: PairedTest) -> float:
+    """How many times the examples make a difference of this size significant.
+
+    The interval narrows with the square root of their number, until it no longer reaches zero. It
+    is not corrected for other comparisons, so that this is the least.
+    """
+    reach = test.value - test.low if test.value > 0 else test.high - test.value
+    return max(1.1, (reach / test.value) ** 2) if test.value else math.inf
+
+
+def _rounded_up(value: float) -> float:
+    """To two digits."""
+    step = 10 ** max(0, math.floor(math.log10(value)) - 1)
+    return math.ceil(value / step) * step
