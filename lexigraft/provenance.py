@@ -71,17 +71,16 @@ def versions() -> dict[str, str]:
     return found
 
 
-def commit() -> str:
-    """The commit of this repository, with a mark where files were changed; empty if not a clone."""
+@cache
+def commit_of_code() -> str | None:
+    """The commit of the clone that lexigraft runs from; None where it was installed otherwise."""
     root = Path(__file__).resolve().parent.parent
     if not (root / ".git").exists():
-        return ""
-    describe = ["git", "describe", "--always", "--abbrev=12", "--dirty= (changed)"]
-    try:
-        found = subprocess.run(describe, cwd=root, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return found.stdout.strip()
+        return None
+    command = ["git", "-C", str(root), "rev-parse", "--short=10", "HEAD"]
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL).strip()
+    return None
 
 
 def check_inputs(inputs: Any) -> None:

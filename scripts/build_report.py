@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lexigraft.job import Job, Written, run
-from lexigraft.provenance import commit
+from lexigraft.provenance import commit_of_code
 from lexigraft.report.inputs import files_read, report_inputs, report_settings
 
 # Not all of the folder: Snakemake puts its own report there too.
@@ -28,7 +28,7 @@ def stage(job: Job) -> Written:
         "snakemake": shlex.split(os.environ.get("LEXIGRAFT_SNAKEMAKE", _BY_HAND)),
         "circumstances": [
             ("Report built", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),
-            ("Commit of lexigraft", commit() or "not a clone"),
+            ("Commit of lexigraft", commit_of_code() or "not from a clone"),
         ],
     }
     with shown_as(config.get("titles", {})):
