@@ -9,7 +9,7 @@ from lexigraft.report.page import report_document
 from lexigraft.report.records import read_study
 from lexigraft.report.sample_outputs import sample_outputs
 from lexigraft.report.tables import results, significance
-from tests.report.drawing import drawn_texts
+from tests.report.drawing import drawn_figure
 
 FULL = "full-clm-512"
 
@@ -95,15 +95,15 @@ def test_the_findings_name_no_winner_of_noise(made):
     assert any(text.startswith("no model reaches 10 ROUGE-L (1.0 to 9.0)") for text in texts)
 
 
-def test_figures_leave_noise_out_or_say_so(made, monkeypatch):
+def test_figures_leave_noise_out_or_say_so(made):
     for one, rate in ((SOURCE, 5.0), (cell("align"), 9.0), (cell("random"), 9.0)):
         metrics = {"tokens_per_second_batch_1": 1.0, "characters_per_second_batch_1": rate}
         made.record(one, "speed", "speed", metrics)
-    figure, _ = drawn_texts(monkeypatch, speed_quality, made)
+    figure = drawn_figure(speed_quality, made)
     assert [axis.get_ylabel() for axis in figure.axes] == ["bits per byte"]
     made.trained(cell("align"), 3.0, 1.5, checkpoints=2)
     made.record(cell("align"), "sum", "summarization", {"rouge_l": 1.5}, checkpoint=1)
-    figure, _ = drawn_texts(monkeypatch, checkpoints, made)
+    figure = drawn_figure(checkpoints, made)
     assert [axis.get_ylabel() for axis in figure.axes] == ["ROUGE-L ↑ (noise)"]
 
 
