@@ -1,4 +1,6 @@
-"""Bits per byte before and after training, both on the same text."""
+"""Bits per byte before and after training, on the text that tables show it for."""
+
+import math
 
 from lexigraft.report.study import SEEDED, StudyResults
 from lexigraft.report.summarize import Frame, select
@@ -10,10 +12,10 @@ COLUMNS = [*SEEDED, "before", "after", "measured_on"]
 def before_after(study: StudyResults) -> Frame:
     """One row per trained cell and seed: `before`, `after`, and what they were `measured_on`.
 
-    Records of the untrained cells are preferred (`records`: the whole held-out text), of the same
-    seed or, where there is none, the mean of the others. Where a language has cells without one,
-    all of its cells are read from the training logs (`log`: the held-out sentences scored during
-    training), so that all scores of a language are of one text.
+    Both are of records (`records`), so that a score has one number in all of a report. `before` is
+    that of the untrained cell of the same seed or, where there is none, the mean of the others;
+    missing where no untrained cell was evaluated. Cells of a language without any record are read
+    from the training logs (`log`: the held-out sentences scored during training, often fewer).
     """
     import pandas
 
@@ -24,20 +26,20 @@ def before_after(study: StudyResults) -> Frame:
     for (*axes, strategy, seed), value in records.items():
         if strategy == "none":
             untrained.setdefault(tuple(axes), {})[seed] = value
-    ends: dict[tuple, tuple[float, float] | None] = {}
-    for key in dict.fromkeys([*records, *logs]):
+    ends: dict[tuple, tuple[float, float]] = {}
+    for key, after in records.items():
         *axes, strategy, seed = key
         if strategy != "none":
-            before = untrained.get(tuple(axes))
-            ends[key] = None
-            if before and key in records:
-                mean = sum(before.values()) / len(before)
-                ends[key] = before.get(seed, mean), records[key]
+            before = untrained.get(tuple(axes), {})
+            mean = sum(before.values()) / len(before) if before else math.nan
+            ends[key] = before.get(seed, mean), after
     rows: list[tuple] = []
     for language in study.order("language"):
-        own = {key: pair for key, pair in ends.items() if key[1] == language}
-        found, measured_on = (own, "records") if all(own.values()) else (logs, "log")
-        rows += [(*key, *pair, measured_on) for key in own if (pair := found.get(key))]
+        found, measured_on = ends, "records"
+        if not any(key[1] == language for key in ends):
+            found = {key: pair for key, pair in logs.items() if key[-2] != "none"}
+            measured_on = "log"
+        rows += [(*key, *pair, measured_on) for key, pair in found.items() if key[1] == language]
     return pandas.DataFrame(rows, columns=COLUMNS)
 
 

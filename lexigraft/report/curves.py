@@ -3,13 +3,31 @@
 from typing import Any, NamedTuple
 
 from lexigraft.report.labels import label_ends, label_room
-from lexigraft.report.models import Model, models, several_strategies
+from lexigraft.report.models import Model, models, models_of, several_strategies
 from lexigraft.report.names import row_name
-from lexigraft.report.study import StudyResults
-from lexigraft.report.style import COLOURS, MARKERS, MUTED, Axes, Figure, Look
-from lexigraft.report.summarize import CELL, Frame
+from lexigraft.report.study import SEEDED, StudyResults
+from lexigraft.report.style import COLOURS, MARKERS, MUTED, Axes, Figure, Look, lay_out
+from lexigraft.report.summarize import CELL, Frame, select
 
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
+# Points of the running mean over the steps; one step's loss says little.
+_SMOOTHED_TO = 25
+# What curves are drawn over: the longest training, how much of it is one on the axis, and what the
+# axis says.
+_SCALES = {
+    "step": ((float("inf"), 1, "training step"),),
+    "tokens": (
+        (1e4, 1, "training tokens"),
+        (1e7, 1e3, "training tokens, in thousands"),
+        (1e10, 1e6, "training tokens, in millions"),
+        (float("inf"), 1e9, "training tokens, in billions"),
+    ),
+    "elapsed": (
+        (300, 1, "training time, seconds"),
+        (300 * 60, 60, "training time, minutes"),
+        (float("inf"), 3600, "training time, hours"),
+    ),
+}
 
 End = tuple[float, float, str, str]  # where a line ends, its name and colour
 
@@ -68,6 +86,87 @@ def lines(study: StudyResults, look: Look) -> list[Line]:
     return drawn
 
 
+class Scale(NamedTuple):
+    """What curves are drawn over: a column of the logs, how much of it is one, and its name."""
+
+    over: str
+    unit: float
+    label: str
+
+
+def scale(curves: Frame, over: str) -> Scale:
+    """A scale that suits the longest training: of `step`, `tokens` or `elapsed`."""
+    most = curves[over].max()
+    unit, label = next((unit, label) for bound, unit, label in _SCALES[over] if most < bound)
+    return Scale(over, unit, label)
+
+
+def with_elapsed(curves: Frame) -> Frame:
+    """The logs with the seconds of training up to each line, evaluations and saving left out."""
+    if "seconds" not in curves:
+        return curves
+    seconds = curves["seconds"].fillna(0)
+    return curves.assign(elapsed=seconds.groupby([curves[axis] for axis in SEEDED]).cumsum())
+
+
+def draw_curve(
+    axis: Axes, logged: Frame, name: str, over: Scale, style: dict[str, Any], smooth: bool = False
+) -> tuple[float, float] | None:
+    """Draw one model's mean over seeds, and the seeds faintly; returns where the line ends.
+
+    `logged` has lines of one event. None where none of them has the number `name`.
+    """
+    logged = logged[logged[name].notna()]
+    if logged.empty:
+        return None
+    by_seed = logged.pivot_table(index="step", columns="seed", values=name)
+    if smooth:
+        # The first step's loss, before any update, stays what it is.
+        window = max(1, len(by_seed) // _SMOOTHED_TO)
+        by_seed = by_seed.rolling(window, min_periods=1).mean()
+    at = logged[over.over].groupby(logged["step"]).mean().to_numpy() / over.unit
+    if by_seed.shape[1] > 1:
+        for seed in by_seed:
+            axis.plot(at, by_seed[seed], color=style["color"], lw=0.6, alpha=0.35)
+    mean = by_seed.mean(axis=1)
+    axis.plot(at, mean, ms=4, **style | ({"marker": None} if smooth else {}))
+    return float(at[-1]), float(mean.iloc[-1])
+
+
+def sentences_scored(study: StudyResults, trained: list[Model]) -> str:
+    """How many held-out sentences the curves of these models are of, such as `16 sentences`.
+
+    Empty where no card says it. A table's scores may be of more sentences: another number.
+    """
+    counts = sorted(_curve_sentences(study, trained))
+    return f"{' or '.join(f'{count:,}' for count in counts)} sentences" if counts else ""
+
+
+def source_level(
+    study: StudyResults, trained: list[Model], source: str, language: str, name: str
+) -> float | None:
+    """What the source model scores on the held-out sentences of these models' curves.
+
+    Training it with its own vocabulary starts from itself.
+    """
+    counts = _curve_sentences(study, trained)
+    baselines = select(study.training, source=source, language=language, initializer="none")
+    if counts:
+        baselines = baselines[baselines["curve_sentences"].isin(counts)]
+    logged = select(study.curves, event="heldout", source=source, language=language, step=0)
+    logged = logged.merge(baselines[SEEDED], on=SEEDED)
+    known = logged[name].dropna()
+    return float(known.iloc[0]) if len(known) else None
+
+
+def _curve_sentences(study: StudyResults, trained: list[Model]) -> set[int]:
+    if "curve_sentences" not in study.training:
+        return set()
+    cards = study.training[study.training["curve_sentences"].notna()]
+    own = zip(models_of(cards), cards["curve_sentences"], strict=True)
+    return {int(count) for model, count in own if model in trained}
+
+
 def name_ends(figure: Figure, ends: list[tuple[Axes, list[End]]]) -> None:
     """Name the lines of each panel at their right ends; axes begin at 0 and get room for it."""
     figure.draw_without_rendering()
@@ -78,8 +177,7 @@ def name_ends(figure: Figure, ends: list[tuple[Axes, list[End]]]) -> None:
         low = min(low, 0)
         axis.set_xlim(low, low + (high - low) / room)
         axis.set_xticks(ticks)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    lay_out(figure)
     for axis, named in ends:
         label_ends(axis, named)
 

@@ -35,9 +35,9 @@ def finding_numbers(study: StudyResults) -> dict[str, Any]:
 
     Each has its `name`; `vocabularies`, see `vocabulary_numbers`; `scores`: per source model and
     task the metric and each row's mean, deviation and number of seeds, the best row with new
-    tokens, Source and LAPT, and `not_worse`: names of the other rows with new tokens that are not
-    significantly worse than the best, None where one of them was not tested; `speed_up`: of each
-    speed task, by vocabulary.
+    tokens, Source and LAPT, whether all of them are `noise`, and `not_worse`: names of the other
+    rows with new tokens that are not significantly worse than the best, None where one of them was
+    not tested, as noise is not; `speed_up`: of each speed task, by vocabulary.
     """
     chosen, columns = models(study), quality_columns(study)
     vocabularies, measured = vocabulary_numbers(study), speed_up_rows(study)
@@ -141,6 +141,7 @@ def _score(study: StudyResults, chosen: list[Model], column: Column) -> dict[str
         "task": task,
         "metric": name,
         "lower_is_better": lower,
+        "noise": study.is_noise(chosen[0].source, column),
         "rows": rows,
         "best": new[0] if new else None,
         "second": new[1] if len(new) > 1 else None,
@@ -156,6 +157,9 @@ def _test_best(study: StudyResults, found: dict[str, Any]) -> None:
     for language, numbers in found.items():
         for score in numbers["scores"]:
             best, column = score["best"], (language, score["task"], score["metric"])
+            score["not_worse"] = None
+            if score["noise"]:
+                continue
             others = [row for row in score["rows"]
                       if row["initializer"] != "none" and row is not best]  # fmt: skip
             rivals.append((score, [(row["name"], (_model(row), _model(best), column))
@@ -164,8 +168,8 @@ def _test_best(study: StudyResults, found: dict[str, Any]) -> None:
     tests = {(one.model, one.baseline, one.column): one.corrected >= LEVEL
              for one in score_differences(study, comparisons)}  # fmt: skip
     for score, own in rivals:
-        tested = all(key in tests for _, key in own)
-        score["not_worse"] = [name for name, key in own if tests[key]] if tested else None
+        if all(key in tests for _, key in own):
+            score["not_worse"] = [name for name, key in own if tests[key]]
 
 
 def _model(row: dict[str, Any]) -> Model:
@@ -233,8 +237,8 @@ def _score_sentence(score: dict[str, Any]) -> str:
             return ""
         reached, before = (f"{_value(score, row)} {shown.title}" for row in (lapt, source))
         return f"{text}{lapt['name']} reaches {reached}, the source model {before}."
-    means = [row["mean"] for row in score["rows"]]
-    if shown.noise is not None and max(means) < shown.noise:
+    if score["noise"]:
+        means = [row["mean"] for row in score["rows"]]
         low, high = (number(value, shown.decimals) for value in (min(means), max(means)))
         return (f"{text}no model reaches {shown.noise:g} {shown.title} ({low} to {high}): too low "
                 "to name a best initializer.")  # fmt: skip

@@ -141,7 +141,7 @@ def _latex_cell(cell: TableCell, compact: bool) -> str:
         text += rf"\textsubscript{{{deviation}}}" if compact else rf"{{\tiny$\pm${deviation}}}"
     if cell.change:
         text += rf" {{\tiny({escape_latex(cell.change)})}}"
-    return f"{_latex_shade(cell.shade)}{text}"
+    return rf"\textcolor{{gray}}{{{text}}}" if cell.noise else f"{_latex_shade(cell.shade)}{text}"
 
 
 def _latex_shade(shade: float) -> str:
@@ -153,7 +153,7 @@ def _latex_shade(shade: float) -> str:
 
 
 def _html_cell(cell: TableCell) -> str:
-    style = ""
+    style = ' style="color:var(--muted)"' if cell.noise else ""
     if abs(cell.shade) >= PALEST:
         red, green, blue = BLUE if cell.shade > 0 else RED
         style = f' style="background:rgba({red},{green},{blue},{_DEEPEST * abs(cell.shade):.2f})"'

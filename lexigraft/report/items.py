@@ -20,8 +20,8 @@ from lexigraft.settings import explain
 GROUPS = ("pages", "tables", "figures")
 # What a study that names no items gets; the others need records of their own, or several sizes.
 DEFAULT = ("recommendation", "results", "strategies", "speed", "perplexity", "fragmentation",
-           "initializers", "bits_per_byte", "loss_curves", "speed_quality", "fertility",
-           "new_tokens")  # fmt: skip
+           "initializers", "learning_curves", "bits_per_byte", "loss_curves", "speed_quality",
+           "fertility", "new_tokens")  # fmt: skip
 # Of each axis of the grid: what a config calls a list of its names.
 LISTS = {
     "source": "sources",

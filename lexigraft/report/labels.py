@@ -7,6 +7,8 @@ from itertools import chain
 from math import dist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lexigraft.report.style import lay_out
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -87,8 +89,7 @@ def label_marks(
     figure: "Figure", panels: "Sequence[tuple[Axes, Sequence[tuple], Place | None]]"
 ) -> None:
     """Lay the figure out for the last time and name the marks of each panel, see `label_points`."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    lay_out(figure)
     for axis, points, cross in panels:
         label_points(axis, points, cross)
 

@@ -139,6 +139,13 @@ def recommend(study: StudyResults) -> list[Recommendation]:
     chosen. So a measure that does not separate rivals has no say, and where none does, nothing is
     decided.
     """
+    key = ("recommendations", *sorted(study.item.where.items()))
+    if key not in study.read:
+        study.read[key] = _recommend(study)
+    return study.read[key]
+
+
+def _recommend(study: StudyResults) -> list[Recommendation]:
     every, vocabularies = quality_columns(study), vocabulary_numbers(study)
     found = []
     for source, language in product(study.order("source"), study.order("language")):
@@ -148,11 +155,7 @@ def recommend(study: StudyResults) -> list[Recommendation]:
         columns = [column for column in every if column[0] == language]
         if not candidates or not columns:
             continue
-        noise = []
-        for column in columns:
-            low, means = metric(column[2]).noise, _means(study, cells, column).values()
-            if low is not None and means and max(means) < low:
-                noise.append(column)
+        noise = [column for column in columns if study.is_noise(source, column)]
         columns = [column for column in columns if column not in noise]
         choices: list[Choice] = []
         model = candidates[0]

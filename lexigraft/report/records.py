@@ -28,8 +28,8 @@ Run = tuple[dict[str, Any], str, int]  # a cell, a task and the number of the ru
 
 _COLUMNS = [*SEEDED, "task", "kind", "run", "metric", "value"]
 # What figures draw of a line of a training log, beside its event and step.
-_LOGGED = ("tokens", "loss", "next_loss", "bits_per_byte", "english_bits_per_byte", "perplexity",
-           "english_perplexity")  # fmt: skip
+_LOGGED = ("tokens", "seconds", "loss", "next_loss", "bits_per_byte", "english_bits_per_byte",
+           "perplexity", "english_perplexity")  # fmt: skip
 
 
 def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults:
@@ -82,8 +82,11 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
                for folder, cell in inputs.get("training", {}).items()}  # fmt: skip
     for cell, card in cards(trained, "trained cells"):
         _add_versions(versions, card)
-        training.append({k: v for k, v in card.items() if isinstance(v, int | float | str)} | cell)
-        if found := card.get("job", {}).get("settings", {}).get("phases"):
+        strategy = card.get("job", {}).get("settings", {})
+        curve = {"curve_sentences": strategy.get("curve", {}).get("sentences", math.nan)}
+        own = {k: v for k, v in card.items() if isinstance(v, int | float | str)}
+        training.append(own | curve | cell)
+        if found := strategy.get("phases"):
             phases[cell["strategy"]] = found
     for record in compared:
         _add_versions(versions, record)

@@ -1,13 +1,14 @@
-"""Sample outputs side by side: the source model's and the best cell's, from their predictions."""
+"""Sample outputs side by side: the source model's and the recommended cell's."""
 
 from statistics import median
 from typing import Any, NamedTuple
 
-from lexigraft.report.metrics import metric
-from lexigraft.report.models import Model, models, models_of
+from lexigraft.report.models import AXES, Column, Model, models_of
 from lexigraft.report.names import row_name
+from lexigraft.report.recommendation import recommend
 from lexigraft.report.study import Predictions, StudyResults
 from lexigraft.report.summarize import select
+from lexigraft.report.table import MISSING
 from lexigraft.report.tables.results import quality_columns
 
 # Examples of each language and task, and how many where there are many of those.
@@ -15,21 +16,25 @@ _COUNT, _FEW = 4, 2
 _MANY = 6
 # Kinds of tasks whose predictions are no texts to read.
 _TEXTLESS = ("perplexity", "multiple_choice", "speed")
+_PACE = ("first_token_seconds_batch_1", "steps_per_second_batch_1")
 _LONGEST = 300  # characters of a prompt: an article is recognized by its beginning
 
 
 class SampleText(NamedTuple):
-    """A text of an example: what it is, and the score of what a model wrote."""
+    """A text of an example: what it is; of what a model wrote its score and how long that takes."""
 
     name: str
     text: str
     score: float | None = None
+    seconds: float | None = None
 
 
 class SampleOutputs(NamedTuple):
-    """Examples of one language and task: prompt, reference, the source model's and the best cell's.
+    """Examples of one language and task: prompt, reference, the source model's output, and that of
+    the recommended cell.
 
-    Ordered by the score of the best cell, highest first.
+    Ordered by the score of the recommended cell, highest first, or as in the test set where scores
+    are noise.
     """
 
     language: str
@@ -37,99 +42,127 @@ class SampleOutputs(NamedTuple):
     rows: list[list[SampleText]]
 
 
-def sample_outputs(study: StudyResults) -> list[SampleOutputs]:
-    """For each language and generation task: examples from the best to the worst, evenly spaced.
+class _Pace(NamedTuple):
+    """How fast a model writes one text at a time: seconds to its first token, then steps a second.
 
-    Even spacing over the ranks shows the range and does not pick the flattering ones. After them,
-    for each language and task that measures speed: what was written for its first prompts, in
-    equally many tokens, and in how many seconds.
+    The first token takes longer, for the prompt is read before it.
     """
-    return [*_scored_outputs(study), *_timed_outputs(study)]
+
+    first_token: float
+    steps_per_second: float
 
 
-def _scored_outputs(study: StudyResults) -> list[SampleOutputs]:
-    found = []
+def sample_outputs(study: StudyResults) -> list[SampleOutputs]:
+    """For each recommendation and generation task: evenly spaced examples, with their times.
+
+    Even spacing over the ranks shows the range and does not pick the flattering ones. Scores that
+    are noise are not shown, and nothing is ordered by them. After them, for each task that measures
+    speed: what was written for its first prompts, in equally many tokens.
+    """
     tasks = dict.fromkeys(one.task for one in study.predictions)
     written = {task for task in tasks if study.kind(task) not in _TEXTLESS}
     columns = [column for column in quality_columns(study) if column[1] in written]
-    wanted = {model for model in models(study) if not model.baseline}
-    for language, task, name in columns:
-        ranked = _ranked(study, language, task, name)
-        best = next((model for model in ranked if model in wanted), None)
-        if best is None:
-            continue
-        outputs = _predictions(study, language, task, best)
-        rows = sorted(outputs.values(), key=lambda row: -(row.get(name) or 0))
-        source = _predictions(study, language, task, Model(best.source, "source", "none", "none"))
-        count = min(_COUNT if len(columns) <= _MANY else _FEW, len(rows))
-        step = (len(rows) - 1) / max(count - 1, 1)
-        label = row_name(best.initializer, best.strategy)
-        shown = []
-        for row in (rows[round(at * step)] for at in range(count)):
-            prompt = row.get("source") or row.get("prompt", "")
-            if len(prompt) > _LONGEST:
-                prompt = prompt[:_LONGEST].rstrip() + "…"
-            before = source.get(row["id"], {"output": "–"})
-            shown.append(
-                [
-                    SampleText("Prompt", prompt),
-                    SampleText("Reference", row.get("reference", "")),
-                    SampleText("Source model", before["output"], before.get(name)),
-                    SampleText(label, row["output"], row.get(name)),
-                ]
-            )
-        if shown:
-            found.append(SampleOutputs(language, task, shown))
-    return found
-
-
-def _timed_outputs(study: StudyResults) -> list[SampleOutputs]:
+    most = _COUNT if len(columns) <= _MANY else _FEW
     found = []
-    timed = dict.fromkeys(
-        (one.cell["language"], one.task)
-        for one in study.predictions
-        if study.kind(one.task) == "speed" and _timing(one)["texts"]
-    )
-    for language, task in timed:
-        best = next(
-            (
-                model
-                for column in quality_columns(study)
-                if column[0] == language
-                for model in _ranked(study, *column)
-                if not model.baseline and _first(study, language, task, model)
-            ),
-            None,
-        )
-        if best is None:
-            continue
-        source = Model(best.source, "source", "none", "none")
-        named = {"Source model": source, row_name(best.initializer, best.strategy): best}
-        written = {name: _first(study, language, task, model) for name, model in named.items()}
-        texts = []
-        for name, one in written.items():
-            if one is not None:
-                timing = _timing(one)
-                seconds = median(timing["seconds"]) / len(timing["texts"])
-                texts.append([SampleText(f"{name}, {seconds:.1f} s", t) for t in timing["texts"]])
-                prompts = [SampleText("Prompt", prompt) for prompt in one.details["prompts"]]
-        rows = [list(row) for row in zip(prompts, *texts, strict=True)]
-        found.append(SampleOutputs(language, task, rows[:_COUNT]))
+    for recommended in recommend(study):
+        for column in (column for column in columns if column[0] == recommended.language):
+            rows = _samples(study, recommended.measured, column, most)
+            if rows:
+                found.append(SampleOutputs(*column[:2], rows))
+        for task in (task for task in tasks if study.kind(task) == "speed"):
+            rows = _timed_samples(study, recommended.measured, recommended.language, task)
+            if rows:
+                found.append(SampleOutputs(recommended.language, task, rows[:_COUNT]))
     return found
 
 
-def _timing(one: Predictions) -> dict[str, Any]:
-    """The timing of a speed record's smallest batch; without texts where it has none."""
+def _samples(
+    study: StudyResults, model: Model, column: Column, most: int
+) -> list[list[SampleText]]:
+    """At most so many examples of a task, with the outputs of a model's source and of itself."""
+    language, task, name = column
+    source = _source_of(model)
+    ours = _predictions(study, language, task, model)
+    theirs = _predictions(study, language, task, source)
+    rows = [*ours.values()]
+    noise = study.is_noise(model.source, column)
+    if not noise:
+        rows.sort(key=lambda row: -(row.get(name) or 0))
+    count = min(most, len(rows))
+    step = (len(rows) - 1) / max(count - 1, 1)
+    paces = [_pace(study, one, language, task) for one in (source, model)]
+    found = []
+    for row in (rows[round(at * step)] for at in range(count)):
+        prompt = row.get("source") or row.get("prompt", "")
+        if len(prompt) > _LONGEST:
+            prompt = prompt[:_LONGEST].rstrip() + "…"
+        texts = [SampleText("Prompt", prompt), SampleText("Reference", row.get("reference", ""))]
+        outputs = (theirs.get(row["id"], {"output": MISSING}), row)
+        for title, pace, own in zip(_titles(study, model), paces, outputs, strict=True):
+            score = None if noise else own.get(name)
+            texts.append(SampleText(title, own["output"], score, _seconds(pace, own)))
+        found.append(texts)
+    return found
+
+
+def _timed_samples(
+    study: StudyResults, model: Model, language: str, task: str
+) -> list[list[SampleText]]:
+    """What a model and its source wrote for each prompt while their speed was measured."""
+    records = [_first(study, language, task, one) for one in (_source_of(model), model)]
+    if records[1] is None:
+        return []
+    columns = [[SampleText("Prompt", prompt) for prompt in records[1].details["prompts"]]]
+    for title, one in zip(_titles(study, model), records, strict=True):
+        timing = _timing(one) if one else None
+        if timing:
+            seconds = median(timing["seconds"]) / len(timing["texts"])
+            columns.append([SampleText(title, text, None, seconds) for text in timing["texts"]])
+    return [list(row) for row in zip(*columns, strict=True)] if len(columns) > 1 else []
+
+
+def _timing(one: Predictions) -> dict[str, Any] | None:
+    """The timing of a speed record's smallest batch; None where it has no texts."""
     batches = [name for name in one.details if name.startswith("batch_")]
     smallest = min(batches, key=lambda name: int(name.removeprefix("batch_")), default=None)
-    return {"texts": [], **(one.details[smallest] if smallest else {})}
+    return one.details[smallest] if smallest and one.details[smallest].get("texts") else None
 
 
-def _ranked(study: StudyResults, language: str, task: str, name: str) -> list[Model]:
-    """The models with a score, the best first."""
-    own = select(study.summary, language=language, task=task, metric=name)
-    rising = metric(name).lower_is_better
-    return models_of(own.sort_values("mean", ascending=rising, kind="stable"))
+def _source_of(model: Model) -> Model:
+    return Model(model.source, "source", "none", "none")
+
+
+def _titles(study: StudyResults, model: Model) -> tuple[str, str]:
+    """What a model's source and the model itself are called beside their outputs."""
+    of = f" ({model.source})" if study.has_several_sources else ""
+    best = f"Best configuration: {row_name(model.initializer, model.strategy)}"
+    return f"Source model{of}", best
+
+
+def _pace(study: StudyResults, model: Model, language: str, task: str) -> _Pace | None:
+    """The measured pace of a cell, else of one with its vocabulary, which sets it above all.
+
+    On prompts of the same kind of task, if it was measured on such.
+    """
+    same = {"source": model.source, "language": language, "vocabulary": model.vocabulary}
+    measured = select(study.summary, **same)
+    wide = measured.pivot_table(index=["task", *AXES], columns="metric", values="mean", sort=False)
+    if not {*_PACE} <= {*wide}:
+        return None
+    known = wide[[*_PACE]].dropna().reset_index()
+    kinds = known["task"].map(study.prompts_from)
+    other = [(one != model, kind != study.kind(task))
+             for one, kind in zip(models_of(known), kinds, strict=True)]  # fmt: skip
+    best = min(range(len(known)), key=other.__getitem__, default=None)
+    return None if best is None else _Pace(*map(float, known.loc[best, [*_PACE]]))
+
+
+def _seconds(pace: _Pace | None, row: dict[str, Any]) -> float | None:
+    """What an output takes at this pace; None where either is not known."""
+    steps = row.get("steps")
+    if pace is None or not steps:
+        return None
+    return pace.first_token + (steps - 1) / pace.steps_per_second
 
 
 def _predictions(

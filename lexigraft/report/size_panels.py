@@ -70,10 +70,7 @@ def draw_rows(study: StudyResults, rows: list[PanelRow], languages: list[str]) -
 
     known = sizes(study)
     ticks = sorted(set(known.values()))
-    width = WIDTH if len(languages) > 1 else 0.6 * WIDTH
-    figure, panels = panel_grid(
-        len(languages), _MOST_COLUMNS, _HEIGHT, len(rows), width, margin=0.8
-    )
+    figure, panels = panel_grid(len(languages), _MOST_COLUMNS, _HEIGHT, len(rows), margin=0.8)
     missing: dict[tuple[str, str, str, str], list[str]] = {}
     for place, (language, axes) in enumerate(zip(languages, panels, strict=True)):
         for row, axis in zip(rows, axes, strict=True):
@@ -97,7 +94,7 @@ def draw_rows(study: StudyResults, rows: list[PanelRow], languages: list[str]) -
                   fontsize=7.5)  # fmt: skip
     text = "new tokens (evenly spaced)"
     if missing:
-        text += "\n" + textwrap.fill(_missing_note(study, rows, missing), int(18 * width))
+        text += "\n" + textwrap.fill(_missing_note(study, rows, missing), int(18 * WIDTH))
     figure.supxlabel(text, fontsize=7.5)
     return figure
 

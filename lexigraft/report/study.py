@@ -8,6 +8,7 @@ from typing import Any
 
 from lexigraft.errors import UserError
 from lexigraft.report.items import Item
+from lexigraft.report.metrics import metric
 from lexigraft.report.names import StrategyName, language_name, parse_strategy
 from lexigraft.report.summarize import CELL, Frame, summarize
 
@@ -118,6 +119,20 @@ class StudyResults:
         """The scores over seeds, see `summarize`; its changes are over Source, in every part."""
         whole = self.whole
         return whole.summary if whole and whole.scores is self.scores else summarize(self.scores)
+
+    @cached_property
+    def _noise(self) -> frozenset[tuple[str, ...]]:
+        """`(source, language, task, metric)` where even the best model's score says nothing."""
+        if self.whole is not None:
+            return self.whole._noise
+        axes = ["source", "language", "task", "metric"]
+        best = self.summary.groupby(axes, sort=False)["mean"].max()
+        lows = {key: metric(key[-1]).noise for key in best.index}
+        return frozenset(key for key, low in lows.items() if low is not None and best[key] < low)
+
+    def is_noise(self, source: str, column: tuple[str, ...]) -> bool:
+        """Whether the scores of a source model's cells on a language, task and metric are noise."""
+        return (source, *column) in self._noise
 
     def order(self, axis: str) -> list[str]:
         """Values of one axis of the grid: those asked for, else as the study lists them."""

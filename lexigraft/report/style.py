@@ -113,18 +113,16 @@ def panel_grid(
     most: int,
     height: float,
     stacked: int = 1,
-    width: float | None = None,
     margin: float = 0.0,
 ) -> "tuple[Figure, np.ndarray]":
     """A figure and its panels [count, stacked], at most so `most` side by side.
 
-    `height` and `margin` are inches of one axis, and of what the figure has beside all of them;
-    without `width` a panel has half a page.
+    `height` and `margin` are inches of one axis, and of what the figure has beside all of them.
+    Every figure is as wide as a page, so that letters have one size in all of them.
     """
     columns = min(count, most)
     blocks = -(-count // columns)
-    width = WIDTH * max(columns, 1.2) / 2 if width is None else width
-    figure = new_figure(width, height * stacked * blocks + margin)
+    figure = new_figure(WIDTH, height * stacked * blocks + margin)
     axes = figure.subplots(stacked * blocks, columns, squeeze=False)
     panels = axes.reshape(blocks, stacked, columns).swapaxes(1, 2).reshape(-1, stacked)
     for axis in panels[count:].flat:
@@ -154,11 +152,20 @@ def plain_axis(axis: Axes, which: Literal["x", "y"] = "x") -> None:
     axis.tick_params(axis=which, length=2.5)
 
 
+def lay_out(figure: Figure) -> None:
+    """Place everything for the last time, if that was not done: layout is most of the time.
+
+    Without an engine, not with the one called `none`: for each format, matplotlib draws a figure
+    that has any engine once more.
+    """
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()
+        figure.set_layout_engine(None)
+
+
 def save(figure: Figure, folder: Path, name: str) -> None:
     """Write `<name>.pdf`, `<name>.png` (300 dpi) and `<name>.svg`."""
-    # Laid out once, not once for each format: layout is most of the time.
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    lay_out(figure)
     for suffix, fields in _METADATA.items():
         with replacing(folder / f"{name}{suffix}") as path:
             figure.savefig(path, metadata=dict.fromkeys(fields))

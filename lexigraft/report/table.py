@@ -30,6 +30,7 @@ class TableCell:
     value: float | None = None  # the number itself
     mark: str = ""  # what the colour says, for who does not see it: `▲` better, `▼` worse
     stars: str = ""  # whether the change would hold on other examples and seeds: `*` or `**`
+    noise: bool = False  # whether the score says nothing: it is neither compared nor ranked
 
 
 @dataclass(frozen=True)
@@ -91,13 +92,22 @@ def percent_cell(value: float | None, sign: bool = False, stars: str = "") -> Ta
 
 
 def score_cell(
-    found: "SummaryRow | None", metric: Metric, change: bool = True, compact: bool = False
+    found: "SummaryRow | None",
+    metric: Metric,
+    change: bool = True,
+    compact: bool = False,
+    noise: bool = False,
 ) -> TableCell:
-    """Mean, deviation and change over Source of one row of the summary; a mark if compact."""
+    """Mean, deviation and change over Source of one row of the summary; a mark if compact.
+
+    A score that is `noise` has no change.
+    """
     if found is None:
         return TableCell()
     is_source = found["initializer"] == "none" and found["strategy"] == "none"
-    compared = change and not is_source and found["source_mean"] == found["source_mean"]
+    compared = (
+        change and not noise and not is_source and found["source_mean"] == found["source_mean"]
+    )
     shade = 0.0
     if compared and found["relative_change"] == found["relative_change"]:
         shade = shade_of(found["relative_change"] / FULL_SHADE, metric.lower_is_better)
@@ -108,6 +118,7 @@ def score_cell(
         shade,
         value=float(found["mean"]),
         mark=mark_of(shade) if compact else "",
+        noise=noise,
     )
 
 
@@ -124,15 +135,16 @@ def mark_of(shade: float) -> str:
 def ranked(rows: Sequence[Row], lower_is_better: Sequence[bool | None]) -> list[Row]:
     """Mark the best and the second best of each column among the rows that are no baselines.
 
-    Rows of one `group` compete among themselves. A column marked None is not ranked. Numbers that
-    look the same rank the same.
+    Rows of one `group` compete among themselves. A column marked None is not ranked, nor are cells
+    that are noise. Numbers that look the same rank the same.
     """
     ranks: dict[tuple[str, int, str], int] = {}
     for group in {row.group for row in rows}:
         rivals = [row.cells for row in rows if row.group == group and not row.baseline]
         for column, lower in enumerate(lower_is_better):
-            known = [(cells[column].value, cells[column].text) for cells in rivals
-                     if lower is not None and cells[column].value is not None]  # fmt: skip
+            own = [cells[column] for cells in rivals if not cells[column].noise]
+            known = [(cell.value, cell.text) for cell in own
+                     if lower is not None and cell.value is not None]  # fmt: skip
             order = list(dict.fromkeys(text for _, text in sorted(known, reverse=not lower)))
             # There is no best of one, and of two no second.
             best = order[: len(order) - 1][:2]

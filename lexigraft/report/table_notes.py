@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import product
 
 from lexigraft.report.metrics import metric
 from lexigraft.report.models import Column, Model, several_strategies
-from lexigraft.report.names import row_name
+from lexigraft.report.names import listed, row_name
 from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import Frame, select
 from lexigraft.report.table import MISSING, Row
@@ -27,8 +28,9 @@ def seed_notes(study: StudyResults, models: list[Model], summary: Frame) -> list
         for task, group in trained.groupby("task", sort=False)["seed"]
     }
     lost: dict[tuple[str, str], dict[str, None]] = {}  # task and seeds -> where
+    shown = set(summary["language"])
     for model in (model for model in models if model.strategy != "none"):
-        for language in study.order("language"):
+        for language in (one for one in study.order("language") if one in shown):
             found = select(summary, language=language, **model.keys())
             for task, have in found.drop_duplicates("task").set_index("task")["seeds"].items():
                 gone = [seed for seed in planned[str(task)] if str(seed) not in have.split()]
@@ -57,6 +59,22 @@ def lapt_note(study: StudyResults, chosen: list[Model]) -> list[str]:
         f"LAPT{f' of {model.source}' if several else ''} was trained by {model.strategy}."
         for model in chosen
         if model.baseline and model.strategy not in ("none", study.reference_strategy)
+    ]
+
+
+def noise_notes(study: StudyResults, chosen: list[Model], columns: Iterable[Column]) -> list[str]:
+    """Which scores of a table say nothing, because even the best model's is too low."""
+    sources = list(dict.fromkeys(model.source for model in chosen))
+    found: dict[tuple[str, str], list[str]] = {}  # task and metric -> where
+    for source, column in product(sources, columns):
+        if study.is_noise(source, column):
+            language, *task_and_metric = column
+            place = study.place(source, language)
+            found.setdefault((task_and_metric[0], task_and_metric[1]), []).append(place)
+    return [
+        f"{task}, {listed(places)}: no model reaches {metric(name).noise:g} {metric(name).title}. "
+        "Such scores are noise: they are not compared, ranked or tested."
+        for (task, name), places in found.items()
     ]
 
 

@@ -44,15 +44,19 @@ class TableTests:
 def changes_over_source(
     study: StudyResults, models: list[Model], columns: list[Column]
 ) -> TableTests:
-    """Compare each model with its source model, all of a table's together."""
+    """Compare each model with its source model, all of a table's together; but not noise."""
     sources = {model.source: model for model in models if model.is_source}
-    changed = [model for model in models if model.source in sources and not model.is_source]
-    compared = score_differences(
-        study, [(model, sources[model.source], column) for column in columns for model in changed]
-    )
+    changed = [
+        (model, sources[model.source], column)
+        for column in columns
+        for model in models
+        if model.source in sources and not model.is_source
+        and not study.is_noise(model.source, column)
+    ]  # fmt: skip
+    compared = score_differences(study, changed)
     have = {one.column for one in compared}
     rows = [(column, find(study.summary, model, *column))
-            for column in columns if column not in have for model in changed]  # fmt: skip
+            for model, _, column in changed if column not in have]  # fmt: skip
     untested = (
         f"{task} ({metric(name).title})"
         for (_, task, name), found in rows

@@ -99,7 +99,8 @@ class MadeStudy:
             "threads": 1, "resumed_from_step": None, "heldout_before": before,
             "checkpoints": checkpoints,
             "heldout_after": after, "files": {}, "versions": {"torch": "2.13.0"},
-            "job": {"settings": {"phases": [{"objective": names[-1].split("-")[1],
+            "job": {"settings": {"curve": {"sentences": 16},
+                                 "phases": [{"objective": names[-1].split("-")[1],
                                              "length": int(names[-1].split("-")[2])}]}},
         })  # fmt: skip
         if english:

@@ -9,6 +9,15 @@ from lexigraft.report.fonts import open_fonts
 from lexigraft.report.records import read_study
 
 
+def drawn_figure(module, made, item=None):
+    """The figure of a module, not yet rendered: its axes, their lines and their labels."""
+    study = read_study(made.settings, made.inputs)
+    study = study.part(item) if item else study
+    fonts = open_fonts(made.inputs["fonts"])
+    with style.look(fonts):
+        return module.draw(study, style.Look(tuple(study.initializers), fonts))
+
+
 def drawn_texts(monkeypatch, module, made, item=None):
     """The figure of a module, and the texts that it really draws, with their boxes."""
     drawn = []
@@ -19,12 +28,8 @@ def drawn_texts(monkeypatch, module, made, item=None):
             drawn.append(self)
         return original(self, renderer, *args, **kwargs)
 
-    study = read_study(made.settings, made.inputs)
-    study = study.part(item) if item else study
-    fonts = open_fonts(made.inputs["fonts"])
-    with style.look(fonts):
-        look = style.Look(tuple(study.initializers), fonts)
-        figure = module.draw(study, look)
+    figure = drawn_figure(module, made, item)
+    with style.look(open_fonts(made.inputs["fonts"])):
         figure.draw_without_rendering()
         monkeypatch.setattr(Text, "draw", draw)
         figure.canvas.draw()

@@ -83,6 +83,8 @@ def test_the_table_marks_the_best_and_says_how_quality_goes_with_loss(aligned):
     loss = [name for _, name in table.columns].index("loss of the first step ↓")
     assert [rows[name][loss].rank for name in ("UnifyVocab", "Mean", "Permutation")] == [1, 2, 0]
     assert "BLEU −1.00, BLEU-1 −1.00." in " ".join(table.notes)
+    scored = "Held-out bits per byte before: of the 16 sentences that training logs score."
+    assert scored in table.notes
 
 
 def test_the_figure_has_a_point_for_each_initializer(aligned, monkeypatch):

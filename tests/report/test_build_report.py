@@ -13,6 +13,7 @@ from lexigraft.report.inputs import report_settings
 from lexigraft.report.items import DEFAULT, kinds, load
 from lexigraft.report.names import shown_as
 from lexigraft.report.records import read_study
+from lexigraft.report.style import WIDTH, new_figure, panel_grid, save
 from tests.report.drawing import clashes, drawn_texts, outside
 
 TABLES = [name for name, group in kinds().items() if group == "tables"]
@@ -363,8 +364,27 @@ def test_a_text_with_markup_is_shown_and_not_run(made_study, tmp_path):
 
 
 @pytest.mark.parametrize("name", list(FIGURES))
-def test_no_texts_of_a_figure_overlap_or_leave_it(built, monkeypatch, name):
+def test_letters_of_a_figure_have_one_size_and_neither_overlap_nor_leave_it(
+    built, monkeypatch, name
+):
     figure, texts = drawn_texts(monkeypatch, load(name), built[2])
+    # The page shows all figures as wide.
+    assert figure.get_figwidth() == WIDTH
     assert len(texts) > 5
     assert clashes(texts) == []
     assert outside(figure, texts) == []
+
+
+def test_a_figure_is_drawn_once_for_its_layout_and_once_for_each_format(tmp_path, monkeypatch):
+    figure, drawn = new_figure(WIDTH, 2), []
+    figure.subplots()
+    draw = type(figure).draw
+    monkeypatch.setattr(type(figure), "draw", lambda *given: drawn.append(1) or draw(*given))
+    save(figure, tmp_path, "figure")
+    assert len(drawn) == 1 + len([*tmp_path.iterdir()])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_one_panel_makes_no_figure_narrower(count):
+    figure, panels = panel_grid(count, 2, 2.0)
+    assert (figure.get_figwidth(), len(panels)) == (WIDTH, count)

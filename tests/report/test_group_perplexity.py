@@ -6,17 +6,17 @@ from lexigraft.report.tables import perplexity
 FULL = "full-clm-512"
 SOURCE = ("m", "te-made", "source", "none", "none", 0)
 ADAPTED = ("m", "te-made", "big", "align", FULL, 0)
+UNTRAINED = (*ADAPTED[:4], "none", 0)
 
 
 def test_members_stand_behind_their_group_without_a_before_of_their_own(made_study):
     made_study.settings["reference"] = {"strategy": FULL}
-    for cell, bits, ppl in ((SOURCE, 2.0, 4.0), (ADAPTED, 1.5, 90.0)):
+    for cell, bits, ppl in ((SOURCE, 2.0, 4.0), (ADAPTED, 1.5, 90.0), (UNTRAINED, 3.0, 99.0)):
         made_study.record(cell, "ppl", "perplexity", {
             "perplexity": ppl, "bits_per_byte": bits,
             "perplexity_sw": ppl + 1, "bits_per_byte_sw": bits + 1,
             "perplexity_el-made": ppl + 2, "bits_per_byte_el-made": bits + 2,
         })  # fmt: skip
-    made_study.trained(ADAPTED, before=3.0, after=1.5)
     study = read_study(made_study.settings, made_study.inputs)
     table = perplexity.build(study)
     names = [study.language(name) for name in ("te-made", "sw", "el-made")]

@@ -65,7 +65,7 @@ def test_every_strategy_that_is_asked_for_is_a_line_named_by_what_differs(
 ):
     asked = {"strategies": ["a-clm-64", "b-clm-64"], "languages": ["te-made"]}
     figure, texts = drawn(monkeypatch, two_strategies, where=asked)
-    assert len(figure.axes) == 2
+    assert len(figure.axes) == 1
     lines = curves(figure.axes[0])
     assert len(lines) == 5
     shown = {text for text, _ in texts}
@@ -82,7 +82,9 @@ def test_under_one_strategy_the_vocabulary_alone_names_a_line(two_strategies, mo
 
 def test_english_is_drawn_where_it_is_asked_for(two_strategies, monkeypatch):
     figure, _ = drawn(monkeypatch, two_strategies, metrics=["english_bits_per_byte"])
-    assert [axis.get_ylabel() for axis in figure.axes] == ["English bits per byte"] * 2
+    assert [axis.get_ylabel() for axis in figure.axes] == [
+        "English bits per byte\n(16 sentences)"
+    ] * 2
     values = curves(figure.axes[0])[0].get_ydata().tolist()
     assert values == pytest.approx([1, 1 + 1 / 6, 1 + 1 / 3, 1.5])
 
@@ -152,6 +154,6 @@ def test_an_encoder_has_perplexities_and_no_panel_of_bits(made_study, monkeypatc
     assert [axis.get_ylabel() for axis in figure.axes] == ["training loss, nats per token"]
     figure, _ = drawn(monkeypatch, made_study, metrics=["perplexity", "english_perplexity"])
     (axis,) = figure.axes
-    assert axis.get_ylabel() == "held-out perplexity"
+    assert axis.get_ylabel() == "held-out perplexity\n(16 sentences)"
     (line,) = curves(axis)
     assert set(line.get_ydata()) == {40.0, 10.0}

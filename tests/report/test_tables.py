@@ -187,11 +187,25 @@ def test_perplexities_over_the_source_vocabulary_carry_a_dagger(made_study):
     cell = ("m", "te-made", "big", "align", FULL, 0)
     for made, ppl, bits in ((SOURCE, 4.0, 2.0), (cell, 90.0, 1.5)):
         made_study.record(made, "ppl", "perplexity", {"perplexity": ppl, "bits_per_byte": bits})
-    made_study.trained(cell, before=3.0, after=1.5)
     found = cells(build(perplexity, made_study))
     assert found["Source"][0].text == "4.0†"
     assert found["Align"][0].text == "90.0"
-    assert [cell.text for cell in found["Align"][1:]] == ["3.000", "1.500"]
+    assert [cell.text for cell in found["Align"][1:]] == ["1.500"]
+
+
+def test_what_logs_say_of_other_sentences_stands_in_no_table(made_study):
+    made_study.settings["reference"] = {"strategy": FULL}
+    lapt, cell = (
+        ("m", "te-made", "source", "none", FULL, 0),
+        ("m", "te-made", "b", "align", FULL, 0),
+    )
+    for made, bits in ((SOURCE, 2.0), (lapt, 1.7), (cell, 1.5)):
+        made_study.record(made, "ppl", "perplexity", {"perplexity": 9.0, "bits_per_byte": bits})
+    for made in (lapt, cell):
+        made_study.trained(made, before=3.0, after=1.25)
+    table = build(perplexity, made_study)
+    assert [label for _, label in table.columns] == ["perplexity ↓", "bits per byte after ↓"]
+    assert not any("3.0" in cell.text for row in table.rows for cell in row.cells)
 
 
 def test_before_is_the_untrained_graft_where_there_are_records_of_it(made_study):

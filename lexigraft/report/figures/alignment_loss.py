@@ -35,8 +35,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     names = [name for name in QUALITY if name in frame and frame[name].notna().any()]
     if not panels:
         return None
-    width = WIDTH * max(len(names), 2) / 2 if len(names) < 3 else 1.3 * WIDTH
-    figure = new_figure(width, 2.9 * len(panels))
+    figure = new_figure(WIDTH, 2.9 * len(panels))
     axes = figure.subplots(len(panels), len(names), squeeze=False)
     points = []
     for (key, group), row in zip(panels, axes, strict=True):

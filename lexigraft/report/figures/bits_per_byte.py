@@ -3,9 +3,10 @@
 from itertools import product
 from typing import NamedTuple
 
-from lexigraft.report.before_after import METRIC, before_after, log_ends
+from lexigraft.report.before_after import METRIC, before_after
+from lexigraft.report.curves import sentences_scored, source_level
 from lexigraft.report.items import Kind
-from lexigraft.report.models import Model, find, models, stub, stub_names
+from lexigraft.report.models import Model, find, models, models_of, stub, stub_names
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import (
     INK,
@@ -25,25 +26,27 @@ from lexigraft.report.table import number
 KIND = Kind(
     title="Bits per byte (lower is better)",
     caption="Bits per byte of held-out text before and after training, per initializer. "
-    "Comparable across vocabularies. Hollow: the model with its new rows and no training; filled: "
-    "after training ({strategy}). Right: the end points enlarged, a dot per seed, the mean and, "
-    "from two seeds on, a bar of one standard deviation. Dotted line: the source model.",
+    "Comparable across vocabularies. Filled: after training ({strategy}); hollow: before, where "
+    "the untrained cell was evaluated on the same text. Right: the best end points enlarged, a dot "
+    "per seed, the mean and, from two seeds on, a bar of one standard deviation; an arrow stands "
+    "for one that lies beyond. Dotted line: the source model.",
     rank=1,
-    empty="no cell has bits per byte before and after training",
+    empty="no trained cell has bits per byte",
 )
+_ENLARGED = 2.0  # times as large at least as the panel beside it
 
 
 class _Panel(NamedTuple):
     """One source model and language: its trained models in order with their changes by seed.
 
-    `ends` are the lowest and the highest score after training, `untouched` is the source model's,
-    which has a row above the others.
+    `untouched` is the source model's score, which has a row above the others; `measured_on` is as
+    in `before_after`.
     """
 
     title: str
     changes: "dict[Model, Frame]"
-    ends: tuple[float, float]
     untouched: float | None
+    measured_on: str
 
 
 def draw(study: StudyResults, look: Look) -> "Figure | None":
@@ -57,13 +60,22 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
                            height_ratios=heights)  # fmt: skip
     for (left, right), panel in zip(axes, panels, strict=True):
         _dumbbells(left, panel, look, study)
-        _end_points(right, panel, look)
+        _numbers(right, panel)
         left.set_title(panel.title)
         for axis in (left, right):
             axis.set_ylim(len(panel.changes) - 0.5, -0.5 if panel.untouched is None else -1.5)
             plain_axis(axis)
-    axes[-1][0].set_xlabel("bits per byte, before (hollow) → after training (filled)")
+    both = any(own["before"].notna().any() for panel in panels for own in panel.changes.values())
+    label = "bits per byte" + (", before (hollow) → after training (filled)" if both else "")
+    if any(panel.measured_on == "log" for panel in panels):
+        watched = sentences_scored(study, [model for panel in panels for model in panel.changes])
+        label += f"\n(of logs: {watched} scored during training)"
+    axes[-1][0].set_xlabel(label)
     axes[-1][1].set_xlabel("after training, enlarged; lower is better")
+    figure.draw_without_rendering()
+    for (left, right), panel in zip(axes, panels, strict=True):
+        _enlarge(left, right, panel)
+        _end_points(right, panel, look)
     return figure
 
 
@@ -80,19 +92,17 @@ def _panels(study: StudyResults) -> list[_Panel]:
                        key=lambda model: (not model.baseline, ends[model]))  # fmt: skip
         if shown:
             untouched = _untouched(study, here, source, language)
-            own, after = {model: changes[model] for model in shown}, here["after"]
-            title, span = study.place(source, language), (after.min(), after.max())
-            found.append(_Panel(title, own, span, untouched))
+            own = {model: changes[model] for model in shown}
+            measured_on = str(here["measured_on"].iloc[0])
+            found.append(_Panel(study.place(source, language), own, untouched, measured_on))
     return found
 
 
 def _untouched(study: StudyResults, changes: Frame, source: str, language: str) -> float | None:
     """Bits per byte of the source model, on the text that the changes were measured on."""
     if (changes["measured_on"] == "log").all():
-        # Training the source with its own vocabulary starts from the source itself, too.
-        logged = [before for key, (before, _) in log_ends(study.curves).items()
-                  if key[:4] == (source, language, "source", "none")]  # fmt: skip
-        return logged[0] if logged else None
+        trained = models_of(changes)
+        return source_level(study, trained, source, language, METRIC)
     found = select(study.summary, metric=METRIC, language=language)
     row = find(found, Model(source, "source", "none", "none"))
     return float(row["mean"]) if row is not None else None
@@ -103,6 +113,7 @@ def _dumbbells(axis: Axes, panel: _Panel, look: Look, study: StudyResults) -> No
     for y, (model, own) in enumerate(panel.changes.items()):
         before, after = own["before"].mean(), own["after"].mean()
         colour, marker, _ = look.of(model.initializer)
+        # Without a score before training, matplotlib draws neither the line nor the hollow mark.
         axis.plot([before, after], [y, y], color=colour, lw=1.6, alpha=0.55, zorder=2)
         axis.plot(before, y, marker, mfc=PAPER, mec=colour, mew=1.2, ms=6, zorder=3)
         axis.plot(after, y, marker, color=colour, ms=6, zorder=4)
@@ -116,25 +127,50 @@ def _dumbbells(axis: Axes, panel: _Panel, look: Look, study: StudyResults) -> No
     axis.set_yticks(places, labels)
 
 
-def _end_points(axis: Axes, panel: _Panel, look: Look) -> None:
+def _numbers(axis: Axes, panel: _Panel) -> None:
+    """Write the numbers right of a panel."""
     texts = {} if panel.untouched is None else {-1: number(panel.untouched, 3)}
-    for y, (model, changes) in enumerate(panel.changes.items()):
+    for y, changes in enumerate(panel.changes.values()):
         own = changes["after"]
-        colour, marker, _ = look.of(model.initializer)
         texts[y] = number(own.mean(), 3)
-        if len(own) > 1:
-            spread = own.std(ddof=1)
-            axis.errorbar(own.mean(), y, xerr=spread, color=colour, lw=1.2, capsize=2.5, zorder=2)
-            axis.plot(own, [y + 0.32] * len(own), "o", color=colour, ms=2.6, mew=0, zorder=3)
-            texts[y] += f" ± {number(spread, 3)}"
-        axis.plot(own.mean(), y, marker, color=colour, ms=5.5, zorder=4)
+        texts[y] += f" ± {number(own.std(ddof=1), 3)}" if len(own) > 1 else ""
     for y, text in texts.items():
-        axis.annotate(text, (1, y), xycoords=axis.get_yaxis_transform(), ha="right", va="center",
-                      fontsize=7.5, color=INK)  # fmt: skip
+        axis.annotate(text, (1, y), (10, 0), xycoords=axis.get_yaxis_transform(),
+                      textcoords="offset points", va="center", fontsize=7.5, color=INK)  # fmt: skip
     axis.set_yticks([])
-    low, high = panel.ends
-    width = max(high - low, 0.01)
-    # The right part of the panel holds the numbers.
-    axis.set_xlim(low - 0.12 * width, high + 0.85 * width)
-    axis.set_xticks([tick for tick in axis.get_xticks() if low - 0.1 * width <= tick <= high])
     axis.spines["left"].set_color(RULE)
+
+
+def _enlarge(left: Axes, right: Axes, panel: _Panel) -> None:
+    """Show the best end points on a scale larger than that of the panel on the left."""
+    ends = [changes["after"] for changes in panel.changes.values()]
+    low, high = left.get_xlim()
+    widths = [axis.get_window_extent().width for axis in (left, right)]
+    widest = (high - low) * widths[1] / widths[0] / _ENLARGED
+    first = min(seeds.min() for seeds in ends)
+    room = widest / 1.16
+    shown = [seeds.max() - first for seeds in ends if seeds.mean() - first <= room]
+    # One alone is shown with as much beside it as there is room for.
+    span = max(min(max(shown), room), 0.01) if len(shown) > 1 else room
+    right.set_xlim(first - 0.08 * span, first + 1.08 * span)
+    right.locator_params(axis="x", nbins=4)
+
+
+def _end_points(axis: Axes, panel: _Panel, look: Look) -> None:
+    low, high = axis.get_xlim()
+    points = [(y, own["after"], *look.of(model.initializer)[:2])
+              for y, (model, own) in enumerate(panel.changes.items())]  # fmt: skip
+    if panel.untouched is not None and low <= panel.untouched <= high:
+        axis.axvline(panel.untouched, color=MUTED, lw=1, ls=":", zorder=1)
+    for y, own, colour, marker in points:
+        mean = own.mean()
+        if mean > high:
+            axis.plot(1, y, ">", color=colour, ms=4.5, transform=axis.get_yaxis_transform(),
+                      clip_on=False)  # fmt: skip
+            continue
+        if len(own) > 1:
+            axis.errorbar(mean, y, xerr=own.std(ddof=1), color=colour, lw=1.2, capsize=2.5,
+                          zorder=2)  # fmt: skip
+            axis.plot(own, [y + 0.32] * len(own), "o", color=colour, ms=2.6, mew=0, zorder=3)
+        axis.plot(mean, y, marker, color=colour, ms=5.5, zorder=4)
+    axis.set_xlim(low, high)

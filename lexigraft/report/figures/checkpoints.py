@@ -16,7 +16,7 @@ KIND = Kind(
     empty="no task was run on checkpoints of training",
     options=ScoreOptions,
 )
-_MOST_COLUMNS = 3
+_MOST_COLUMNS = 2
 _PANEL = ["source", "language", "task", "metric"]
 _KEYS = [*SEEDED, "task", "kind", "metric"]
 
@@ -55,7 +55,8 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
         ends.append((axis, named))
         title_panel(axis, study.place(source, language, task))
         arrow = "↓" if metric(name).lower_is_better else "↑"
-        axis.set_ylabel(f"{metric(name).title} {arrow}")
+        noise = " (noise)" if study.is_noise(panel[0], panel[1:]) else ""
+        axis.set_ylabel(f"{metric(name).title} {arrow}{noise}")
         axis.set_xlabel("checkpoint")
     name_ends(figure, ends)
     return figure

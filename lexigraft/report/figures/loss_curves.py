@@ -4,7 +4,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from lexigraft.report.curves import End, Line, lines, name_ends, of_next_tokens
+from lexigraft.report.curves import (
+    End,
+    Line,
+    Scale,
+    draw_curve,
+    lines,
+    name_ends,
+    of_next_tokens,
+    scale,
+    sentences_scored,
+)
 from lexigraft.report.items import Item, Kind, Options
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import Axes, Figure, Look, panel_grid, plain_axis, title_panel
@@ -28,17 +38,8 @@ ROWS = {
     "english_perplexity": ("heldout", "English perplexity",
                            "the perplexity of English sentences, for what is forgotten"),
 }  # fmt: skip
-DEFAULT = ("loss", "bits_per_byte")
-# Points of the running mean over the steps; one step's loss says little.
-_SMOOTHED_TO = 25
-_MOST_COLUMNS = 3
-# Tokens of the longest training, how many of them are one on the axis, and what the axis says.
-_UNITS = (
-    (1e4, 1, "training tokens"),
-    (1e7, 1e3, "training tokens, in thousands"),
-    (1e10, 1e6, "training tokens, in millions"),
-    (float("inf"), 1e9, "training tokens, in billions"),
-)
+DEFAULT = ("loss",)
+_MOST_COLUMNS = 2
 
 
 class CurveOptions(Options):
@@ -85,47 +86,32 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     if not keys or not drawn or not shown:
         return None
     figure, panels = panel_grid(len(keys), _MOST_COLUMNS, 2.2, len(shown))
-    unit, across = 0.0, "training step"
-    if study.item.option("over") == "tokens":
-        most = trained["tokens"].max()
-        unit, across = next((unit, name) for bound, unit, name in _UNITS if most < bound)
+    over = scale(trained, "tokens" if study.item.option("over") == "tokens" else "step")
+    watched = sentences_scored(study, [line.model for line in drawn])
     ends: list[tuple[Axes, list[End]]] = []
     for (source, language), axes in zip(keys, panels, strict=True):
         own = select(curves, source=source, language=language)
         mine = [line for line in drawn if line.model.source == source]
         for axis, name in zip(axes, shown, strict=True):
-            ends.append((axis, _panel(axis, own, mine, name, unit)))
-            axis.set_ylabel(ROWS[name][1])
+            ends.append((axis, _panel(axis, own, mine, name, over)))
+            event, label, _ = ROWS[name]
+            axis.set_ylabel(f"{label}\n({watched})" if watched and event == "heldout" else label)
             plain_axis(axis, "y")
             axis.tick_params(axis="x", length=2.5)
             axis.locator_params(axis="x", nbins=6)
         title_panel(axes[0], study.place(source, language))
-        axes[-1].set_xlabel(across)
+        axes[-1].set_xlabel(over.label)
     name_ends(figure, ends)
     return figure
 
 
-def _panel(axis: Axes, curves: Frame, drawn: list[Line], name: str, unit: float) -> list[End]:
-    """Draw the lines of one panel over steps, or over so many tokens; returns their ends."""
+def _panel(axis: Axes, curves: Frame, drawn: list[Line], name: str, over: Scale) -> list[End]:
+    """Draw the lines of one panel; returns their ends."""
+    event = ROWS[name][0]
+    curves = select(curves, event=event)
     ends: list[End] = []
-    smooth = ROWS[name][0] == "step"
-    curves = curves[(curves["event"] == ROWS[name][0]) & curves[name].notna()]
     for model, label, style in drawn:
         own = select(curves, **model.keys())
-        if own.empty:
-            continue
-        by_seed = own.pivot_table(index="step", columns="seed", values=name)
-        if smooth:
-            # The first step's loss, before any update, stays what it is.
-            window = max(1, len(by_seed) // _SMOOTHED_TO)
-            by_seed = by_seed.rolling(window, min_periods=1).mean()
-        at = by_seed.index.to_numpy()
-        if unit:
-            at = own.groupby("step")["tokens"].mean().to_numpy() / unit
-        if by_seed.shape[1] > 1:
-            for seed in by_seed:
-                axis.plot(at, by_seed[seed], color=style["color"], lw=0.6, alpha=0.35)
-        mean = by_seed.mean(axis=1)
-        axis.plot(at, mean, ms=4, **style | ({"marker": None} if smooth else {}))
-        ends.append((float(at[-1]), float(mean.iloc[-1]), label, style["color"]))
+        if end := draw_curve(axis, own, name, over, style, smooth=event == "step"):
+            ends.append((*end, label, style["color"]))
     return ends

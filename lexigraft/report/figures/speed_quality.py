@@ -18,10 +18,10 @@ KIND = Kind(
     title="Speed-up and quality",
     caption="Speed-up on the same text (characters per second over the source model, batch of the "
     "smallest size measured) against quality. Up and right is better: axes on which lower is "
-    "better are inverted. Dotted lines: the source model. Large points with names: the "
-    "initializers under {strategy}; small points: other strategies, in the colour of their "
-    "initializer.",
-    empty="speed and quality were not both measured",
+    "better are inverted. Scores that are noise are left out. Dotted lines: the source model. "
+    "Large points with names: the initializers under {strategy}; small points: other strategies, "
+    "in the colour of their initializer.",
+    empty="speed and a quality above the noise were not both measured",
     options=TaskOptions,
 )
 
@@ -29,7 +29,15 @@ KIND = Kind(
 def draw(study: StudyResults, look: Look) -> "Figure | None":
     """A panel per language and score; a point per cell; the source model as dotted lines."""
     fast = speed_up_rows(study)
-    panels = [p for p in quality_columns(study) if p[0] in set(fast["language"])]
+    measured = set(fast[["source", "language"]].itertuples(index=False, name=None))
+    panels = [
+        column
+        for column in quality_columns(study)
+        if any(
+            language == column[0] and not study.is_noise(source, column)
+            for source, language in measured
+        )
+    ]
     if fast.empty or not panels:
         return None
     # The smallest batch: one reader waiting for one text.

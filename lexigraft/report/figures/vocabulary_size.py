@@ -60,7 +60,10 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
         for source, label in sources:
             label += task_name(task, kind)
             value: Callable[[Model, str], Value] = partial(quality, task, name)
-            rows.append(_row(study, look, source, f"{label}, {metric(name).title}", value))
+            own = [column for column in columns if column[1:] == (task, name)]
+            noise = all(study.is_noise(source, column) for column in own)
+            shown = metric(name).title + (" (noise)" if noise else "")
+            rows.append(_row(study, look, source, f"{label}, {shown}", value))
             if kind in study.prompts_from.values():
                 value = partial(speed, kind)
                 rows.append(_row(study, look, source, f"{label}, speed-up (×)", value))

@@ -1,9 +1,9 @@
 """How well initializers align two vocabularies (UnifyVocab, sections 2.2 and B.4)."""
 
-from lexigraft.report.curves import starts
+from lexigraft.report.curves import sentences_scored, starts
 from lexigraft.report.items import Kind
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
+from lexigraft.report.models import models, vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.names import initializer_name
 from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import CELL, Frame, SummaryRow
@@ -68,6 +68,8 @@ def build(study: StudyResults) -> Table | None:
             f"Rank correlation with the first step's loss ({MINUS}1: the better aligned, the lower "
             f"the loss): {'; '.join(relations)}."
         )
+    if "bits_per_byte_before" in names and (scored := sentences_scored(study, models(study))):
+        notes.append(f"Held-out bits per byte before: of the {scored} that training logs score.")
     notes.append(
         "Bold: best, underlined: second of a vocabulary. Losses are per token and compare within a "
         "vocabulary only."

@@ -32,6 +32,7 @@ COLUMNS = {
     "bits_per_byte_before": "bits per byte before",
     "bits_per_byte": "bits per byte after ↓",
 }
+_BEFORE = "bits_per_byte_before"
 _PER_TOKEN = (
     "† Perplexity is per token: it does not compare across vocabularies, only among the rows "
     "without †. Bits per byte are over the same text for every row and compare throughout."
@@ -51,7 +52,11 @@ def build(study: StudyResults) -> Table | None:
         return None
     tasks = dict(zip(perplexities["language"], perplexities["task"], strict=True))
     named = study.item.where.get("language", ())
-    shown = study.item.metrics or tuple(COLUMNS)
+    starts = before_after(study)
+    starts = starts[starts["measured_on"] == "records"]
+    untrained = starts.loc[starts["initializer"] != "none", "before"].notna().any()
+    known = [what for what in COLUMNS if what != _BEFORE or untrained]
+    shown = study.item.metrics or tuple(known)
     # What a column is of, what it shows, and where the summary has it.
     columns = [
         (
@@ -63,16 +68,15 @@ def build(study: StudyResults) -> Table | None:
         if language in tasks or language in named
         for member in ("", *_members(study.summary, language))
         for what in shown
-        if not (member and what == "bits_per_byte_before")
+        if not (member and what == _BEFORE)
     ]
     headers = stub_names(study)
     compact = is_compact(len(columns), len(headers))
-    starts = before_after(study)
     after = [column for _, what, column in columns if what == "bits_per_byte"]
     changes = changes_over_source(study, chosen, after)
 
     def cell(model: Model, what: str, column: Column) -> TableCell:
-        if what == "bits_per_byte_before":
+        if what == _BEFORE:
             return _before(starts, model, column[0])
         found = find(study.summary, model, *column)
         if what == "bits_per_byte":
@@ -87,9 +91,7 @@ def build(study: StudyResults) -> Table | None:
             model.baseline, model.source)
         for model in chosen
     ]  # fmt: skip
-    rows = ranked(
-        rows, [None if what == "bits_per_byte_before" else True for _, what, _ in columns]
-    )
+    rows = ranked(rows, [None if what == _BEFORE else True for _, what, _ in columns])
     heads = tuple(
         (study.language(name), COLUMNS[what]) if len(shown) > 1 else ("", study.language(name))
         for name, what, _ in columns
@@ -101,9 +103,8 @@ def build(study: StudyResults) -> Table | None:
         *changes.notes,
         *missing_note(rows, heads),
     ]
-    if "bits_per_byte_before" in shown and (starts["measured_on"] == "log").any():
-        notes.insert(1, "Before: on the held-out sentences watched during training, a part of the "
-                     "text of the other columns.")  # fmt: skip
+    if _BEFORE in shown:
+        notes.insert(1, "Before: the same cell without training, on the same text.")
     title = metric(shown[0]).title.capitalize() if len(shown) == 1 else ""
     return Table(headers, heads, rows, changes.beside(_data(study.summary, starts)), notes, title)
 
@@ -118,11 +119,11 @@ def _data(summary: Frame, starts: Frame) -> Frame:
     """The summary of perplexities and bits per byte, and of those before training."""
     import pandas
 
-    grouped = starts.groupby(CELL, sort=False)
+    grouped = starts[starts["before"].notna()].groupby(CELL, sort=False)
     before = grouped["before"].agg(["mean", "std"])
     before["n_seeds"] = grouped.size()
     before["over"] = ["seeds" if n > 1 else "" for n in before["n_seeds"]]
-    before = before.reset_index().assign(metric="bits_per_byte_before")
+    before = before.reset_index().assign(metric=_BEFORE)
     after = summary[summary["metric"].str.match("(perplexity|bits_per_byte)(_|$)")]
     return pandas.concat([after, before], ignore_index=True) if len(before) else after
 

@@ -12,7 +12,13 @@ from lexigraft.report.names import initializer_name, task_name
 from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import SummaryRow, select
 from lexigraft.report.table import Row, Table, is_compact, ranked, score_cell
-from lexigraft.report.table_notes import lapt_note, missing_note, not_scored_notes, seed_notes
+from lexigraft.report.table_notes import (
+    lapt_note,
+    missing_note,
+    noise_notes,
+    not_scored_notes,
+    seed_notes,
+)
 from lexigraft.report.tables.speed import SPEED_UP_NOTE, speed_up_cell, speed_ups, speeds
 
 
@@ -103,12 +109,13 @@ def results_table(
     changes = changes_over_source(study, chosen, columns)
     rows = []
     for model, left in zip(chosen, stubs, strict=True):
-        scores = {column: find(study.summary, model, *column) for column in columns}
-        cells = tuple(
-            changes.starred(score_cell(score, metric(column[2]), compact=compact), model, column)
-            for column, score in scores.items()
-        )
-        rows.append(Row(left, cells, model.baseline, model.source))
+        cells = []
+        for column in columns:
+            noise = study.is_noise(model.source, column)
+            score = find(study.summary, model, *column)
+            cell = score_cell(score, metric(column[2]), compact=compact, noise=noise)
+            cells.append(changes.starred(cell, model, column))
+        rows.append(Row(left, tuple(cells), model.baseline, model.source))
     rows = ranked(rows, [metric(name).lower_is_better for *_, name in columns])
     heads, explained = column_heads(study, columns, compact)
     own = set(chosen)
@@ -122,6 +129,7 @@ def results_table(
         f"{third} than Source; {'▼ ' if compact else ''}red: worse; full colour at a "
         "change of 50 %. Bold: best, underlined: second, among the rows with new tokens.",
         *changes.notes,
+        *noise_notes(study, chosen, columns),
         *explained,
         *not_scored_notes(study, columns),
         *missing_note(rows, heads),

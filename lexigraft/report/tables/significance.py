@@ -7,7 +7,7 @@ from lexigraft.report.metrics import Metric, metric
 from lexigraft.report.models import COLUMN, models, stub, stub_names
 from lexigraft.report.study import StudyResults
 from lexigraft.report.table import FULL_SHADE, Row, Table, TableCell, is_compact, number, shade_of
-from lexigraft.report.table_notes import missing_note, not_scored_notes
+from lexigraft.report.table_notes import missing_note, noise_notes, not_scored_notes
 from lexigraft.report.tables.results import column_heads, quality_columns
 
 if TYPE_CHECKING:
@@ -36,7 +36,13 @@ def build(study: StudyResults) -> Table | None:
 
     chosen = models(study)
     with_outputs = {kept.task for kept in study.predictions}
-    columns = [column for column in quality_columns(study) if column[1] in with_outputs]
+    sources = {model.source for model in chosen}
+    columns = [
+        column
+        for column in quality_columns(study)
+        if column[1] in with_outputs
+        and not all(study.is_noise(source, column) for source in sources)
+    ]
     # Each model with its source model's Source (LAPT too), then with its LAPT.
     pairs = [
         (name, model, other)
@@ -47,7 +53,13 @@ def build(study: StudyResults) -> Table | None:
         if other.baseline and other.source == model.source and other.is_source == (name == "Source")
     ]
     compared = score_differences(
-        study, [(model, baseline, column) for column in columns for _, model, baseline in pairs]
+        study,
+        [
+            (model, baseline, column)
+            for column in columns
+            for _, model, baseline in pairs
+            if not study.is_noise(model.source, column)
+        ],
     )
     if not compared:
         return None
@@ -57,7 +69,9 @@ def build(study: StudyResults) -> Table | None:
     rows = []
     for name, model, baseline in pairs:
         cells = tuple(
-            _cell(found.get((model, baseline, column)), metric(column[2]), compact)
+            TableCell("noise", noise=True)
+            if study.is_noise(model.source, column)
+            else _cell(found.get((model, baseline, column)), metric(column[2]), compact)
             for column in columns
         )
         rows.append(Row((name, *stub(model, headers[1:])), cells, model.baseline))
@@ -71,6 +85,7 @@ def build(study: StudyResults) -> Table | None:
         "change of 50 %. "
         f"{below} (Cohen's, over examples: 0.2 is small, 0.8 large).",
         "Runs and seeds are averaged; an example is resampled with all of its outputs.",
+        *noise_notes(study, chosen, quality_columns(study)),
         *explained,
         *not_scored_notes(study, columns),
         *missing_note(rows, heads),

@@ -1,0 +1,80 @@
+"""The figure of bits per byte has the numbers of the tables, and its right panel is enlarged."""
+
+import pytest
+
+from lexigraft.report.figures import bits_per_byte
+from tests.report.drawing import drawn_figure
+
+FULL = "full-clm-512"
+SCORES = {"align": 1.5, "mean": 1.52, "merge": 1.55, "random": 4.5}
+
+
+def cell(initializer, strategy=FULL, vocabulary="big"):
+    return ("m", "te-made", vocabulary, initializer, strategy, 0)
+
+
+@pytest.fixture
+def made(made_study):
+    """Records, and logs of other sentences with other numbers."""
+    made_study.settings["reference"] = {"strategy": FULL}
+    record(made_study, cell("none", "none", "source"), 2.0)
+    for initializer, bits in SCORES.items():
+        record(made_study, cell(initializer), bits)
+        made_study.trained(cell(initializer), 3.25, bits + 0.125)
+    return made_study
+
+
+def record(made, of, bits):
+    made.record(of, "ppl", "perplexity", {"bits_per_byte": bits, "perplexity": 9.0})
+
+
+def axes(made):
+    return drawn_figure(bits_per_byte, made).axes
+
+
+def numbers(axis):
+    return [text.get_text() for text in axis.texts]
+
+
+def marks(axis, hollow):
+    """Where the hollow or the filled marks are."""
+    return sorted(float(line.get_xdata()[0]) for line in axis.lines
+                  if line.get_marker() not in ("None", ">") and len(line.get_xdata()) == 1
+                  and (line.get_markerfacecolor() != line.get_color()) == hollow
+                  and line.get_xdata()[0] == line.get_xdata()[0])  # fmt: skip
+
+
+def test_numbers_are_those_of_the_records(made):
+    left, right = axes(made)
+    assert numbers(right) == ["2.000", "1.500", "1.520", "1.550", "4.500"]
+    assert marks(left, hollow=False) == [1.5, 1.52, 1.55, 2.0, 4.5]
+
+
+def test_before_is_shown_where_the_untrained_cell_was_evaluated(made):
+    left, _ = axes(made)
+    assert marks(left, hollow=True) == []
+    assert left.get_xlabel() == "bits per byte"
+    record(made, cell("align", "none"), 2.75)
+    left, _ = axes(made)
+    assert marks(left, hollow=True) == [2.75]
+    assert "before (hollow)" in left.get_xlabel()
+
+
+def test_the_enlarged_panel_is_enlarged_and_points_at_what_lies_beyond(made):
+    left, right = axes(made)
+    scales = [axis.get_window_extent().width / (axis.get_xlim()[1] - axis.get_xlim()[0])
+              for axis in (left, right)]  # fmt: skip
+    assert scales[1] > 1.9 * scales[0]
+    assert marks(right, hollow=False) == [1.5, 1.52, 1.55]
+    arrows = [line for line in right.lines if line.get_marker() == ">"]
+    assert len(arrows) == 1  # Random
+
+
+def test_logs_stand_in_where_no_cell_has_a_record_and_the_axis_says_so(made_study):
+    made_study.settings["reference"] = {"strategy": FULL}
+    for of in (cell("none", FULL, "source"), cell("align")):
+        made_study.record(of, "mt", "translation", {"chrf": 30.0})
+        made_study.trained(of, 2.0, 1.5)
+    left, right = axes(made_study)
+    assert "(of logs: 16 sentences scored during training)" in left.get_xlabel()
+    assert numbers(right) == ["2.000", "1.500", "1.500"]  # Source, as LAPT starts

@@ -1,0 +1,138 @@
+"""Scores that say nothing are shown as numbers: not coloured, ranked, starred or compared."""
+
+import pytest
+
+from lexigraft.report.figures import checkpoints, speed_quality
+from lexigraft.report.findings import finding_numbers, findings
+from lexigraft.report.formats import as_html, latex
+from lexigraft.report.page import report_document
+from lexigraft.report.records import read_study
+from lexigraft.report.sample_outputs import sample_outputs
+from lexigraft.report.tables import results, significance
+from tests.report.drawing import drawn_figure
+
+FULL = "full-clm-512"
+
+
+def cell(initializer, strategy=FULL, vocabulary="big", language="te-made"):
+    return ("m", language, vocabulary, initializer, strategy, 0)
+
+
+SOURCE = cell("none", "none", "source")
+
+
+def outputs(score, *words):
+    """Summaries that score so much each; the words of the first ones."""
+    rows = [{"id": f"{at}", "source": f"article {at}", "output": "text", "reference": "r",
+             "rouge_l": score, "steps": 11} for at in range(8)]  # fmt: skip
+    for row, word in zip(rows, words, strict=False):
+        row["output"] = word
+    return rows
+
+
+@pytest.fixture
+def made(made_study):
+    """Random has the best summaries of all, which are noise; Align is the best by bits per byte."""
+    made_study.settings["reference"] = {"strategy": FULL}
+    for one, bits, score in ((SOURCE, 3.0, 1.0), (cell("align"), 1.5, 2.0),
+                             (cell("random"), 2.5, 9.0)):  # fmt: skip
+        made_study.record(one, "ppl", "perplexity", {"bits_per_byte": bits, "perplexity": 9.0})
+        rows = outputs(score, f"by {one[3]}")
+        made_study.record(one, "sum", "summarization", {"rouge_l": score}, predictions=rows)
+    return made_study
+
+
+def study(made):
+    return read_study(made.settings, made.inputs)
+
+
+def scores(table, at):
+    return {row.stub[-1]: row.cells[at] for row in table.rows}
+
+
+def test_noise_has_no_colour_rank_stars_or_change(made):
+    table = results.build(study(made))
+    quality, noise = scores(table, 0), scores(table, 1)
+    assert quality["Align"].rank == 1 and quality["Align"].shade > 0 and quality["Align"].change
+    assert [cell.text for cell in noise.values()] == ["1.0", "2.0", "9.0"]
+    for one in noise.values():
+        assert (one.shade, one.rank, one.stars, one.change, one.mark) == (0, 0, "", "", "")
+    assert "p" not in table.data  # nothing else has outputs
+    wanted = "sum, Telugu: no model reaches 10 ROUGE-L. Such scores are noise: "
+    assert any(note.startswith(wanted) for note in table.notes)
+
+
+def test_one_score_above_the_noise_makes_all_of_its_column_count(made):
+    rows = outputs(40.0)
+    made.record(cell("mean"), "sum", "summarization", {"rouge_l": 40.0}, predictions=rows)
+    table = results.build(study(made))
+    found = scores(table, 1)
+    assert found["Mean"].rank == 1 and found["Mean"].stars == "**" and found["Random"].shade > 0
+    assert not any("noise" in note for note in table.notes)
+
+
+def test_noise_is_grey_in_print_and_on_the_page(made):
+    table = results.build(study(made))
+    assert r"\textcolor{gray}{9.0}" in latex(table)
+    assert '<td style="color:var(--muted)"><b>9.0</b>' in as_html(table)
+
+
+def test_differences_of_noise_are_not_tested(made):
+    assert significance.build(study(made)) is None
+    rows = outputs(40.0)
+    for one in (("none", "none", "source"), ("align",)):
+        own = cell(*one, language="el-made")
+        made.record(own, "sum", "summarization", {"rouge_l": 40.0}, predictions=rows)
+    table = significance.build(study(made))
+    assert [language for language, _ in table.columns] == ["Greek"]
+
+
+def test_the_findings_name_no_winner_of_noise(made):
+    numbers = finding_numbers(study(made))
+    quality, noise = numbers["te-made"]["scores"]
+    assert (quality["noise"], noise["noise"], noise["not_worse"]) == (False, True, None)
+    texts = [one.text for one in findings(numbers)]
+    assert any(text.startswith("no model reaches 10 ROUGE-L (1.0 to 9.0)") for text in texts)
+
+
+def test_figures_leave_noise_out_or_say_so(made):
+    for one, rate in ((SOURCE, 5.0), (cell("align"), 9.0), (cell("random"), 9.0)):
+        metrics = {"tokens_per_second_batch_1": 1.0, "characters_per_second_batch_1": rate}
+        made.record(one, "speed", "speed", metrics)
+    figure = drawn_figure(speed_quality, made)
+    assert [axis.get_ylabel() for axis in figure.axes] == ["bits per byte"]
+    made.trained(cell("align"), 3.0, 1.5, checkpoints=2)
+    made.record(cell("align"), "sum", "summarization", {"rouge_l": 1.5}, checkpoint=1)
+    figure = drawn_figure(checkpoints, made)
+    assert [axis.get_ylabel() for axis in figure.axes] == ["ROUGE-L ↑ (noise)"]
+
+
+def test_samples_are_of_source_and_the_recommended_cell_whatever_the_noise_says(made):
+    (group,) = sample_outputs(study(made))
+    assert [one.name for one in group.rows[0]] == [
+        "Prompt", "Reference", "Source model", "Best configuration: Align",
+    ]  # fmt: skip
+    assert [one.text for one in group.rows[0][2:]] == ["by none", "by align"]
+    assert all(one.score is None for row in group.rows for one in row)
+    # In the order of the tests: no score orders them.
+    assert [row[0].text for row in group.rows] == [f"article {at}" for at in (0, 2, 5, 7)]
+
+
+def test_samples_say_how_long_each_output_takes(made):
+    made.record(SOURCE, "speed", "speed", {
+        "steps_per_second_batch_1": 5.0, "first_token_seconds_batch_1": 1.0,
+        "steps_per_second_batch_8": 80.0}, settings={"prompts_from": "translation"})  # fmt: skip
+    # Another model with the recommended one's vocabulary.
+    made.record(cell("random"), "speed", "speed", {
+        "steps_per_second_batch_1": 20.0, "first_token_seconds_batch_1": 0.25,
+    }, settings={"prompts_from": "translation"})  # fmt: skip
+    (group,) = sample_outputs(study(made))
+    # Eleven steps: the first token, then ten steps.
+    assert [one.seconds for one in group.rows[0]] == [None, None, 3.0, 0.75]
+    nothing = {name: [] for name in ("lead", "findings", "caveats", "pages", "figures", "tables",
+                                     "facts")}  # fmt: skip
+    page = report_document(
+        "t", {}, numbers={"te-made": {"name": "Telugu"}}, samples=[group], omitted={}, **nothing
+    )
+    assert "<dt>Source model, 3.0 s" in page
+    assert "<dt>Best configuration: Align, 0.8 s" in page
