@@ -39,9 +39,10 @@ def timed(tmp_path):
 def test_texts_that_were_timed_stand_side_by_side_with_their_seconds(timed):
     [found] = sample_outputs(read_study(timed.settings, timed.inputs))
     assert (found.language, found.task) == (LANGUAGE, "speed")
-    shown = [[(one.name, one.text) for one in row] for row in found.rows]
+    shown = [[(one.name, one.text, one.seconds) for one in row] for row in found.rows]
+    source, best = "Source model", "Best configuration: Merge"
     assert shown == [
-        [("Prompt", prompt), ("Source model, 3.0 s", f"none {n}"), ("Merge, 2.0 s", f"merge {n}")]
+        [("Prompt", prompt, None), (source, f"none {n}", 3.0), (best, f"merge {n}", 2.0)]
         for prompt, n in (("ఒకటి", "a"), ("రెండు", "b"))
     ]
 
