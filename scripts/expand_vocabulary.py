@@ -5,6 +5,7 @@ from lexigraft.job import Job, Written, run
 
 
 def stage(job: Job) -> Written:
+    from lexigraft.evaluation.texts import sentences
     from lexigraft.source.model import load_tokenizer, open_source
     from lexigraft.vocabulary.expand import expand_tokenizer
     from lexigraft.vocabulary.tokenizer_files import describe_expansion, store_vocabulary
@@ -12,12 +13,14 @@ def stage(job: Job) -> Written:
     settings, source_folder = job["settings"], open_source(job["inputs"]["source"]).folder
     source = load_tokenizer(source_folder)
     lines = list(read_part(job["inputs"]["corpus"]))
-    tokenizer = expand_tokenizer(
-        source, lines, settings["new_tokens"], settings["auxiliary_size"], settings["merges"]
-    )
+    english = sentences(job["inputs"]["corpus"], "english")
+    options = {name: value for name, value in settings.items() if name != "mode"}
+    tokenizer = expand_tokenizer(source, lines, english=english, **options)
     description = describe_expansion(source, tokenizer, settings["merges"])
     folder = job["outputs"]["folder"]
-    return store_vocabulary(source, tokenizer, lines, description, folder, source_folder)
+    return store_vocabulary(
+        source, tokenizer, lines, description, folder, source_folder, english=english
+    )
 
 
 if __name__ == "__main__":

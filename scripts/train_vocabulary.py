@@ -13,7 +13,9 @@ def stage(job: Job) -> Written:
     settings = job["settings"]
     source = open_tokenizer(job["inputs"]["source"])
     lines = list(read_part(job["inputs"]["corpus"]))
-    tokenizer, model = train_family(lines, settings["family"], settings["size"], source)
+    tokenizer, model = train_family(
+        lines, settings["family"], settings["size"], source, settings["superwords"]
+    )
     new_ids = pair_vocabularies(source, tokenizer).new_ids.tolist()
     description = describe_replacement(source, tokenizer, new_ids)
     folder = job["outputs"]["folder"]

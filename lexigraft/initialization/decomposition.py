@@ -7,14 +7,17 @@ there, or write bytes in the byte alphabet twice.
 
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from lexigraft.initialization.pairing import VocabularyPair
+from lexigraft.vocabulary.marks import cuts_at_marks
 from lexigraft.vocabulary.token_bytes import byte_alphabet, pre_tokens, spelling
 
 # Recipe rows of the new tokens [len(new_ids), n_source + 1], see `recipe.assemble_recipe`, and
@@ -46,10 +49,11 @@ class _Splitter:
     """Splits bytes into source ids with the model of the source tokenizer."""
 
     def __init__(self, pair: VocabularyPair) -> None:
-        backend = pair.source_tokenizer.backend_tokenizer
         self.tokenizer = pair.source_tokenizer
-        self.model = backend.model
-        self.normalizer = _within_text(backend.normalizer)
+        self.backend = self.tokenizer.backend_tokenizer
+        self.model = self.backend.model
+        self.normalizer = _within_text(self.backend.normalizer)
+        self.cuts_at_marks = cuts_at_marks(self.backend)
         self.spelling = spelling(self.tokenizer)
         self.special = pair.source_special_ids
         self.vocabulary = self.tokenizer.get_vocab()
@@ -60,7 +64,8 @@ class _Splitter:
         if self.spelling == "byte-level":
             text = "".join(run if _is_byte(run) else self._normalized(run) for run in runs)
             data = text.encode("utf-8", errors="surrogateescape")
-            return self._pieces("".join(self.letters[byte] for byte in data))
+            letters = "".join(self.letters[byte] for byte in data)
+            return [piece for word in self._cut(text, letters) for piece in self._pieces(word)]
         pieces: list[int] = []
         for run in runs:
             if _is_byte(run):
@@ -75,9 +80,20 @@ class _Splitter:
     def _normalized(self, text: str) -> str:
         return text if self.normalizer is None else self.normalizer.normalize_str(text)
 
+    def _cut(self, text: str, letters: str) -> list[str]:
+        """The byte letters of a token, cut where the source cuts words at combining marks.
+
+        A target that joins marks has tokens that are longer than the words of such a source.
+        """
+        if self.cuts_at_marks and any(unicodedata.category(each)[0] == "M" for each in text):
+            with suppress(UnicodeEncodeError):  # incomplete characters cannot be pre-tokenized
+                words = pre_tokens(self.backend, text)
+                return words if "".join(words) == letters else [letters]
+        return [letters]
+
     def _word_pieces(self, text: str) -> list[int]:
         # What follows a letter without a break continues its word; the rest begins new words.
-        first, *others = pre_tokens(self.tokenizer, f"a{text}")
+        first, *others = pre_tokens(self.backend, f"a{text}")
         pieces: list[int] = []
         if first[1:]:
             continuation = self.model.tokenize(f"##{first[1:]}")

@@ -5,7 +5,7 @@ Tokens are compared by the bytes they stand for, not by spelling: `Ġword` and `
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -42,8 +42,9 @@ def pair_vocabularies(
     has fewer rows than the source tokenizer has ids, or the target's ids have a gap (in an
     expansion: after the last source row).
     """
-    source_ids = np.array(sorted(source_tokenizer.get_vocab().values()), dtype=np.int64)
-    target_ids = np.array(sorted(target_tokenizer.get_vocab().values()), dtype=np.int64)
+    source, target = _Tokens.of(source_tokenizer), _Tokens.of(target_tokenizer)
+    source_ids = np.array(sorted(source.vocab.values()), dtype=np.int64)
+    target_ids = np.array(sorted(target.vocab.values()), dtype=np.int64)
     source_size = int(source_ids[-1]) + 1
     rows = source_size if n_source is None else int(n_source)
     if rows < source_size:
@@ -51,8 +52,7 @@ def pair_vocabularies(
             f"n_source={rows}: the source tokenizer has ids up to {source_size - 1}; "
             "give the number of rows of the source model's embedding matrix"
         )
-    source_bytes, target_bytes = token_bytes(source_tokenizer), token_bytes(target_tokenizer)
-    shared = _match(source_tokenizer, target_tokenizer, source_bytes, target_bytes)
+    shared = _match(source, target)
     expands = all(shared.get(source_id) == source_id for source_id in source_ids.tolist())
     size = int(target_ids[-1]) + 1
     source_of = np.full(max(rows, size) if expands else size, -1, dtype=np.int64)
@@ -61,7 +61,7 @@ def pair_vocabularies(
         source_of[target_ids[target_ids >= source_size]] = -1
     else:
         source_of[list(shared)] = list(shared.values())
-    gaps = np.setdiff1d(np.flatnonzero(source_of < 0), target_ids)
+    gaps = np.setdiff1d(np.flatnonzero(source_of < 0), target_ids, assume_unique=True)
     if len(gaps):
         raise UserError(
             f"target tokenizer: no token has id {gaps[0]}, but the largest id is {size - 1}; "
@@ -74,8 +74,8 @@ def pair_vocabularies(
         expands,
         source_ids,
         source_of,
-        source_bytes,
-        target_bytes,
+        source.data,
+        target.data,
     )
 
 
@@ -141,48 +141,49 @@ def shared_tokens(
     same bytes (`A` and `<0x41>`), the one with the same spelling is used, else the first that is
     not a fallback byte: the byte of a letter that has a token is never used.
     """
-    return _match(
-        source_tokenizer,
-        target_tokenizer,
-        token_bytes(source_tokenizer),
-        token_bytes(target_tokenizer),
-    )
+    return _match(_Tokens.of(source_tokenizer), _Tokens.of(target_tokenizer))
 
 
-def _match(
-    source_tokenizer: "PreTrainedTokenizerFast",
-    target_tokenizer: "PreTrainedTokenizerFast",
-    source_bytes: list[bytes],
-    target_bytes: list[bytes],
-) -> dict[int, int]:
-    source_vocabulary = source_tokenizer.get_vocab()
-    source_keys = _keys(source_tokenizer, source_bytes)
-    written = spelling(source_tokenizer)
-    fallbacks = {i for token, i in source_vocabulary.items() if is_fallback(token, written)}
+class _Tokens(NamedTuple):
+    """A tokenizer, and of its tokens their ids, bytes by id, and which of them are special.
+
+    Of a large vocabulary, each takes half a second to get from the tokenizer.
+    """
+
+    tokenizer: "PreTrainedTokenizerFast"
+    vocab: dict[str, int]
+    data: list[bytes]
+    special: set[int]
+
+    @classmethod
+    def of(cls, tokenizer: "PreTrainedTokenizerFast") -> "_Tokens":
+        vocab = tokenizer.get_vocab()
+        return cls(tokenizer, vocab, token_bytes(tokenizer, vocab), special_ids(tokenizer))
+
+    def keys(self) -> list[tuple[bool, bytes]]:
+        """The key of comparison of each id: whether the token is special, and its bytes."""
+        return [(number in self.special, data) for number, data in enumerate(self.data)]
+
+
+def _match(source: _Tokens, target: _Tokens) -> dict[int, int]:
+    written = spelling(source.tokenizer)
+    fallbacks = {i for token, i in source.vocab.items() if is_fallback(token, written)}
+    source_keys, target_keys = source.keys(), target.keys()
     best: dict[tuple[bool, bytes], int] = {}
-    for source_id in sorted(source_keys, key=lambda i: (i in fallbacks, i)):
+    for source_id in [*sorted({*source.vocab.values()} - fallbacks), *sorted(fallbacks)]:
         best.setdefault(source_keys[source_id], source_id)
-    target_keys = _keys(target_tokenizer, target_bytes)
     shared: dict[int, int] = {}
-    for token, target_id in target_tokenizer.get_vocab().items():
-        key, alike = target_keys[target_id], source_vocabulary.get(token)
+    for token, target_id in target.vocab.items():
+        key, alike = target_keys[target_id], source.vocab.get(token)
         if alike is not None and source_keys[alike] == key:
             shared[target_id] = alike
         elif key in best:
             shared[target_id] = best[key]
     for role, serving in _ROLES.items():
-        served = getattr(target_tokenizer, f"{role}_token_id")
-        found = [getattr(source_tokenizer, f"{name}_token_id") for name in serving]
+        served = getattr(target.tokenizer, f"{role}_token_id")
+        found = [getattr(source.tokenizer, f"{name}_token_id") for name in serving]
         found = [i for i in found if i is not None]
-        ends = [getattr(source_tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")]
+        ends = [getattr(source.tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")]
         if served is not None and found and not (role == "unk" and found[0] in ends):
             shared.setdefault(served, found[0])
     return shared
-
-
-def _keys(
-    tokenizer: "PreTrainedTokenizerFast", pieces: list[bytes]
-) -> dict[int, tuple[bool, bytes]]:
-    """The key of comparison of each token: whether it is special, and its bytes."""
-    special = special_ids(tokenizer)
-    return {i: (i in special, pieces[i]) for i in sorted(tokenizer.get_vocab().values())}

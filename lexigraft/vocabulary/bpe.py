@@ -2,13 +2,17 @@
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
 from lexigraft.source.model import is_byte_level
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
     from tokenizers.models import BPE
     from transformers import PreTrainedTokenizerFast
 
@@ -30,11 +34,18 @@ class Bpe:
     ignore_merges: bool
     unk_token: str | None
     fuse_unk: bool
+    # What else tokenizer.json holds: all but the tokens and merges of the model.
+    rest: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def family(self) -> str:
         """The name of the family in messages and cards."""
         return "byte-level BPE" if self.byte_level else "byte-fallback BPE"
+
+    @property
+    def spelling(self) -> str:
+        """How tokens are written, see `token_bytes.spelling`."""
+        return "byte-level" if self.byte_level else "sentencepiece"
 
     @property
     def boundary(self) -> str:
@@ -46,6 +57,7 @@ class Bpe:
         """Tokens that may be merged: neither added tokens nor byte-fallback tokens."""
         return frozenset(self.vocab) - self.added - (BYTE_TOKENS if self.byte_fallback else set())
 
+    @cached_property
     def model(self) -> "BPE":
         """The model alone, without dropout, so that segmentation is deterministic."""
         from tokenizers.models import BPE
@@ -59,16 +71,28 @@ class Bpe:
             ignore_merges=self.ignore_merges,
         )
 
+    def extended(self, new_tokens: Sequence[str], merges: Sequence[Pair]) -> dict[str, Any]:
+        """`tokenizer.json` with `new_tokens` after the last id, and `merges` in place of its own.
+
+        Everything else is preserved: the flags of the model, normalizer, pre-tokenizer, decoder,
+        post-processor, added tokens.
+        """
+        size = len(self.vocab)
+        # Loading would renumber added tokens after the model's last id, since the model now grows
+        # past them; `vocab` has them as well, so they keep their ids.
+        vocab = self.vocab | {token: size + place for place, token in enumerate(new_tokens)}
+        model = self.rest["model"] | {"vocab": vocab, "merges": merges}
+        # Truncation and padding are left over from the last call, not properties of the tokenizer.
+        return self.rest | {"model": model, "truncation": None, "padding": None}
+
 
 BYTE_TOKENS = frozenset(f"<0x{byte:02X}>" for byte in range(256))
 
 
 def read_bpe(tokenizer: "PreTrainedTokenizerFast") -> Bpe:
-    """Read and validate the BPE model of a fast tokenizer.
+    """Read and validate the BPE model of a fast tokenizer, see `bpe_of`.
 
-    A UserError is raised if the tokenizer is not a fast one, its model is not byte-level or
-    byte-fallback BPE, or it is corrupt: two tokens with one id, missing ids, a duplicate merge. The
-    `tokenizers` library loads such files without a warning and segments text differently.
+    A UserError is raised if the tokenizer is not a fast one.
     """
     backend: Any = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
@@ -76,6 +100,16 @@ def read_bpe(tokenizer: "PreTrainedTokenizerFast") -> Bpe:
             f"{type(tokenizer).__name__} is not a fast tokenizer (it has no tokenizer.json); "
             "convert it first, a tokenizer.model with lexigraft.source.sentencepiece_to_fast"
         )
+    return bpe_of(backend)
+
+
+def bpe_of(backend: "Tokenizer") -> Bpe:
+    """Read and validate the BPE model of a pipeline.
+
+    A UserError is raised if the model is not byte-level or byte-fallback BPE, or it is corrupt: two
+    tokens with one id, missing ids, a duplicate merge. The `tokenizers` library loads such files
+    without a warning and segments text differently.
+    """
     # Before serialization, in which two tokens with one id make the library panic.
     vocab = backend.get_vocab(with_added_tokens=True)
     _check_ids(vocab)
@@ -97,11 +131,10 @@ def read_bpe(tokenizer: "PreTrainedTokenizerFast") -> Bpe:
             "the tokenizer is BPE over characters without byte fallback; only byte-level "
             "BPE and byte-fallback BPE (SentencePiece) tokenizers can be extended"
         )
-    # A merge is "left right" in old files, and a list of the two in others.
-    pairs = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
-    merges = [(left, right) for left, right in pairs]
+    merges = [(left, right) for left, right in model["merges"]]
     _check_merges(vocab, merges)
-    return Bpe(
+    del model["vocab"], model["merges"]
+    bpe = Bpe(
         vocab=vocab,
         merges=merges,
         byte_level=byte_level,
@@ -110,10 +143,17 @@ def read_bpe(tokenizer: "PreTrainedTokenizerFast") -> Bpe:
         ignore_merges=bool(model.get("ignore_merges")),
         unk_token=model.get("unk_token"),
         fuse_unk=bool(model.get("fuse_unk")),
+        rest=state,
     )
+    if model.get("dropout") is None:
+        # The cached property: building the model again takes seconds for large vocabularies.
+        bpe.__dict__["model"] = backend.model
+    return bpe
 
 
 def _check_ids(vocab: dict[str, int]) -> None:
+    if sorted(vocab.values()) == list(range(len(vocab))):
+        return
     tokens: dict[int, str] = {}
     for token, number in vocab.items():
         if number in tokens:
@@ -121,20 +161,20 @@ def _check_ids(vocab: dict[str, int]) -> None:
                 f"corrupt tokenizer: {tokens[number]!r} and {token!r} share id {number}"
             )
         tokens[number] = token
-    missing = next((number for number in range(len(tokens)) if number not in tokens), None)
-    if missing is not None:
-        raise UserError(
-            f"corrupt tokenizer: no token has id {missing}, but ids go up to {max(tokens)}"
-        )
+    missing = next(number for number in range(len(tokens)) if number not in tokens)
+    raise UserError(f"corrupt tokenizer: no token has id {missing}, but ids go up to {max(tokens)}")
 
 
 def _check_merges(vocab: dict[str, int], merges: list[Pair]) -> None:
     if len(set(merges)) < len(merges):
         pair, count = Counter(merges).most_common(1)[0]
         raise UserError(f"corrupt tokenizer: the merge {pair} is listed {count} times")
-    for left, right in merges:  # a million of them in a large vocabulary: nothing is built here
-        if left not in vocab or right not in vocab or left + right not in vocab:
-            absent = next(part for part in (left, right, left + right) if part not in vocab)
-            raise UserError(
-                f"corrupt tokenizer: the merge {(left, right)} needs {absent!r}, no token"
-            )
+    # There are up to a million merges, so they are first checked all at once.
+    if vocab.keys() >= {*chain.from_iterable(merges), *map("".join, merges)}:
+        return
+    for left, right in merges:
+        for part in (left, right, left + right):
+            if part not in vocab:
+                raise UserError(
+                    f"corrupt tokenizer: the merge {(left, right)} needs {part!r}, no token"
+                )

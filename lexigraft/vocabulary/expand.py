@@ -2,30 +2,31 @@
 
 import json
 import re
+import tempfile
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.bpe import Bpe, Pair, read_bpe
-from lexigraft.vocabulary.merges import (
+from lexigraft.vocabulary.continued import (
     MINIMUM_GAIN,
-    Key,
-    PairRules,
-    PieceRules,
-    Rules,
+    SentenceLimit,
     continue_merges,
     learned_tokens,
-    segment,
 )
+from lexigraft.vocabulary.marks import cuts_at_marks, is_in_marked_script, pre_tokenization
+from lexigraft.vocabulary.merges import Key, PairRules, PieceRules, Rules, segment
 from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens, unreachable_by_merges
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
 MERGES = ("continued", "append", "auxiliary-first")
@@ -42,6 +43,9 @@ def expand_tokenizer(
     new_tokens: int,
     auxiliary_size: int = 50_000,
     merges: str = "continued",
+    marks: str = "auto",
+    english: Iterable[str] = (),
+    english_change: float | None = None,
 ) -> "PreTrainedTokenizerFast":
     """Add exactly `new_tokens` tokens, learned from a corpus, to a BPE tokenizer.
 
@@ -62,14 +66,24 @@ def expand_tokenizer(
         `append`: merges of an auxiliary tokenizer of `auxiliary_size` tokens after those of the
         source. `auxiliary-first`: before them, as in the published code; changes how English is
         segmented.
+    marks
+        Whether the pre-tokenizer may cut letters from their combining marks (vowel signs, tone
+        marks) as that of GPT-2, Llama 3 and Qwen does. `joined`: it no longer does. `apart`: it is
+        unchanged, and no new token holds both. `auto`: joined where the corpus is in a script with
+        marks and the pre-tokenizer can be changed.
+    english, english_change
+        Of these sentences, at most this share is segmented otherwise than by the source tokenizer:
+        merges beyond that are not learned. For target languages in Latin script, with `continued`
+        alone.
 
     Returns
     -------
     PreTrainedTokenizerFast
         The ids of new tokens follow the last id of the source, including its added tokens. With
-        `continued` and `append`, text to which no new merge applies keeps its tokens. For corpora
-        that are not mostly in Latin script, no new token can occur in English text, so this holds
-        for all English text. No new token spans two words.
+        `continued` and `append`, text without marks to which no new merge applies keeps its tokens.
+        For corpora that are not mostly in Latin script, no new token can occur in English text, so
+        this holds for all English text. No new token spans two words. With `continued`, the corpus
+        uses every new token, unless it has too few of them.
 
     Examples
     --------
@@ -82,34 +96,47 @@ def expand_tokenizer(
     for name, value in (("new_tokens", new_tokens), ("auxiliary_size", auxiliary_size)):
         if not isinstance(value, int) or value < 1:
             raise UserError(f"{name}: {value!r} is not a number of tokens (1, 2, 3 …)")
+    if isinstance(corpus, str):
+        raise UserError("corpus is one string; give an iterable of texts, for example its lines")
+    english = list(english)
+    if english_change is not None and (merges != "continued" or not english):
+        raise UserError("english_change: needs merges: continued, and English sentences")
     bpe = read_bpe(source_tokenizer)
-    words = count_words(source_tokenizer, bpe, corpus)
+    texts = list(corpus) if marks == "auto" else corpus
+    pre_tokenizer = pre_tokenization(source_tokenizer.backend_tokenizer, marks, texts)
+    words = count_words(pre_tokenizer, bpe, texts)
     first = merges == "auxiliary-first"
     rules: Rules = (PairRules if bpe.byte_level else PieceRules)(
         bpe.mergeable, [] if first else bpe.merges
     )
     accepts = token_filter(bpe, words, protect_latin=not first)
     if merges == "continued":
-        added = continue_merges(words, bpe, rules, new_tokens, accepts)
+        limit = None
+        if english_change is not None:
+            sentences = [words_of(pre_tokenizer, bpe, text) for text in english]
+            limit = SentenceLimit(sentences, bpe, rules, english_change)
+        added = continue_merges(words, bpe, rules, new_tokens, accepts, limit)
     else:
         auxiliary = train_auxiliary(words, bpe, auxiliary_size)
         added = choose_tokens(auxiliary, rules, new_tokens, accepts, reorder=first)
     if len(added) < new_tokens:
-        limit = "" if merges == "continued" else f" and auxiliary_size={auxiliary_size}"
+        causes = [f"merges={merges!r}"]
+        causes += [f"auxiliary_size={auxiliary_size}"] if merges != "continued" else []
+        causes += [f"english_change={english_change}"] if english_change is not None else []
+        advice = "ask for fewer or give more text"
+        spelled = (piece_bytes(word, bpe.spelling).decode(errors="ignore") for word in words)
+        if cuts_at_marks(pre_tokenizer) and is_in_marked_script(spelled):
+            causes += ["a pre-tokenizer that cuts words at combining marks"]
+            advice = f"set marks: joined, {advice}" if marks == "apart" else advice
         raise UserError(
             f"new_tokens: asked for {new_tokens}, but only {len(added)} can be added with "
-            f"merges={merges!r}{limit}; ask for fewer or give more text"
+            f"{' and '.join(causes)}; {advice}"
         )
     if first:
         for pair in bpe.merges:
             key: Key = rules.key(*pair)
             rules.add(key)
-    target = _extended(source_tokenizer, added, rules.merges())
-    if unreachable := unreachable_by_merges(read_bpe(target), added):
-        raise RuntimeError(
-            f"{len(unreachable)} new tokens can never be produced, first {unreachable[0]!r}"
-        )
-    return target
+    return _extended(source_tokenizer, bpe, pre_tokenizer, added, rules)
 
 
 def expanded_sizes(
@@ -121,8 +148,9 @@ def expanded_sizes(
     with the tokens of a smaller one. Sizes that the corpus does not yield are left out; the last
     pair then has all the tokens that there are, if any. Raises what `expand_tokenizer` raises.
     """
-    bpe = read_bpe(source_tokenizer)
-    words = count_words(source_tokenizer, bpe, corpus)
+    bpe, texts = read_bpe(source_tokenizer), list(corpus)
+    pre_tokenizer = pre_tokenization(source_tokenizer.backend_tokenizer, "auto", texts)
+    words = count_words(pre_tokenizer, bpe, texts)
     rules: Rules = (PairRules if bpe.byte_level else PieceRules)(bpe.mergeable, bpe.merges)
     tokens = learned_tokens(words, bpe, rules, token_filter(bpe, words, protect_latin=True))
     added: list[str] = []
@@ -130,9 +158,30 @@ def expanded_sizes(
         before = len(added)
         added += islice(tokens, size - len(added))
         if len(added) > before:
-            yield len(added), _extended(source_tokenizer, added, rules.merges())
+            yield len(added), _extended(source_tokenizer, bpe, pre_tokenizer, added, rules)
         if len(added) < size:
             return
+
+
+def _extended(
+    source_tokenizer: "PreTrainedTokenizerFast",
+    bpe: Bpe,
+    pre_tokenizer: "Tokenizer",
+    added: Sequence[str],
+    rules: Rules,
+) -> "PreTrainedTokenizerFast":
+    """The source tokenizer with new tokens, their merges, and the pre-tokenizer of another."""
+    state = bpe.extended(added, rules.merges())
+    state["pre_tokenizer"] = json.loads(pre_tokenizer.to_str())["pre_tokenizer"]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "tokenizer.json")
+        file.write_text(json.dumps(state), encoding="utf-8")
+        target = fast_tokenizer(file, settings_of(source_tokenizer))
+    if unreachable := unreachable_by_merges(target, added):
+        raise RuntimeError(
+            f"{len(unreachable)} new tokens can never be produced, first {unreachable[0]!r}"
+        )
+    return target
 
 
 def new_token_ids(
@@ -214,27 +263,28 @@ def choose_tokens(
     return added
 
 
-def count_words(
-    tokenizer: "PreTrainedTokenizerFast", bpe: Bpe, corpus: Iterable[str]
-) -> Counter[str]:
-    """Count the words of a corpus, in the spelling of the model's tokens.
-
-    Words are the output of the tokenizer's normalizer and pre-tokenizer, further split before every
-    space: SentencePiece models have no pre-tokenizer and would learn tokens across words. A
-    UserError is raised for a corpus without a word, or that is one string.
-    """
-    if isinstance(corpus, str):
-        raise UserError("corpus is one string; give an iterable of texts, for example its lines")
-    word = re.compile(f"{bpe.boundary}*[^{bpe.boundary}]+")
+def count_words(pre_tokenizer: "Tokenizer", bpe: Bpe, corpus: Iterable[str]) -> Counter[str]:
+    """Count the words of a corpus, see `words_of`; a UserError is raised if it has none."""
     words: Counter[str] = Counter()
     for text in tqdm(corpus, desc="words", unit=" texts", disable=None):
-        # A byte order mark or a stray line end is not part of any sentence.
-        if not (text := text.strip("\r\n\ufeff")):
-            continue
-        words.update(part for piece in pre_tokens(tokenizer, text) for part in word.findall(piece))
+        words.update(words_of(pre_tokenizer, bpe, text))
     if not words:
         raise UserError("the corpus is empty: no text has a word to learn tokens from")
     return words
+
+
+def words_of(pre_tokenizer: "Tokenizer", bpe: Bpe, text: str) -> list[str]:
+    """The words of a text, in the spelling of the model's tokens.
+
+    Words are the output of the normalizer and the pre-tokenizer of `pre_tokenizer`, further split
+    before every space: SentencePiece models have no pre-tokenizer and would learn tokens across
+    words.
+    """
+    # A byte order mark or a stray line end is not part of any sentence.
+    if not (text := text.strip("\r\n\ufeff")):
+        return []
+    word = re.compile(f"{bpe.boundary}*[^{bpe.boundary}]+")
+    return [part for piece in pre_tokens(pre_tokenizer, text) for part in word.findall(piece)]
 
 
 def token_filter(bpe: Bpe, words: Counter[str], protect_latin: bool) -> Callable[[str], bool]:
@@ -247,11 +297,10 @@ def token_filter(bpe: Bpe, words: Counter[str], protect_latin: bool) -> Callable
     are mostly in Latin script themselves. Otherwise names and loan words of, e.g., a Telugu corpus
     would become tokens that change how English is segmented.
     """
-    spelling = "byte-level" if bpe.byte_level else "sentencepiece"
-    protect_latin = protect_latin and not _is_mostly_latin(words, spelling)
+    protect_latin = protect_latin and not _is_mostly_latin(words, bpe.spelling)
 
     def accepts(token: str) -> bool:
-        data = piece_bytes(token, spelling)
+        data = piece_bytes(token, bpe.spelling)
         text = data.decode("utf-8", errors="replace")
         return (
             token not in bpe.vocab
@@ -261,29 +310,6 @@ def token_filter(bpe: Bpe, words: Counter[str], protect_latin: bool) -> Callable
         )
 
     return accepts
-
-
-def _extended(
-    tokenizer: "PreTrainedTokenizerFast", new_tokens: Sequence[str], merges: Sequence[Pair]
-) -> "PreTrainedTokenizerFast":
-    """A copy of `tokenizer` with `new_tokens` after its last id, and `merges` as its merges.
-
-    Everything else is preserved: the flags of the model, normalizer, pre-tokenizer, decoder,
-    post-processor, added tokens, roles of special tokens, chat template.
-    """
-    from tokenizers import Tokenizer
-
-    state = json.loads(tokenizer.backend_tokenizer.to_str())
-    vocab = state["model"]["vocab"]
-    # Loading would renumber added tokens after the model's last id, since the model now grows past
-    # them; written into the model as well, they keep their ids.
-    vocab.update((token["content"], token["id"]) for token in state["added_tokens"])
-    size = len(vocab)
-    vocab.update((token, size + place) for place, token in enumerate(new_tokens))
-    state["model"]["merges"] = [list(pair) for pair in merges]
-    # Truncation and padding are left over from the last call, not properties of the tokenizer.
-    state["truncation"] = state["padding"] = None
-    return fast_tokenizer(Tokenizer.from_str(json.dumps(state)), settings_of(tokenizer))
 
 
 def _joins_classes(text: str) -> bool:

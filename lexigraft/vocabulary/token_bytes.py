@@ -2,49 +2,50 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from lexigraft.source.model import is_byte_level
-from lexigraft.vocabulary.bpe import Bpe
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
-_FALLBACK = re.compile(r"<0x([0-9A-F]{2})>")
+_FALLBACK = re.compile("<0x[0-9A-F]{2}>")
 # Bytes that never occur in UTF-8.
 _NEVER = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
 # An ASCII character is one byte, so its byte is needed only where the character is no token.
 _ASCII = 0x80
 
 
-def token_bytes(tokenizer: "PreTrainedTokenizerFast") -> list[bytes]:
+def token_bytes(
+    tokenizer: "PreTrainedTokenizerFast", vocab: Mapping[str, int] | None = None
+) -> list[bytes]:
     """Bytes of every token of a byte-level BPE, byte-fallback BPE, Unigram or WordPiece tokenizer.
 
     There is one entry per id, up to the largest. The alphabet of byte-level BPE is decoded, "▁" is
     a space, <0xNN> is that byte, "##" is removed. A WordPiece token at the beginning of a word
     begins with a space, as in the other families; one that the pre-tokenizer always separates from
-    a preceding letter, such as punctuation, does not. Added tokens are their literal UTF-8.
+    a preceding letter, such as punctuation, does not. Added tokens are their literal UTF-8. `vocab`
+    is what `tokenizer.get_vocab()` returned, for callers that have it.
     """
     written = spelling(tokenizer)
     added = {token.content for token in tokenizer.added_tokens_decoder.values()}
-    vocab = tokenizer.get_vocab()
+    vocab = tokenizer.get_vocab() if vocab is None else vocab
     found = [b""] * (max(vocab.values()) + 1)
     for token, number in vocab.items():
         data = token.encode() if token in added else piece_bytes(token, written)
         begins_word = written == "wordpiece" and token not in added and not token.startswith("##")
-        if begins_word and pre_tokens(tokenizer, f"a{token}")[:1] != ["a"]:
+        if begins_word and pre_tokens(tokenizer.backend_tokenizer, f"a{token}")[:1] != ["a"]:
             data = b" " + data
         found[number] = data
     return found
 
 
-def pre_tokens(tokenizer: "PreTrainedTokenizerFast", text: str) -> list[str]:
-    """A text after the tokenizer's normalizer and pre-tokenizer."""
-    backend = tokenizer.backend_tokenizer
+def pre_tokens(backend: "Tokenizer", text: str) -> list[str]:
+    """A text after the normalizer and pre-tokenizer of a pipeline."""
     if backend.normalizer is not None:
         text = backend.normalizer.normalize_str(text)
     if backend.pre_tokenizer is None:
@@ -70,20 +71,21 @@ def piece_bytes(token: str, written: str) -> bytes:
     For "wordpiece", without the space at the beginning of a word, which `token_bytes` adds.
     """
     if written == "byte-level":
-        alphabet = byte_alphabet()
-        if all(letter in alphabet for letter in token):
-            return bytes(alphabet[letter] for letter in token)
+        if _BYTE_LEVEL.fullmatch(token):
+            return token.translate(_LATIN_1).encode("latin-1")
         return token.encode()
     if written == "wordpiece":
         return token.removeprefix("##").encode()
-    if byte := _FALLBACK.fullmatch(token):
-        return bytes([int(byte[1], 16)])
+    if is_fallback(token, written):
+        return bytes([int(token[3:5], 16)])
     return token.replace("▁", " ").encode()
 
 
 def is_fallback(token: str, written: str) -> bool:
     """Whether a token is a byte of SentencePiece's byte fallback, `<0xNN>`."""
-    return written == "sentencepiece" and _FALLBACK.fullmatch(token) is not None
+    # Most tokens need no regular expression.
+    fallback = written == "sentencepiece" and token.startswith("<0x")
+    return fallback and _FALLBACK.fullmatch(token) is not None
 
 
 def special_ids(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
@@ -107,8 +109,9 @@ def unreachable(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
     written = spelling(tokenizer)
     if written == "wordpiece":
         return set()
-    model, vocabulary = tokenizer.backend_tokenizer.model, tokenizer.get_vocab()
-    stands_for = token_bytes(tokenizer)
+    backend, vocabulary = tokenizer.backend_tokenizer, tokenizer.get_vocab()
+    model = backend.model
+    stands_for = token_bytes(tokenizer, vocabulary)
     literal = special_ids(tokenizer) | set(tokenizer.added_tokens_decoder)
     unreached = set()
     for token, number in vocabulary.items():
@@ -122,20 +125,26 @@ def unreachable(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
         if reached and written == "byte-level":
             # Tokens of incomplete characters have no text that could be changed or split.
             with suppress(UnicodeDecodeError):
-                reached = any(token in word for word in pre_tokens(tokenizer, data.decode("utf-8")))
+                reached = any(token in word for word in pre_tokens(backend, data.decode("utf-8")))
         if not reached or not _NEVER.isdisjoint(data):
             unreached.add(number)
     return unreached
 
 
-def unreachable_by_merges(bpe: Bpe, tokens: Iterable[str]) -> list[str]:
-    """Tokens that the merges do not produce from their own spelling.
+def unreachable_by_merges(tokenizer: "PreTrainedTokenizerFast", tokens: Iterable[str]) -> list[str]:
+    """Tokens of a BPE tokenizer that its merges do not produce from their own spelling.
 
     `ignore_merges`, with which a word that is a token needs no merges, is disregarded: inside a
     longer word the token needs its merges all the same.
     """
-    model = replace(bpe, ignore_merges=False).model()
-    return [token for token in tokens if [part.value for part in model.tokenize(token)] != [token]]
+    model = tokenizer.backend_tokenizer.model
+    ignore_merges, model.ignore_merges = model.ignore_merges, False
+    try:
+        return [
+            token for token in tokens if [part.value for part in model.tokenize(token)] != [token]
+        ]
+    finally:
+        model.ignore_merges = ignore_merges
 
 
 @cache
@@ -149,3 +158,8 @@ def byte_alphabet() -> dict[str, int]:
     letters = {chr(byte): byte for byte in printed}
     letters.update((chr(256 + place), byte) for place, byte in enumerate(others))
     return letters
+
+
+# Called for each token of a vocabulary: faster than to look up each letter.
+_BYTE_LEVEL = re.compile(f"[{re.escape(''.join(byte_alphabet()))}]*")
+_LATIN_1 = {ord(letter): byte for letter, byte in byte_alphabet().items()}

@@ -6,6 +6,7 @@
 import logging
 import tempfile
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from lexigraft.source.sentencepiece import (
 )
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.expand import new_token_ids
+from lexigraft.vocabulary.marks import cuts_at_marks
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes, unreachable_by_merges
 
 if TYPE_CHECKING:
@@ -39,21 +41,32 @@ def store_vocabulary(
     folder: str,
     source_folder: str | Path | None = None,
     model: bytes | None = None,
+    english: Sequence[str] = (),
 ) -> tuple[list[str], dict[str, Any]]:
     """Write a tokenizer made of `source` and its description; returns file names and card facts.
 
-    `lines` are the training text; for the last two see `save_tokenizer`.
+    `lines` are the training text, `english` sentences in the language of the source; for
+    `source_folder` and `model` see `save_tokenizer`.
     """
     files = save_tokenizer(tokenizer, folder, source_folder, lines[:1000], model)
     write_json(Path(folder, "vocabulary.json"), description)
-    facts: dict[str, Any] = {"new_tokens": len(description["new_tokens"])}
+    new = {token["id"] for token in description["new_tokens"]}
+    facts: dict[str, Any] = {"new_tokens": len(new)}
     if description["mode"] == "expand":
         facts["new_merges"] = description["new_merges"]
+        facts["marks"] = description["marks"]
         facts["reachable_share"] = 1 - description["unreachable"] / facts["new_tokens"]
+        if english:
+            cuts = (_encoded(each, english) for each in (source, tokenizer))
+            changed = sum(one != two for one, two in zip(*cuts, strict=True))
+            facts["english_sentences_changed"] = changed / len(english)
     else:
         facts["shared_tokens"] = description["shared"]
+        facts["superwords"] = description["superwords"]
+    ids = _encoded(tokenizer, lines)
+    facts["unused_new_tokens"] = len(new.difference(chain.from_iterable(ids)))
     facts["train_fertility_before"] = fertility(source, lines)
-    facts["train_fertility_after"] = fertility(tokenizer, lines)
+    facts["train_fertility_after"] = sum(map(len, ids)) / _words(lines)
     return [*files, "vocabulary.json"], facts
 
 
@@ -163,10 +176,11 @@ def describe_expansion(
 ) -> dict[str, Any]:
     """Describe an expansion: the sizes before and after, and the new tokens.
 
-    These are `mode` ("expand"), `family`, `merges`, `source_size`, `size`, `new_merges` (number of
-    added merges), `unreachable` (number of new tokens that no text produces), and `new_tokens`: for
-    each its `id`, its spelling in the vocabulary as `token`, and its `text`, with bytes of
-    incomplete characters as \\xNN.
+    These are `mode` ("expand"), `family`, `merges`, `marks` (`joined`, or `apart` where the
+    pre-tokenizer cuts letters from their combining marks), `source_size`, `size`, `new_merges`
+    (number of added merges), `unreachable` (number of new tokens that no text produces), and
+    `new_tokens`: for each its `id`, its spelling in the vocabulary as `token`, and its `text`, with
+    bytes of incomplete characters as \\xNN.
     """
     source, target = read_bpe(source_tokenizer), read_bpe(target_tokenizer)
     new = new_token_ids(source_tokenizer, target_tokenizer)
@@ -175,10 +189,13 @@ def describe_expansion(
         "mode": "expand",
         "family": target.family,
         "merges": merges,
+        "marks": "apart" if cuts_at_marks(target_tokenizer.backend_tokenizer) else "joined",
         "source_size": len(source.vocab),
         "size": len(target.vocab),
         "new_merges": len(target.merges) - len(source.merges),
-        "unreachable": len(unreachable_by_merges(target, [token["token"] for token in tokens])),
+        "unreachable": len(
+            unreachable_by_merges(target_tokenizer, [token["token"] for token in tokens])
+        ),
         "new_tokens": tokens,
     }
 
@@ -192,7 +209,8 @@ def describe_replacement(
 
     `new_ids` are the target's tokens without a corresponding source token. The description has
     `mode` ("replace"), `family`, `source_size`, `size`, `shared` (number of tokens that copy a
-    source token), and `new_tokens` as in `describe_expansion`.
+    source token), `superwords` (number of tokens that span several words), and `new_tokens` as in
+    `describe_expansion`.
     """
     size = len(target_tokenizer.get_vocab())
     return {
@@ -201,14 +219,23 @@ def describe_replacement(
         "source_size": len(source_tokenizer.get_vocab()),
         "size": size,
         "shared": size - len(new_ids),
+        "superwords": sum(len(data.split()) > 1 for data in token_bytes(target_tokenizer)),
         "new_tokens": _described(target_tokenizer, new_ids),
     }
 
 
 def fertility(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> float:
     """Tokens per space-separated word, which is high for scripts without spaces."""
-    encodings = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
-    return sum(map(len, encodings)) / max(sum(len(text.split()) for text in texts), 1)
+    return sum(map(len, _encoded(tokenizer, texts))) / _words(texts)
+
+
+def _encoded(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> list[list[int]]:
+    encoded: list[list[int]] = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+    return encoded
+
+
+def _words(texts: Sequence[str]) -> int:
+    return max(sum(len(text.split()) for text in texts), 1)
 
 
 def _described(tokenizer: "PreTrainedTokenizerFast", ids: Sequence[int]) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Special tokens and the tokens around each text, transferred from one tokenizer to another."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
@@ -144,11 +145,16 @@ def surround(
     backend.post_processor = steps[0] if len(steps) == 1 else processors.Sequence(steps)
 
 
-def fast_tokenizer(backend: "Tokenizer", settings: Mapping[str, Any]) -> "PreTrainedTokenizerFast":
-    """A fast tokenizer of the generic class for a pipeline.
+def fast_tokenizer(
+    pipeline: "Tokenizer | Path", settings: Mapping[str, Any]
+) -> "PreTrainedTokenizerFast":
+    """A fast tokenizer of the generic class for a pipeline, or for one in a `tokenizer.json`.
 
-    transformers 5 rebuilds the pipelines of other classes according to their names.
+    transformers 5 rebuilds the pipelines of other classes according to their names. It copies a
+    pipeline, which takes seconds for large vocabularies, but not one that it reads itself.
     """
     from transformers import PreTrainedTokenizerFast
 
-    return PreTrainedTokenizerFast(tokenizer_object=backend, **settings)
+    if isinstance(pipeline, Path):
+        return PreTrainedTokenizerFast(tokenizer_file=str(pipeline), **settings)
+    return PreTrainedTokenizerFast(tokenizer_object=pipeline, **settings)

@@ -1,7 +1,9 @@
 """Training of tokenizers that replace the source's: SentencePiece and byte-level BPE."""
 
 import io
+import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -9,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from lexigraft.errors import UserError, unknown
 from lexigraft.source.model import ROLES
 from lexigraft.source.sentencepiece import parse_model, pipeline
-from lexigraft.vocabulary.token_bytes import special_ids
+from lexigraft.vocabulary.bpe import bpe_of
+from lexigraft.vocabulary.continued import continue_merges
+from lexigraft.vocabulary.merges import PairRules
+from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens, special_ids
 from lexigraft.vocabulary.tokenizer_settings import (
     fast_tokenizer,
     joining,
@@ -30,6 +35,9 @@ _UNKNOWN = "<unk>"
 # letter from its vowel sign.
 _WORD = r"[\p{L}\p{M}\x{200C}\x{200D}]"
 _PATTERN = rf" ?{_WORD}+|\p{{N}}| ?(?:(?!{_WORD})[^\s\p{{N}}])+|\s+(?!\S)|\s+"
+# Superwords span anything but digits and line ends.
+_SUPERWORD_PATTERN = r"\p{N}|[^\p{N}\r\n]+|[\r\n]+"
+_MOST_WORDS = 4
 # In bytes: 16 characters of three bytes, the maximum of SentencePiece. In scripts without spaces,
 # whole sentences would become tokens otherwise.
 _LONGEST_TOKEN = 48
@@ -51,6 +59,7 @@ def train_tokenizer(
     family: str,
     size: int = 50_000,
     source_tokenizer: "PreTrainedTokenizerFast | None" = None,
+    superwords: float = 0.0,
 ) -> "PreTrainedTokenizerFast":
     """Train a tokenizer of exactly `size` tokens that replaces the tokenizer of a model.
 
@@ -70,6 +79,14 @@ def train_tokenizer(
         tokens that it adds to a text or a pair of texts are preserved. By default the special
         tokens are `<unk>`, `<s>` and `</s>` (`<|endoftext|>` for byte-level BPE), and none is added
         to texts.
+    superwords
+        The share of the tokens that are learned last, across spaces (SuperBPE, which has 0.1).
+        They have at most four words, and with several words no colon, as in its code. For
+        `byte-level-bpe` alone.
+
+    References
+    ----------
+    Liu et al. 2025, *SuperBPE: Space Travel for Language Models*.
 
     Examples
     --------
@@ -77,7 +94,7 @@ def train_tokenizer(
     >>> len(tokenizer)  # doctest: +SKIP
     50000
     """
-    return train_family(corpus, family, size, source_tokenizer)[0]
+    return train_family(corpus, family, size, source_tokenizer, superwords)[0]
 
 
 def train_family(
@@ -85,6 +102,7 @@ def train_family(
     family: str,
     size: int,
     source_tokenizer: "PreTrainedTokenizerFast | None" = None,
+    superwords: float = 0.0,
 ) -> tuple["PreTrainedTokenizerFast", bytes | None]:
     """As `train_tokenizer`, with the content of `tokenizer.model` for SentencePiece."""
     if family not in FAMILIES:
@@ -94,6 +112,10 @@ def train_family(
     if not isinstance(size, int) or size < 1:
         raise UserError(f"size: {size!r} is not a number of tokens (1, 2, 3 …)")
     byte_level = family == "byte-level-bpe"
+    if not 0 <= superwords < 1:
+        raise UserError(f"superwords: {superwords} is no share of the tokens, from 0 to below 1")
+    if superwords and not byte_level:
+        raise UserError(f"superwords: only family byte-level-bpe has them, not {family}")
     if source_tokenizer is not None:
         settings = settings_of(source_tokenizer) | {"clean_up_tokenization_spaces": False}
         settings |= {role: str(settings[role]) for role in ROLES if role in settings}
@@ -107,7 +129,11 @@ def train_family(
     # A byte order mark or a stray line end is not part of any sentence.
     texts = (text.strip("\r\n\ufeff") for text in corpus)
     if byte_level:
-        backend = _train_byte_level(texts, size, special)
+        lines: Iterable[str] = (text for text in texts if text.strip())
+        lines = [*lines] if superwords else lines  # to be read twice
+        backend = _train_byte_level(lines, size - int(superwords * size), special)
+        if superwords:
+            backend = _with_superwords(backend, lines, size)
     else:
         # In GPT-2 the unknown token is also the end-of-text token; a piece can be only one of them.
         own = settings.get("unk_token", _UNKNOWN)
@@ -147,10 +173,39 @@ def _train_byte_level(texts: Iterable[str], size: int, special: Sequence[str]) -
         max_token_length=_LONGEST_TOKEN,
         show_progress=False,
     )
-    tokenizer.train_from_iterator((text for text in texts if text.strip()), trainer)
+    tokenizer.train_from_iterator(texts, trainer)
     if (made := tokenizer.get_vocab_size()) < size:
         raise UserError(_TOO_LITTLE_TEXT.format(size=size, found=made))
     return tokenizer
+
+
+def _with_superwords(backend: "Tokenizer", texts: Iterable[str], size: int) -> "Tokenizer":
+    """Continue learning merges up to `size` tokens, on texts that are not split into words."""
+    from tokenizers import Regex, Tokenizer, pre_tokenizers
+
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_SUPERWORD_PATTERN), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    bpe = bpe_of(backend)
+    words = Counter(word for text in texts for word in pre_tokens(backend, text))
+    rules = PairRules(bpe.mergeable, bpe.merges)
+    added = continue_merges(words, bpe, rules, size - len(bpe.vocab), _may_be_superword)
+    if (made := len(bpe.vocab) + len(added)) < size:
+        raise UserError(_TOO_LITTLE_TEXT.format(size=size, found=made))
+    return Tokenizer.from_str(json.dumps(bpe.extended(added, rules.merges())))
+
+
+def _may_be_superword(token: str) -> bool:
+    """Whether a token of several words has few enough, no colon, and words of admitted length."""
+    words = piece_bytes(token, "byte-level").split()
+    return (
+        len(words) <= _MOST_WORDS
+        and not (len(words) > 1 and any(b":" in word for word in words))
+        and all(len(word) <= _LONGEST_TOKEN for word in words)
+    )
 
 
 def _train_sentencepiece(

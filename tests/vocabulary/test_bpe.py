@@ -55,8 +55,12 @@ class Stub:
     [
         ({"a": 0, "b": 1, "ab": 1}, [], "'b' and 'ab' share id 1"),
         ({"a": 0, "b": 1, "ab": 3}, [], "no token has id 2, but ids go up to 3"),
-        ({"a": 0, "b": 1, "ab": 2}, ["a b", "a b"], r"merge \('a', 'b'\) is listed 2 times"),
-        ({"a": 0, "b": 1}, ["a b"], r"merge \('a', 'b'\) needs 'ab'"),
+        (
+            {"a": 0, "b": 1, "ab": 2},
+            [("a", "b"), ("a", "b")],
+            r"merge \('a', 'b'\) is listed 2 times",
+        ),
+        ({"a": 0, "b": 1}, [("a", "b")], r"merge \('a', 'b'\) needs 'ab'"),
     ],
 )
 def test_what_the_library_loads_without_a_word_is_refused(vocab, merges, message):

@@ -12,7 +12,8 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.source.sentencepiece import read_model, sentencepiece_to_fast
 from lexigraft.vocabulary.bpe import BYTE_TOKENS, Bpe, read_bpe
-from lexigraft.vocabulary.merges import PairRules, PieceRules, continue_merges
+from lexigraft.vocabulary.continued import continue_merges
+from lexigraft.vocabulary.merges import PairRules, PieceRules
 
 
 def byte_level(vocab, merges):
@@ -108,25 +109,34 @@ def test_it_learns_what_recounting_everything_learns(language, english, request)
     rules = PairRules(bpe.mergeable, bpe.merges)
     learned = continue_merges(words, bpe, rules, 120, lambda token: token not in bpe.vocab)
 
-    vocab, merges, new, refused = dict(bpe.vocab), list(bpe.merges), [], set()
-    while len(new) < 120:
+    def segmented(vocab, merges):
         model = models.BPE(vocab=vocab, merges=merges)
+        return [([token.value for token in model.tokenize(word)], words[word]) for word in words]
+
+    vocab, merges, new, refused = dict(bpe.vocab), list(bpe.merges), [], set()
+    postponed = set()
+    while len(new) < 120:
         pairs = Counter()
-        for word, count in words.items():
-            tokens = [token.value for token in model.tokenize(word)]
+        for tokens, count in segmented(vocab, merges):
             for pair in pairwise(tokens):
                 pairs[pair] += count
         frequent = {pair for pair, count in pairs.items() if count > 1} - refused
-        if not frequent:
-            break
-        pair = min(frequent, key=lambda pair: (-pairs[pair], pair))
+        if not frequent - (postponed or set()):
+            if not postponed:
+                break
+            postponed = None
+        pair = min(frequent - (postponed or set()), key=lambda pair: (-pairs[pair], pair))
         piece = "".join(pair)
-        if piece not in vocab:
-            vocab[piece] = len(vocab)
-            new.append(piece)
-        elif not {*pair, piece} & set(new):
+        more = [piece] if piece not in vocab else []
+        if not more and not {*pair, piece} & set(new):
             refused.add(pair)
             continue
+        with_it = vocab | {token: len(vocab) for token in more}
+        used = {token for tokens, _ in segmented(with_it, [*merges, pair]) for token in tokens}
+        if postponed is not None and not {*new, *more} <= used:
+            postponed.add(pair)
+            continue
+        vocab, new = with_it, [*new, *more]
         merges.append(pair)
     assert learned == new
     assert rules.merges() == merges
@@ -148,10 +158,10 @@ def test_it_learns_what_recounting_with_the_sentencepiece_library_learns(tmp_pat
     learned = continue_merges(words, bpe, rules, 70, lambda token: token not in bpe.vocab)
 
     model = read_model(file)
-    new = []
+    new, refused = [], set()
     while len(new) < 70:
         library = sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString())
-        gains = Counter()
+        gains, used = Counter(), set()
         for text, count in texts.items():
             before = None
             for piece in characters_for_bytes(library.encode(text, out_type=str)):
@@ -159,10 +169,15 @@ def test_it_learns_what_recounting_with_the_sentencepiece_library_learns(tmp_pat
                     gains[piece[1:]] += count * (len(piece[1:].encode()) - 1)
                     before = None
                     continue
+                used.add(piece)
                 if before is not None:
                     gains[before + piece] += count
                 before = piece
-        piece = min(set(gains) - set(bpe.vocab), key=lambda piece: (-gains[piece], piece))
+        if not used.issuperset(new):  # the last one took the last occurrences of another
+            refused.add(new.pop())
+            del model.pieces[-1]
+            continue
+        piece = min(set(gains) - set(bpe.vocab) - refused, key=lambda piece: (-gains[piece], piece))
         new.append(piece)
         model.pieces.add(piece=piece, score=-10_000.0 - len(new), type=1)
     assert learned == new
@@ -208,20 +223,32 @@ def test_in_small_worlds_it_learns_what_recounting_learns_and_all_of_it_is_reach
     rules = kind(bpe.mergeable, bpe.merges)
     learned = continue_merges(words, bpe, rules, 8, lambda token: token not in bpe.vocab)
 
-    again, new, refused = kind(bpe.mergeable, bpe.merges), [], set()
+    merges, new, refused, postponed = [], [], set(), set()
     while True:
+        again = kind(bpe.mergeable, bpe.merges)
+        for key in merges:
+            again.add(key)
         vocab = {**bpe.vocab, **{token: len(bpe.vocab) + n for n, token in enumerate(new)}}
         model = models.BPE(vocab, again.merges(), byte_fallback=bpe.byte_fallback)
-        gains = Counter()
+        gains, used = Counter(), set()
         for word, count in words.items():
             before = None
             for piece in characters_for_bytes([token.value for token in model.tokenize(word)]):
                 if piece[0] == "\ud800":
                     gains[piece[1:]] += count * (len(piece[1:].encode()) - 1)
-                elif before is not None:
-                    gains[again.key(before, piece)] += count
+                else:
+                    used.add(piece)
+                    if before is not None:
+                        gains[again.key(before, piece)] += count
                 before = None if piece[0] == "\ud800" else piece
-        frequent = {key for key, gain in gains.items() if gain > 1} - refused
+        if postponed is not None and not used.issuperset(new):
+            postponed.add(merges.pop())
+            new = [token for token in new if token in {"".join(key) for key in merges}]
+            continue
+        frequent = {key for key, gain in gains.items() if gain > 1} - refused - (postponed or set())
+        if not frequent and postponed:
+            postponed = None
+            continue
         if not frequent or len(new) == 8:
             break
         key = min(frequent, key=lambda key: (-gains[key], key))
@@ -230,7 +257,7 @@ def test_in_small_worlds_it_learns_what_recounting_learns_and_all_of_it_is_reach
         elif not again.touches_new(key):
             refused.add(key)
             continue
-        again.add(key)
+        merges.append(key)
     assert learned == new
     assert rules.merges() == again.merges()
     assert all([part.value for part in model.tokenize(token)] == [token] for token in new)

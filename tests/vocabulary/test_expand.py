@@ -13,7 +13,7 @@ from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.expand import expand_tokenizer, expanded_sizes, new_token_ids
 from lexigraft.vocabulary.token_bytes import token_bytes, unreachable_by_merges
 from lexigraft.vocabulary.tokenizer_files import describe_expansion, fertility
-from tests.conftest import first_merges
+from tests.conftest import _pairs, first_merges
 
 K = 120
 MERGES = ("continued", "append", "auxiliary-first")
@@ -111,6 +111,8 @@ def test_old_tokens_keep_their_ids_and_the_rest_of_the_pipeline_is_untouched(cel
     for state in (before, after):
         for changed in ("vocab", "merges"):
             del state["model"][changed]
+        # Marks that are joined are the matter of test_marks.py.
+        del state["pre_tokenizer"]
     assert after == before
     assert target.special_tokens_map == source.special_tokens_map
     assert target.chat_template == source.chat_template
@@ -215,7 +217,7 @@ def test_flags_and_settings_survive(llama3_like, telugu, english):
 
 
 def test_ignore_merges_does_not_hide_an_unreachable_token(llama3_like):
-    assert unreachable_by_merges(read_bpe(llama3_like), ["whole", "a"]) == ["whole"]
+    assert unreachable_by_merges(llama3_like, ["whole", "a"]) == ["whole"]
 
 
 def test_the_source_is_left_as_it_was(llama3_like, telugu):
@@ -262,3 +264,49 @@ def test_the_description_lists_every_new_token_as_text(expansions):
     texts = [token["text"] for token in described["new_tokens"]]
     assert [token["id"] for token in described["new_tokens"]] == new_token_ids(source, target)
     assert "\\xe0\\xb0" in texts and "ర" in texts
+
+
+# ---- tokens that are used, and English sentences that change -------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "language"),
+    [("smollm2_cut", "telugu"), ("smollm2_cut", "greek"), ("mistral_cut", "burmese")],
+)
+def test_the_corpus_uses_every_token_that_continues_the_merges(source, language, expansions):
+    tokenizer, target, texts = expansions(source, language, "continued")
+    used = {number for ids in encoded(target, texts) for number in ids}
+    assert used.issuperset(new_token_ids(tokenizer, target))
+
+
+def test_tokens_are_left_unused_only_where_no_others_are_left(llama3_like):
+    # Each word is one token of a chain, whose other tokens occur nowhere else.
+    texts = ["అఆఇఈ అఆఇఈ ఉఊఋఎ ఉఊఋఎ"]
+    with pytest.raises(UserError, match="only") as caught:
+        expand_tokenizer(llama3_like, texts, 999)
+    possible = int(str(caught.value).split("only ")[1].split()[0])
+    target = expand_tokenizer(llama3_like, texts, possible)
+    assert target.tokenize(texts[0])[-1] == target.tokenize(" ఉఊఋఎ")[0]
+
+
+@pytest.fixture(scope="module")
+def german():
+    """German sentences, whose new tokens occur in English too."""
+    return [target for _, target in _pairs("de")]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.03])
+def test_english_sentences_change_as_often_as_allowed_at_most(share, smollm2_cut, german, english):
+    def changed(**options):
+        target = expand_tokenizer(smollm2_cut, german, K, english=english, **options)
+        before, after = encoded(smollm2_cut, english), encoded(target, english)
+        return sum(one != two for one, two in zip(before, after, strict=True)) / len(english)
+
+    assert changed() > 0.03
+    assert changed(english_change=share) <= share
+
+
+@pytest.mark.parametrize("options", [{"merges": "append", "english": ["a"]}, {}])
+def test_a_limit_needs_english_sentences_and_merges_that_continue(options, llama3_like, telugu):
+    with pytest.raises(UserError, match="english_change: needs merges: continued, and English"):
+        expand_tokenizer(llama3_like, telugu, 5, english_change=0.1, **options)

@@ -53,7 +53,7 @@ def test_the_best_rank_merges_first_and_then_the_leftmost():
 def test_it_segments_real_words_as_the_tokenizers_library_does(smollm2_tokenizer, english):
     bpe = read_bpe(smollm2_tokenizer)
     ranks = {pair: place for place, pair in enumerate(bpe.merges)}
-    model = bpe.model()
+    model = bpe.model
     words = {word for line in english[:60] for word in line.split()}
     for word in words:
         if all(letter in bpe.vocab for letter in word):

@@ -27,6 +27,7 @@ def job(smollm2_folder_tiny, telugu, tmp_path):
     (tmp_path / "source" / "source.json").write_text(json.dumps(source))
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "train.txt").write_text("\n".join(telugu) + "\n", encoding="utf-8")
+    (tmp_path / "corpus" / "english.txt").write_text("A sentence.\nAnother one\n", encoding="utf-8")
     return {
         "rule": "expand_vocabulary",
         "settings": {
@@ -45,6 +46,8 @@ def test_it_writes_a_tokenizer_its_description_and_its_card(job, smollm2_cut):
     assert len(tokenizer) == described["size"] == len(smollm2_cut) + 60
     assert described["mode"] == "expand"
     assert card["new_tokens"] == 60 and card["reachable_share"] == 1
+    assert card["unused_new_tokens"] == card["english_sentences_changed"] == 0
+    assert card["marks"] == "joined"
     assert card["train_fertility_after"] < card["train_fertility_before"]
     assert set(card["files"]) >= {"tokenizer.json", "tokenizer_config.json", "vocabulary.json"}
 
@@ -52,7 +55,12 @@ def test_it_writes_a_tokenizer_its_description_and_its_card(job, smollm2_cut):
 def test_a_trained_vocabulary_lists_the_tokens_that_the_source_lacks(job, smollm2_cut):
     from transformers import AutoTokenizer
 
-    job["settings"] = {"mode": "replace", "family": "sentencepiece-unigram", "size": 600}
+    job["settings"] = {
+        "mode": "replace",
+        "family": "sentencepiece-unigram",
+        "size": 600,
+        "superwords": 0.0,
+    }
     folder, described, card = run("train_vocabulary", job)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert len(tokenizer) == described["size"] == 600

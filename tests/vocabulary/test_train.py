@@ -4,6 +4,7 @@ import pytest
 import sentencepiece
 
 from lexigraft import UserError, train_tokenizer
+from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from lexigraft.vocabulary.tokenizer_settings import surrounding
@@ -138,3 +139,63 @@ def test_a_size_too_small_for_the_characters_is_refused(family, telugu):
 def test_wrong_arguments_are_named(arguments, message, telugu):
     with pytest.raises(UserError, match=message.replace("?", r"\?")):
         train_tokenizer(**{"corpus": telugu, "family": FAMILIES[0], "size": SIZE, **arguments})
+
+
+# ---- superwords ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def superwords(english, smollm2_tokenizer):
+    """A tokenizer of which a fifth spans words, and one of words alone, of the same size."""
+    corpus = [f"Note: {text}" for text in english]
+    return [
+        train_tokenizer(corpus, "byte-level-bpe", SIZE, smollm2_tokenizer, superwords=share)
+        for share in (0.2, 0.0)
+    ]
+
+
+def test_superwords_span_words_and_shorten_text(superwords, english):
+    across, words = superwords
+    assert sorted(across.get_vocab().values()) == list(range(SIZE))
+    several = [data for data in token_bytes(across) if len(data.split()) > 1]
+    assert len(several) > SIZE / 20
+    assert all(len(data.split()) <= 4 and b":" not in data for data in several)
+    assert not any(len(data.split()) > 1 for data in token_bytes(words))
+    lengths = [sum(map(len, each(english)["input_ids"])) for each in superwords]
+    assert lengths[0] < 0.97 * lengths[1]
+
+
+def test_superwords_are_merged_after_words(superwords, english, smollm2_tokenizer):
+    corpus = [f"Note: {text}" for text in english]
+    first = train_tokenizer(corpus, "byte-level-bpe", SIZE * 4 // 5, smollm2_tokenizer)
+    before = read_bpe(first).merges
+    assert read_bpe(superwords[0]).merges[: len(before)] == before
+
+
+def test_superwords_restore_every_text_with_transformers_alone(superwords, lines, tmp_path):
+    from transformers import AutoTokenizer
+
+    save_tokenizer(superwords[0], tmp_path, samples=lines)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    ids = loaded(lines, add_special_tokens=False)["input_ids"]
+    assert [loaded.decode(row) for row in ids] == lines
+
+
+def test_superwords_span_no_digit_and_no_line_end():
+    corpus = ["in the year 1 of the reign\nin the year 2 of the reign"] * 9
+    tokenizer = train_tokenizer(corpus, "byte-level-bpe", 276, superwords=0.02)
+    pieces = [data for data in token_bytes(tokenizer) if len(data.split()) > 1]
+    assert b"in the year " in pieces
+    assert not any(each in data for data in pieces for each in (b"1", b"2", b"\n"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"family": "sentencepiece-bpe", "superwords": 0.1}, "only family byte-level-bpe has them"),
+        ({"family": "byte-level-bpe", "superwords": 1}, "superwords: 1 is no share"),
+    ],
+)
+def test_impossible_superwords_are_refused(options, message, telugu):
+    with pytest.raises(UserError, match=message):
+        train_tokenizer(telugu, size=SIZE, **options)

@@ -155,6 +155,15 @@ def test_a_task_of_one_language_is_refused_for_a_group(config):
         ({"mode": "replace"}, "vocabularies.replaced: needs mode: expand with new_tokens; or"),
         ({"mode": "replace", "family": "bpe", "size": 9}, "vocabularies.replaced"),
         ({"mode": "expand"}, "vocabularies.replaced: 'new_tokens' is missing"),
+        ({"mode": "expand", "new_tokens": 5, "marks": "join"}, "replaced.marks: 'join' is not one"),
+        (
+            {"mode": "expand", "new_tokens": 5, "merges": "append", "english_change": 0.1},
+            "vocabularies.replaced.english_change: needs merges: continued, not append",
+        ),
+        (
+            {"mode": "replace", "family": "sentencepiece-bpe", "size": 9, "superwords": 0.1},
+            "vocabularies.replaced.superwords: needs family: byte-level-bpe, not sentencepiece-bpe",
+        ),
         ({"mode": "replace", "plm": "bert"}, "languages.both.plms.bert: missing, but vocabulary"),
         ({"mode": "replace", "tokenizer": "./nowhere"}, "tokenizer: ./nowhere holds no tokenizer"),
     ],
@@ -167,6 +176,15 @@ def test_a_vocabulary_that_cannot_be_built_is_refused(entry, message, config):
         del study["vocabularies"]["replaced"]
         check_local_files(resolve(study, registries))
     assert message in str(error.value)
+
+
+def test_vocabularies_of_papers_keep_the_pre_tokenizers_of_their_sources():
+    published = {
+        name: entry["marks"]
+        for name, entry in load_registries()["vocabularies"].items()
+        if entry.get("merges") in ("append", "auxiliary-first")
+    }
+    assert len(published) == 10 and set(published.values()) == {"apart"}
 
 
 def test_each_vocabulary_is_of_one_rule(config):

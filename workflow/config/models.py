@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, Tag, model_validator
 
-from lexigraft.settings import Settings, by_shape, chosen_by, optional
+from lexigraft.settings import KeyedError, Settings, by_shape, chosen_by, optional
 from workflow.config.texts import Chosen, Whole, Words
 
 HubName = Annotated[
@@ -130,6 +130,24 @@ class Expansion(Settings):
     auxiliary_size: Whole = Field(
         50000, description="tokens of the auxiliary tokenizer of the latter two"
     )
+    marks: Literal["auto", "joined", "apart"] = Field(
+        "auto",
+        description="`apart` lets the source's pre-tokenizer cut letters from their combining "
+        "marks, as those of GPT-2, Llama 3 and Qwen do; `joined` changes that; `auto` joins them "
+        "if the text is in a script with marks ([methods](../docs/methods.md#combining-marks))",
+    )
+    english_change: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        None,
+        description="learn only merges with which at most this share of the corpus' English "
+        "sentences is segmented anew, for target languages in Latin script. `null`: all merges. "
+        "With `merges: continued` alone",
+    )
+
+    @model_validator(mode="after")
+    def _can_limit_change(self) -> "Expansion":
+        if self.english_change is not None and self.merges != "continued":
+            raise KeyedError("english_change", f"needs merges: continued, not {self.merges}")
+        return self
 
 
 class TrainedReplacement(Settings):
@@ -140,6 +158,17 @@ class TrainedReplacement(Settings):
         description="what kind of tokenizer is trained on the corpus"
     )
     size: Whole = Field(description="how many tokens it has, exactly")
+    superwords: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.0,
+        description="share of the tokens that may span several words, learned last (SuperBPE: "
+        "0.1). With `byte-level-bpe` alone",
+    )
+
+    @model_validator(mode="after")
+    def _can_span_words(self) -> "TrainedReplacement":
+        if self.superwords and self.family != "byte-level-bpe":
+            raise KeyedError("superwords", f"needs family: byte-level-bpe, not {self.family}")
+        return self
 
 
 class TakenReplacement(Settings):

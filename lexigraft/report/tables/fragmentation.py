@@ -46,6 +46,7 @@ def build(study: StudyResults) -> Table | None:
             change = TableCell(number(changes[key], 3, sign=True), value=changes[key], stars=stars)
         cells = (
             number_cell(found.get("new_tokens"), 0),
+            percent_cell(found.get("unused_new_tokens")),
             *(
                 number_cell(value, metric(name).decimals)
                 for name in ("fertility", "tokens_per_sentence", "bytes_per_token")
@@ -58,7 +59,8 @@ def build(study: StudyResults) -> Table | None:
         )
         rows.append(Row(vocabulary_stub(study, *key), cells))
     heads = (
-        ("", "new tokens"),
+        ("new tokens", "number"),
+        ("new tokens", "unused in training text"),
         *((title, when) for title in ("tokens per word", "tokens per sentence", "bytes per token")
           for when in ("before", "after")),
         ("target text", "share of new tokens"),

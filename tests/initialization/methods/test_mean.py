@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tokenizers.pre_tokenizers import ByteLevel
 
 from lexigraft.initialization.registry import initializer
 
@@ -154,3 +155,17 @@ def test_a_new_special_token_has_no_pieces_and_is_the_mean_of_all(byte_level):
     fitted = initializer("mean").fit(source, target)
     assert fitted.fallbacks_ == ["[MASK]"]
     assert fitted.weights_[[target.mask_token_id]].nnz == len(source)
+
+
+@pytest.mark.parametrize("cuts", [True, False])
+def test_a_token_with_marks_is_decomposed_as_the_source_cuts_words(cuts, byte_level, spelled, row):
+    # A letter of three bytes and its vowel sign, of the same first two. The source has a token of
+    # the last byte and the first one, which is never used in words that are cut between both.
+    letters = spelled("కా")
+    across = (letters[2], letters[3])
+    chain = [(letters[:length], letters[length]) for length in range(1, len(letters))]
+    source, target = byte_level([across]), byte_level([across, *chain])
+    source.backend_tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=cuts)
+    pieces = list(letters) if cuts else [*letters[:2], letters[2:4], *letters[4:]]
+    expected = {piece: pieces.count(piece) / len(pieces) for piece in pieces}
+    assert row(initializer("mean").fit(source, target), letters) == pytest.approx(expected)

@@ -1,0 +1,292 @@
+"""Continued BPE: segment a corpus with the source model, and continue learning merges.
+
+Each step adds the merge that saves the most tokens on the corpus. A merge of two tokens saves one
+token per occurrence. A token for a character that SentencePiece represents by bytes saves, per
+occurrence, the number of its bytes less one.
+"""
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice, pairwise
+from typing import NamedTuple
+
+from tqdm import tqdm
+
+from lexigraft.vocabulary.bpe import BYTE_TOKENS, Bpe
+from lexigraft.vocabulary.merges import Key, Rules, segment
+
+# Marks a character without a token. No text contains a lone surrogate.
+_UNCOVERED = "\ud800"
+# A merge that occurs only once in the corpus is no regularity of the language.
+MINIMUM_GAIN = 2
+
+
+def continue_merges(
+    words: Counter[str],
+    bpe: Bpe,
+    rules: Rules,
+    new_tokens: int,
+    accepts: Callable[[str], bool],
+    limit: "SentenceLimit | None" = None,
+) -> list[str]:
+    """Learn merges from the counted words until they result in `new_tokens` tokens.
+
+    Returns the new tokens in the order in which they were learned, fewer if the corpus has no more.
+    The merges are added to `rules`; see `learned_tokens`.
+    """
+    with tqdm(total=new_tokens, desc="merges", disable=None) as progress:
+        added = []
+        for token in islice(learned_tokens(words, bpe, rules, accepts, limit), new_tokens):
+            added.append(token)
+            progress.update()
+    return added
+
+
+def learned_tokens(
+    words: Counter[str],
+    bpe: Bpe,
+    rules: Rules,
+    accepts: Callable[[str], bool],
+    limit: "SentenceLimit | None" = None,
+) -> Iterator[str]:
+    """Learn merges from the counted words, and yield each new token once its merge is in `rules`.
+
+    Ties are resolved in favour of the smaller pair (byte-level) or piece (SentencePiece) in code
+    point order. A merge of old tokens into an old token is not learned: it would change how text is
+    segmented without adding a token. If a new token is a part of the merge, it is added and does
+    not count. A merge that the `limit` does not allow is not learned.
+
+    A merge that takes all occurrences of another new token would leave that token unused. It is
+    postponed, and learned only if the corpus has no other merge left.
+    """
+    corpus = _Corpus(words, bpe, rules)
+    rejected: set[Key] = set()
+    postponed: list[Key] | None = []
+    while True:
+        key = corpus.best(rejected)
+        if key is None:
+            if not postponed:
+                return
+            rejected.difference_update(postponed)
+            corpus.offer(postponed)
+            postponed = None
+            continue
+        piece = "".join(key)
+        is_new = piece not in rules.known and piece not in rules.new
+        allowed = accepts(piece) if is_new else rules.touches_new(key)
+        if not allowed or (limit is not None and not limit.allows(key)):
+            rejected.add(key)
+            continue
+        rules.add(key)
+        changes = corpus.changes(key)
+        if postponed is not None and corpus.leaves_unused(changes):
+            rules.withdraw(key, is_new)
+            rejected.add(key)
+            postponed.append(key)
+            continue
+        corpus.apply(key, changes)
+        if limit is not None:
+            limit.apply(key)
+        if is_new:
+            yield piece
+
+
+class SentenceLimit:
+    """Sentences of another language, of which new merges may change a limited share.
+
+    A merge is allowed if, with it, at most `share` of the `sentences` are segmented otherwise than
+    by the source tokenizer. Each sentence is given as its words, in the spelling of the model's
+    tokens.
+    """
+
+    def __init__(self, sentences: Sequence[Iterable[str]], bpe: Bpe, rules: Rules, share: float):
+        containing: defaultdict[str, set[int]] = defaultdict(set)
+        for number, words in enumerate(sentences):
+            for word in words:
+                containing[word].add(number)
+        self._containing = list(containing.values())
+        self._corpus = _Corpus(Counter(containing.keys()), bpe, rules)
+        # Of 100 sentences 0.29 are 29, though the product is a little less.
+        self._most = int(share * len(sentences) + 1e-6)
+        self._changed: set[int] = set()
+
+    def allows(self, key: Key) -> bool:
+        """Whether few enough sentences are changed with this merge."""
+        return len(self._changed | self._sentences(key)) <= self._most
+
+    def apply(self, key: Key) -> None:
+        """Segment the sentences with this merge, which the rules have already."""
+        self._changed |= self._sentences(key)
+        self._corpus.apply(key, self._corpus.changes(key))
+
+    def _sentences(self, key: Key) -> set[int]:
+        return set[int]().union(*(self._containing[at] for at in self._corpus.words_with(key)))
+
+
+class _Change(NamedTuple):
+    """What a merge makes of a word, and its symbols around all changes, before and after."""
+
+    index: int
+    word: list[str]
+    old: list[str]
+    new: list[str]
+
+
+class _Corpus:
+    """The words of the corpus as tokens, and how many tokens each merge would save."""
+
+    def __init__(self, words: Counter[str], bpe: Bpe, rules: Rules):
+        model = bpe.model
+        self._rules = rules
+        self._words = [
+            _as_symbols([token.value for token in model.tokenize(word)], bpe) for word in words
+        ]
+        self._counts = list(words.values())
+        self._gains: defaultdict[Key, int] = defaultdict(int)
+        # Words in which the merge applies, or once applied.
+        self._where: defaultdict[Key, set[int]] = defaultdict(set)
+        self._uses: Counter[str] = Counter()  # occurrences of new tokens
+        for index, symbols in enumerate(self._words):
+            self._record(symbols, index, 1)
+        self._heap = [(-gain, key) for key, gain in self._gains.items()]
+        heapq.heapify(self._heap)
+
+    def best(self, rejected: set[Key]) -> Key | None:
+        """The merge that saves most; None if none saves enough."""
+        while self._heap:
+            gain, key = heapq.heappop(self._heap)
+            now = self._gains.get(key, 0)
+            if key in rejected or now < MINIMUM_GAIN:
+                continue
+            if now == -gain:
+                return key
+            # The heap may have outdated entries with higher gains: reinsert with the current one.
+            if now < -gain:
+                heapq.heappush(self._heap, (-now, key))
+        return None
+
+    def offer(self, keys: Iterable[Key]) -> None:
+        """Let `best` give these merges again, which it gave before and which were not applied."""
+        for key in keys:
+            heapq.heappush(self._heap, (-self._gains.get(key, 0), key))
+
+    def words_with(self, key: Key) -> list[int]:
+        """The positions of the words to which the merge applies."""
+        found = []
+        for index in self._where.get(key, ()):
+            places, symbols = self._places(self._words[index], key)
+            if places or symbols is not self._words[index]:
+                found.append(index)
+        return found
+
+    def changes(self, key: Key) -> list[_Change]:
+        """What the merge `key`, which the rules have already, changes in the words."""
+        found = []
+        for index in self._where.get(key, ()):
+            old = self._words[index]
+            places, symbols = self._places(old, key)
+            if not places and symbols is old:
+                continue
+            new = segment(symbols, self._rules.rank, places)
+            first, last = _unchanged(old, new, places)
+            parts = (each[first : len(each) - last] for each in (old, new))
+            found.append(_Change(index, new, *parts))
+        return found
+
+    def leaves_unused(self, changes: Iterable[_Change]) -> bool:
+        """Whether these changes take the last occurrences of a new token from the words."""
+        difference: Counter[str] = Counter()
+        for index, _, old, new in changes:
+            for symbols, count in ((old, -self._counts[index]), (new, self._counts[index])):
+                for symbol in self._rules.new.intersection(symbols):
+                    difference[symbol] += count * symbols.count(symbol)
+        return any(self._uses[token] + count <= 0 for token, count in difference.items())
+
+    def apply(self, key: Key, changes: Iterable[_Change]) -> None:
+        """Make the changes of the merge `key`."""
+        grown: set[Key] = set()
+        self._where.pop(key, None)
+        for index, word, old, new in changes:
+            self._record(old, index, -1)
+            grown |= self._record(new, index, 1)
+            self._words[index] = word
+        self._gains.pop(key, None)
+        for grown_key in grown:
+            heapq.heappush(self._heap, (-self._gains[grown_key], grown_key))
+
+    def _places(self, symbols: list[str], key: Key) -> tuple[list[int], list[str]]:
+        """Where the merge may apply, and the symbols with a character that has become a token."""
+        pairs = pairwise(symbols)
+        if not isinstance(key, str):
+            return [place for place, pair in enumerate(pairs) if pair == key], symbols
+        if len(key) > 1:
+            return [place for place, (one, two) in enumerate(pairs) if one + two == key], symbols
+        marked = _UNCOVERED + key
+        covered = [key if symbol == marked else symbol for symbol in symbols]
+        places = {
+            place + shift
+            for place, symbol in enumerate(symbols)
+            if symbol == marked
+            for shift in (-1, 0)
+        }
+        return sorted(places & set(range(len(symbols) - 1))), covered
+
+    def _record(self, symbols: list[str], index: int, sign: int) -> set[Key]:
+        """Add the savings of merging adjacent symbols to the gains (or, with sign -1, subtract)."""
+        key: Key
+        keys: set[Key] = set()
+        count = sign * self._counts[index]
+        for symbol in self._rules.new.intersection(symbols):
+            self._uses[symbol] += count * symbols.count(symbol)
+        for place, symbol in enumerate(symbols):
+            if symbol[0] == _UNCOVERED:
+                key, saved = symbol[1:], len(symbol[1:].encode()) - 1
+            elif place and symbols[place - 1][0] != _UNCOVERED:
+                key, saved = self._rules.key(symbols[place - 1], symbol), 1
+            else:
+                continue
+            self._gains[key] += saved * count
+            keys.add(key)
+            if sign > 0:
+                self._where[key].add(index)
+        return keys
+
+
+def _unchanged(old: list[str], new: list[str], places: list[int]) -> tuple[int, int]:
+    """How many symbols at the start and at the end are not part of any changed pair."""
+    first, last = (places[0], len(old) - places[-1] - 2) if places else (0, 0)
+    # Changes outside the places are rare: old merges that become possible with a new piece.
+    if old[:first] != new[:first]:
+        first = _common(old, new)
+    if old[len(old) - last :] != new[max(len(new) - last, 0) :]:
+        last = _common(old[::-1], new[::-1])
+    return max(first - 1, 0), max(last - 1, 0)
+
+
+def _common(one: list[str], other: list[str]) -> int:
+    """Length of the common prefix of two lists."""
+    unequal = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(unequal, min(len(one), len(other)))
+
+
+def _as_symbols(tokens: list[str], bpe: Bpe) -> list[str]:
+    """Restore the characters that SentencePiece represents by bytes.
+
+    A word with unknown tokens is ignored.
+    """
+    if bpe.unk_token in tokens:
+        return []
+    if not bpe.byte_fallback:
+        return tokens
+    symbols: list[str] = []
+    held = bytearray()
+    for token in [*tokens, ""]:
+        if token in BYTE_TOKENS:
+            held.append(int(token[3:5], 16))
+            continue
+        symbols += [_UNCOVERED + character for character in held.decode()]
+        held.clear()
+        if token:
+            symbols.append(token)
+    return symbols
