@@ -161,11 +161,11 @@ def _opening(settings: dict[str, Any]) -> Opening:
     """
     import torch
 
-    from lexigraft.hardware import PRECISION, device, precision
+    from lexigraft.hardware import device, precision, setting
 
     kind, engine = task_kind(settings["kind"]), _engine(settings)
     generates = kind.generates and engine != VLLM and device().type == "cpu"
-    if kind.fine_tunes or (generates and PRECISION not in os.environ):
+    if kind.fine_tunes or (generates and setting("precision") is None):
         return Opening(engine, torch.float32)
     return Opening(engine, precision())
 
