@@ -161,7 +161,8 @@ def _opening(settings: dict[str, Any]) -> Opening:
     """
     import torch
 
-    from lexigraft.hardware import device, precision, setting
+    from lexigraft.hardware import device, precision
+    from lexigraft.machine import setting
 
     kind, engine = task_kind(settings["kind"]), _engine(settings)
     generates = kind.generates and engine != VLLM and device().type == "cpu"
@@ -175,7 +176,8 @@ def _engine(settings: dict[str, Any]) -> str:
 
     Raises a UserError if `LEXIGRAFT_ENGINE` names none of them.
     """
-    from lexigraft.hardware import device, setting
+    from lexigraft.hardware import device
+    from lexigraft.machine import setting
 
     if not task_kind(settings["kind"]).generates:
         return TRANSFORMERS

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lexigraft.hardware import setting
+from lexigraft.machine import setting
 
 if TYPE_CHECKING:
     import torch
