@@ -6,7 +6,7 @@ import signal
 import pytest
 import torch
 
-from lexigraft import UserError, hardware
+from lexigraft import UserError, hardware, machine
 
 
 @pytest.fixture
@@ -71,13 +71,13 @@ def test_a_cpu_that_lists_bfloat16_and_dies_of_it_computes_in_float32(
 
 def test_a_wrong_setting_in_the_environment_is_one_line(monkeypatch):
     monkeypatch.setenv(hardware.PRECISION, "half")
-    for read in (hardware.precision, lambda: hardware.job_environment({})):
+    for read in (hardware.precision, lambda: machine.job_environment({})):
         with pytest.raises(UserError, match=r"^LEXIGRAFT_PRECISION .*: 'half' is not one"):
             read()
 
 
 def test_settings_go_through_the_environment_and_back(monkeypatch):
     settings = {"pass_tokens": 9, "save_minutes": 0.5, "engine": "auto"}
-    for name, value in hardware.job_environment(settings).items():
+    for name, value in machine.job_environment(settings).items():
         monkeypatch.setenv(name, value)
-    assert {name: hardware.setting(name) for name in settings} == settings
+    assert {name: machine.setting(name) for name in settings} == settings

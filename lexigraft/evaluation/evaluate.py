@@ -161,11 +161,12 @@ def _opening(settings: dict[str, Any]) -> Opening:
     """
     import torch
 
-    from lexigraft.hardware import PRECISION, device, precision
+    from lexigraft.hardware import device, precision
+    from lexigraft.machine import setting
 
     kind, engine = task_kind(settings["kind"]), _engine(settings)
     generates = kind.generates and engine != VLLM and device().type == "cpu"
-    if kind.fine_tunes or (generates and PRECISION not in os.environ):
+    if kind.fine_tunes or (generates and setting("precision") is None):
         return Opening(engine, torch.float32)
     return Opening(engine, precision())
 
@@ -175,7 +176,8 @@ def _engine(settings: dict[str, Any]) -> str:
 
     Raises a UserError if `LEXIGRAFT_ENGINE` names none of them.
     """
-    from lexigraft.hardware import device, setting
+    from lexigraft.hardware import device
+    from lexigraft.machine import setting
 
     if not task_kind(settings["kind"]).generates:
         return TRANSFORMERS

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lexigraft.hardware import setting
+from lexigraft.machine import setting
 
 if TYPE_CHECKING:
     import torch
@@ -65,6 +65,17 @@ def scoring_tokens(model: "PreTrainedModel", longest: int, most: int | None = No
     return min(most, _fitting_tokens(model, longest, cached=False))
 
 
+def rows_with_logits(model: "PreTrainedModel", longest: int, most: int | None = None) -> int:
+    """The most texts of a batch all of whose logits are there at once, at least one.
+
+    `longest` is the tokens of the longest text; `most` replaces the usual number of texts.
+    """
+    tokens = setting("batch_tokens") or _fitting_tokens(
+        model, longest, cached=False, all_logits=True
+    )
+    return int(max(1, min(tokens / longest, most or usual_prompts(model))))
+
+
 def run_batches(
     items: Sequence[Item],
     length: Callable[[Item], int],
@@ -107,18 +118,21 @@ def run_batches(
         )
 
 
-def _fitting_tokens(model: "PreTrainedModel", longest: int, *, cached: bool) -> float:
+def _fitting_tokens(model: "PreTrainedModel", longest: int, **kind: bool) -> float:
     """The tokens of a batch that fit into the free memory of a GPU; of a CPU without limit."""
     if model.device.type == "cpu":
         return math.inf
-    return SHARE * free_memory(model.device) / bytes_per_token(model, longest, cached=cached)
+    return SHARE * free_memory(model.device) / bytes_per_token(model, longest, **kind)
 
 
-def bytes_per_token(model: "PreTrainedModel", longest: int, *, cached: bool) -> float:
+def bytes_per_token(
+    model: "PreTrainedModel", longest: int, *, cached: bool, all_logits: bool = False
+) -> float:
     """The memory that a token of a batch takes in a forward pass without gradients, estimated.
 
     `longest` is the tokens of the batch's longest sequence. With a cache, its keys and values of
-    all layers count, and the logits of the last position.
+    all layers count, and the logits of the last position. With `all_logits`, those of every
+    position do.
     """
     config = model.config.get_text_config()
     heads, hidden, size = config.num_attention_heads, config.hidden_size, model.dtype.itemsize
@@ -129,9 +143,11 @@ def bytes_per_token(model: "PreTrainedModel", longest: int, *, cached: bool) -> 
     if config._attn_implementation == "eager":
         # The scores of all earlier tokens, masked, as float32 and as weights.
         taken += longest * heads * (3 * size + 4)
+    if all_logits:
+        taken += config.vocab_size * (size + 8)  # the latter twice in float32
     if cached:
         dimension = getattr(config, "head_dim", None) or hidden // heads
         cached_heads = getattr(config, "num_key_value_heads", None) or heads
         taken += 2 * config.num_hidden_layers * cached_heads * dimension * size
-        taken += config.vocab_size * (size + 8) / longest  # the latter twice in float32
+        taken += config.vocab_size * (size + 8) / longest
     return taken

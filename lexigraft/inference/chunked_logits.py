@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch.autograd.function import once_differentiable
 
-from lexigraft.hardware import setting
 from lexigraft.inference.batch_sizes import SHARE, free_memory
+from lexigraft.machine import setting
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -26,7 +26,7 @@ IGNORED = -100  # a label that counts for no loss, by torch's convention
 # The most numbers in the logits of a chunk. Each chunk adds a gradient of the size of the head, so
 # larger chunks are faster.
 CHUNK_LOGITS = {"cpu": 2**25, "cuda": 2**28}
-_LEAST = 2**25  # smaller ones free little: what does not fit with them is something else
+LEAST_LOGITS = 2**25  # smaller ones free little: what does not fit with them is something else
 _BYTES = 16  # of each number: in the model's precision, as float32, its loss and its gradients
 
 Result = TypeVar("Result")
@@ -136,7 +136,9 @@ class ChunkedLogits:
             try:
                 results.append(compute(chunk))
             except torch.OutOfMemoryError:
-                if (chunk.stop - chunk.start) * self.vocabulary <= max(_LEAST, self.vocabulary):
+                if (chunk.stop - chunk.start) * self.vocabulary <= max(
+                    LEAST_LOGITS, self.vocabulary
+                ):
                     raise
             else:
                 del rest[0]
@@ -167,7 +169,7 @@ def _chunk_logits(device: torch.device, memory: int) -> int:
         if device.type != "cpu":
             fitting = SHARE * (free_memory(device) - memory) / _BYTES
             # By powers of two, so that chunks, and their rounding, change seldom.
-            while most > max(fitting, _LEAST):
+            while most > max(fitting, LEAST_LOGITS):
                 most //= 2
     return min(most, _halved.get(device.type, most))
 

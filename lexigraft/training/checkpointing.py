@@ -18,7 +18,7 @@ from transformers import PreTrainedModel, TrainerCallback
 
 from lexigraft.atomic import replacing, write_json
 from lexigraft.errors import UserError
-from lexigraft.hardware import setting
+from lexigraft.machine import setting
 from lexigraft.training.distributed import barrier, on_rank_zero
 from lexigraft.training.objective import Progress
 from lexigraft.training.objectives.mtp import extra_head_of

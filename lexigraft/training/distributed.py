@@ -8,6 +8,7 @@ does not run on CPUs would not be tested at all.
 import copy
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -103,8 +104,22 @@ class Computation(torch.nn.Module):
             return compute(self.model, *arguments)
 
 
+@contextmanager
+def group_of_one() -> Iterator[None]:
+    """A group of this process alone, which `shard` needs: it sends nothing."""
+    if dist.is_initialized():
+        yield
+        return
+    backend = "cpu:gloo,cuda:nccl" if device().type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
 def shard(
-    computation: Computation, objective: Objective, device: torch.device
+    computation: Computation, objective: Objective, device: torch.device, *, offload: bool = False
 ) -> tuple[Computation, Objective]:
     """Copies of both that belong together, the model sharded over the processes.
 
@@ -112,24 +127,62 @@ def shard(
     compute in; gradients are summed in float32. Parameters outside of them, embeddings and
     head above all, are gathered for a whole pass, since objectives use these in ways of their own.
     Modules of the objective that are not the model's, such as a teacher, are not copied.
+
+    With `offload`, for a process alone: what is trained stays in the memory of the CPU, and so do
+    its gradients and the optimizer's moments. It comes to the device in float32 when it is computed
+    with, so every number is the one of a model that is there as a whole, but for the order in which
+    gradients of several passes are added. What is frozen is on the device.
     """
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    from torch.distributed.fsdp import (
+        CPUOffloadPolicy,
+        MixedPrecisionPolicy,
+        OffloadPolicy,
+        fully_shard,
+    )
 
     inside = {id(module) for module in computation.modules()}
-    outside = {id(module): module for module in _modules_of(objective) if id(module) not in inside}
-    sharded, objective = copy.deepcopy((computation, objective), outside)
+    shared: dict[int, Any] = {
+        id(module): module for module in _modules_of(objective) if id(module) not in inside
+    }
+    for own in computation.parameters():
+        # FSDP copies what it shards, so the copy's parameters need no memory of their own.
+        stays = offload and not own.requires_grad
+        values = own.data.to(device) if stays else own.data
+        shared[id(own)] = torch.nn.Parameter(values, own.requires_grad)
+    sharded, objective = copy.deepcopy((computation, objective), shared)
     sharded.is_distributed_loading_by_transformers = True
     mesh = init_device_mesh(device.type, (world_size(),))
     low = MixedPrecisionPolicy(precision(), torch.float32, cast_forward_inputs=False)
-    modules: list[Any] = [*decoder_layers(sharded.model), sharded]
-    for module in modules:
-        # Autocast does not round embeddings, which are outside of the layers.
-        policy = MixedPrecisionPolicy() if module is sharded else low
-        fully_shard(module, mesh=mesh, mp_policy=policy)
+    policy, frozen = OffloadPolicy(), set[torch.nn.Parameter]()
+    layers: list[Any] = list(decoder_layers(sharded.model))
+    if offload:
+        policy = CPUOffloadPolicy(pin_memory=device.type == "cuda")
+        frozen = {one for one in sharded.parameters() if not one.requires_grad}
+        layers = [one for one in layers if any(p.requires_grad for p in one.parameters())]
+    for module in [*layers, sharded]:
+        # Autocast does not round embeddings, which are outside of the layers, and norms.
+        whole = offload or module is sharded
+        fully_shard(
+            module,
+            mesh=mesh,
+            mp_policy=MixedPrecisionPolicy() if whole else low,
+            offload_policy=policy,
+            ignored_params=frozen or None,
+        )
         if device.type == "cpu":
             module.set_force_sum_reduction_for_comms(True)  # gloo computes no mean
     return sharded, objective
+
+
+def discard_gradients(model: torch.nn.Module) -> None:
+    """Drop the gradients of a step that has been cut off, also of what is gathered just now."""
+    from torch.distributed.fsdp import FSDPModule
+
+    model.zero_grad()
+    if isinstance(model, FSDPModule):
+        model.reset_iter_state()
+        model.zero_grad()
 
 
 def full_tensor(value: Any) -> Any:
@@ -142,7 +195,9 @@ def full_tensor(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     value = value.detach()
-    return (value.full_tensor() if isinstance(value, DTensor) else value).cpu()
+    if isinstance(value, DTensor):
+        value = value.full_tensor() if value.device_mesh.size() > 1 else value.to_local()
+    return value.cpu()
 
 
 def full_tensors(values: Mapping[str, Any], keep: bool) -> dict[str, Any]:
@@ -165,8 +220,13 @@ def shard_like(value: Any, parameter: torch.Tensor) -> Any:
     # A tensor of another shape is, for example, the count of steps.
     if not isinstance(parameter, DTensor) or getattr(value, "shape", None) != parameter.shape:
         return value
-    place = parameter.device_mesh, parameter.placements
-    return distribute_tensor(value.to(parameter.device), *place)
+    mesh = parameter.device_mesh
+    if mesh.size() > 1:
+        value = distribute_tensor(value.to(parameter.device), mesh, parameter.placements).to_local()
+    # Copied, since what is offloaded is not on the device of its mesh, as `from_local` wants it.
+    found: Any = torch.zeros_like(parameter)
+    found.to_local().copy_(value)
+    return found
 
 
 def _modules_of(objective: Objective) -> Iterator[torch.nn.Module]:

@@ -12,7 +12,7 @@ import copy
 import os
 import weakref
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import PretrainedConfig, PreTrainedModel
 
-from lexigraft.hardware import PRECISION
+from lexigraft.hardware import PRECISION, precision
 from lexigraft.inference.chunked_logits import CHUNK_LOGITS
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.source.model import auto_class
@@ -36,12 +36,14 @@ from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objective import Objective, PhaseContext, Progress
 from lexigraft.training.objectives.distill import LogitDistillation
 from lexigraft.training.passes import pass_tokens, split_step
-from lexigraft.training.phase import add_modules
+from lexigraft.training.phase import add_modules, recompute_layers
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import AdapterSettings, Phase, Strategy
-from lexigraft.training.trainable import own_parameters, prepare_phase
+from lexigraft.training.trainable import decoder_layers, own_parameters, prepare_phase
 
 _NO_MEMORY = ("data", "share", "learning_rate")  # keys of a phase
+# Of the memory of the machine: what is not weights.
+_REST = 4 * 2**30
 
 
 def simulated_peak(
@@ -49,41 +51,175 @@ def simulated_peak(
     strategy: Strategy,
     rows: int,
     *,
-    tokens: int | None = None,
-    gpus: int = 1,
     teacher: PretrainedConfig | None = None,
+    **options: Any,
 ) -> int:
     """The most bytes that are alive on a GPU at any time of a training, over its phases.
 
-    It computes in bfloat16, on a model of this configuration whose vocabulary has been changed to
-    one of so many `rows`. What CUDA keeps for itself and what fragmentation costs come on top.
+    Arguments are those of `simulated_phases`, `options` those of `SimulatedPhase.peak`.
+    """
+    phases = simulated_phases(config, strategy, rows, teacher=teacher)
+    return max(phase.peak(**options) for phase in set(phases))
 
-    Parameters
-    ----------
-    tokens
-        The most tokens of a pass, by default as on a GPU; a single sequence may have more.
-    gpus
-        How many share the model (`LEXIGRAFT_SHARDED`). One of them is simulated: its shard, and
-        the layers that it gathers.
-    teacher
-        The configuration of the model that teaches, if the strategy has one.
+
+def simulated_phases(
+    config: PretrainedConfig,
+    strategy: Strategy,
+    rows: int,
+    *,
+    teacher: PretrainedConfig | None = None,
+    dtype: torch.dtype = torch.bfloat16,
+) -> list["SimulatedPhase"]:
+    """The phases of a training, without weights; one that takes what another one takes is that.
+
+    It computes in the precision `dtype`, on a model of this configuration whose vocabulary has been
+    changed to one of so many `rows`. `teacher` is the configuration of the model that teaches, if
+    the strategy has one.
     """
     trained: set[str] = set()
-    peak, before = 0, None
-    with _as_on_a_gpu(), _processes(gpus):
+    found: list[SimulatedPhase] = []
+    before = None
+    with _as_on_a_gpu(dtype):
         for phase in strategy.phases:
             settings = {name: value for name, value in phase if name not in _NO_MEMORY}
-            if settings == before:  # as of ALMA, whose second phase reads another text
-                continue
+            if settings != before:  # unlike those of ALMA, whose second one reads another text
+                model, loss, names = _prepared(config, strategy, phase, rows, trained, teacher)
+                if phase.adapter is None:
+                    trained |= names
+                one = SimulatedPhase(model, loss, strategy, phase, dtype)
             before = settings
-            model, loss, names = _prepared(config, strategy, phase, rows, trained, teacher)
-            if phase.adapter is None:
-                trained |= names
-            passes = split_step(
-                strategy.batch_sequences * [phase.length], tokens or pass_tokens("cuda"), gpus
-            )[0]
-            peak = max(peak, _peak_of(model, loss, phase, passes, strategy.optimizer))
-    return peak
+            found.append(one)
+    return found
+
+
+class SimulatedPhase:
+    """A model as a phase trains it, and the objective, on tensors without values."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        loss: Objective,
+        strategy: Strategy,
+        phase: Phase,
+        dtype: torch.dtype,
+    ) -> None:
+        self.model, self.loss, self.strategy, self.phase = model, loss, strategy, phase
+        self.dtype = dtype
+        self.teacher = [loss.teacher] if isinstance(loss, LogitDistillation) else []
+        self.mode = FakeTensorMode(allow_non_fake_inputs=True)
+        with self.mode:
+            for one in (model, *self.teacher):
+                _give_memory(one)
+
+    def peak(
+        self,
+        tokens: int | None = None,
+        *,
+        gpus: int = 1,
+        offload: bool = False,
+        recompute: float = 1.0,
+        logits: int | None = None,
+        between: bool = False,
+    ) -> int:
+        """The most bytes that are alive on a GPU at any time of a step.
+
+        What CUDA keeps for itself and what fragmentation costs come on top.
+
+        Parameters
+        ----------
+        tokens
+            The most tokens of a pass, by default as on a GPU; a single sequence may have more.
+        gpus
+            How many share the model (`LEXIGRAFT_SHARDED`). One of them is simulated: its shard, and
+            the layers that it gathers.
+        offload
+            What is trained is in the memory of the machine, see `distributed.shard`.
+        recompute
+            The share of the layers whose activations are computed again.
+        logits
+            The most numbers in the logits of a chunk, by default as many as where memory is free.
+        between
+            Whether there are gradients of an earlier pass in any case, not only if a step has one.
+        """
+        strategy, length = self.strategy, self.phase.length
+        if strategy.gradient_checkpointing:
+            recompute_layers(self.model, recompute)
+        lengths = strategy.batch_sequences * [length]
+        passes = split_step(lengths, tokens or pass_tokens("cuda"), gpus)[0]
+        in_parts = offload or gpus > 1
+        with _as_on_a_gpu(self.dtype, logits), _processes(gpus) if in_parts else nullcontext():
+            computation, loss = Computation(self.model), self.loss
+            if in_parts:
+                place = torch.device("cpu")
+                computation, loss = shard(computation, loss, place, offload=offload)
+            shape = (len(passes[0]), length)
+            return self._peak(computation, loss, shape, between or len(passes) > 1, offload)
+
+    @property
+    def layers(self) -> int:
+        """How many decoder layers the model has."""
+        return len(decoder_layers(self.model))
+
+    @property
+    def trained(self) -> int:
+        """How many numbers it trains."""
+        return sum(p.numel() for p in self.model.parameters() if p.requires_grad)
+
+    def machine_memory(self) -> int:
+        """The bytes of the machine that the phase takes with `offload`, about.
+
+        Weights and gradients are pinned there, for which CUDA takes the next power of two.
+        """
+        trained = [p.nbytes for p in self.model.parameters() if p.requires_grad]
+        frozen = sum(p.nbytes for p in self.model.parameters() if not p.requires_grad)
+        pinned = sum(1 << (size - 1).bit_length() for size in trained)
+        return 2 * pinned + 2 * sum(trained) + frozen + _REST
+
+    def _peak(
+        self,
+        computation: Computation,
+        loss: Objective,
+        shape: tuple[int, int],
+        earlier: bool,
+        offload: bool,
+    ) -> int:
+        entries = self.phase.adapter.entries if self.phase.adapter else 0
+        own = [parameter for parameter in computation.parameters() if parameter.requires_grad]
+        modules = (computation, *self.teacher)
+        there = [t for one in modules for t in (*one.parameters(), *one.buffers())]
+        with self.mode, _Alive(there, own if offload else (), entries) as alive:
+            moments = [] if offload else self._moments(computation, own)
+            if earlier and not offload:
+                for parameter in own:
+                    parameter.grad = torch.zeros_like(parameter)
+            batch = {name: torch.ones(shape, dtype=torch.int64)
+                     for name in ("input_ids", "attention_mask", "labels")}  # fmt: skip
+            weights = torch.ones(loss.count_targets(batch).shape)
+            losses = computation(loss.losses, batch, weights if world_size() == 1 else None)
+            loss.total(losses).backward()
+            del batch, losses
+            if not offload:
+                torch.nn.utils.clip_grad_norm_(own, 1.0)
+            del moments
+            computation.zero_grad()
+        return alive.peak
+
+    def _moments(
+        self, computation: Computation, own: Iterable[torch.nn.Parameter]
+    ) -> list[torch.Tensor]:
+        """AdamW's two, there from the first step on. A fused step makes no other tensor."""
+        eight = self.strategy.optimizer == "adamw-8bit"
+        # Those of embeddings never have 8 bits.
+        looked_up = {
+            id(module.weight)
+            for module in computation.modules()
+            if isinstance(module, torch.nn.Embedding)
+        }
+        return [
+            torch.zeros_like(p, dtype=torch.uint8 if eight and id(p) not in looked_up else None)
+            for p in own
+            for _ in range(2)
+        ]
 
 
 def _prepared(
@@ -108,15 +244,14 @@ def _prepared(
             names, _ = prepare_phase(model, phase, new_ids)
         loss: Objective
         if phase.distill is not None and teacher is not None:
-            loss = LogitDistillation(
-                _without_weights(teacher, torch.bfloat16).requires_grad_(False), phase.distill, rows
-            )
+            teaching = _without_weights(teacher, precision()).requires_grad_(False)
+            loss = LogitDistillation(teaching, phase.distill, rows)
         else:
             # No other objective reads the tokenizer or the inputs before training.
             context = PhaseContext(model, None, strategy, phase, Progress(), {}, [])  # type: ignore[arg-type]
             loss = objective(phase.objective).for_phase(context)
         loss = with_auxiliary_loss(loss, model, phase)
-    add_modules(model, loss, strategy)
+    add_modules(model, loss)
     return model.train(), loss, set(names)
 
 
@@ -139,57 +274,14 @@ def _attach_adapters(model: PreTrainedModel, rows: int, settings: AdapterSetting
     attach_adapters(model, tokenizer, Recipe(left, None, np.arange(0)), settings)
 
 
-def _peak_of(
-    model: PreTrainedModel,
-    loss: Objective,
-    phase: Phase,
-    passes: list[list[int]],
-    optimizer: str,
-) -> int:
-    shape = (len(passes[0]), phase.length)
-    entries = phase.adapter.entries if phase.adapter else 0
-    computation = Computation(model)
-    teacher = [loss.teacher] if isinstance(loss, LogitDistillation) else []
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
-    with mode:
-        for one in (model, *teacher):
-            _give_memory(one)
-    if world_size() > 1:
-        computation, loss = shard(computation, loss, torch.device("cpu"))
-    own = [parameter for parameter in computation.parameters() if parameter.requires_grad]
-    there = [t for one in (computation, *teacher) for t in (*one.parameters(), *one.buffers())]
-    with mode, _Alive(there, entries) as alive:
-        # AdamW's two, there from the first step on. A fused step makes no other tensor. Those of
-        # embeddings never have 8 bits.
-        usual = torch.uint8 if optimizer == "adamw-8bit" else torch.float32
-        of_parameter = {id(p): usual for p in own}
-        for module in computation.modules():
-            if isinstance(module, torch.nn.Embedding):
-                of_parameter[id(module.weight)] = torch.float32
-        moments = [torch.zeros_like(p, dtype=of_parameter[id(p)]) for p in own for _ in range(2)]
-        if len(passes) > 1:  # from the second on, there are gradients already
-            for parameter in own:
-                parameter.grad = torch.zeros_like(parameter)
-        batch = {name: torch.ones(shape, dtype=torch.int64)
-                 for name in ("input_ids", "attention_mask", "labels")}  # fmt: skip
-        weights = torch.ones(loss.count_targets(batch).shape)
-        losses = computation(loss.losses, batch, weights if world_size() == 1 else None)
-        loss.total(losses).backward()
-        del batch, losses
-        torch.nn.utils.clip_grad_norm_(own, 1.0)
-        del moments
-    return alive.peak
-
-
 @contextmanager
 def _processes(number: int) -> Iterator[None]:
-    """As the first one of several processes, of which there are no others."""
-    if number == 1:
-        yield
-        return
+    """As the first one of some processes, of which there are no others."""
     # Both register what they have: a group that sends nothing, and collectives of fake tensors.
-    import torch.distributed._tools.fake_collectives
-    import torch.testing._internal.distributed.fake_pg  # noqa: F401
+    import torch.testing._internal.distributed.fake_pg
+
+    if number > 1:
+        import torch.distributed._tools.fake_collectives  # noqa: F401
 
     dist.init_process_group("fake", rank=0, world_size=number, store=dist.HashStore())
     try:
@@ -199,18 +291,19 @@ def _processes(number: int) -> Iterator[None]:
 
 
 @contextmanager
-def _as_on_a_gpu() -> Iterator[None]:
+def _as_on_a_gpu(dtype: torch.dtype, logits: int | None = None) -> Iterator[None]:
     """What depends on the hardware is as on a GPU: fake tensors are on the CPU."""
-    before, precision = CHUNK_LOGITS["cpu"], os.environ.get(PRECISION)
-    CHUNK_LOGITS["cpu"], os.environ[PRECISION] = CHUNK_LOGITS["cuda"], "bfloat16"
+    before, given = CHUNK_LOGITS["cpu"], os.environ.get(PRECISION)
+    CHUNK_LOGITS["cpu"] = logits or CHUNK_LOGITS["cuda"]
+    os.environ[PRECISION] = str(dtype).removeprefix("torch.")
     try:
         yield
     finally:
         CHUNK_LOGITS["cpu"] = before
-        if precision is None:
+        if given is None:
             del os.environ[PRECISION]
         else:
-            os.environ[PRECISION] = precision
+            os.environ[PRECISION] = given
 
 
 def _give_memory(model: PreTrainedModel) -> None:
@@ -232,14 +325,27 @@ def _give_memory(model: PreTrainedModel) -> None:
 class _Alive(TorchDispatchMode):
     """Counts the bytes of the storages that are alive; `tensors` are there from the beginning.
 
-    Rows of sparse adapters have so many `entries`.
+    The parameters `elsewhere` do not count, nor do the gradients that FSDP gives them. What it
+    copies on the way is alive before as many bytes are, so that this makes no peak. Rows of sparse
+    adapters have so many `entries`.
     """
 
-    def __init__(self, tensors: Iterable[torch.Tensor], entries: int):
+    def __init__(
+        self,
+        tensors: Iterable[torch.Tensor],
+        elsewhere: Iterable[torch.nn.Parameter],
+        entries: int,
+    ):
         super().__init__()
         self.now = self.peak = 0
         self.sizes: dict[int, int] = {}
+        self.elsewhere: set[int] = set()
         self.entries = entries
+        self.hooks = []
+        for parameter in elsewhere:
+            self._leave_out(parameter)
+            hook = parameter.register_post_accumulate_grad_hook(lambda p: self._leave_out(p.grad))
+            self.hooks.append(hook)
         self._count(tensors)
 
     def __enter__(self):
@@ -255,6 +361,8 @@ class _Alive(TorchDispatchMode):
 
     def __exit__(self, *raised):
         torch.UntypedStorage.resize_ = self.resize
+        for hook in self.hooks:
+            hook.remove()
         return super().__exit__(*raised)
 
     def __torch_dispatch__(self, function, types, arguments=(), named=None):
@@ -278,11 +386,16 @@ class _Alive(TorchDispatchMode):
 
     def _count(self, tensors: Iterable[torch.Tensor]) -> None:
         for tensor in tensors:
-            local = tensor.to_local() if isinstance(tensor, DTensor) else tensor
-            self._update(local.untyped_storage())
+            self._update(_storage(tensor))
+
+    def _leave_out(self, tensor: torch.Tensor) -> None:
+        storage = _storage(tensor)
+        self.elsewhere.add(storage._cdata)
+        self._update(storage)
 
     def _update(self, storage: torch.UntypedStorage) -> None:
-        key, size = storage._cdata, storage.nbytes()
+        key = storage._cdata
+        size = 0 if key in self.elsewhere else storage.nbytes()
         if key not in self.sizes:
             weakref.finalize(storage, self._forget, key)
         self.now += size - self.sizes.get(key, 0)
@@ -291,3 +404,9 @@ class _Alive(TorchDispatchMode):
 
     def _forget(self, key: int) -> None:
         self.now -= self.sizes.pop(key)
+        self.elsewhere.discard(key)
+
+
+def _storage(tensor: torch.Tensor) -> torch.UntypedStorage:
+    local = tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    return local.untyped_storage()

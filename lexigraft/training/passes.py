@@ -5,10 +5,11 @@ How it is split changes sums by their rounding and draws dropout anew, and nothi
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from lexigraft.hardware import setting
+from lexigraft.machine import setting
 
 TOKENS = "LEXIGRAFT_PASS_TOKENS"  # overrides the tokens of a pass
 # The vocabulary does not matter: see `inference.chunked_logits`.
@@ -21,6 +22,24 @@ def pass_tokens(device_type: str) -> int:
     Raises a UserError if that is not a whole number above 0.
     """
     return setting("pass_tokens") or _TOKENS[device_type]
+
+
+@dataclass(frozen=True)
+class PhaseMemory:
+    """How a phase uses the memory of a GPU.
+
+    The most `tokens` of a pass, and the share of the layers whose activations are computed again,
+    where the strategy has `gradient_checkpointing`.
+    """
+
+    tokens: int
+    recompute: float
+
+
+def usual_memory(device_type: str) -> PhaseMemory:
+    """What nothing else is known of: by the hardware, or by the machine's settings."""
+    share = setting("recompute")
+    return PhaseMemory(pass_tokens(device_type), 1.0 if share is None else share)
 
 
 def split_step(

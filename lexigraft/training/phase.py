@@ -1,7 +1,6 @@
 """Runs one phase with transformers' Trainer: AdamW, gradient clipping at 1, one schedule."""
 
 import logging
-from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,16 @@ from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, PrinterCallback, Trainer, TrainerCallback, set_seed
 from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME
 
-from lexigraft.hardware import device, setting, trainer_arguments
+from lexigraft.hardware import device, trainer_arguments
+from lexigraft.machine import setting
 from lexigraft.training.data import SequenceDataset, collate, optimizer_steps
 from lexigraft.training.distributed import (
     Computation,
     all_reduce_sum,
+    discard_gradients,
     full_tensor,
     full_tensors,
+    group_of_one,
     is_sharded,
     rank,
     shard,
@@ -27,7 +29,7 @@ from lexigraft.training.distributed import (
     world_size,
 )
 from lexigraft.training.objective import Objective
-from lexigraft.training.passes import pass_tokens, split_step
+from lexigraft.training.passes import PhaseMemory, split_step, usual_memory
 from lexigraft.training.plan import Schedule, schedules
 from lexigraft.training.settings import Phase, Strategy
 from lexigraft.training.trainable import decoder_layers
@@ -48,6 +50,8 @@ def run_phase(
     checkpoint: Path | None,
     callbacks: list[TrainerCallback],
     schedule: Schedule | None = None,
+    memory: PhaseMemory | None = None,
+    offload: bool = False,
 ) -> None:
     """Train the unfrozen parameters of `model` in place, visiting each sequence once in order.
 
@@ -58,65 +62,92 @@ def run_phase(
     The modules of the `objective` are trained in place. Checkpoints of this phase go to `folder`;
     `checkpoint` is a complete one to resume from, with the result of a run without the
     interruption, bit for bit on a CPU with the same number of processes. By default, the `schedule`
-    is the strategy's, over this phase alone.
+    is the strategy's, over this phase alone, and `memory` is used as usual. With `offload`, a
+    `model` on the CPU is trained on the GPU part by part, see `distributed.shard`.
     """
-    add_modules(model, objective, strategy)
+    memory = memory or usual_memory(device().type)
+    add_modules(model, objective)
+    if strategy.gradient_checkpointing:
+        recompute_layers(model, memory.recompute)
     if checkpoint is not None:
         load_trained(model, checkpoint / TRAINED)
-    computation = trained = Computation(model)
-    if is_sharded():
-        trained, objective = shard(computation, objective, device())
-    if setting("compile"):
-        for layer in decoder_layers(trained.model):
-            layer.compile()
-    steps = optimizer_steps(len(sequences), strategy.batch_sequences)
-    arguments = trainer_arguments(  # `Checkpointing` asks for saves by the clock
-        folder,
-        seed,
-        per_device_train_batch_size=strategy.batch_sequences,
-        num_train_epochs=1,  # the sequences already are all epochs, in their order
-        learning_rate=phase.learning_rate,
-        weight_decay=strategy.weight_decay,
-        optim="adamw_8bit" if strategy.optimizer == "adamw-8bit" else "adamw_torch_fused",
-        logging_steps=1,
-        disable_tqdm=True,
-        ddp_broadcast_buffers=False,  # training changes none
-    )
-    trainer = PhaseTrainer(
-        model=trained,
-        args=arguments,
-        train_dataset=sequences,
-        callbacks=callbacks,
-        objective=objective,
-        batch_sequences=strategy.batch_sequences,
-        schedule=schedule or schedules(strategy, [steps])[0],
-    )
-    # It prints a line per step; `StepLogger` has a progress bar.
-    trainer.remove_callback(PrinterCallback)
-    if rank():
-        set_seed(seed + rank())  # for dropout; the model is the same on all ranks
-    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    if trained is not computation:
-        with torch.no_grad():
-            for own, sharded in zip(model.parameters(), trained.parameters(), strict=True):
-                if own.requires_grad:
-                    own.copy_(full_tensor(sharded))
+    computation = Computation(model)
+    with group_of_one() if offload else nullcontext():
+        in_parts = offload or is_sharded()
+        trained, own = computation, objective
+        if in_parts:
+            trained, own = shard(computation, objective, device(), offload=offload)
+            _release(model)
+        if setting("compile"):
+            for layer in decoder_layers(trained.model):
+                layer.compile()
+        steps = optimizer_steps(len(sequences), strategy.batch_sequences)
+        arguments = trainer_arguments(  # `Checkpointing` asks for saves by the clock
+            folder,
+            seed,
+            per_device_train_batch_size=strategy.batch_sequences,
+            num_train_epochs=1,  # the sequences already are all epochs, in their order
+            learning_rate=phase.learning_rate,
+            weight_decay=strategy.weight_decay,
+            optim="adamw_8bit" if strategy.optimizer == "adamw-8bit" else "adamw_torch_fused",
+            logging_steps=1,
+            disable_tqdm=True,
+            ddp_broadcast_buffers=False,  # training changes none
+        )
+        trainer = PhaseTrainer(
+            model=trained,
+            args=arguments,
+            train_dataset=sequences,
+            callbacks=callbacks,
+            objective=own,
+            batch_sequences=strategy.batch_sequences,
+            schedule=schedule or schedules(strategy, [steps])[0],
+            tokens=memory.tokens,
+        )
+        # It prints a line per step; `StepLogger` has a progress bar.
+        trainer.remove_callback(PrinterCallback)
+        if rank():
+            set_seed(seed + rank())  # for dropout; the model is the same on all ranks
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        if in_parts:
+            _take_back(model, trained)
     for name in objective.modules():
         delattr(model, name)
 
 
-def add_modules(model: PreTrainedModel, objective: Objective, strategy: Strategy) -> None:
-    """Add an objective's modules to a model; turn on activation checkpointing if asked for."""
+def _release(model: PreTrainedModel) -> None:
+    """Free what is trained, whose values are in the shards; shapes stay."""
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.new_empty(1).expand_as(parameter)
+
+
+def _take_back(model: PreTrainedModel, sharded: Any) -> None:
+    """Give a model what has been trained in a sharded copy of it."""
+    sharded.reshard()  # what an evaluation after the last step has gathered
+    for own, part in zip(model.parameters(), sharded.parameters(), strict=True):
+        if own.requires_grad:
+            own.data = full_tensor(part)
+
+
+def add_modules(model: PreTrainedModel, objective: Objective) -> None:
+    """Add an objective's modules to a model."""
     for name, module in objective.modules().items():
         model.add_module(name, module)
-    if strategy.gradient_checkpointing:
-        model.activation_checkpointing_enable(
-            activation_checkpointing_kwargs={"use_reentrant": False}
-        )
-        if (share := setting("recompute")) is not None:
-            layers: Iterable[Any] = decoder_layers(model)
-            for number, layer in enumerate(layers):
-                layer.gradient_checkpointing = int((number + 1) * share) > int(number * share)
+
+
+def recompute_layers(model: PreTrainedModel, share: float) -> None:
+    """Compute the activations of a share of the layers again in the backward pass.
+
+    They are spread evenly over all layers. Those of the others stay in memory.
+    """
+    model.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
+    if share == 1:
+        return
+    layers: list[Any] = list(decoder_layers(model))
+    again, count = round(share * len(layers)), len(layers)
+    for number, layer in enumerate(layers):
+        layer.gradient_checkpointing = (number + 1) * again // count > number * again // count
 
 
 class PhaseTrainer(Trainer):
@@ -124,15 +155,22 @@ class PhaseTrainer(Trainer):
 
     Its model is a `Computation`; `batch_sequences` are those of one optimizer step, in all passes
     of all processes. A batch of the Trainer is a whole step: places of sequences, which are read
-    and split into passes here. Where a pass does not fit into a GPU, the step begins anew with
-    passes of half as many tokens.
+    and split into passes of at most `tokens` here. Where a pass does not fit into a GPU, the step
+    begins anew with passes of half as many tokens.
     """
 
-    def __init__(self, *, objective: Objective, batch_sequences: int, schedule: Schedule, **known):
+    def __init__(
+        self,
+        *,
+        objective: Objective,
+        batch_sequences: int,
+        schedule: Schedule,
+        tokens: int,
+        **known,
+    ):
         super().__init__(**known)
         self.objective: Objective = objective
-        self.batch_sequences, self.schedule = batch_sequences, schedule
-        self.tokens = pass_tokens(device().type)
+        self.batch_sequences, self.schedule, self.tokens = batch_sequences, schedule, tokens
 
     def create_scheduler(self, num_training_steps, optimizer=None):
         """The learning rate's schedule, from where the phase begins on it."""
@@ -165,7 +203,7 @@ class PhaseTrainer(Trainer):
                 "a pass does not fit into memory; from here on passes have at most %d tokens",
                 self.tokens,
             )
-            model.zero_grad()
+            discard_gradients(model)
             torch.cuda.empty_cache()
             _set_random_state(random)
             self._begin(inputs)

@@ -312,14 +312,21 @@ def read_strategy(settings: Mapping[str, Any], where: str = "strategy") -> Strat
     return validate(Strategy, settings, where)
 
 
-def check_optimizer(settings: Mapping[str, Any], sharded: bool, where: str) -> None:
-    """Raise a UserError if the optimizer of a strategy, as plain data, cannot be had."""
+def check_optimizer(
+    settings: Mapping[str, Any], sharded: bool, where: str, *, offload: bool = False
+) -> None:
+    """Raise a UserError if the optimizer of a strategy, as plain data, cannot be had.
+
+    `sharded` and `offload` say how it is trained, see `distributed.shard`.
+    """
     if settings.get("optimizer") != "adamw-8bit":
         return
     if find_spec("bitsandbytes") is None:
         needed = "install its package: pip install bitsandbytes"
     elif sharded:
         needed = "set training_sharded: false, or use adamw; it does not divide a weight's moments"
+    elif offload:
+        needed = "unset offload, or use adamw; it does not compute on a CPU"
     else:
         return
     raise UserError(f"{where}.optimizer: adamw-8bit cannot be used; {needed}")

@@ -16,8 +16,16 @@ from lexigraft.inference.likelihood import Likelihood, score_texts
 from lexigraft.inference.masked_likelihood import score_masked
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.storage import load_initialization
+from lexigraft.machine import setting
 from lexigraft.randomness import seed_from
-from lexigraft.source.model import is_masked, is_tied, load_model, open_source, open_tokenizer
+from lexigraft.source.model import (
+    is_masked,
+    is_tied,
+    load_config,
+    load_model,
+    open_source,
+    open_tokenizer,
+)
 from lexigraft.training.adapted_layers import attach_adapters, with_auxiliary_loss
 from lexigraft.training.checkpointing import (
     Checkpointing,
@@ -43,8 +51,10 @@ from lexigraft.training.distributed import (
     is_sharded,
     on_rank_zero,
     rank,
+    world_size,
 )
 from lexigraft.training.frozen_weights import FrozenWeights
+from lexigraft.training.memory_plan import MemoryPlan, plan_memory
 from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.phase import load_trained, run_phase
@@ -115,7 +125,8 @@ class _Run:
         for name in ("card.json", VOCADT):
             (self.folder / name).unlink(missing_ok=True)
         cell = "/".join(str(name) for name in job["cell"].values())
-        check_optimizer(job["settings"], is_sharded(), "strategy")
+        offload = bool(setting("offload")) and world_size() == 1
+        check_optimizer(job["settings"], is_sharded(), "strategy", offload=offload)
         self.strategy = strategy = read_strategy(job["settings"])
         self.source = open_source(self.inputs["source"]).folder
         self.tokenizer = open_tokenizer(self.inputs["tokenizer"])
@@ -123,9 +134,11 @@ class _Run:
             objective(name).check_inputs(self.inputs, self.tokenizer, strategy)
         self.checkpoints = on_rank_zero(checkpoint_folder, self.folder, fingerprint(job))
         finished = finished_phases(self.checkpoints, len(strategy.phases))
+        self.memory = self._plan_memory()
         self.new_ids: list[int] = []  # of the tokens that the source does not have
-        # Each phase shards a copy of the model, if it is to be sharded.
-        place = "cpu" if is_sharded() and strategy.phases else device()
+        # Each phase shards a copy of the model, if it is to be sharded or offloaded.
+        in_parts = (is_sharded() or self.memory.offload) and strategy.phases
+        place = "cpu" if in_parts else device()
         # `changed` are the names of the matrices with new rows.
         self.model, self.changed = self._load_untrained(finished, place)
         check_objectives(self.model, strategy)
@@ -203,6 +216,8 @@ class _Run:
             folder=folder,
             checkpoint=self.resume,
             schedule=schedule,
+            memory=self.memory.phases[number],
+            offload=self.memory.offload,
             callbacks=[
                 StepLogger(
                     self.training_log,
@@ -280,6 +295,16 @@ class _Run:
                 step=step,
                 tokens=tokens[step],
             )
+
+    def _plan_memory(self) -> MemoryPlan:
+        config, teacher = load_config(self.source), self.inputs.get("teacher")
+        changed = self.inputs.get("initialization")
+        return plan_memory(
+            config,
+            self.strategy,
+            len(self.tokenizer) if changed else config.get_text_config().vocab_size,
+            teacher=load_config(open_source(teacher).folder) if teacher else None,
+        )
 
     def _load_untrained(
         self, finished: int, place: torch.device | str

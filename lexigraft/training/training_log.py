@@ -24,8 +24,9 @@ from transformers import PreTrainedModel, TrainerCallback
 
 from lexigraft.atomic import read_jsonl, write_jsonl
 from lexigraft.errors import UserError
-from lexigraft.hardware import PEAKS, device, known_device, precision, setting
+from lexigraft.hardware import device, precision
 from lexigraft.inference.likelihood import Likelihood
+from lexigraft.machine import PEAKS, known_device, setting
 from lexigraft.training.distributed import Computation, is_sharded, on_rank_zero, rank, world_size
 from lexigraft.training.progress import describe_progress
 

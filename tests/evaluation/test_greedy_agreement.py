@@ -8,6 +8,7 @@ import torch
 from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
+from lexigraft.evaluation.tasks import greedy_agreement
 from lexigraft.evaluation.tasks.greedy_agreement import evaluate
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.recipe import DenseRows, assemble_recipe
@@ -136,6 +137,27 @@ def test_large_rows_change_the_output_and_examples_show_how(measure, model, byte
     assert set(example) == {"prompt", "source", "cell"}
     assert "Good morning".startswith(example["prompt"]) or "one two".startswith(example["prompt"])
     assert example["source"] != example["cell"]
+
+
+def test_batches_that_do_not_fit_into_memory_are_halved(measure, monkeypatch):
+    def train(model):
+        with torch.no_grad():
+            model.model.layers[0].mlp.down_proj.weight.mul_(-3)
+
+    whole, _ = measure("mean", change=train)
+    inner, seen = greedy_agreement.continue_greedily, []
+
+    def limited(model, prompts, **options):
+        seen.append(len(prompts))
+        if len(prompts) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return inner(model, prompts, **options)
+
+    monkeypatch.setattr(greedy_agreement, "continue_greedily", limited)
+    monkeypatch.setattr(greedy_agreement, "_EXAMPLES", 1)
+    found, _ = measure("mean", change=train)
+    assert found.metrics == whole.metrics
+    assert seen[:3] == [2, 1, 1]
 
 
 def test_training_may_change_english_without_new_tokens(measure):

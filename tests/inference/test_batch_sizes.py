@@ -16,6 +16,7 @@ from lexigraft.inference.batch_sizes import (
     bytes_per_token,
     free_memory,
     generation_limits,
+    rows_with_logits,
     run_batches,
     scoring_tokens,
 )
@@ -106,6 +107,20 @@ def test_prompts_of_a_batch_follow_from_the_memory_that_is_free(gpu):
     assert 150_000 < tokens < 0.8 * 60 * 2**30 / 2**17
     assert generation_limits(model, 4224, 3) == (fewer, 3)
     assert generation_limits(llama_3_8b("cpu"), 4224) == (math.inf, 8)
+
+
+def test_texts_whose_logits_are_all_there_follow_from_the_memory_that_is_free(gpu, monkeypatch):
+    model = llama_3_8b()
+    gpu(60 * 2**30)
+    # 10 bytes for each of 128,256 logits of a token, and less for a layer.
+    assert 20 < rows_with_logits(model, 1024) < 0.8 * 60 * 2**30 / 1024 / 1_282_560
+    assert rows_with_logits(model, 32) == 128
+    assert rows_with_logits(model, 1024, 3) == 3
+    gpu(2**20)
+    assert rows_with_logits(model, 1024) == 1
+    assert rows_with_logits(llama_3_8b("cpu"), 4096) == 8
+    monkeypatch.setenv("LEXIGRAFT_BATCH_TOKENS", "3000")
+    assert rows_with_logits(model, 1000) == 3
 
 
 def test_scored_tokens_of_a_batch_follow_from_the_memory_that_is_free(gpu):

@@ -111,7 +111,7 @@ def test_chunks_that_do_not_fit_into_memory_are_halved_and_give_the_same_gradien
 ):
     model, inputs = tiny_llama(50), padded(3, 12)
     monkeypatch.setitem(module.CHUNK_LOGITS, "cpu", 16 * 50)
-    monkeypatch.setattr(module, "_LEAST", 0)
+    monkeypatch.setattr(module, "LEAST_LOGITS", 0)
     monkeypatch.setattr(module, "_halved", {})
     expected = plain_nats(model, inputs)
     wanted = gradients(model, expected)
@@ -136,7 +136,7 @@ def test_chunks_are_halved_where_tokens_are_scored(tiny_llama, padded, monkeypat
     model, inputs = tiny_llama(50), padded(3, 12)
     expected = nll_per_token(chunked_logits(model, inputs), targets_of(inputs))
     monkeypatch.setitem(module.CHUNK_LOGITS, "cpu", 16 * 50)
-    monkeypatch.setattr(module, "_LEAST", 5 * 50)
+    monkeypatch.setattr(module, "LEAST_LOGITS", 5 * 50)
     monkeypatch.setattr(module, "_halved", {})
     limit_chunks(model, 5, "forward")
     found = nll_per_token(chunked_logits(model, inputs), targets_of(inputs))

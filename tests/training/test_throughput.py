@@ -2,7 +2,7 @@
 
 import pytest
 
-from lexigraft.hardware import known_device
+from lexigraft.machine import known_device
 from lexigraft.training import training_log
 from lexigraft.training.training_log import (
     TrainingLog,

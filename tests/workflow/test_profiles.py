@@ -9,7 +9,7 @@ import pytest
 import yaml
 import yte
 
-from lexigraft.hardware import Machine
+from lexigraft.machine import Machine
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROFILE = yaml.safe_load((REPOSITORY / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))

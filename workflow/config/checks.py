@@ -88,8 +88,13 @@ def check_local_files(study: dict[str, Any]) -> None:
     """Local files, folders and packages which a resolved study will read are there."""
     for source, strategy in used(study, "sources", "strategies"):
         resources = study["sources"][source]["resources"]
-        sharded = resources["training_gpus"] > 1 and resources["training_sharded"]
-        check_optimizer(study["strategies"][strategy], sharded, f"strategies.{strategy}")
+        several = resources["training_gpus"] > 1
+        check_optimizer(
+            study["strategies"][strategy],
+            several and resources["training_sharded"],
+            f"strategies.{strategy}",
+            offload=not several and study["machine"].get("offload", False),
+        )
     languages = (name for group in languages_read(study) for name in members(study, group))
     for name in dict.fromkeys(languages):
         check_files(study["languages"][name], f"languages.{name}")

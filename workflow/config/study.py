@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, StringConstraints, Tag, model_validator
 
-from lexigraft.hardware import Machine
+from lexigraft.machine import Machine
 from lexigraft.report.items import DEFAULT
 from lexigraft.settings import Settings, by_shape, optional
 from workflow.config.texts import Name, Unique, Whole, Words

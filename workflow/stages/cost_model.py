@@ -1,7 +1,7 @@
 """How long jobs take on a device, by arithmetic, before any has run.
 
 With P parameters of a model, and F the FLOP/s and B the bytes a second of a device
-(`lexigraft.hardware.PEAKS`), each GPU of G takes
+(`lexigraft.machine.PEAKS`), each GPU of G takes
 
     training      tokens x P x (4 + 2 if all is trained + 2 if activations are computed again)
                   / (TRAINING x F x G), G counting EFFICIENCY of itself where there are several
@@ -28,7 +28,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from lexigraft.evaluation.task_kinds import task_kind
-from lexigraft.hardware import PEAKS, known_device, setting
+from lexigraft.machine import PEAKS, known_device, setting
 from workflow.config.task_data import benchmarks_of, example_parts, own_test_codes, tested_language
 from workflow.config.training_data import members
 

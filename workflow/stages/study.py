@@ -11,8 +11,8 @@ from typing import Any
 
 from lexigraft.cells import Cell, cells_of
 from lexigraft.completion import leaves
-from lexigraft.hardware import job_environment
 from lexigraft.job import PREFIX, without_prefix
+from lexigraft.machine import job_environment
 from lexigraft.staleness import code_digest
 from workflow.config.registries import ROOT, WITHOUT_EFFECT, load_registries, read_yaml, resolve
 from workflow.stages.cost_model import DEVICE, CostModel, chosen_device

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from lexigraft.hardware import known_device
+from lexigraft.machine import known_device
 from lexigraft.usage import DONE, read_usage
 from workflow.stages import STAGES, Resources, Study
 from workflow.stages.cost_model import DEVICE, CostModel, Seconds, chosen_device

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Callable
 from itertools import takewhile
@@ -9,16 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import lm_eval
+import torch
 from lm_eval.models.huggingface import HFLM
 from tqdm import tqdm
 
 from lexigraft.evaluation.harness.benchmarks import load_task
 from lexigraft.evaluation.harness.data import stored_data_sets
+from lexigraft.inference.batch_sizes import rows_with_logits, usual_prompts
 
 if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+logger = logging.getLogger(__name__)
 _CHUNK = 1024  # requests that are answered, and stored, together; some 250 questions
 _PARTIAL = "likelihoods-{}.partial.jsonl"
 
@@ -132,8 +136,10 @@ class ResumableModel(HFLM):
     """The harness's own model of transformers, around a cell's `model` and `tokenizer`.
 
     Nothing is exported. Log-likelihoods are summed in float32, whatever the model's precision, of
-    `batch_size` answers together. `folder` gets what was answered so far, until `remove_partial`;
-    `identity` is whatever decides the answers beside the questions, such as a digest of the model.
+    at most `batch_size` answers together; None is the usual number. Fewer are read together where
+    that is what fits into the memory of a GPU. `folder` gets what was answered so far, until
+    `remove_partial`; `identity` is whatever decides the answers beside the questions, such as a
+    digest of the model.
     """
 
     def __init__(
@@ -141,13 +147,12 @@ class ResumableModel(HFLM):
         model: "PreTrainedModel",
         tokenizer: "PreTrainedTokenizerFast",
         *,
-        batch_size: int,
+        batch_size: int | None,
         folder: str | Path,
         identity: str,
     ):
-        super().__init__(
-            pretrained=model, tokenizer=tokenizer, batch_size=batch_size, softmax_dtype="float32"
-        )
+        super().__init__(pretrained=model, tokenizer=tokenizer, softmax_dtype="float32")
+        self.most = batch_size or usual_prompts(model)
         self.folder, self.identity = Path(folder), f"{identity} {batch_size}"
 
     def loglikelihood(
@@ -169,6 +174,26 @@ class ResumableModel(HFLM):
                 partial.write(json.dumps(done[-1]) + "\n")
                 partial.flush()
         return [answer for chunk in done for answer in chunk]
+
+    def _loglikelihood_tokens(self, requests, disable_tqdm=False, override_bs=None):
+        """The harness's own, in batches that fit into memory."""
+        lengths = [len(context) + len(answer) for _, context, answer in requests]
+        while lengths:
+            longest = min(max(lengths), self.max_length + 1)
+            self.batch_size_per_gpu = rows_with_logits(self.model, longest, self.most)
+            try:
+                return super()._loglikelihood_tokens(requests, disable_tqdm, override_bs)
+            except torch.OutOfMemoryError:
+                if self.batch_size_per_gpu == 1:
+                    raise
+            # Not in the handler: there the exception still holds the tensors of the batch.
+            torch.cuda.empty_cache()
+            self.most = self.batch_size_per_gpu // 2
+            logger.warning(
+                "a batch does not fit into memory; from here on batches have at most %d answers",
+                self.most,
+            )
+        return []
 
     def remove_partial(self) -> None:
         """Remove the stored answers: the scores are elsewhere now."""

@@ -3,12 +3,15 @@
 CW2V, section 3.3: rows in the convex hull of the source rows leave it unchanged (Theorem 2).
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, sentences
+from lexigraft.inference.batch_sizes import rows_with_logits, run_batches
 from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
 from lexigraft.inference.likelihood import pad_batch
 from lexigraft.inference.text_encoding import encode
@@ -28,7 +31,7 @@ class GreedyAgreementSettings:
     sentences: int | None = 200  # English sentences to continue; none: all
     prompt_tokens: int = 16  # source tokens of a sentence that are the prompt, from its first on
     max_new_tokens: int = 16  # that the source model writes after each prompt
-    batch_size: int = 8
+    batch_size: int | None = None  # the most prompts continued together; none: as many as fit
 
 
 def evaluate(
@@ -74,10 +77,16 @@ def evaluate(
     prompts = [ids[: settings.prompt_tokens] for ids in encode(source_tokenizer, texts)]
     found = []
     new = torch.from_numpy(pair.source_of < 0).to(model.device)
-    for first in range(0, len(prompts), settings.batch_size):
-        batch = prompts[first : first + settings.batch_size]
+
+    def compare(given: Sequence[list[int]]) -> list[_Comparison]:
+        batch = list(given)
         written = _continue(source, source_tokenizer, batch, settings.max_new_tokens)
-        found += _compare(source, model, batch, written, new)
+        return _compare(source, model, batch, written, new)
+
+    longest = max(map(len, prompts)) + settings.max_new_tokens
+    most = rows_with_logits(model, longest, settings.batch_size)
+    for _, compared in run_batches(prompts, len, compare, tokens=math.inf, most=most):
+        found += compared
     prefixes = sum(one.prefixes for one in found)
     metrics = {
         "greedy_agreement": sum(one.same for one in found) / len(found),

@@ -32,7 +32,7 @@ class MultipleChoiceSettings:
     # divides log-likelihoods by the number of characters of the answer.
     metric: str = "acc"
     samples: int | None = None  # of a run, drawn of each task of the harness; none: all of them
-    batch_size: int = 8  # answers read together
+    batch_size: int | None = None  # the most answers read together; none: as many as fit
 
 
 def evaluate(

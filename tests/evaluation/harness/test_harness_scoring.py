@@ -125,6 +125,29 @@ def test_a_sample_is_of_the_examples_that_were_drawn(scored):
     assert found.metrics["acc"] == sum(row["acc"] for row in found.rows) / 2
 
 
+def test_batches_that_do_not_fit_into_memory_are_halved(answering, prepared, tmp_path, monkeypatch):
+    from lexigraft.evaluation.harness.scoring import HFLM, ResumableModel, score
+
+    call, seen = HFLM._model_call, []
+
+    def limited(self, inps, *rest, **named):
+        seen.append(len(inps))
+        if len(inps) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return call(self, inps, *rest, **named)
+
+    def run(most):
+        model = ResumableModel(*answering, batch_size=most, folder=tmp_path, identity=f"{most}")
+        data = prepared("arc_de", "okapi/arc_multilingual") / "data"
+        return score(model, "arc_de", "okapi/arc_multilingual", data, shots=0, by_length=False,
+                     seed=SEED, draw=everything)  # fmt: skip
+
+    whole = run(2)
+    monkeypatch.setattr(HFLM, "_model_call", limited)
+    assert run(None) == whole
+    assert seen == [8, 4, *6 * [2]]
+
+
 def test_an_interrupted_run_goes_on_with_the_next_chunk(answering, prepared, tmp_path, monkeypatch):
     from lexigraft.evaluation.harness import scoring
     from lexigraft.evaluation.harness.scoring import score
