@@ -183,8 +183,10 @@ def word_files(tmp_path):
 
 
 def test_word_vectors_are_read_from_a_file(word_files, smollm2_folder_tiny, expanded, tmp_path):
-    said = run("graft", smollm2_folder_tiny, "--tokenizer", expanded[0], "--initializer",
-               "focus-word", "--word-vectors", word_files / "el.vec", "--out", tmp_path / "out")  # fmt: skip
+    said = run(
+        "graft", smollm2_folder_tiny, "--tokenizer", expanded[0], "--initializer", "focus-word",
+        "--word-vectors", word_files / "el.vec", "--out", tmp_path / "out",
+    )  # fmt: skip
     assert (tmp_path / "out/model.safetensors").is_file()
     assert "embeddings by focus-word" in said
 
