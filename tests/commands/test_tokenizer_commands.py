@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from lexigraft.commands.app import app
 from lexigraft.errors import UserError
+from workflow.commands.auxiliaries import Given, RegisteredInitializer, auxiliaries
 
 
 def run(*arguments):
@@ -172,15 +173,45 @@ def test_a_donor_brings_its_tokenizer_and_its_space(
     assert "embeddings by omp" in said
 
 
-def test_word_vectors_and_a_dictionary_are_read_from_files(tmp_path, smollm2_folder_tiny, expanded):
-    word = "α"
-    (tmp_path / "el.vec").write_text(f"3 2\n{word} 1 0\nε 0 1\nο 1 1\n", encoding="utf-8")
+@pytest.fixture
+def word_files(tmp_path):
+    """Word vectors of three Greek letters and of three English words, and what translates them."""
+    (tmp_path / "el.vec").write_text("3 2\nα 1 0\nε 0 1\nο 1 1\n", encoding="utf-8")
     (tmp_path / "en.vec").write_text("3 2\nthe 0 1\nof -1 0\nand -1 1\n", encoding="utf-8")
-    (tmp_path / "pairs.txt").write_text(f"the\t{word}\nof\tε\nand\tο\n", encoding="utf-8")
-    run("graft", smollm2_folder_tiny, "--tokenizer", expanded[0], "--initializer", "wechsel",
-        "--word-vectors", tmp_path / "el.vec", "--english-word-vectors", tmp_path / "en.vec",
-        "--dictionary", tmp_path / "pairs.txt", "--out", tmp_path / "out")  # fmt: skip
+    (tmp_path / "pairs.txt").write_text("the\tα\nof\tε\nand\tο\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_word_vectors_are_read_from_a_file(word_files, smollm2_folder_tiny, expanded, tmp_path):
+    said = run(
+        "graft", smollm2_folder_tiny, "--tokenizer", expanded[0], "--initializer", "focus-word",
+        "--word-vectors", word_files / "el.vec", "--out", tmp_path / "out",
+    )  # fmt: skip
     assert (tmp_path / "out/model.safetensors").is_file()
+    assert "embeddings by focus-word" in said
+
+
+def test_a_dictionary_turns_word_vectors_into_the_english_space(word_files, expanded, smollm2_cut):
+    """The three letters are a quarter turn from their translations."""
+    from transformers import AutoTokenizer
+
+    words = {"kind": "word-vectors", "unlisted_words": False}
+    roles = {"target": words | {"aligned_by": "dictionary"}, "source": words | {"of": "english"}}
+    given = Given(
+        word_vectors=word_files / "el.vec",
+        english_word_vectors=word_files / "en.vec",
+        dictionary=word_files / "pairs.txt",
+    )
+    target = AutoTokenizer.from_pretrained(expanded[0])
+    wanted = RegisteredInitializer("wechsel", "wechsel", {}, roles, reads_dictionary=False)
+    found = auxiliaries(wanted, smollm2_cut, target, given)
+    alpha = target.convert_tokens_to_ids(target.tokenize("α")[0])
+    the = smollm2_cut.convert_tokens_to_ids("the")
+    rows = {
+        role: vectors.vectors[vectors.tokens.tolist().index(token)]
+        for (role, vectors), token in zip(found.items(), (alpha, the), strict=True)
+    }
+    assert rows["target"] == pytest.approx(rows["source"], abs=1e-6)
 
 
 @pytest.mark.parametrize(
