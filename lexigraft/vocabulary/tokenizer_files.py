@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MODEL = "tokenizer.model"
+_BATCH = 1000  # texts that are tokenized at once: all at once would take a hundred bytes per token
 
 
 def store_vocabulary(
@@ -207,8 +208,12 @@ def describe_replacement(
 
 def fertility(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> float:
     """Tokens per space-separated word, which is high for scripts without spaces."""
-    encodings = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
-    return sum(map(len, encodings)) / max(sum(len(text.split()) for text in texts), 1)
+    tokens = words = 0
+    for first in range(0, len(texts), _BATCH):
+        batch = list(texts[first : first + _BATCH])
+        tokens += sum(map(len, tokenizer(batch, add_special_tokens=False)["input_ids"]))
+        words += sum(len(text.split()) for text in batch)
+    return tokens / max(words, 1)
 
 
 def _described(tokenizer: "PreTrainedTokenizerFast", ids: Sequence[int]) -> list[dict[str, Any]]:
