@@ -12,6 +12,7 @@ _MODULES = {
     "read_articles": "lexigraft.corpus.readers",
     "read_pairs": "lexigraft.corpus.readers",
     "read_sentences": "lexigraft.corpus.readers",
+    "read_texts": "lexigraft.corpus.readers",
     "split_corpus": "lexigraft.corpus.split",
 }
 __all__, __getattr__, __dir__ = lazy_imports(__name__, _MODULES)

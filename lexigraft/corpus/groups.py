@@ -11,6 +11,7 @@ from lexigraft.atomic import replacing_folder, write_jsonl, write_lines
 from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.language import SUMMARIZATION, TRANSLATION, read_test_texts, size_of
 from lexigraft.corpus.lines import read_part
+from lexigraft.corpus.split import describe_reduced
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 
@@ -59,9 +60,17 @@ def mix_corpora(
     try:
         sizes = {name: len(sentences) for name, sentences in train.items()}
         shares = shares_of(sizes, group["shares"], group["temperature"])
-        counts = counts_of(sizes, shares, settings["train_sentences"])
     except UserError as error:
         raise UserError(f"language {settings['name']}: {error}") from None
+    counts = counts_of(sizes, shares, settings["train_sentences"])
+    reduced, wanted = {}, settings["train_sentences"]
+    if wanted is not None and (taken := sum(counts.values())) < wanted:
+        reduced["train_sentences"] = {"wanted": wanted, "taken": taken}
+        logger.warning(
+            "%s: the texts are smaller than its size: %s",
+            settings["name"],
+            describe_reduced(reduced),
+        )
     mixed = [
         train[name][place]
         for name, count in counts.items()
@@ -96,6 +105,7 @@ def mix_corpora(
             }
             for name in members
         },
+        "reduced": reduced,
         "sizes": {part: size_of(sentences) for part, sentences in parts.items()},
     }
     files = [*(f"{part}.txt" for part in parts), TRANSLATION, SUMMARIZATION]
@@ -147,23 +157,18 @@ def counts_of(
 ) -> dict[str, int]:
     """Number of sentences of each language according to its share, rounded to an integer.
 
-    `total` is the number of all; None: as many as possible without repeating a sentence.
+    `total` is the most that all have together; None, or more than there are: as many as possible
+    without repeating a sentence.
     """
-    if total is None:
-        # An integer quotient must not lose a sentence to floating-point rounding.
-        total = min(math.floor(sizes[name] / shares[name] + _ROUNDING) for name in sizes)
+    # An integer quotient must not lose a sentence to floating-point rounding.
+    most = min(math.floor(sizes[name] / shares[name] + _ROUNDING) for name in sizes)
+    total = most if total is None else min(total, most)
     counts = {name: math.floor(total * shares[name]) for name in sizes}
-    # The remaining sentences go to the largest remainders.
+    # The remaining sentences go to the largest remainders of those that have some left.
     by_remainder = sorted(sizes, key=lambda name: counts[name] - total * shares[name])
-    for name in by_remainder[: total - sum(counts.values())]:
+    having = [name for name in by_remainder if counts[name] < sizes[name]]
+    for name in having[: total - sum(counts.values())]:
         counts[name] += 1
-    for name, count in counts.items():
-        if count > sizes[name]:
-            raise UserError(
-                f"train_sentences: asks for {total}, of which {count} of '{name}' "
-                f"({shares[name]:.0%}), which has only {sizes[name]}; lower it, or set it to null "
-                "for as many as possible"
-            )
     return counts
 
 

@@ -12,7 +12,7 @@ from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned, clean
 from lexigraft.corpus.contamination import Contamination, Tests
 from lexigraft.corpus.local_files import check_files
 from lexigraft.corpus.readers import Pair, read_articles, read_pairs, read_sentences
-from lexigraft.corpus.split import Sizes, Split, split_corpus
+from lexigraft.corpus.split import Sizes, Split, describe_reduced, split_corpus
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -29,15 +29,15 @@ def prepare_corpus(
 ) -> tuple[list[str], dict[str, Any]]:
     """Write the text files of one language; returns their names, and facts for the card.
 
-    The facts are counts of cleaning, tests found in the training text, and the size of each file.
-    `seed` are the names that seed the draws, `package` is the folder of the unpacked package, for
-    catalogues.
+    The facts are counts of cleaning, tests found in the training text, sizes that the text does not
+    have (`reduced`), and the size of each file. `seed` are the names that seed the draws, `package`
+    is the folder of the unpacked package, for catalogues.
 
     Parameters
     ----------
     settings
         The language's entry in the registry: `name`, `code`, `script`, `text`, `parallel`,
-        `english`, `summarization`, `minimum_characters` and the sizes of the parts; `repair`, a
+        `english`, `summarization`, `minimum_characters` and what `split.Sizes` has; `repair`, a
         subset of `cleaning.REPAIRS`; `contamination`: `tests`, name -> settings of a text, and
         `drop`, whether training sentences that contain such a test or a piece of it are dropped or
         only counted.
@@ -63,6 +63,12 @@ def prepare_corpus(
         settings["name"],
         *(len(part) for part in counted),
     )
+    if split.reduced:
+        logger.warning(
+            "%s: the text is smaller than its sizes: %s",
+            settings["name"],
+            describe_reduced(split.reduced),
+        )
     parts["translation_targets"] = [target for _, target in split.translation]
     parts["articles"] = [article for article, _ in split.summarization]
     parts["summaries"] = [summary for _, summary in split.summarization]
@@ -70,6 +76,7 @@ def prepare_corpus(
         "cleaning": {part: asdict(count) for part, count in counts.items()},
         "contamination": found,
         "kept_out_of_training": split.kept_out,
+        "reduced": split.reduced,
         "sizes": {part: size_of(sentences) for part, sentences in parts.items()},
     }
     return ["train.txt", "heldout.txt", "english.txt", TRANSLATION, SUMMARIZATION], facts

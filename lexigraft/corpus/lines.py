@@ -1,37 +1,53 @@
-"""Streamed lines of UTF-8 text files, plain, gzip or xz; other encodings are errors."""
+"""Streamed lines of UTF-8 text files, plain or compressed; other encodings are errors."""
 
 import gzip
+import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from lexigraft.errors import UserError
 
 # Files that Windows editors save as "Unicode" begin with one of these.
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
-# Exceptions for truncated or damaged compressed files.
+
+
+def _open_zstd(path: Path, mode: str) -> IO[bytes]:
+    # Python has no reader of its own before 3.14.
+    import pyarrow
+
+    return io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd"))
+
+
+# Ending of a compressed file -> what opens it.
+_OPENERS: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+    ".zst": _open_zstd,
+}
+# Exceptions for truncated or damaged compressed files; of zstd it is `OSError`.
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
     """The lines of a file without line feeds, but with carriage returns and byte order marks.
 
-    A file whose name ends in `.gz` or `.xz` is decompressed. Raises `UserError` if it is missing or
-    empty, is not UTF-8 (with file, line and byte), or is a damaged gzip or xz file.
+    A file whose name ends in `.gz`, `.xz` or `.zst` is decompressed. Raises `UserError` if it is
+    missing or empty, is not UTF-8 (with file, line and byte), or is a damaged compressed file.
     """
     path = Path(path)
     if not path.is_file():
         raise UserError(f"{path}: there is no such file")
     offset = number = 0
+    damaged = (*DAMAGED, OSError) if path.suffix == ".zst" else DAMAGED
     try:
         with _OPENERS.get(path.suffix, Path.open)(path, "rb") as file:
             for number, line in enumerate(file, start=1):
                 yield _decode(line, path, number, offset).removesuffix("\n")
                 offset += len(line)
-    except DAMAGED as error:
+    except damaged as error:
         raise UserError(
             f"{path}: the compressed file is damaged after line {number} ({error})"
         ) from None

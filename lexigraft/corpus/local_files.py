@@ -3,6 +3,7 @@
 Uses the standard library only, since the Snakefile runs these checks each time it is parsed.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,23 @@ from lexigraft.errors import UserError
 
 _PARTS = ("text", "parallel", "english", "summarization")
 _FILE_KEYS = ("path", "paths", "source", "target", "quality")
+# Names of files that are read from a folder of texts.
+_TEXTS = re.compile(r".*\.(parquet|(txt|jsonl)(\.(gz|xz|zst))?)")
+
+
+def text_files(path: str | Path) -> list[Path]:
+    """The files that a path of a text stands for: itself, or those below a folder, by name.
+
+    Of a folder, files whose names end in `.txt`, `.jsonl` (both also with `.gz`, `.xz` or `.zst`)
+    or `.parquet`; hidden files and folders are left out. Raises `UserError` if there are none.
+    """
+    found = _expanded(path)
+    if not found:
+        raise UserError(
+            f"{path}: the folder has no texts; their names end in .txt or .jsonl (which may be "
+            "compressed: .gz, .xz, .zst) or .parquet"
+        )
+    return found
 
 
 def check_files(settings: Mapping[str, Any], where: str) -> None:
@@ -22,7 +40,12 @@ def check_files(settings: Mapping[str, Any], where: str) -> None:
     the path of the first file that is missing or empty.
     """
     for key, path in _files(settings):
-        check_file(path, f"{where}.{key}")
+        try:
+            files = text_files(path) if key.endswith(".paths") else [Path(path)]
+        except UserError as error:
+            raise UserError(f"{where}.{key}: {error}") from None
+        for file in files:
+            check_file(file, f"{where}.{key}")
 
 
 def check_file(path: str | Path, where: str) -> None:
@@ -34,8 +57,9 @@ def check_file(path: str | Path, where: str) -> None:
 
 
 def local_files(settings: Mapping[str, Any]) -> list[str]:
-    """The distinct local files that settings name."""
-    return list(dict.fromkeys(path for _, path in _files(settings)))
+    """The distinct local files that settings name, themselves or by their folder."""
+    paths = (path for _, path in _files(settings))
+    return list(dict.fromkeys(str(file) for path in paths for file in _expanded(path)))
 
 
 def _files(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -48,3 +72,17 @@ def _files(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             paths = text.get(key)
             for path in [paths] if isinstance(paths, str) else paths or []:
                 yield f"{part}.{key}", path
+
+
+def _expanded(path: str | Path) -> list[Path]:
+    """The files of a folder of texts; any other path as it is."""
+    path = Path(path)
+    if not path.is_dir():
+        return [path]
+    return [
+        file
+        for file in sorted(path.rglob("*"))
+        if _TEXTS.fullmatch(file.name)
+        and file.is_file()
+        and not any(part.startswith(".") for part in file.relative_to(path).parts)
+    ]

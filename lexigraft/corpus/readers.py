@@ -4,12 +4,12 @@ Readers return text unchanged; `lexigraft.corpus.cleaning` cleans it. A null val
 empty text, which cleaning counts as blank. Settings name a `loader`, which needs further keys:
 
 - `catalogue`: `package`, `locale` (see `read_catalogue`);
-- `text`: `paths` of `.txt`, `.txt.gz` or `.txt.xz` files;
+- `text`: `paths` of files or folders, and `field`, see `read_texts`;
 - `tsv`: `path`; English is in `source_column` and the translation in `target_column`, numbered from
   1, by default the first two; blank lines are skipped, and quotes are plain characters;
 - `files`: `source` and `target`, two files whose lines correspond by number;
-- `jsonl`: `path` of a `.jsonl` or `.jsonl.gz` file with one object per line, and `field`, or for
-  pairs `source_field` and `target_field`;
+- `jsonl`: `path` of a file with one JSON object per line, and `field`, or for pairs `source_field`
+  and `target_field`;
 - `parquet`: `path`, and `column`, or for pairs `source_column` and `target_column`;
 - `datasets`, for datasets of that library, streamed, so that nothing is stored: `name` (a hub name,
   a local folder, also one that `save_to_disk` wrote, or a format: `text`, `json`, `csv`, `parquet`;
@@ -19,17 +19,19 @@ empty text, which cleaning counts as blank. Settings name a `loader`, which need
   which form the split `train`. Pairs may also come from two configurations with corresponding rows,
   such as FLORES+: `source_config`, `target_config`, `column` and `id_column`.
 
-`translation.te` as a field or column is the field `te` inside the field `translation`.
+`translation.te` as a field or column is the field `te` inside the field `translation`. Where a text
+names none, it is `text`. Plain files may be compressed: `.gz`, `.xz`, `.zst`.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
 from lexigraft.corpus.catalogue import read_catalogue
 from lexigraft.corpus.lines import DAMAGED, read_lines
+from lexigraft.corpus.local_files import text_files
 from lexigraft.errors import UserError
 
 Pair = tuple[str, str]
@@ -37,6 +39,25 @@ Settings = Mapping[str, Any]
 # Each row of a table with its place for messages.
 Rows = Iterator[tuple[Mapping[str, Any], str]]
 _TABLES = ("jsonl", "parquet", "datasets")
+_FIELD = "text"  # of JSON lines and tables, where a text names none
+
+
+def read_texts(paths: Iterable[str | Path], field: str = _FIELD) -> Iterator[str]:
+    """Stream the texts of files, of whatever format each is by the ending of its name.
+
+    `.parquet` tables and `.jsonl` files have a text a row, in the column or field `field`; all
+    other files have a text a line. All but tables may be compressed: `.jsonl.gz`, `.txt.xz`,
+    `.zst`. A folder stands for its `text_files`. Raises `UserError` with the file, and the line or
+    row, that is wrong.
+    """
+    for path in paths:
+        for file in text_files(path):
+            ending = next((one for one in file.suffixes[-2:] if one in _READ_BY_ENDING), None)
+            if ending is None:
+                yield from read_lines(file)
+            else:
+                rows = _READ_BY_ENDING[ending](file, [field])
+                yield from (text_of(row, field, where) for row, where in rows)
 
 
 def read_sentences(settings: Settings, package: str | Path | None = None) -> Iterator[str]:
@@ -48,8 +69,8 @@ def read_sentences(settings: Settings, package: str | Path | None = None) -> Ite
     if settings["loader"] == "catalogue":
         return (target for _, target in _read_package(settings, package))
     if settings["loader"] == "text":
-        return (line for path in settings["paths"] for line in read_lines(path))
-    column = settings["field" if settings["loader"] == "jsonl" else "column"]
+        return read_texts(settings["paths"], settings.get("field", _FIELD))
+    column = settings.get("field" if settings["loader"] == "jsonl" else "column", _FIELD)
     return (text_of(row, column, where) for row, where in _read_rows(settings, [column]))
 
 
@@ -149,7 +170,7 @@ def _read_pairs(text: _Text, package: str | Path | None) -> Iterator[tuple[Pair,
 
 def _read_rows(text: _Text, columns: list[str] | None) -> Rows:
     if text["loader"] == "jsonl":
-        return _read_json_lines(text["path"])
+        return _read_json_lines(text["path"], columns)
     if text["loader"] == "parquet":
         return _read_parquet(text["path"], columns)
     return _read_dataset(text, columns)
@@ -217,7 +238,8 @@ def _read_configurations(text: _Text) -> Iterator[Pair]:
         yield text_of(source, column, where), text_of(target, column, where)
 
 
-def _read_json_lines(path: str | Path) -> Rows:
+def _read_json_lines(path: str | Path, columns: list[str] | None) -> Rows:
+    """The rows with all their fields: of lines, unlike tables, none can be left unread."""
     for number, line in enumerate(read_lines(path), start=1):
         line = line.strip("\ufeff \t\r")
         if line:
@@ -242,11 +264,15 @@ def _read_parquet(path: str | Path, columns: list[str] | None) -> Rows:
             names = _top_columns(columns, file.schema_arrow.names, str(path))
             if file.metadata.num_rows == 0:
                 raise UserError(f"{path}: the file has no rows")
-            for batch in file.iter_batches(columns=names):
-                for row in batch.to_pylist():
-                    yield row, str(path)
+            batches = (batch.to_pylist() for batch in file.iter_batches(columns=names))
+            for number, row in enumerate(chain.from_iterable(batches), start=1):
+                yield row, f"{path}: row {number}"
     except pyarrow.ArrowException as error:
         raise UserError(f"{path}: not a readable Parquet file ({error})") from None
+
+
+# Ending of a file -> what reads its rows. Of a file with another ending, lines are read.
+_READ_BY_ENDING = {".jsonl": _read_json_lines, ".parquet": _read_parquet}
 
 
 def _read_dataset(text: _Text, columns: list[str] | None, config: str | None = None) -> Rows:

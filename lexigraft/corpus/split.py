@@ -1,10 +1,17 @@
-"""Split of a corpus into training text, held-out text, and tests that are not in either."""
+"""Split of a corpus into training text, held-out text, and tests that are not in either.
 
-from collections.abc import Iterable
+The sizes of the parts are upper bounds. A text that has them all is split exactly so. One that is
+smaller is divided by one rule (`divide`): held-out text and tests take at most a tenth of it each,
+and what remains is trained on. A part that is smaller than asked for must still have some
+sentences (`MINIMUM`); below that, numbers are noise.
+"""
+
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
 
 from lexigraft.corpus.cleaning import fingerprint
 from lexigraft.corpus.contamination import CONTAINED, Overlap, Tests, letters
+from lexigraft.corpus.near_duplicates import without_near_duplicates
 from lexigraft.corpus.sampling import StreamSample
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
@@ -12,10 +19,25 @@ from lexigraft.randomness import generator
 Pair = tuple[str, str]
 Seed = tuple[str | int, ...]
 
+# The fewest sentences or pairs of a part that does not have the size asked for.
+MINIMUM = {
+    "heldout_sentences": 10,
+    "train_sentences": 100,
+    "english_sentences": 10,
+    "translation_pairs": 10,
+    "summarization_pairs": 10,
+}
+# Held-out text and tests are at most this part of a text that does not have the sizes asked for.
+_PART = 10
+
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of the parts; None takes all there are, or all the remaining training sentences."""
+    """The most that the parts have; None is all there are, or all the remaining training sentences.
+
+    `near_duplicates` is the Jaccard similarity from which sentences count as the same (see
+    `near_duplicates`); None compares none.
+    """
 
     train_sentences: int | None = None
     heldout_sentences: int = 100
@@ -23,15 +45,18 @@ class Sizes:
     translation_pairs: int | None = 100
     minimum_english_words: int = 4
     summarization_pairs: int | None = None
+    near_duplicates: float | None = None
 
 
 @dataclass(frozen=True)
 class Split:
-    """The parts, and how many sentences were kept out of training because of the other parts.
+    """The parts, and what became of the sentences that are in none.
 
-    `kept_out` has `like_translation_test`, `like_summarization_test`, `like_heldout` and
-    `like_other_tests`. If `train_sentences` limits the training text, these counts refer to a
-    sample of the text of twice that size.
+    `kept_out` counts sentences that are not trained on because of the other parts:
+    `like_translation_test`, `like_summarization_test`, `like_heldout`, `like_other_tests`; and
+    `near_duplicate`, where they were looked for. If `train_sentences` limits the training text,
+    these counts refer to a sample of the text of twice that size. `reduced` has the sizes that the
+    text does not have: key of `Sizes` -> the sizes `wanted` and `taken`.
     """
 
     train: list[str]
@@ -40,6 +65,7 @@ class Split:
     translation: list[Pair]
     summarization: list[Pair]
     kept_out: dict[str, int]
+    reduced: dict[str, dict[str, int]]
 
 
 def split_corpus(
@@ -58,8 +84,8 @@ def split_corpus(
     test translation or a summary. Tests and held-out sentences with fewer letters are drawn only if
     there are too few others. `train` is in the order of `sentences`; the other parts are in random
     order, so that any prefix of them is a random sample too. `seed` are the names that seed the
-    draws. Raises `UserError` if there are too few sentences or pairs for a part (with the key and
-    both numbers).
+    draws. Raises one `UserError` with all the parts for which there is too little text, see
+    `MINIMUM`.
 
     Parameters
     ----------
@@ -78,8 +104,12 @@ def split_corpus(
         Sentences that it contains are neither trained on nor held out.
     """
     words = sizes.minimum_english_words
-    translation = _draw_pairs(pairs, "translation_pairs", sizes.translation_pairs, seed, words)
-    summarization = _draw_pairs(articles, "summarization_pairs", sizes.summarization_pairs, seed)
+    translation, has_pairs = _draw_pairs(
+        pairs, "translation_pairs", sizes.translation_pairs, seed, words
+    )
+    summarization, has_articles = _draw_pairs(
+        articles, "summarization_pairs", sizes.summarization_pairs, seed
+    )
     wanted = None
     if sizes.train_sentences is not None:
         # Twice as many as needed, since those that contain a test or equal a held-out sentence are
@@ -89,28 +119,73 @@ def split_corpus(
     for sentence in sentences:
         sample.add(sentence, sentence)
     candidates = sample.ordered()
-    tests: dict[str, Tests] = {
-        "like_translation_test": Overlap(target for _, target in translation),
-        "like_summarization_test": Overlap(summary for _, summary in summarization),
-        "like_heldout": (),  # counted below
-        "like_other_tests": other_tests,
-    }
     kept_out = {}
-    for name, contained in tests.items():
-        before = len(candidates)
-        candidates = [sentence for sentence in candidates if sentence not in contained]
-        kept_out[name] = before - len(candidates)
-    train, heldout, kept_out["like_heldout"] = _divide(candidates, sizes, seed)
+    if sizes.near_duplicates is not None:
+        every = len(candidates)
+        candidates = without_near_duplicates(candidates, sizes.near_duplicates)
+        kept_out["near_duplicate"] = every - len(candidates)
+    train, heldout, translation, summarization, divided = divide(
+        candidates, sizes, seed, translation, summarization, other_tests
+    )
     check = StreamSample[str](sizes.english_sentences, (*seed, "english"))
     for sentence in english:
         check.add(sentence, sentence)
-    _require("english_sentences", sizes.english_sentences, len(check), "English sentences")
-    return Split(train, heldout, check.shuffled(), translation, summarization, kept_out)
+    parts: dict[str, Sized] = {
+        "heldout_sentences": heldout,
+        "train_sentences": train,
+        "english_sentences": check,
+        **({"translation_pairs": translation} if has_pairs else {}),
+        **({"summarization_pairs": summarization} if has_articles else {}),
+    }
+    reduced = _check_sizes({key: len(part) for key, part in parts.items()}, sizes)
+    english_test = check.shuffled()
+    kept_out |= divided
+    return Split(train, heldout, english_test, translation, summarization, kept_out, reduced)
+
+
+def divide(
+    candidates: list[str],
+    sizes: Sizes,
+    seed: Seed,
+    translation: list[Pair],
+    summarization: list[Pair],
+    other_tests: Tests,
+) -> tuple[list[str], list[str], list[Pair], list[Pair], dict[str, int]]:
+    """Training and held-out text, the tests of those drawn that are taken, and what is kept out.
+
+    Where the text has `train_sentences` and `heldout_sentences` beside all the tests, these are the
+    sizes. Otherwise the tests that are in the text themselves are reduced until they take a tenth
+    of it, and held-out text is what `train_sentences` leaves, or a tenth of the text if that is
+    more. If all that is left is trained on (`train_sentences` None), it is a tenth at most.
+    """
+    rest, kept_out = _without_tests(candidates, translation, summarization, other_tests)
+    train, heldout = _hold_out(rest, sizes.heldout_sentences, seed)
+    limit = sizes.train_sentences
+    if limit is None or len(heldout) < sizes.heldout_sentences or len(train) < limit:
+        tenth = max(len(candidates) // _PART, MINIMUM["heldout_sentences"])
+        translation = _fewer(translation, candidates, tenth)
+        summarization = _fewer(summarization, candidates, tenth)
+        rest, kept_out = _without_tests(candidates, translation, summarization, other_tests)
+        left = 0 if limit is None else len(rest) - limit
+        train, heldout = _hold_out(rest, min(sizes.heldout_sentences, max(tenth, left)), seed)
+    kept_out["like_heldout"] = len(rest) - len(train) - len(heldout)
+    if limit is not None and len(train) > limit:
+        chosen = generator(*seed, "train").choice(len(train), limit, replace=False)
+        train = [train[place] for place in sorted(chosen)]
+    return train, heldout, translation, summarization, kept_out
+
+
+def describe_reduced(reduced: Mapping[str, Mapping[str, int]]) -> str:
+    """`Split.reduced` as text: "train_sentences 810 of 30,000, heldout_sentences 90 of 1,000"."""
+    return ", ".join(
+        f"{key} {size['taken']:,} of {size['wanted']:,}" for key, size in reduced.items()
+    )
 
 
 def _draw_pairs(
     pairs: Iterable[Pair], key: str, size: int | None, seed: Seed, minimum_words: int = 0
-) -> list[Pair]:
+) -> tuple[list[Pair], bool]:
+    """Test pairs, `size` at most, and whether there were any pairs to draw from."""
     sample = StreamSample[Pair](size, (*seed, key))
     seen: set[bytes] = set()
     any_pairs = False
@@ -121,34 +196,51 @@ def _draw_pairs(
         if long_enough and any(map(str.isalpha, target)) and not keys & seen:
             seen |= keys
             sample.add((source, target), source, score=not _is_short(target))
-    if any_pairs:
-        words = f" with at least {minimum_words} English words" if minimum_words else ""
-        needed = 1 if size is None else size
-        _require(key, needed, len(sample), f"distinct pairs{words}")
-    return sample.shuffled()
+    return sample.shuffled(), any_pairs
 
 
-def _divide(candidates: list[str], sizes: Sizes, seed: Seed) -> tuple[list[str], list[str], int]:
-    """Train, heldout, and the number of candidates excluded for being like a held-out sentence."""
+def _fewer(tests: list[Pair], candidates: list[str], most: int) -> list[Pair]:
+    """As many of the first tests as keep at most so many candidates out."""
+    numbers = {letters(target): number for number, (_, target) in enumerate(tests)}
+    contained = Overlap(target for _, target in tests)
+    # Of each candidate that a test keeps out, the first such test.
+    firsts = sorted(
+        min(numbers[match] for match in matches)
+        for sentence in candidates
+        if (matches := list(contained.matches(letters(sentence))))
+    )
+    return tests if len(firsts) <= most else tests[: firsts[most]]
+
+
+def _without_tests(
+    candidates: list[str], translation: list[Pair], summarization: list[Pair], other_tests: Tests
+) -> tuple[list[str], dict[str, int]]:
+    """The candidates without those that contain a test, and how many each set of tests removes."""
+    tests: dict[str, Tests] = {
+        "like_translation_test": Overlap(target for _, target in translation),
+        "like_summarization_test": Overlap(summary for _, summary in summarization),
+        "like_heldout": (),  # counted later
+        "like_other_tests": other_tests,
+    }
+    kept_out = {}
+    for name, contained in tests.items():
+        before = len(candidates)
+        candidates = [sentence for sentence in candidates if sentence not in contained]
+        kept_out[name] = before - len(candidates)
+    return candidates, kept_out
+
+
+def _hold_out(candidates: list[str], size: int, seed: Seed) -> tuple[list[str], list[str]]:
+    """Train and heldout; what has or contains the letters of a held-out sentence is in neither."""
     heldout: dict[str, str] = {}  # letters -> sentence
     order = generator(*seed, "heldout").permutation(len(candidates))
     for sentence in sorted((candidates[place] for place in order), key=_is_short):
-        if len(heldout) == sizes.heldout_sentences:
+        if len(heldout) == size:
             break
         heldout.setdefault(letters(sentence), sentence)
-    every = len(candidates)
-    _require(
-        "heldout_sentences", sizes.heldout_sentences, len(heldout), "distinct sentences", every
-    )
     held_out = Overlap(heldout.values())
     train = [sentence for sentence in candidates if sentence not in held_out]
-    like_heldout = every - len(train) - len(heldout)
-    needed = sizes.train_sentences or 1
-    _require("train_sentences", needed, len(train), "sentences after the held-out ones", every)
-    if sizes.train_sentences is not None:
-        chosen = generator(*seed, "train").choice(len(train), sizes.train_sentences, replace=False)
-        train = [train[place] for place in sorted(chosen)]
-    return train, list(heldout.values()), like_heldout
+    return train, list(heldout.values())
 
 
 def _is_short(sentence: str) -> bool:
@@ -156,10 +248,26 @@ def _is_short(sentence: str) -> bool:
     return len(letters(sentence)) < CONTAINED
 
 
-def _require(key: str, wanted: int, found: int, kind: str, total: int | None = None) -> None:
-    if found < wanted:
-        of = "" if total is None else f" (of {total} in all)"
+def _check_sizes(found: Mapping[str, int], sizes: Sizes) -> dict[str, dict[str, int]]:
+    """The sizes that are smaller than wanted, see `Split.reduced`."""
+    lacking, reduced = [], {}
+    for key, taken in found.items():
+        wanted = getattr(sizes, key)
+        if wanted is None:
+            # All that there is will do; to train on, all that held-out text of the size leaves.
+            whole = key != "train_sentences" or "heldout_sentences" not in reduced
+            least = 1 if whole else MINIMUM[key]
+        elif taken < wanted:
+            reduced[key] = {"wanted": wanted, "taken": taken}
+            least = min(MINIMUM[key], wanted)
+        else:
+            continue
+        if taken < least:
+            lacking.append(f"{key} {taken} (at least {least})")
+    if lacking:
         raise UserError(
-            f"{key}: asks for {wanted}, but the text has only {found} {kind}{of}; lower {key} or "
-            "give more text"
+            f"the text is too small: {', '.join(lacking)}; give more text. Counted are distinct "
+            f"sentences that are in no other part, and pairs with at least "
+            f"{sizes.minimum_english_words} English words"
         )
+    return reduced

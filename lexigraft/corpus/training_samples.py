@@ -24,6 +24,7 @@ from lexigraft.corpus.sample_file import (
     write_samples,
 )
 from lexigraft.corpus.sampling import StreamSample
+from lexigraft.corpus.split import describe_reduced
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -91,11 +92,11 @@ def translations(
     """(prompt, answer) of each selected pair, from English and into English, and facts.
 
     `settings` has `language`, its English name; `text`, see `readers.read_scored_pairs`;
-    `minimum_quality`, below which a pair is dropped, or None; `pairs`, their number, or None for
-    all: the best ones if the text has qualities, a random sample otherwise. Neither side of a pair
-    contains one of `tests`. The facts hold the counts of cleaning, and of pairs dropped before it
+    `minimum_quality`, below which a pair is dropped, or None; `pairs`, the most of them, or None
+    for all: the best ones if the text has qualities, a random sample otherwise. Neither side of a
+    pair contains one of `tests`. The facts hold the counts of cleaning, of pairs dropped before it
     (`without_quality`: missing, or not a number; `below_minimum`) and after the draw (`like_tests`:
-    with a test).
+    with a test), and `reduced` where there are fewer than `pairs`.
     """
     from tqdm import tqdm
 
@@ -124,12 +125,11 @@ def translations(
     drawn = sorted(sample.shuffled(), key=lambda scored: -scored[0])
     chosen = [pair for _, pair in drawn if not any(side in tests for side in pair)]
     selection["like_tests"] = len(drawn) - len(chosen)
-    if len(chosen) < (wanted or 1):
+    if not chosen:
         dropped = ", ".join(f"{key} {count}" for key, count in selection.items())
         raise UserError(
-            f"pairs: asks for {wanted or 'all'}, but the text has only {len(chosen)} that are "
-            f"good and contain no test ({dropped}); lower pairs or minimum_quality, or give more "
-            "text"
+            f"pairs: the text has none that are good and contain no test ({dropped}); lower "
+            "minimum_quality or give more text"
         )
     samples: list[Pair] = []
     for english, translation in chosen[:wanted]:
@@ -138,7 +138,9 @@ def translations(
             (language, ENGLISH, translation, english),
         ):
             samples.append((translation_prompt(one, other, source), f" {target}"))
-    facts = {"pairs": len(samples) // 2, "cleaning": asdict(cleaning), "selection": selection}
+    taken = len(samples) // 2
+    facts = {"pairs": taken, "cleaning": asdict(cleaning), "selection": selection}
+    facts["reduced"] = _reduced("pairs", wanted, taken)
     return samples, facts
 
 
@@ -150,10 +152,10 @@ def questions(
     """(prompt, answer) of each row, or of a random sample of the rows, and facts.
 
     `settings` has `text`, see `readers.read_rows`; `prompt` and `answer`, Jinja templates over the
-    columns; `questions`, the number of samples, or None for all. Neither prompt nor answer contains
+    columns; `questions`, the most samples, or None for all. Neither prompt nor answer contains
     one of `tests`; white space between them belongs to the answer. The facts count the rows read,
     those that lack a prompt or an answer (`blank`), and those drawn that contain a test
-    (`like_tests`).
+    (`like_tests`); `reduced` says where there are fewer than `questions`.
     """
     prompt, answer = (_template(settings[key], key) for key in ("prompt", "answer"))
     wanted, cleaning = settings["questions"], CleaningCounts()
@@ -170,12 +172,13 @@ def questions(
     drawn = sample.shuffled()
     samples = [pair for pair in drawn if not any(side in tests for side in pair)]
     counts["like_tests"] = len(drawn) - len(samples)
-    if len(samples) < (wanted or 1):
+    if not samples:
         raise UserError(
-            f"questions: asks for {wanted or 'all'}, but the text has only {len(samples)} (of "
-            f"{counts['read']} rows); lower questions or give more text"
+            f"questions: none of {counts['read']} rows has prompt and answer and contains no test; "
+            "correct the templates or give more text"
         )
-    return samples[:wanted], {"rows": counts}
+    taken = samples[:wanted]
+    return taken, {"rows": counts, "reduced": _reduced("questions", wanted, len(taken))}
 
 
 def joined(prompt: str, answer: str, counts: CleaningCounts) -> Pair | None:
@@ -200,6 +203,15 @@ def _write(
     logger.info("%s: %d samples", folder, len(samples))
     prompts, answers = ([pair[side] for pair in samples] for side in (0, 1))
     return files, {**facts, "sizes": {"prompts": size_of(prompts), "answers": size_of(answers)}}
+
+
+def _reduced(key: str, wanted: int | None, taken: int) -> dict[str, dict[str, int]]:
+    """As `split.Split.reduced`, for one entry of samples; logged."""
+    if wanted is None or taken >= wanted:
+        return {}
+    reduced = {key: {"wanted": wanted, "taken": taken}}
+    logger.warning("the text has fewer samples than it should: %s", describe_reduced(reduced))
+    return reduced
 
 
 def _tests(corpus: Path) -> Iterator[str]:

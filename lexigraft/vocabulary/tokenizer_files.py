@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MODEL = "tokenizer.model"
+_BATCH = 1000  # texts that are tokenized at once: all at once would take a hundred bytes per token
 
 
 def store_vocabulary(
@@ -230,7 +231,10 @@ def fertility(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> flo
 
 
 def _encoded(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> list[list[int]]:
-    encoded: list[list[int]] = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+    encoded: list[list[int]] = []
+    for first in range(0, len(texts), _BATCH):
+        batch = list(texts[first : first + _BATCH])
+        encoded += tokenizer(batch, add_special_tokens=False)["input_ids"]
     return encoded
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from lexigraft.corpus.groups import mix_corpora
 from lexigraft.corpus.language import prepare_corpus
-from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import member_sentences, sentences
 
 SEED = (0, "corpus", "group")
@@ -102,9 +101,14 @@ def test_a_member_that_left_the_group_leaves_no_file(members, tmp_path):
     assert list(member_sentences(tmp_path / "out")) == ["el"]
 
 
-def test_too_many_sentences_are_refused_by_the_name_of_the_group(members, tmp_path):
-    with pytest.raises(UserError, match=r"language Two: train_sentences: asks for 90"):
-        mix_corpora(settings(train_sentences=90), members, tmp_path / "out", SEED)
+def test_a_group_of_small_texts_takes_what_there_is_and_says_so(members, tmp_path, caplog):
+    _, facts = mix_corpora(settings(train_sentences=90), members, tmp_path / "out", SEED)
+    taken = sum(one["train_sentences"] for one in facts["members"].values())
+    _, whole = mix_corpora(settings(train_sentences=None), members, tmp_path / "all", SEED)
+    assert taken == sum(one["train_sentences"] for one in whole["members"].values()) < 90
+    assert facts["reduced"] == {"train_sentences": {"wanted": 90, "taken": taken}}
+    assert f"Two: the texts are smaller than its size: train_sentences {taken} of 90" in caplog.text
+    assert whole["reduced"] == {}
 
 
 def test_two_real_languages_as_they_are_prepared(kolibri, tmp_path):

@@ -115,6 +115,8 @@ def test_the_same_seed_gives_the_same_bytes(files, tmp_path):
     "text",
     [
         {"loader": "text", "paths": ["te.txt"]},
+        {"loader": "text", "paths": ["pairs.jsonl"], "field": "te"},
+        {"loader": "text", "paths": ["data"], "field": "te"},
         {"loader": "jsonl", "path": "pairs.jsonl", "field": "te"},
         {"loader": "parquet", "path": "data/pairs.parquet", "column": "te"},
         {"loader": "datasets", "name": "data", "column": "te", "config": None, "split": "train"},
@@ -260,6 +262,66 @@ def test_a_sample_of_a_large_compressed_text_has_the_requested_sizes(files, tmp_
     assert (counts["read"], counts["blank"], counts["duplicate"]) == (1029, 129, 810)
 
 
+SIZES = {
+    "train_sentences": 30000, "heldout_sentences": 1000, "english_sentences": 1000,
+    "translation_pairs": 500,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("count", "train", "heldout", "pairs"),
+    [(150, 120, 15, 15), (400, 320, 40, 40), (900, 720, 90, 90), (5000, 4000, 500, 500)],
+)
+def test_a_users_text_of_any_size_is_prepared_at_the_first_try(
+    count, train, heldout, pairs, tmp_path, caplog
+):
+    """With the default sizes, and pairs of the text itself: these take a tenth at most, too."""
+    letters = str.maketrans("0123456789", "abcdefghij")
+    names = [str(number).translate(letters) for number in range(count)]
+    lines = [f"ఇది వాక్యం {name} అండి" for name in names]
+    (tmp_path / "te.txt").write_text("\n".join(lines))
+    (tmp_path / "pairs.tsv").write_text(
+        "".join(
+            f"This is the sentence {name}\t{line}\n"
+            for name, line in zip(names, lines, strict=True)
+        )
+    )
+    settings = language(
+        text={"loader": "text", "paths": [str(tmp_path / "te.txt")]},
+        parallel={"loader": "tsv", "path": str(tmp_path / "pairs.tsv")},
+        **SIZES,
+    )
+    _, facts = prepare_corpus(settings, tmp_path / "out", ("0", "corpus", "te"))
+    parts = [lines_of(tmp_path / f"out/{part}.txt") for part in ("train", "heldout", "english")]
+    tests = lines_of(tmp_path / "out/tasks/translation.jsonl")
+    assert [*map(len, parts), len(tests)] == [train, heldout, min(count, 1000), pairs]
+    taken = {"train_sentences": train, "heldout_sentences": heldout,
+             "english_sentences": min(count, 1000), "translation_pairs": pairs}  # fmt: skip
+    expected = {
+        key: {"wanted": SIZES[key], "taken": size}
+        for key, size in taken.items()
+        if size < SIZES[key]
+    }
+    assert facts["reduced"] == expected
+    (said,) = (line for line in caplog.messages if "smaller than its sizes" in line)
+    assert f"train_sentences {train:,} of 30,000" in said
+
+
+def test_a_text_below_the_minimum_gives_one_message_with_all_that_lacks(files, tmp_path):
+    settings = language(
+        text={"loader": "text", "paths": [str(files / "te.txt")]},
+        parallel={"loader": "tsv", "path": str(files / "pairs.tsv")},
+        **SIZES | {"minimum_characters": 1},
+    )
+    with pytest.raises(UserError) as error:
+        prepare_corpus(settings, tmp_path / "out", ("0",))
+    message = str(error.value)
+    assert message.startswith("language Telugu: the text is too small: ")
+    for key in ("heldout_sentences 0 (at least 10)", "train_sentences 0 (at least 100)"):
+        assert key in message
+    assert not (tmp_path / "out" / "train.txt").exists()
+
+
 def test_a_translation_test_of_earlier_settings_is_removed(files, tmp_path):
     text = {"loader": "text", "paths": [str(files / "te.txt")]}
     english = {"loader": "text", "paths": [str(files / "en.txt")]}
@@ -327,7 +389,8 @@ def test_checking_files_loads_nothing_heavy():
     ("text", "message"),
     [
         ({"loader": "xml", "path": "te.txt"}, r"text\.loader: 'xml' is not one of"),
-        ({"loader": "jsonl", "path": "te.txt"}, r"the loader 'jsonl' needs the key 'field'"),
+        ({"loader": "jsonl", "field": "te"}, r"the loader 'jsonl' needs the key 'path'"),
+        ({"loader": "jsonl", "path": "pairs.jsonl"}, r"pairs\.jsonl: line 1: has no field 'text'"),
     ],
 )
 def test_a_loader_that_cannot_be_is_reported(text, message, files, tmp_path, monkeypatch):

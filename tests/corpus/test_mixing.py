@@ -72,6 +72,6 @@ def test_shares_that_cannot_be_had_are_refused(shares, message):
         check_shares(["a", "b"], shares)
 
 
-def test_a_language_with_too_little_text_is_named():
-    with pytest.raises(UserError, match=r"asks for 100, of which 50 of 'b' \(50%\), which has on"):
-        counts_of({"a": 60, "b": 10}, {"a": 0.5, "b": 0.5}, 100)
+def test_a_language_with_little_text_bounds_all_of_them():
+    assert counts_of({"a": 60, "b": 10}, {"a": 0.5, "b": 0.5}, 100) == {"a": 10, "b": 10}
+    assert counts_of({"a": 60, "b": 10}, {"a": 0.8, "b": 0.2}, 49) == {"a": 39, "b": 10}

@@ -108,11 +108,13 @@ def test_pairs_that_give_a_test_away_are_replaced_by_the_next_best(tmp_path):
     assert english_of(samples) == ["Sentence b", "Sentence c"]
 
 
-def test_too_few_pairs_are_reported_with_the_reason(tmp_path):
+def test_fewer_pairs_than_asked_for_are_taken_and_said_and_none_is_an_error(tmp_path, caplog):
     text = tsv(tmp_path, [(*PAIRS[0], 0.9), (*PAIRS[1], 0.1)], quality_column=3)
-    with pytest.raises(UserError, match=r"asks for 2, but .* only 1 .*below_minimum 1"):
-        translations(settings(text, pairs=2, minimum_quality=0.5), SEED, NO_TESTS)
-    with pytest.raises(UserError, match="asks for all, but the text has only 0"):
+    samples, facts = translations(settings(text, pairs=2, minimum_quality=0.5), SEED, NO_TESTS)
+    assert (len(samples), facts["pairs"]) == (2, 1)  # one pair in both directions
+    assert facts["reduced"] == {"pairs": {"wanted": 2, "taken": 1}}
+    assert "pairs 1 of 2" in caplog.text
+    with pytest.raises(UserError, match=r"pairs: the text has none .*below_minimum 2"):
         translations(settings(text, minimum_quality=5), SEED, NO_TESTS)
 
 

@@ -10,7 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from lexigraft.corpus.lines import read_lines
-from lexigraft.corpus.readers import read_pairs, read_sentences
+from lexigraft.corpus.readers import read_pairs, read_sentences, read_texts
 from lexigraft.errors import UserError
 
 
@@ -31,10 +31,16 @@ def read_files(source, target):
 LINES = ["మొదటి వాక్యం", "δεύτερη πρόταση", "third"]
 
 
+def zstd(content):
+    import pyarrow
+
+    return pyarrow.compress(content, "zstd", asbytes=True)
+
+
 def write(folder, name, content):
     file = folder / name
     content = content if isinstance(content, bytes) else content.encode("utf-8")
-    pack = {".gz": gzip.compress, ".xz": lzma.compress}.get(file.suffix, bytes)
+    pack = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstd}.get(file.suffix, bytes)
     file.write_bytes(pack(content))
     return file
 
@@ -61,7 +67,7 @@ def write_parquet(folder, columns):
     return folder / "a.parquet"
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.txt.xz"])
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.txt.xz", "a.txt.zst"])
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_lines_are_read_plain_and_compressed(name, end, tmp_path):
     assert list(read_lines(write(tmp_path, name, "\n".join(LINES) + end))) == LINES
@@ -105,13 +111,51 @@ def test_a_missing_file_is_named(tmp_path):
         list(read_lines(tmp_path / "nowhere.txt"))
 
 
-@pytest.mark.parametrize("name", ["a.txt.gz", "a.txt.xz"])
+@pytest.mark.parametrize("name", ["a.txt.gz", "a.txt.xz", "a.txt.zst"])
 @pytest.mark.parametrize("damage", [lambda b: b"plain text", lambda b: b[:-10]])
 def test_a_damaged_compressed_file_is_reported(damage, name, tmp_path):
     file = write(tmp_path, name, "\n".join(LINES))
     file.write_bytes(damage(file.read_bytes()))
     with pytest.raises(UserError, match="the compressed file is damaged"):
         list(read_lines(file))
+
+
+def json_lines(field="text"):
+    return "\n".join(json.dumps({"id": 1, field: line}) for line in LINES)
+
+
+@pytest.mark.parametrize(
+    "name", ["a.txt", "a.gz", "a.devtest", "a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.parquet"]
+)
+def test_a_text_is_the_same_in_every_format(name, tmp_path):
+    if name == "a.parquet":
+        write_parquet(tmp_path, {"id": [1, 2, 3], "text": LINES})
+    else:
+        write(tmp_path, name, json_lines() if "jsonl" in name else "\n".join(LINES))
+    assert list(read_texts([tmp_path / name])) == LINES
+    assert list(read_sentences({"loader": "text", "paths": [str(tmp_path / name)]})) == LINES
+
+
+def test_a_folder_is_its_texts_by_name_and_nothing_else(tmp_path):
+    (tmp_path / "b").mkdir()
+    write(tmp_path, "b/c.jsonl.xz", '{"title": "third"}')
+    write(tmp_path, "b/a.txt", "second\n")
+    write(tmp_path, "a.txt.zst", "first\n")
+    for name in ("README.md", ".hidden.txt", "card.json"):
+        write(tmp_path, name, "not a text\n")
+    assert list(read_texts([tmp_path], "title")) == ["first", "second", "third"]
+    (empty := tmp_path / "none").mkdir()
+    with pytest.raises(UserError, match=r"none: the folder has no texts; their names end in \.txt"):
+        list(read_texts([empty]))
+
+
+def test_what_is_wrong_in_a_file_of_a_folder_has_its_name_and_place(tmp_path):
+    write(tmp_path, "a.jsonl", '{"text": "good"}\n{"content": "x"}\n')
+    with pytest.raises(UserError, match=r"a\.jsonl: line 2: has no field 'text'; it has content"):
+        list(read_texts([tmp_path]))
+    write_parquet(tmp_path, {"text": ["a", "b", "c"], "number": [1, 2, 3]})
+    with pytest.raises(UserError, match=r"a\.parquet: row 1: field 'number' holds a int"):
+        list(read_texts([tmp_path / "a.parquet"], "number"))
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])

@@ -1,5 +1,6 @@
 """The parts of a corpus: disjoint for any input, and determined by the seed."""
 
+import random
 import unicodedata
 from collections import Counter
 
@@ -8,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lexigraft.corpus.contamination import letters
-from lexigraft.corpus.split import Sizes, split_corpus
+from lexigraft.corpus.near_duplicates import without_near_duplicates
+from lexigraft.corpus.split import Sizes, describe_reduced, split_corpus
 from lexigraft.errors import UserError
 
 SEED = ("0", "corpus", "te")
@@ -194,24 +196,144 @@ def test_all_that_is_left_is_trained_on_without_a_limit(telugu):
     assert len(split.train) == len(telugu) - 10 - split.kept_out["like_heldout"]
 
 
+TEXT = [f"వాక్యం {'క' * number}గ" for number in range(30)]
+PAIRS = [("Too short", "పొట్టి")] + [
+    (f"A long enough sentence {'x' * number}", f"పొడవు {'గ' * number}") for number in range(3)
+]
+
+
 @pytest.mark.parametrize(
-    ("sizes", "message"),
+    ("sizes", "lacking"),
     [
-        (Sizes(None, 100, 0, 0), r"heldout_sentences: asks for 100, but the text has only 30"),
-        (Sizes(40, 5, 0, 0), r"train_sentences: asks for 40, but the text has only 25 .* 30"),
-        (Sizes(None, 30, 0, 0), r"train_sentences: asks for 1, but the text has only 0"),
-        (Sizes(None, 5, 9, 0), r"english_sentences: asks for 9, but the text has only 8"),
-        (Sizes(None, 5, 0, 7), r"translation_pairs: asks for 7, but .* only 3 distinct pairs"),
+        (Sizes(None, 100, 0, 0), "train_sentences 20 (at least 100)"),
+        (Sizes(40, 5, 0, 0), "train_sentences 25 (at least 40)"),
+        (Sizes(None, 5, 9, 0), "english_sentences 8 (at least 9)"),
+        (Sizes(None, 5, 0, 7), "translation_pairs 3 (at least 7)"),
+        (Sizes(None, 5, 0, 1, 4, 5), "summarization_pairs 4 (at least 5)"),
         (
-            Sizes(None, 5, 0, 1, 4, 5),
-            r"summarization_pairs: asks for 5, but .* only 4 distinct pairs",
+            Sizes(3000, 1000, 1000, 500),
+            "train_sentences 20 (at least 100), english_sentences 8 (at least 10), "
+            "translation_pairs 3 (at least 10)",
         ),
     ],
 )
-def test_too_little_text_is_reported_with_the_key_and_the_numbers(sizes, message):
-    sentences = [f"వాక్యం {'క' * number}గ" for number in range(30)]
-    pairs = [("Too short", "పొట్టి")] + [
-        (f"A long enough sentence {'x' * number}", f"పొడవు {'గ' * number}") for number in range(3)
+def test_all_parts_with_too_little_text_are_in_one_message(sizes, lacking):
+    with pytest.raises(UserError) as error:
+        split_corpus(TEXT, PAIRS, ENGLISH, sizes, SEED, articles=PAIRS)
+    assert str(error.value).startswith(f"the text is too small: {lacking}; give more text")
+    assert "\n" not in str(error.value)
+
+
+# ---- texts that are smaller than their sizes ----------------------------------------------------
+
+
+def numbered(count: int) -> list[str]:
+    """Distinct sentences whose letters differ, too."""
+    digits = str.maketrans("0123456789", "కఖగఘచఛజఝటఠ")
+    return [f"ఇది వాక్యం {str(number).translate(digits)} అండి" for number in range(count)]
+
+
+@settings(max_examples=30)
+@given(
+    st.integers(130, 400),
+    st.integers(1, 350) | st.none(),
+    st.integers(1, 200),
+    st.sampled_from([0, 10, 25, 130]),
+    st.integers(1, 150),
+)
+def test_a_part_is_as_large_as_asked_for_or_as_the_rule_says(count, train, heldout, in_text, pairs):
+    text = numbered(count)
+    tests = [(f"An English test sentence {'x' * at}", line) for at, line in enumerate(text)]
+    sizes = Sizes(train, heldout, 1, pairs)
+    split = split_corpus(text, tests[:in_text], ENGLISH, sizes, SEED)
+    taken = min(pairs, in_text)  # sentences that tests take, if all are taken
+    tenth = max(count // 10, 10)
+    if train is not None and train + heldout + taken <= count:
+        expected = (train, heldout, taken)
+        assert split.reduced == (
+            {"translation_pairs": {"wanted": pairs, "taken": taken}} if taken < pairs and in_text
+            else {}
+        )  # fmt: skip
+    else:
+        taken = min(taken, tenth)
+        left = count - taken - (train or count)
+        held = min(heldout, max(tenth, left))
+        expected = (min(train or count, count - taken - held), held, taken)
+        for key, size in split.reduced.items():
+            assert size["taken"] < size["wanted"] == getattr(sizes, key)
+    assert (len(split.train), len(split.heldout), len(split.translation)) == expected
+    assert not {*split.train} & {*split.heldout, *(target for _, target in split.translation)}
+
+
+def test_a_smaller_part_is_a_part_of_the_larger_one():
+    text = numbered(400)
+    small = split_corpus(text, [], [], Sizes(1000, 1000, 0, 0), SEED)
+    large = split_corpus(text, [], [], Sizes(300, 100, 0, 0), SEED)
+    assert small.heldout == large.heldout[:40]
+    assert describe_reduced(small.reduced) == (
+        "heldout_sentences 40 of 1,000, train_sentences 360 of 1,000"
+    )
+    assert large.reduced == {}
+
+
+def test_held_out_text_is_what_training_leaves_where_that_is_more_than_a_tenth():
+    split = split_corpus(numbered(500), [], [], Sizes(350, 1000, 0, 0), SEED)
+    assert (len(split.train), len(split.heldout)) == (350, 150)
+
+
+# ---- near-duplicates ----------------------------------------------------------------------------
+
+
+def brute_force(sentences: list[str], threshold: float) -> list[str]:
+    """The definition: each sentence compared with every one that was kept before."""
+    kept: list[tuple[str, set[str]]] = []
+    for sentence in sentences:
+        text = "".join(letter for letter in sentence.casefold() if letter.isalpha())
+        runs = {text[at : at + 5] for at in range(max(1, len(text) - 4))}
+        if all(len(runs & other) < threshold * len(runs | other) for _, other in kept):
+            kept.append((sentence, runs))
+    return [sentence for sentence, _ in kept]
+
+
+@pytest.fixture(scope="module")
+def varied() -> list[str]:
+    """Sentences of drawn words, some of them again with one to three words changed."""
+    draw = random.Random(5)
+    known = [
+        "".join(draw.choices("abcdefghiklmnoprstuv", k=draw.randint(2, 9))) for _ in range(900)
     ]
-    with pytest.raises(UserError, match=message):
-        split_corpus(sentences, pairs, ENGLISH, sizes, SEED, articles=pairs)
+    found = []
+    for _ in range(120):
+        sentence = draw.choices(known, k=16)
+        found.append(" ".join(sentence))
+        for changes in draw.choices([0, 1, 2, 3], k=draw.randint(0, 2)):
+            changed = list(sentence)
+            for place in draw.sample(range(16), changes):
+                changed[place] = draw.choice(known)
+            found.append(" ".join(changed).capitalize() + ".")
+    return found
+
+
+@pytest.mark.parametrize("threshold", [0.6, 0.8, 1.0])
+def test_near_duplicates_are_those_of_a_comparison_of_all_pairs(varied, threshold):
+    expected = brute_force(varied, threshold)
+    assert 120 <= len(expected) < len(varied)
+    found = without_near_duplicates(varied, threshold)
+    # MinHash may miss a pair at the threshold itself; it never drops what is not similar.
+    assert {*expected} <= {*found} if threshold == 1 else len({*expected} - {*found}) <= 2
+    assert len(found) <= 1.02 * len(expected)
+    assert found == without_near_duplicates(varied, threshold)
+
+
+def test_near_duplicates_are_in_no_part_and_counted(varied):
+    sizes = Sizes(None, 20, 0, 0, near_duplicates=0.8)
+    split = split_corpus(varied, [], [], sizes, SEED)
+    kept = without_near_duplicates(varied, 0.8)
+    assert sorted([*split.train, *split.heldout]) == sorted(kept)
+    assert split.kept_out["near_duplicate"] == len({*varied}) - len(kept) > 20
+    assert "near_duplicate" not in split_corpus(varied, [], [], NOTHING, SEED).kept_out
+
+
+def test_short_sentences_and_sentences_without_letters_are_compared_too():
+    lines = ["అవును", "అవును!", "1", "2", "కాదు"]
+    assert without_near_duplicates(lines, 0.9) == ["అవును", "1", "2", "కాదు"]

@@ -197,7 +197,7 @@ class MadeStudy:
         write(place, {**axes, "metrics": metrics, "details": details, "versions": versions})
         self.inputs["tokenizers"].append(str(place))
 
-    def corpus(self, language, contamination, repair=(), **damage):
+    def corpus(self, language, contamination, repair=(), reduced=None, **damage):
         """The card of a language's texts; `damage` is of its parallel text, by count."""
         counts = dict.fromkeys(("blank", "not_nfc", "mojibake", "zawgyi", "csv_quotes"), 0)
         counts |= {"read": 1200, "kept": 1100, "duplicate": 100, "byte_order_mark": 1}
@@ -205,6 +205,7 @@ class MadeStudy:
         write(place, {
             "cleaning": {"text": counts, "parallel": counts | damage},
             "contamination": contamination,
+            "reduced": reduced or {},
             "kept_out_of_training": {"like_translation_test": 2, "like_heldout": 1},
             "sizes": {"train": {"sentences": 1000, "characters": 50_000, "bytes": 120_000},
                       "heldout": {"sentences": 100, "characters": 5_000, "bytes": 12_000}},

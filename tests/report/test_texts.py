@@ -50,6 +50,35 @@ def test_what_was_not_repaired_is_said_with_its_remedy(made):
     assert "`repair: [quotes]`" in quotes[0]
 
 
+def test_a_small_text_is_said_with_the_sizes_that_it_has(made):
+    reduced = {
+        "heldout_sentences": {"wanted": 1000, "taken": 90},
+        "translation_pairs": {"wanted": 500, "taken": 207},
+    }
+    made.corpus("el-made", {}, reduced=reduced)
+    (said,) = (text for text in text_caveats(study_of(made)) if "small" in text)
+    assert said == (
+        "Greek has a small text: 90 held-out sentences instead of 1,000, "
+        "207 pairs to translate instead of 500."
+    )
+
+
+def test_other_numbers_of_texts_under_one_name_are_said(made):
+    def measure(language, count):
+        details = {"heldout": {"sentences": count}}
+        cell = (CELL[0], language, *CELL[2:])
+        made.record(cell, "p", "perplexity", {"nats": 1.0}, predictions=[{}], details=details)
+
+    measure("te-made", 12)
+    measure("el-made", 12)
+    assert not any("equally many" in text for text in text_caveats(study_of(made)))
+    measure("el-made", 9)
+    (said,) = (text for text in text_caveats(study_of(made)) if "equally many" in text)
+    assert said == (
+        "p is not of equally many held-out sentences everywhere: 9 in Greek, 12 in Telugu."
+    )
+
+
 def test_known_tests_are_said(made):
     (known,) = (text for text in text_caveats(study_of(made)) if "bench" in text)
     assert known.startswith("Telugu: of 500 texts of bench, 9 are in the training text and 12")

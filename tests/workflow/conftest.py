@@ -84,7 +84,7 @@ class Checkout:
 
     def planned(self, *arguments: str) -> set[str]:
         """Messages of the jobs that a dry run would start."""
-        result = self.snakemake("--dry-run", *arguments)
+        result = self.snakemake("--quiet", "host", "--dry-run", *arguments)
         assert result.returncode == 0, result.stderr
         jobs = re.findall(r"^Job \d+: (.+)$", result.stdout + result.stderr, re.MULTILINE)
         return {job for job in jobs if not job.startswith("Building the report")} | (

@@ -2,6 +2,7 @@
 
 import copy
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -115,7 +116,8 @@ def test_a_study_runs_whole_in_another_folder_and_leaves_the_repository_alone(re
 def test_the_default_study_and_its_packages_are_planned_where_snakemake_is_started(
     repository, tmp_path
 ):
-    plan = run(tmp_path, "--snakefile", repository / "Snakefile", "--dry-run")
+    every = ("--quiet", "host", "--dry-run")
+    plan = run(tmp_path, "--snakefile", repository / "Snakefile", *every)
     assert "Missing output files: .cache/packages/" in plan
     assert "Missing output files: results/" in plan
     assert str(repository / "results") not in plan
@@ -124,6 +126,9 @@ def test_the_default_study_and_its_packages_are_planned_where_snakemake_is_start
 def test_the_profile_beside_the_snakefile_applies_by_itself(repository, folder):
     plan = run(folder, *study_of(repository), "--dry-run")
     assert f"workflow specific profile {repository / 'profiles/default'}" in plan
+    # It makes a plan a table of jobs on one page.
+    assert re.search(r"^train +\d+$", plan, re.MULTILINE)
+    assert "Reason: " not in plan and len(plan.splitlines()) < 60
 
 
 def test_a_relative_path_to_the_snakefile_will_do(repository, folder):
@@ -188,9 +193,9 @@ rule prepare_corpus:
 
 def test_a_module_without_rules_beside_it_makes_the_report(repository, folder):
     as_module(repository, folder, prefix="lexigraft_")
-    plan = run(folder, "--dry-run")
-    assert "Building the report of miniature" in plan
-    assert run(folder, "--dry-run", "lexigraft_all").count("Training telugu") == 3
+    every = ("--quiet", "host", "--dry-run")
+    assert "Building the report of miniature" in run(folder, *every)
+    assert run(folder, *every, "lexigraft_all").count("Training telugu") == 3
 
 
 def test_local_rules_stay_local_in_a_module(repository, folder):

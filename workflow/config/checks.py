@@ -95,8 +95,7 @@ def check_local_files(study: dict[str, Any]) -> None:
             f"strategies.{strategy}",
             offload=not several and study["machine"].get("offload", False),
         )
-    languages = (name for group in languages_read(study) for name in members(study, group))
-    for name in dict.fromkeys(languages):
+    for name in _single_languages(study):
         check_files(study["languages"][name], f"languages.{name}")
     check_local_samples(study)
     check_local_examples(study)
@@ -109,12 +108,24 @@ def check_local_files(study: dict[str, Any]) -> None:
     check_needed_files(study)
 
 
+def check_texts_exist(study: dict[str, Any]) -> None:
+    """The files of the training texts are there: what a plan (`-n`) needs of the user's data."""
+    for name in _single_languages(study):
+        check_files({"text": study["languages"][name]["text"]}, f"languages.{name}")
+
+
 def languages_read(study: dict[str, Any]) -> list[str]:
     """Languages and groups whose texts a study reads: of cells, of tasks and for tokenizers."""
     measured = study["fragmentation"]["languages"]
     tasks = (study["tasks"][name] for name in study["run_tasks"])
     tested = (task["language"] for task in tasks if task.get("language"))
     return sorted({*used(study, "languages"), *tested, *measured})
+
+
+def _single_languages(study: dict[str, Any]) -> list[str]:
+    """The languages whose texts a study reads, of groups their members."""
+    languages = (name for group in languages_read(study) for name in members(study, group))
+    return list(dict.fromkeys(languages))
 
 
 def _check_cells(study: dict[str, Any], block: dict[str, Any], where: str) -> None:

@@ -189,16 +189,28 @@ class LanguageConfig(Settings):
         description="`tests` are texts that the training text is searched for, `drop` whether "
         "sentences with something of them are left out ([how](../docs/methods.md#texts))",
     )
-    train_sentences: Whole | None = Field(
-        30000, description="training sentences, drawn at random. `null` is all"
+    near_duplicates: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None,
+        description="drops sentences of `text` that are as similar to an earlier one: of the "
+        "five-letter sequences of either, the share that both have, such as 0.8. `null` compares "
+        "none",
     )
-    heldout_sentences: Whole = Field(1000, description="sentences for perplexity and bits per byte")
-    english_sentences: Whole = Field(1000, description="sentences for the check of English")
+    train_sentences: Whole | None = Field(
+        30000,
+        description="training sentences at most, drawn at random. `null` is all ([texts that are "
+        "smaller](#small-texts))",
+    )
+    heldout_sentences: Whole = Field(
+        1000, description="sentences for perplexity and bits per byte, at most"
+    )
+    english_sentences: Whole = Field(
+        1000, description="sentences for the check of English, at most"
+    )
     translation_pairs: Whole | None = Field(
-        500, description="pairs for translation, kept out of training. `null` is all"
+        500, description="pairs for translation at most, kept out of training. `null` is all"
     )
     summarization_pairs: Whole | None = Field(
-        None, description="articles with summaries, kept out of training. `null` is all"
+        None, description="articles with summaries at most, kept out of training. `null` is all"
     )
     minimum_characters: Whole = Field(10, description="shorter sentences are dropped")
 

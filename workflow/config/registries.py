@@ -5,7 +5,7 @@ Plain Python and pydantic only: the Snakefile is parsed again in every job.
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,14 @@ REGISTRIES: dict[str, Any] = {
 WITHOUT_EFFECT = "resources"
 # Keys of every entry beside those of its model.
 BASE, TITLE = "base", "title"
+# Registry -> keys that a number in the name of an entry stands for: an entry of another number need
+# not be written down, see `numbered`.
+NUMBERED = {
+    "vocabularies": ("new_tokens", "size"),
+    "initializers": ("dimensions", "candidates", "minimum_neighbours"),
+    "strategies": ("length",),
+}
+_NUMBER = re.compile(r"(?<![^-])([1-9][0-9]*)(k?)(?![^-])")
 
 
 def load_registries(folder: Path = ROOT / "config") -> dict[str, dict[str, Any]]:
@@ -83,7 +91,11 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
     study["titles"] = {}
     for kind in REGISTRIES:
         # As it was given: names in plain data are text, whatever they were.
-        study[kind], titles = _entries(kind, config.get(kind, {}), registries[kind])
+        own = config.get(kind, {})
+        names = [name for block in study["cells"] for name in block.get(kind, ())]
+        names += [entry.get(BASE) for entry in own.values() if isinstance(entry, dict)]
+        own = own | numbered(kind, names, registries[kind] | own)
+        study[kind], titles = _entries(kind, own, registries[kind])
         if titles:
             study["titles"][kind] = titles
     for entry in study["initializers"].values():
@@ -103,6 +115,49 @@ def entries_of(kind: str) -> dict[str, Any]:
 def by_role(auxiliary: str | dict[str, str] | None) -> dict[str, str]:
     """The auxiliaries of an initializer by their roles; a single one is the target's."""
     return {"target": auxiliary} if isinstance(auxiliary, str) else auxiliary or {}
+
+
+def numbered(kind: str, names: Iterable[Any], known: Mapping[Any, Any]) -> dict[str, Any]:
+    """Entries for names that are not known, but are those of known entries but for a number.
+
+    `expand-300-append` is `expand-500-append` with 300 `new_tokens`, and `expand-2k` has 2,000: the
+    number in the name is the value of a key in `NUMBERED`. Other names are left out.
+    """
+    found: dict[str, Any] = {}
+    for name in names:
+        if kind in NUMBERED and isinstance(name, str) and name not in known:
+            found |= _of_family(name, NUMBERED[kind], known)
+    return found
+
+
+def _of_family(name: str, keys: tuple[str, ...], known: Mapping[Any, Any]) -> dict[str, Any]:
+    """The entry of a name that is a known one but for a number, by name; none if there is none."""
+    for number in _NUMBER.finditer(name):
+        before, after = re.escape(name[: number.start()]), re.escape(name[number.end() :])
+        family = re.compile(f"{before}{_NUMBER.pattern}{after}")
+        for other, entry in known.items():
+            if isinstance(entry, Mapping) and (same := family.fullmatch(str(other))):
+                changed = _with_number(entry, keys, _count(same), _count(number))
+                if changed != entry:
+                    return {name: changed | ({TITLE: name} if TITLE in entry else {})}
+    return {}
+
+
+def _count(number: re.Match[str]) -> int:
+    digits, thousands = number.groups()
+    return int(digits) * (1000 if thousands else 1)
+
+
+def _with_number(value: Any, keys: tuple[str, ...], old: int, new: int) -> Any:
+    """A setting in which each of some keys that has the old number has the new one."""
+    if isinstance(value, Mapping):
+        return {
+            key: new if key in keys and one == old else _with_number(one, keys, old, new)
+            for key, one in value.items()
+        }
+    if isinstance(value, list):
+        return [_with_number(one, keys, old, new) for one in value]
+    return value
 
 
 def read_yaml(path: Path) -> Any:

@@ -105,29 +105,33 @@ class HubRows(Settings):
 Rows = Chosen[JsonRows, ParquetRows, HubRows]
 
 
+_COLUMN = "where the text is; `text` where it is not given"
+
+
 class Lines(Settings):
-    """Plain text, a sentence a line."""
+    """Files of any format, by their endings: a text a line, a JSON object or a row of a table."""
 
     loader: Literal["text"]
-    paths: list[str] = Field(min_length=1, description="files, which may be compressed")
+    paths: list[str] = Field(min_length=1, description="files, which may be compressed, or folders")
+    field: str = optional(_COLUMN + ", of `.jsonl` and `.parquet` files")
 
 
 class JsonLines(JsonRows):
     """A field of lines of JSON."""
 
-    field: str
+    field: str = optional(_COLUMN)
 
 
 class ParquetColumn(ParquetRows):
     """A column of a table."""
 
-    column: str
+    column: str = optional(_COLUMN)
 
 
 class HubColumn(HubRows):
     """A column of a data set."""
 
-    column: str
+    column: str = optional(_COLUMN)
 
 
 Text = Chosen[Catalogue, Lines, JsonLines, ParquetColumn, HubColumn]

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -68,15 +69,15 @@ def evaluate(
     `steps_per_sentence` is the mean number of decoding steps of a held-out sentence.
 
     The prompts are the corpus's first translation prompts or, without parallel text, its first
-    held-out sentences to be continued; or its first articles to be summarized, cut to fit. Tokens
-    that end a text are suppressed, so that every cell generates equally many. `details` holds the
-    conditions, every repeat's seconds and the texts. Yamaguchi et al. (section 6.5) give
-    tokens per second.
+    held-out sentences to be continued; or its first articles to be summarized, cut to fit. Where
+    there are fewer than `prompts`, they are repeated. Tokens that end a text are suppressed, so
+    that every cell generates equally many. `details` holds the conditions, every repeat's seconds
+    and the texts. Yamaguchi et al. (section 6.5) give tokens per second.
 
     Writes `outputs["predictions"]`: one JSON object per held-out sentence, its `characters`,
     `bytes` and `tokens`, of which the figures on the same text are made; of more than a thousand
     `sentences`, sums over a thousand groups of them. Raises `UserError` if settings do not fit
-    together, or the corpus has no held-out text or too few prompts.
+    together, or the corpus has no held-out text or no prompts.
     """
     import torch
 
@@ -225,20 +226,22 @@ def _prompts(
     summarize = settings.prompts_from == "summarization"
     pairs = task_rows(corpus, settings.prompts_from)
     sources = [pair["source"] for pair in pairs] if pairs or summarize else heldout
-    if len(sources) < count:
+    if not sources:
         raise UserError(
-            f"config/tasks.yaml: task '{job['task']}': prompts is {count}, but {corpus} has "
-            f"{len(sources)} for {settings.prompts_from}; lower it or give the language more"
+            f"config/tasks.yaml: task '{job['task']}': {corpus} has no texts for "
+            f"{settings.prompts_from}; give the language some"
         )
+    # Batches are full however small the text: its prompts are repeated.
+    sources = list(islice(cycle(sources), count))
     if summarize:
         return article_prompts(
             model,
             tokenizer,
             job,
-            sources[:count],
+            sources,
             max_prompt_tokens=settings.max_prompt_tokens,
             max_new_tokens=settings.new_tokens,
         ).texts
     if pairs:
-        return translation_prompts(job["inputs"]["prompts"], job["language"], sources[:count])
-    return sources[:count]
+        return translation_prompts(job["inputs"]["prompts"], job["language"], sources)
+    return sources

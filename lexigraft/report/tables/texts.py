@@ -20,6 +20,14 @@ ON_REQUEST = {
 }
 # Count of cleaning -> what its column is called. Always shown, and where some text has any.
 _LINES = {"read": "read", "kept": "kept", "duplicate": "repeated"}
+# Key of a size of a corpus -> what it counts.
+_SIZES = {
+    "train_sentences": "training sentences",
+    "heldout_sentences": "held-out sentences",
+    "english_sentences": "English sentences",
+    "translation_pairs": "pairs to translate",
+    "summarization_pairs": "articles to summarize",
+}
 _DAMAGE = {
     "windows_line_ends": "CRLF",
     "byte_order_mark": "byte order mark",
@@ -93,9 +101,15 @@ def contaminated(study: StudyResults) -> list[Contaminated]:
 
 
 def text_caveats(study: StudyResults) -> list[str]:
-    """Sentences on what is wrong with the texts, and on tests that models were trained on."""
-    found = []
+    """Sentences on texts that are small or damaged, and on tests that models were trained on."""
+    found = _different_sizes(study)
     for key, card in study.corpora.items():
+        if reduced := card.get("reduced"):
+            sizes = (
+                f"{number(size['taken'], 0)} {_SIZES[part]} instead of {number(size['wanted'], 0)}"
+                for part, size in reduced.items()
+            )
+            found.append(f"{study.language(key)} has a small text: {', '.join(sizes)}.")
         done = repaired(card)
         for text, counts in card.get("cleaning", {}).items():
             wrong = {
@@ -116,4 +130,29 @@ def text_caveats(study: StudyResults) -> list[str]:
         f"{number(one.counts['mostly_found'], 0)} are mostly; scores on them are less reliable."
         for one in contaminated(study)
         if one.counts["found"] or one.counts["mostly_found"]
+    ]
+
+
+def _different_sizes(study: StudyResults) -> list[str]:
+    """A sentence on each task that was run on other numbers of texts in some languages or cells."""
+    sizes: dict[tuple[str, str], dict[int, dict[str, None]]] = {}
+    for one in study.predictions:
+        counts = {
+            name: one.details[part]["sentences"]
+            for part, name in (("heldout", "held-out sentences"), ("english", "English sentences"))
+            if part in one.details
+        }
+        if "samples" in one.metrics:
+            counts["texts"] = int(one.metrics["samples"])
+        for name, count in counts.items():
+            languages = sizes.setdefault((one.task, name), {}).setdefault(count, {})
+            languages[study.language(one.cell["language"])] = None
+    return [
+        f"{task} is not of equally many {name} everywhere: "
+        + ", ".join(
+            f"{number(count, 0)} in {' and '.join(counts[count])}" for count in sorted(counts)
+        )
+        + "."
+        for (task, name), counts in sizes.items()
+        if len(counts) > 1
     ]
