@@ -66,7 +66,7 @@ def report_inputs(
                 alignment[record("measure_alignment", **wildcards)] = None
     compared = config["fragmentation"]
     train, export = folders["train"], folders["export_cell"]
-    wildcards = [cell.wildcards for cell in cells]
+    every = [cell.wildcards for cell in cells]
     return {
         "records": [f"{run_folder(cell, task, run)}/record.json" for cell, task, _, run in runs],
         "learned": [
@@ -95,7 +95,7 @@ def report_inputs(
             record("count_tests", language=language, task=task) for language, task in searched
         ],
         "training": {train.format(**cell.wildcards): asdict(cell) for cell in cells},
-        "exports": {train.format(**one): f"{export.format(**one)}/card.json" for one in wildcards},
+        "exports": {train.format(**one): f"{export.format(**one)}/card.json" for one in every},
         "initialization": fits,
         "alignment": list(alignment),
         "vocabulary": [

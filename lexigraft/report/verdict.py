@@ -266,9 +266,9 @@ def _missing_examples(found: Recommendation, gained: Gains) -> list[str]:
             undecided[purpose, one.column] = [one.test]
     for choice in found.choices:
         for measure in choice.measures:
-            tests = [measure.against_best.get(model) for model in choice.tied]
-            if known := [test for test in tests if test]:
-                undecided[f"to decide on the {choice.axis}", measure.column] = known
+            known = measure.against_best
+            if tied := [known[model] for model in choice.tied if model in known]:
+                undecided[f"to decide on the {choice.axis}", measure.column] = [*tied]
     text = []
     for (purpose, column), tests in undecided.items():
         needed = max(_times_as_many(test) * test.examples for test in tests)

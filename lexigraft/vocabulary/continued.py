@@ -127,7 +127,7 @@ class SentenceLimit:
 class _Change(NamedTuple):
     """What a merge makes of a word, and its symbols around all changes, before and after."""
 
-    index: int
+    place: int
     word: list[str]
     old: list[str]
     new: list[str]

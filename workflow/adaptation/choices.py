@@ -327,7 +327,7 @@ def modelled_speed(strategy: Mapping[str, Any], parameters: int) -> tuple[float,
     """Tokens a second by the cost model, of the GPU that there is or of a CPU."""
     import torch
 
-    from lexigraft.hardware import PEAKS, known_device
+    from lexigraft.machine import PEAKS, known_device
     from workflow.stages.cost_model import DEVICE, TRAINING
 
     name = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"

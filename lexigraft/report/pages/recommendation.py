@@ -1,5 +1,7 @@
 """What to do: graft or not, which initializer, how many new tokens and which training strategy."""
 
+from typing import Any
+
 from markupsafe import Markup
 
 from lexigraft.report.items import Kind
@@ -26,7 +28,7 @@ def build(study: StudyResults, title: str, caveats: list[str]) -> Page:
     from lexigraft.report.rendering import render
 
     texts = recommendation_texts(study)
-    shown = {"texts": texts, "method": METHOD, "nothing": _NOTHING}
+    shown: dict[str, Any] = {"texts": texts, "method": METHOD, "nothing": _NOTHING}
     markdown = render("recommendation.md.j2", title=title, caveats=caveats, **shown)
     body = Markup(render("recommendation.html.j2", **shown))
     return Page(markdown, body, [one.numbers for one in texts])
