@@ -12,7 +12,7 @@ from workflow.adaptation.request import Asked
 
 STUDY, STRATEGY, UNTRAINED = "adapt", "adapt", "none"
 REPORT_ITEMS = [
-    "results", "perplexity", "fragmentation", "initializers", "bits_per_byte", "loss_curves",
+    "results", "perplexity", "fragmentation", "initializers", "learning_curves",
     "new_tokens",
 ]  # fmt: skip
 # Interface messages in English, of a package that also brings fonts for figures.
