@@ -132,6 +132,11 @@ def test_a_log_without_times_has_no_panel_of_them(trained):
     assert not any("time" in axis.get_xlabel() for axis in others)
 
 
+def test_a_study_whose_logs_are_lost_has_no_such_figure(trained):
+    trained.inputs["training"] = {}
+    assert drawn_figure(learning_curves, trained) is None
+
+
 def test_it_stands_before_all_other_figures():
     figures = [name for name, group in kinds().items() if group == "figures"]
     ranks = {name: load(name).KIND.rank for name in figures}

@@ -71,9 +71,9 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     panels = [
         panel
         for panel in product(study.order("source"), study.order("language"))
-        if len(select(logged, source=panel[0], language=panel[1]))
+        if overs and len(select(logged, source=panel[0], language=panel[1]))
     ]
-    if not panels or not overs:
+    if not panels:
         return None
     costs = [text_costs(study, drawn, *panel) for panel in panels]
     bars = max(sum(_HEAD + len(cost.by_vocabulary) for cost in own) for own in costs)
@@ -117,10 +117,11 @@ def text_costs(study: StudyResults, drawn: list[Line], source: str, language: st
         return []
     tokens = {_OWN: float(frame["tokens_per_sentence_before"].iloc[0])}
     tokens |= dict(zip(frame["vocabulary"], map(float, frame["tokens_per_sentence"]), strict=True))
+    models = {line.model for line in drawn}
     reading, writing = {}, _writing_times(study, source, language)
     for vocabulary, length in tokens.items():
         cards = select(study.training, source=source, language=language, vocabulary=vocabulary)
-        cards = cards[[model in {line.model for line in drawn} for model in models_of(cards)]]
+        cards = cards[[model in models for model in models_of(cards)]]
         if "seconds" in cards and cards["tokens"].sum() > 0 and cards["seconds"].sum() > 0:
             reading[vocabulary] = 1000 * length * cards["seconds"].sum() / cards["tokens"].sum()
     found = [
