@@ -12,7 +12,7 @@ import sys
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,7 +21,8 @@ from transformers import AutoConfig, PretrainedConfig
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from lexigraft.training.memory import simulated_peak
+from lexigraft.inference.chunked_logits import LEAST_LOGITS
+from lexigraft.training.memory import SimulatedPhase, simulated_phases
 from lexigraft.training.passes import pass_tokens
 from lexigraft.training.settings import read_strategy, teacher_of
 from workflow.config.registries import load_registries
@@ -33,6 +34,9 @@ GPUS = (2, 4, 8)  # of 80 GB in one machine, for what one cannot train
 NEW_TOKENS = 5000
 REPLACED = 50_000  # tokens of VocADT's vocabularies, which replace the source's
 STRATEGIES = ("new-rows", "lora-clm-2048", "2x2ls-clm-512", "2x2ls-mtp-512", "alma")
+NEAR = 1.3  # what single sequences save at most
+# Passes of 4,096 tokens, and what a training comes to where memory is short.
+PASSES = {"full": {}, "sequence": {"tokens": 1, "logits": LEAST_LOGITS}}
 EIGHT_BIT = ("2x2ls-clm-512", "2x2ls-mtp-512")  # where AdamW's moments take most of a small card
 LARGE = ("llama-2-7b", "mistral-7b", "pythia-6.9b")
 # Of config/studies, what takes most: model, strategy, and the tokens of its largest vocabulary.
@@ -185,9 +189,9 @@ def main() -> None:
     context = multiprocessing.get_context("spawn")
     peaks, cards = [], []
     with ProcessPoolExecutor(os.cpu_count(), context, quiet) as pool:
-        for found, card in tqdm(pool.map(simulate, wanted), "trainings", total=len(wanted)):
+        for found, runs in tqdm(pool.map(simulate, wanted), "trainings", total=len(wanted)):
             peaks += found
-            cards.append(card)
+            cards += runs
         small = [one for one in wanted if one[0] in LARGE and one[1] in EIGHT_BIT]
         in_eight_bit = partial(peak_of, optimizer="adamw-8bit")
         found = pool.map(in_eight_bit, *zip(*small, strict=True))
@@ -202,59 +206,74 @@ def main() -> None:
         "usable": {card: round(card * USABLE, 1) for card in CARDS},
         **versions,
     }
-    key = ["model", "strategy", "vocabulary"]
+    key = ["model", "strategy", "vocabulary", "offload", "passes", "gpus"]
     tables = {
-        "peaks": [[*key, "passes", "gpus", "gibibytes"], *peaks],
-        "cards": [[*key, "gpus", "card", "passes"], *cards],
-        "eight_bit": [[*key, "gibibytes"], *eight_bit],
+        "peaks": [[*key, "gibibytes"], *peaks],
+        "cards": [[*key, "card", "trained", "machine_gibibytes"], *cards],
+        "eight_bit": [[*key[:3], "gibibytes"], *eight_bit],
     }
     write_record("memory", {"run": run, "tables": tables})
 
 
-def simulate(wanted: tuple[str, str, int]) -> tuple[list[list], list]:
-    """The peaks of one training: with full passes, with those of one sequence, on several GPUs.
+def simulate(wanted: tuple[str, str, int]) -> tuple[list[list], list[list]]:
+    """The peaks of one training, and the cards that it needs: without offloading, and with it.
 
-    Each is simulated where the one before does not fit, the second unless the smallest card is
-    large enough. Then the cards that it needs.
+    Peaks are with full passes; with those of one sequence, where these may fit a smaller card; and
+    on several GPUs, where one is too small. Offloading is simulated where the smallest card is too
+    small without it. The memory of the machine is that of offloading.
     """
-    model, name, vocabulary = wanted
-    peaks = []
+    phases = phases_of(*wanted)
+    peaks: list[list] = []
 
-    def fits(card: int, passes: str, gpus: int) -> bool:
-        peak = round(peak_of(model, name, vocabulary, passes, gpus) / 2**30, 1)
-        peaks.append([*wanted, passes, gpus, peak])
-        return peak <= card * USABLE
+    @cache
+    def peak(offload: bool, passes: str, gpus: int = 1) -> float:
+        options = {**PASSES[passes], "gpus": gpus, "offload": offload}
+        found = round(max(phase.peak(**options) for phase in phases) / 2**30, 1)
+        peaks.append([*wanted, offload, passes, gpus, found])
+        return found
 
-    if fits(CARDS[0], "full", 1):
-        return peaks, [*wanted, 1, CARDS[0], "full"]
-    fits(CARDS[0], "sequence", 1)
-    for card in CARDS:
-        for *_, passes, _, peak in peaks:
-            if peak <= card * USABLE:
-                return peaks, [*wanted, 1, card, passes]
-    gpus = next((number for number in GPUS if fits(CARDS[-1], "full", number)), None)
-    return peaks, [*wanted, gpus, CARDS[-1] if gpus else None, "full"]
+    def smallest(offload: bool) -> list | None:
+        full = peak(offload, "full")
+        for card in CARDS:
+            if full <= card * USABLE:
+                return [*wanted, offload, "full", 1, card]
+            near = full <= NEAR * card * USABLE
+            if near and peak(offload, "sequence") <= card * USABLE:
+                return [*wanted, offload, "sequence", 1, card]
+        return None
+
+    found = smallest(offload=False)
+    if found is None:
+        gpus = next((n for n in GPUS if peak(False, "full", n) <= CARDS[-1] * USABLE), None)
+        found = [*wanted, False, "full", gpus, CARDS[-1] if gpus else None]
+    trained = max(phase.trained for phase in phases)
+    cards = [[*found, trained, None]]
+    other = smallest(offload=True) if found[-1] != CARDS[0] else None
+    *_, gpus, card = found
+    if other and (gpus != 1 or other[-1] < card):
+        machine = max(phase.machine_memory() for phase in phases)
+        cards.append([*other, trained, round(machine / 2**30)])
+    return peaks, cards
 
 
-def peak_of(
-    model: str,
-    name: str,
-    vocabulary: int,
-    passes: str = "full",
-    gpus: int = 1,
-    optimizer: str = "adamw",
-) -> int:
-    """The bytes that a strategy of the registry takes; passes are `full` or of one `sequence`."""
+def phases_of(
+    model: str, name: str, vocabulary: int, optimizer: str = "adamw"
+) -> list[SimulatedPhase]:
+    """The phases of a strategy of the registry, those that differ."""
     entry = load_registries()["strategies"][name] | {"optimizer": optimizer}
     teacher = teacher_of(entry)
-    return simulated_peak(
+    phases = simulated_phases(
         config(model),
         read_strategy(entry),
         vocabulary,
-        tokens=1 if passes == "sequence" else None,
-        gpus=gpus,
         teacher=config(teacher) if teacher else None,
     )
+    return list(dict.fromkeys(phases))
+
+
+def peak_of(model: str, name: str, vocabulary: int, optimizer: str = "adamw") -> int:
+    """The bytes that a strategy of the registry takes with full passes."""
+    return max(phase.peak() for phase in phases_of(model, name, vocabulary, optimizer))
 
 
 def config(model: str) -> PretrainedConfig:

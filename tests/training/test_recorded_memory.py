@@ -16,14 +16,14 @@ RECORDED = Record(DOCS / "results" / "memory.json")
     ("model", "strategy"), [("xglm-1.7b", "2x2ls-mtp-512"), ("qwen2-7b", "2x2ls-clm-512")]
 )
 def test_no_peak_has_moved_by_a_twentieth(model, strategy):
-    [row] = RECORDED.rows("peaks", model=model, strategy=strategy, passes="full")
+    [row] = RECORDED.rows("peaks", model=model, strategy=strategy, passes="full", offload=False)
     peak = peak_of(model, strategy, row["vocabulary"]) / 2**30
     assert peak == pytest.approx(row["gibibytes"], rel=0.05)
 
 
 def needed_and_asked(study, source):
     """Of each strategy in the record: whether it trains a whole model; GPUs needed and asked."""
-    for row in RECORDED.rows("cards", model=source):
+    for row in RECORDED.rows("cards", model=source, offload=False):
         asked, *_ = training_gpus(study, source, row["strategy"])
         whole = trains_whole_model(study.config["strategies"][row["strategy"]])
         yield whole, row["gpus"], asked
@@ -35,6 +35,26 @@ def test_sources_ask_for_as_many_gpus_as_their_trainings_take():
         for whole in (False, True):
             rows = [row[1:] for row in needed_and_asked(study, source) if row[0] == whole]
             assert {asked for _, asked in rows} == {max(needed for needed, _ in rows)}, source
+
+
+def test_sources_ask_for_the_memory_of_the_machine_that_their_jobs_take():
+    registries = load_registries()
+    for source in registries["sources"].keys() & MODELS.keys():
+        resources = registries["sources"][source]["resources"]
+        if "full_training_mb" not in resources:
+            continue
+        weights, gpus = resources["billion_parameters"] * 1e3, resources["full_training_gpus"]
+        partial = max(
+            row["trained"] / 1e6
+            for row in RECORDED.rows("cards", model=source, offload=False)
+            if not trains_whole_model(registries["strategies"][row["strategy"]])
+        )
+        # Megabytes: an export, or a cell's own checkpoint; moments of a checkpoint to resume from.
+        needed = 4000 + max(2 * weights + 4 * partial, 8 * partial)
+        assert needed <= resources["training_mb"] <= 1.1 * needed, source
+        # Each process has the weights, the first one stores them in 16 bits, or both moments.
+        needed = 4000 + max(4 * weights + 2 * weights / gpus, 8 * weights / gpus)
+        assert needed <= resources["full_training_mb"] <= 1.1 * needed, source
 
 
 @pytest.mark.parametrize("name", ["cw2v", "unifyvocab", "vocadt"])

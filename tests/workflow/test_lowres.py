@@ -112,12 +112,12 @@ def test_the_settings_are_the_papers(lowres):
         assert {str(phase["length"]) for phase in strategy["phases"]} == {name.split("-")[-1]}
 
 
-def test_revisions_are_commits_and_memory_holds_the_float32_weights(lowres):
+def test_revisions_are_commits_and_memory_holds_the_bfloat16_weights(lowres):
     parameters = {LLAMA_2: 6_738_415_616, LLAMA_3: 8_030_261_248, GEMMA_2: 9_241_705_984}
     for name, count in parameters.items():
         source = lowres.config["sources"][name]
         assert re.fullmatch("[0-9a-f]{40}", source["revision"])
-        assert 4 * count < source["resources"]["training_mb"] * 1e6
+        assert 2 * count < source["resources"]["training_mb"] * 1e6
         assert 2 * count < source["resources"]["evaluation_mb"] * 1e6
 
 
