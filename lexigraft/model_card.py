@@ -200,9 +200,8 @@ def _licences(facts: ModelFacts) -> list[str]:
 
 
 def _made_with() -> str:
-    from lexigraft import __version__
-
     found, commit = versions(), commit_of_code()
     named = [f"commit {commit}"] if commit else []
     named += [f"{name} {found[name]}" for name in ("torch", "transformers") if name in found]
-    return f"Made with lexigraft {__version__} ({', '.join(named)})."
+    version = f" {found['lexigraft']}" if "lexigraft" in found else ""
+    return f"Made with lexigraft{version} ({', '.join(named)})."
