@@ -200,8 +200,9 @@ def _licences(facts: ModelFacts) -> list[str]:
 
 
 def _made_with() -> str:
+    import lexigraft
+
     found, commit = versions(), commit_of_code()
     named = [f"commit {commit}"] if commit else []
     named += [f"{name} {found[name]}" for name in ("torch", "transformers") if name in found]
-    version = f" {found['lexigraft']}" if "lexigraft" in found else ""
-    return f"Made with lexigraft{version} ({', '.join(named)})."
+    return f"Made with lexigraft {lexigraft.__version__} ({', '.join(named)})."

@@ -146,7 +146,7 @@ def _run(executable: str, command: list[str], folder: str, environment: dict[str
     os.environ.update(environment)
     sys.executable = executable
     isolated = "-I" in command[:1]
-    while command[0] in ("-I", "-P", "-u"):
+    while command[0] in ("-I", "-P", "-u"):  # none adds the working folder to the path
         command = command[1:]
     if not isolated:
         sys.path[:0] = [path for path in environment.get("PYTHONPATH", "").split(":") if path]

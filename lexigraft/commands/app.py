@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -17,7 +16,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
-from lexigraft import __version__
+import lexigraft
 from lexigraft.errors import UserError, disk_fault
 from lexigraft.installation import add_workflow_to_path
 
@@ -63,8 +62,7 @@ class _Imported(Mapping[str, Any]):
         return _imported(name)
 
     def __iter__(self) -> Iterator[str]:
-        # While two branches are being merged: commands whose module the other one brings.
-        return (name for name, row in COMMANDS.items() if find_spec(row.module))
+        return iter(COMMANDS)
 
     def __len__(self) -> int:
         return len(COMMANDS)
@@ -100,7 +98,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"lexigraft {__version__}")
+        print(f"lexigraft {lexigraft.__version__}")
         raise typer.Exit
 
 

@@ -9,12 +9,10 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.error import URLError
-from urllib.request import Request, urlopen
 
 import typer
 
-from lexigraft import __version__
+import lexigraft
 from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
 
@@ -58,7 +56,7 @@ def check_versions() -> Iterator[Diagnosis]:
     from packaging.requirements import Requirement
 
     version = ".".join(map(str, sys.version_info[:3]))
-    yield Diagnosis(OK, f"lexigraft {__version__} in {PIPELINE}, Python {version}")
+    yield Diagnosis(OK, f"lexigraft {lexigraft.__version__} in {PIPELINE}, Python {version}")
     try:
         lines = metadata.requires("lexigraft") or []
     except metadata.PackageNotFoundError:
@@ -177,6 +175,9 @@ def check_hub() -> Iterator[Diagnosis]:
     """The hub of Hugging Face: reached, logged in, and where its cache is."""
     if find_spec("huggingface_hub") is None:
         return
+    from urllib.error import URLError
+    from urllib.request import Request, urlopen
+
     from huggingface_hub import constants, get_token
 
     cache = Path(constants.HF_HUB_CACHE)

@@ -169,7 +169,7 @@ def _load(cell: Path) -> "tuple[PreTrainedModel, PreTrainedTokenizerFast]":
 
 
 def check_replaceable(out: Path) -> None:
-    """A folder is replaced if it is empty but for a job description, or an earlier export."""
+    """Raise a UserError unless a folder is new, an earlier export, or holds a job's files alone."""
     if not out.exists():
         return
     names = {path.name for path in out.iterdir()} if out.is_dir() else {out.name}

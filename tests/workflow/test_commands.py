@@ -88,7 +88,7 @@ def test_targets_are_not_taken_for_values_of_an_option(no_gpu):
     for more in ((), ("--profile", str(PIPELINE / "profiles/slurm"))):
         command = snakemake_command("mine.yaml", ["all", *more])
         _, read = parse_args(command[command.index("snakemake") + 1 :])
-        assert read.targets == {"all"}
+        assert read.targets == ["all"]
         assert [Path(file).name for file in read.configfile] == ["mine.yaml"]
         assert Path(read.snakefile) == PIPELINE / "Snakefile"
 
@@ -116,6 +116,16 @@ def test_a_study_that_is_not_there_is_one_line(command, capsys, tmp_path, monkey
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "lexigraft init my-study.yaml" in said
+
+
+@pytest.mark.parametrize("command", ["init", "run", "plan"])
+def test_without_the_packages_of_studies_one_line_says_how_to_get_them(
+    command, capsys, monkeypatch
+):
+    monkeypatch.setattr("workflow.commands.studies.find_spec", lambda _: None)
+    with pytest.raises(SystemExit):
+        main([command, "my-study.yaml"])
+    assert "pip install 'lexigraft[workflow]'" in capsys.readouterr().err
 
 
 def test_options_for_snakemake_come_after_the_study():
@@ -147,7 +157,7 @@ def test_a_cell_is_named_by_names_or_by_a_path(study, text):
         ("alig/telugu", "no cell has 'alig'; did you mean 'align'?"),
         ("align", "2 cells have these names; name one of tiny/telugu/.*, tiny/greek/"),
         ("greek/multivariate", "no cell of the study has all of these"),
-        ("", "name a cell"),
+        ("", "names no cell; name one of tiny/"),
         ("recommended", "nothing is recommended; run the study first"),
     ],
 )
@@ -188,6 +198,17 @@ def test_an_export_of_no_cell_is_one_line_and_writes_nothing(miniature, tmp_path
     assert end.value.code == 1
     assert capsys.readouterr().err.startswith("error: telugu/mean: no cell has 'mean'")
     assert not (tmp_path / "out").exists()
+
+
+def test_an_export_into_a_folder_with_other_files_trains_nothing(miniature, tmp_path, capsys):
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump(miniature | {"results": str(tmp_path / "results")}))
+    (tmp_path / "mine.txt").write_text("keep me")
+    with pytest.raises(SystemExit) as end:
+        main(["export", str(file), "telugu/align", "--to", str(tmp_path)])
+    assert end.value.code == 1
+    assert "holds files that no export wrote" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
 
 
 # ---- plans --------------------------------------------------------------------------------------

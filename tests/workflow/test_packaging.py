@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from lexigraft.errors import UserError
+from tests import preloaded_python
 from workflow.config.checks import check_local_files
 from workflow.config.registries import resolve
 
@@ -94,8 +95,8 @@ def imported(folder: str) -> set[str]:
     return found - sys.stdlib_module_names - {"lexigraft", "workflow"}
 
 
-# The environment of learned metrics has its own, and these are of the extra `gpu`, or a user's own.
-OTHERS = {"comet", "bleurt_pytorch", "vllm", "bitsandbytes", "wandb"}
+# Of the environment of learned metrics, of the extra `gpu`, a user's own; and a part of pydantic.
+OTHERS = {"comet", "bleurt_pytorch", "vllm", "bitsandbytes", "wandb", "pydantic_core"}
 
 
 def test_every_package_that_is_imported_is_asked_for_where_it_is():
@@ -156,9 +157,8 @@ def installed(wheel, tmp_path_factory) -> Path:
 
 def command(installed: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """`lexigraft` of the installed package in a folder of the user's."""
-    code = "import sys; sys.path.pop(0); from lexigraft.commands.app import main; main()"
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+        [preloaded_python.python(), "-m", "lexigraft", *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(installed), "HF_HUB_OFFLINE": "1", "COLUMNS": "100"},
         capture_output=True,

@@ -1,13 +1,13 @@
 """The schemas of config files for editors."""
 
 import json
+from functools import cache
 
 import pytest
-import yaml
 from jsonschema import Draft202012Validator
 
 from workflow.config import schemas
-from workflow.config.registries import REGISTRIES, ROOT
+from workflow.config.registries import REGISTRIES, ROOT, read_yaml
 
 FILES = [
     *sorted((ROOT / "config").glob("*.yaml")),
@@ -30,6 +30,14 @@ def faults(validator, value):
     return [(list(error.absolute_path), error.message) for error in validator.iter_errors(value)]
 
 
+@cache
+def published(path):
+    """The schema of a file, which is one itself."""
+    schema = json.loads(path.read_text("utf-8"))
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
 def test_the_files_are_those_of_the_models():
     found = {path: path.read_text("utf-8") for path in schemas.FOLDER.glob("*")}
     assert found == schemas.files(), "run `make config-tables`"
@@ -40,9 +48,8 @@ def test_a_file_of_the_project_names_its_schema_and_fits_it(file):
     first, _ = file.read_text("utf-8").split("\n", 1)
     mark, _, place = first.partition("=")
     assert mark == "# yaml-language-server: $schema"
-    schema = json.loads((file.parent / place).read_text("utf-8"))
-    Draft202012Validator.check_schema(schema)
-    assert faults(Draft202012Validator(schema), yaml.safe_load(file.read_text("utf-8"))) == []
+    validator = published((file.parent / place).resolve())
+    assert faults(validator, read_yaml(file)) == []
 
 
 def test_unknown_keys_and_wrong_types_of_a_study_are_seen(study):

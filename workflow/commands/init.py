@@ -1,4 +1,4 @@
-"""`lexigraft init`: a study to begin with, and a profile for Slurm beside it."""
+"""`lexigraft init`: a study to begin with, and a profile for Slurm."""
 
 import re
 import shutil
@@ -13,6 +13,7 @@ import typer
 from lexigraft.cells import NAME
 from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
+from workflow.commands.studies import check_installed
 
 _TEMPLATE = Path(__file__).with_name("new-study.yaml")
 _CODE = r"[a-z]{2,3}"  # of workflow.config.texts.Code
@@ -54,7 +55,7 @@ def init(
         ),
     ] = None,
     slurm: Annotated[
-        bool, typer.Option("--slurm", help="Write profiles/slurm beside it, to set partitions in.")
+        bool, typer.Option("--slurm", help="Write profiles/slurm too, to set partitions in.")
     ] = False,
 ) -> None:
     """Write a study to begin with: your text, a model, a first comparison, with comments.
@@ -65,6 +66,7 @@ def init(
 
         lexigraft run my-study.yaml
     """
+    check_installed()
     if file.exists():
         raise UserError(f"{file}: is there already; choose another name, or delete it first")
     if not re.fullmatch(_CODE, language):
@@ -75,7 +77,7 @@ def init(
     file.write_text(content, encoding="utf-8")
     written = [str(file)]
     if slurm:
-        written.append(_write_profile(file.parent / "profiles/slurm"))
+        written.append(_write_profile(Path("profiles/slurm")))
     typer.echo(f"Wrote {' and '.join(written)}.")
     if not Path(place).is_file():
         typer.echo(f"Put your text into {place}, one sentence a line, or name yours in {file}.")

@@ -110,7 +110,7 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[CELL]",
-            help="Names that only this cell has, such as te/expand-500/align, or an output of a "
+            help="Names that only this cell has, such as my-te/expand-500/align, or an output of a "
             "job. Without it: why each job of the study would run.",
             show_default=False,
         ),

@@ -40,8 +40,8 @@ def export(
         str,
         typer.Argument(
             metavar="CELL",
-            help="Names that only this cell has, such as te/expand-500/align; "
-            "or `recommended`, which the report recommends (`recommended/te` of several).",
+            help="Names that only this cell has, such as my-te/expand-500/align; "
+            "or `recommended`, which the report recommends (`recommended/my-te` of several).",
             show_default=False,
         ),
     ],
@@ -55,20 +55,39 @@ def export(
 
         lexigraft export my-study.yaml recommended --to adapted-model
     """
+    from lexigraft.training.export import check_replaceable
+    from lexigraft.training.export import export as write
+
     opened = study_of(study)
     chosen = cell_named(opened, cell)
+    check_replaceable(to)
     trained = opened.output("train", **chosen.wildcards)
     if not Path(trained.card).is_file():
         typer.echo(f"{chosen.path} is not trained yet")
-        code = subprocess.call(snakemake_command(study, [*context.args, "--", trained.card]))
+        code = _run_to_its_end(snakemake_command(study, [*context.args, "--", trained.card]))
         if code or not Path(trained.card).is_file():
             raise UserError(f"{chosen.path}: not trained, see above; nothing was exported")
     os.environ.update(opened.environment())
-    from lexigraft.training.export import export as write
-
     folder = write(trained, to)
-    typer.echo(f"{chosen.path} is now in {folder}. To load it:")
-    typer.echo(f'  transformers.AutoModelForCausalLM.from_pretrained("{folder}")')
+    is_causal = opened.config["sources"][chosen.source]["kind"] == "causal"
+    model = f"transformers.AutoModelFor{'CausalLM' if is_causal else 'MaskedLM'}"
+    typer.echo(
+        f'{chosen.path} is now in {folder}. To load it:\n  {model}.from_pretrained("{folder}")'
+    )
+
+
+def _run_to_its_end(command: Sequence[str]) -> int:
+    """The exit code of a Snakemake, which on Ctrl-C ends its jobs before this process ends, too."""
+    process, interrupted = subprocess.Popen(command), False
+    while True:
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:  # the terminal has interrupted Snakemake as well
+            interrupted = True
+            continue
+        if interrupted:
+            raise KeyboardInterrupt
+        return code
 
 
 def snakemake_command(study_file: str, arguments: Sequence[str]) -> list[str]:

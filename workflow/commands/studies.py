@@ -1,6 +1,7 @@
 """What commands over studies are told: a study, and a cell or a job of it."""
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,14 +20,21 @@ RECOMMENDED = "recommended"
 _SHOWN = 8  # names in a message, at most
 
 
+def check_installed() -> None:
+    """Raise a UserError if what studies need beside the library is not installed."""
+    if find_spec("snakemake") is None:
+        raise UserError("studies need more packages: pip install 'lexigraft[workflow]'")
+
+
 def study_of(file: str) -> "Study":
     """The study of a file.
 
     Raises
     ------
     UserError
-        There is no such file, or what is wrong in it.
+        There is no such file, what is wrong in it, or packages are missing.
     """
+    check_installed()
     if file.startswith("-"):
         raise UserError(f"{file}: name the study first, then options for Snakemake")
     if not Path(file).is_file():
@@ -48,6 +56,8 @@ def cell_named(study: "Study", text: str) -> "Cell":
     UserError
         No cell has these names, or several that differ in more than their seed.
     """
+    if not study.cells:
+        raise UserError(f"{study.name}: compares tokenizers alone, it has no cells")
     parts = _parts(study, text)
     cells = _recommended(study) if parts[:1] == [RECOMMENDED] else study.cells
     wanted = {part for part in parts if part != RECOMMENDED}
@@ -66,12 +76,13 @@ def cell_named(study: "Study", text: str) -> "Cell":
 
 def _parts(study: "Study", text: str) -> list[str]:
     """The names in a text; of a path, without the folders that are no names of a cell."""
-    place = text.removeprefix("./").removeprefix(f"{study.results}/").strip("/")
-    parts = [part for part in place.split("/") if part and not part.endswith(".json")]
-    if place != text.strip("/") and len(parts) > 1:
+    place = text.removeprefix("./")
+    below = place.removeprefix(f"{study.results}/")
+    parts = [part for part in below.split("/") if part and not part.endswith(".json")]
+    if below != place:
         parts = parts[1:]  # the folder of the stage
     if not parts:
-        raise UserError(f"'{text}': name a cell, such as {_example(study.cells)}")
+        raise UserError(f"'{text}': names no cell; {_listed(study.cells)}")
     return parts
 
 
@@ -101,7 +112,3 @@ def _listed(cells: "Iterable[Cell]") -> str:
     paths = [cell.path for cell in cells]
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
     return f"name one of {', '.join(paths[:_SHOWN])}{more}"
-
-
-def _example(cells: "list[Cell]") -> str:
-    return cells[-1].path if cells else "model/language/vocabulary/initializer/strategy"

@@ -143,7 +143,10 @@ def _differences(old: Any, new: Any, key: str = "") -> Iterator[str]:
 
 
 def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str | float):
+        text = value if isinstance(value, str) else f"{value:g}"
+    else:
+        text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
