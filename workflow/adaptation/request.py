@@ -1,16 +1,16 @@
 """What the user asks `lexigraft adapt` for, and what it means in a study."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import NAME
-from lexigraft.corpus.text_files import text_settings
 from lexigraft.errors import UserError, unknown
 from lexigraft.installation import PIPELINE
 from workflow.adaptation.text import UNDETERMINED, TextFacts, language_of, look_at, script_name
+from workflow.commands.texts import check_texts
 from workflow.config.registries import load_registries, read_yaml
 
 
@@ -62,7 +62,7 @@ def look(request: Request, baselines: bool) -> tuple[TextFacts, Asked]:
     for option, name in (("initializers", request.initializer), ("strategies", request.strategy)):
         if name is not None and name not in registries[option]:
             raise unknown(f"--{option.rstrip('s').replace('ie', 'y')}", name, registries[option])
-    settings = text_settings(request.text, request.field)
+    settings = _text_settings(request.text, request.field, "--text")
     facts = look_at(settings)
     code = request.language or language_of(facts)
     names = read_yaml(PIPELINE / "config/prompts/names.yaml")["names"]
@@ -77,10 +77,16 @@ def look(request: Request, baselines: bool) -> tuple[TextFacts, Asked]:
         language=names.get(code, code),
         script=facts.script,
         text=settings,
-        english=text_settings([request.english], request.field) if request.english else None,
+        english=_text_settings([request.english], request.field, "--english")
+        if request.english
+        else None,
         text_license=request.text_license,
         baselines=baselines,
     )
+
+
+def _text_settings(places: Sequence[str], field: str, option: str) -> dict[str, Any]:
+    return {"loader": "text", "paths": check_texts(places, option), "field": field}
 
 
 def source_entry(model: str, known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

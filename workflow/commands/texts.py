@@ -35,16 +35,32 @@ def place_of(given: str) -> str:
     return str(path.resolve()) if path.is_dir() else given
 
 
+def check_texts(places: Sequence[Path | str], option: str) -> list[str]:
+    """The whole paths of files and folders of text; a `UserError` if one is missing or empty."""
+    from lexigraft.corpus.local_files import check_file, text_files
+
+    paths = [Path(place).expanduser().resolve() for place in places]
+    for path in paths:
+        for file in text_files(path):
+            check_file(file, option)
+    return [str(path) for path in paths]
+
+
 def clean_sentences(places: Sequence[Path], field: str) -> list[str]:
     """The distinct sentences of files and folders, cleaned as studies clean them."""
     from tqdm import tqdm
 
     from lexigraft.corpus.cleaning import clean
-    from lexigraft.corpus.readers import read_sentences
-    from lexigraft.corpus.text_files import text_settings
+    from lexigraft.corpus.readers import read_texts
 
-    lines = read_sentences(text_settings(places, field))
-    lines = tqdm(lines, desc="reading", unit="line", unit_scale=True, disable=None, leave=False)
+    lines = tqdm(
+        read_texts(check_texts(places, "--text"), field),
+        desc="reading",
+        unit="line",
+        unit_scale=True,
+        disable=None,
+        leave=False,
+    )
     sentences, _ = clean(lines)
     if not sentences:
         named = ", ".join(map(str, places))
