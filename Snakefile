@@ -41,7 +41,7 @@ for package, place in (
         ]:
             del sys.modules[name]
 from lexigraft.errors import UserError
-from workflow.config.checks import check_local_files, check_texts_exist
+from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
 from workflow.slurm import (
     begin_submitting,
@@ -68,8 +68,6 @@ try:
     # In jobs, too, wherever they run: where the study's places are (docs/sharing.md), and how this
     # machine computes (docs/running.md). Neither is part of a job.
     os.environ.update(STUDY.environment())
-    if workflow.is_main_process:
-        check_texts_exist(STUDY.config)
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -81,18 +79,20 @@ report: "workflow/report/workflow.rst"
 # Before the plan, which goes by dates.
 if workflow.is_main_process:
     # What a report says of how to export a cell.
-    os.environ["LEXIGRAFT_SNAKEMAKE"] = shlex.join(
-        command_arguments(
-            Path(workflow.main_snakefile),
-            workflow.config_settings.configfiles,
-            workflow.config_settings.config_args,
-            Path.cwd(),
+    os.environ.update(
+        LEXIGRAFT_SNAKEMAKE=shlex.join(
+            command_arguments(
+                Path(workflow.main_snakefile),
+                workflow.config_settings.configfiles,
+                workflow.config_settings.config_args,
+                Path.cwd(),
+            )
         )
     )
     date_back_unrecorded(Path.cwd(), STUDY.name, STUDY.results)
 
 
-# A plan (-n) may come before models and test sets; a run may not.
+# A plan (-n) may come before its data; a run may not.
 onstart:
     stop_rescheduling(workflow.scheduler)
     if problem := missing_slurm(workflow.executor_plugin.name):

@@ -146,7 +146,7 @@ def open_cell(
     engine_name()  # before gigabytes are written
     exported = Path(folder) / "exported"
     try:
-        export(cell, exported)
+        export(cell, exported, described=False)
         yield VllmModel(exported, opening.dtype), load_tokenizer(exported)
     finally:
         shutil.rmtree(exported, ignore_errors=True)

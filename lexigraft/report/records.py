@@ -92,7 +92,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
         _add_versions(versions, record)
     exports = {
         tuple(_reported(inputs["training"][folder], untrained)[axis] for axis in SEEDED):
-            shlex.join(["snakemake", target, *inputs["snakemake"]])
+            shlex.join(["snakemake", target, *inputs.get("snakemake", [])])
         for folder, target in inputs.get("exports", {}).items()
     }  # fmt: skip
     corpora = {Path(card): language for language, card in inputs.get("corpora", {}).items()}

@@ -5,7 +5,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2 import FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup, escape
 
 from lexigraft.report.table import number
@@ -32,8 +33,8 @@ def inline_code(text: str) -> Markup:
 
 
 @cache
-def _environment(folder: Path) -> Environment:
-    environment = Environment(
+def _environment(folder: Path) -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
         loader=FileSystemLoader([folder, TEMPLATES]),
         autoescape=select_autoescape(("html.j2",)),
         undefined=StrictUndefined,

@@ -21,6 +21,7 @@ from lexigraft.model_card import (
 from lexigraft.provenance import write_card
 from lexigraft.source.model import is_masked, open_source, tokenizer_folder
 from lexigraft.source.saving import save_model
+from lexigraft.training.settings import read_strategy
 from lexigraft.training.store import load_cell, read_card, reference
 
 if TYPE_CHECKING:
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
 JOB_FILES = ("job.json", ".lock")
 
 
-def export(cell_folder: str | Path, out: str | Path) -> Path:
+def export(cell_folder: str | Path, out: str | Path, *, described: bool = True) -> Path:
     """Write the model and tokenizer of a cell to `out`, adapters merged, and return `out`.
 
     `transformers.AutoModelForCausalLM.from_pretrained(out)`, of an encoder `AutoModelForMaskedLM`,
     then computes what `load_cell` does. A model card, README.md, says what the model is and which
-    token its texts begin with.
+    token its texts begin with, unless `described` is false.
 
     `cell_folder` is a cell under `results/training/`; `out` a new folder, or one that an earlier
     export wrote, which is replaced.
@@ -54,9 +55,11 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
     with replacing_folder(out) as folder:
         place = tokenizer_folder(reference(cell_folder, card, "tokenizer"))
         files = save_model(model, tokenizer, folder, place)
-        text = model_card(cell_facts(cell_folder), tokenizer, is_masked(model))
-        (folder / README).write_text(text, encoding="utf-8")
-        write_card(folder, card["job"], [*files, README], exported_cell=card["job"]["cell"])
+        if described:
+            text = model_card(cell_facts(cell_folder), tokenizer, is_masked(model))
+            (folder / README).write_text(text, encoding="utf-8")
+            files = [*files, README]
+        write_card(folder, card["job"], files, exported_cell=card["job"]["cell"])
         for name in JOB_FILES:
             if (out / name).exists():
                 (out / name).rename(folder / name)
@@ -71,7 +74,8 @@ def cell_facts(cell_folder: str | Path) -> ModelFacts:
     """What the cards of a cell, and of what it was made from, tell for its model card."""
     folder = Path(cell_folder)
     card = read_card(folder)
-    strategy, cards = card["job"]["settings"], _cards(folder, card)
+    strategy = read_strategy(card["job"]["settings"]).model_dump()
+    cards = _cards(folder, card)
     source = open_source(reference(folder, card, "source"))
     pointer = json.loads((reference(folder, card, "source") / "source.json").read_text("utf-8"))
     entry, text = cards["source"].get("job", {}), cards["corpus"].get("job", {})

@@ -183,9 +183,11 @@ def word_files(tmp_path):
 
 
 def test_word_vectors_are_read_from_a_file(word_files, smollm2_folder_tiny, expanded, tmp_path):
+    vectors = "4 2\nα 1 0\nε 0 1\nο 1 1\nthe 1 0\n"  # the source has a token for the last one
+    (word_files / "shared.vec").write_text(vectors, encoding="utf-8")
     said = run(
         "graft", smollm2_folder_tiny, "--tokenizer", expanded[0], "--initializer", "focus-word",
-        "--word-vectors", word_files / "el.vec", "--out", tmp_path / "out",
+        "--word-vectors", word_files / "shared.vec", "--out", tmp_path / "out",
     )  # fmt: skip
     assert (tmp_path / "out/model.safetensors").is_file()
     assert "embeddings by focus-word" in said

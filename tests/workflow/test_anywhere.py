@@ -213,10 +213,11 @@ def test_what_is_checked_before_a_run_can_be_called_for_a_module(repository, fol
     handlers = ("onstart", "onsuccess", "onerror")
     more = "".join(f"{name}:\n    lexigraft.{name}()\n\n" for name in handlers)
     as_module(repository, folder, more, prefix="lexigraft_")
-    run(folder, "results/corpus/greek/card.json")
-    (folder / "texts/greek.tsv").unlink()
+    source = "results/source/tiny/card.json"
+    run(folder, source)
+    (folder / "texts/telugu.tsv").unlink()
     output = run(folder, CORPUS, succeeds=False)
-    assert "texts/greek.tsv" in output
+    assert "texts/telugu.tsv" in output
     assert not (folder / CORPUS).exists()
 
 

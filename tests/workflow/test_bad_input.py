@@ -44,15 +44,6 @@ def use_source(checkout: Checkout, folder: Path) -> Path:
     return checkout.folder / "model"
 
 
-def test_a_text_that_is_not_there_stops_a_plan_too(checkout):
-    use_text(checkout, b"")
-    plan = checkout.snakemake("--dry-run")
-    output = plan.stdout + plan.stderr
-    assert plan.returncode != 0
-    assert "languages.telugu.text.paths: own.txt: the file is empty" in output
-    assert "Traceback" not in output and "Job stats" not in output
-
-
 def test_a_text_of_blank_lines(checkout):
     use_text(checkout, b"\n \n\r\n")
     assert "Telugu" in refused(checkout, CORPUS)

@@ -108,12 +108,6 @@ def check_local_files(study: dict[str, Any]) -> None:
     check_needed_files(study)
 
 
-def check_texts_exist(study: dict[str, Any]) -> None:
-    """The files of the training texts are there: what a plan (`-n`) needs of the user's data."""
-    for name in _single_languages(study):
-        check_files({"text": study["languages"][name]["text"]}, f"languages.{name}")
-
-
 def languages_read(study: dict[str, Any]) -> list[str]:
     """Languages and groups whose texts a study reads: of cells, of tasks and for tokenizers."""
     measured = study["fragmentation"]["languages"]

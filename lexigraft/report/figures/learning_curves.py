@@ -53,7 +53,7 @@ _OWN = "source"  # the vocabulary of a source model
 _HEIGHT, _BAR, _HEAD, _LETTERS = 2.1, 0.17, 1.5, 18
 
 
-class Cost(NamedTuple):
+class TextCost(NamedTuple):
     """What a text costs with each vocabulary."""
 
     title: str
@@ -106,7 +106,9 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     return figure
 
 
-def text_costs(study: StudyResults, drawn: list[Line], source: str, language: str) -> list[Cost]:
+def text_costs(
+    study: StudyResults, drawn: list[Line], source: str, language: str
+) -> list[TextCost]:
     """What a sentence and 1,000 of them cost with the source's vocabulary and with each new one.
 
     Training: the seconds per token of the models drawn, times the tokens of the held-out sentences.
@@ -125,9 +127,9 @@ def text_costs(study: StudyResults, drawn: list[Line], source: str, language: st
         if "seconds" in cards and cards["tokens"].sum() > 0 and cards["seconds"].sum() > 0:
             reading[vocabulary] = 1000 * length * cards["seconds"].sum() / cards["tokens"].sum()
     found = [
-        Cost("tokens per sentence", tokens),
-        Cost("training, s per 1,000 sentences", reading),
-        Cost("writing, s per 1,000 sentences", writing),
+        TextCost("tokens per sentence", tokens),
+        TextCost("training, s per 1,000 sentences", reading),
+        TextCost("writing, s per 1,000 sentences", writing),
     ]
     # One vocabulary alone is cheap or dear beside nothing.
     return [cost for cost in found if len(cost.by_vocabulary) > 1]
@@ -183,7 +185,7 @@ def _draw_curves(
     axis.set_xlabel(over.label)
 
 
-def _draw_costs(axis: Axes, costs: list[Cost], most: float) -> None:
+def _draw_costs(axis: Axes, costs: list[TextCost], most: float) -> None:
     """Bars under the title of each cost, as long as the largest of them, with their numbers.
 
     There is room for `most` bars and titles, the same beside every row of panels.
