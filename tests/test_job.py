@@ -20,9 +20,11 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SCRIPT = """
 import hashlib, multiprocessing, sys, time
 from pathlib import Path
+import lexigraft.job
 from lexigraft.atomic import write_lines
 from lexigraft.errors import UserError
-from lexigraft.job import run
+
+lexigraft.job.SECONDS_TO_END = 1
 
 def stage(job):
     folder = Path(job["outputs"]["folder"])
@@ -48,7 +50,7 @@ def stage(job):
         file.write("end\\n")
     return [], {}
 
-run(stage)
+lexigraft.job.run(stage)
 """
 
 
@@ -208,7 +210,7 @@ def test_an_interrupted_job_that_computes_outside_of_python_ends_too(script, tmp
 
 
 def test_a_worker_that_a_job_ends_is_no_interruption(script):
-    process = script({"fork": 6})  # seconds afterwards, more than an interrupted job has
+    process = script({"fork": 2})  # seconds afterwards, more than an interrupted job has
     _, said = process.communicate(timeout=30)
     assert (process.returncode, said) == (0, "")
 
