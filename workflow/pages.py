@@ -40,8 +40,8 @@ class Record:
     Attributes
     ----------
     run
-        When and with what it ran: `date`, `version`, `revision`, `jobs`, their `seconds` one after
-        the other, `elapsed` seconds from the first one's start to the last one's end.
+        When and with what it ran: `date`, `version`, `revision`, `jobs`, the `seconds` of the last
+        run of each, one after the other, `elapsed` seconds from the first one's start to the last one's end.
     """
 
     def __init__(self, path: Path):
@@ -223,7 +223,9 @@ def _rows(frame: "pandas.DataFrame") -> list[list[Any]]:
 
 def _run(study: Study) -> dict[str, Any]:
     folders = [job.output for job in study.jobs().values()]
-    lines = [line for folder in folders for line in read_usage(folder) if line["ended"] == DONE]
+    # Of each job the last run: what earlier ones made, with other settings, is no longer there.
+    finished = ([line for line in read_usage(one) if line["ended"] == DONE] for one in folders)
+    lines = [runs[-1] for runs in finished if runs]
     starts = [datetime.fromisoformat(line["started"]).timestamp() for line in lines]
     ends = [start + line["seconds"] for start, line in zip(starts, lines, strict=True)]
     versions = read_card(Path(study.output("build_report")))["versions"]
