@@ -41,7 +41,8 @@ class Record:
     ----------
     run
         When and with what it ran: `date`, `version`, `revision`, `jobs`, the `seconds` of the last
-        run of each, one after the other, `elapsed` seconds from the first one's start to the last one's end.
+        run of each, one after the other, `elapsed` seconds from the first one's start to the last
+        one's end.
     """
 
     def __init__(self, path: Path):
