@@ -6,6 +6,7 @@ import pytest
 import torch
 from transformers import AutoConfig
 
+from lexigraft.inference.chunked_logits import CHUNK_LOGITS
 from lexigraft.training import memory
 from lexigraft.training.memory import simulated_peak, simulated_phases
 from lexigraft.training.passes import TOKENS
@@ -21,7 +22,7 @@ MATRICES = ["embeddings", "head"]
 @pytest.fixture(autouse=True)
 def short_passes(monkeypatch):
     """Passes and chunks in proportion to a model this small."""
-    monkeypatch.setitem(memory.CHUNK_LOGITS, "cuda", 2**14)
+    monkeypatch.setitem(CHUNK_LOGITS, "cuda", 2**14)
     monkeypatch.setenv(TOKENS, "64")
 
 

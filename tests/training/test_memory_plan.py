@@ -5,7 +5,8 @@ import logging
 import pytest
 from transformers import AutoConfig
 
-from lexigraft.training import memory, memory_plan, passes
+from lexigraft.inference.chunked_logits import CHUNK_LOGITS
+from lexigraft.training import memory_plan, passes
 from lexigraft.training.memory import simulated_peak
 from lexigraft.training.memory_plan import MOST_TOKENS, SHARE, plan_memory
 from lexigraft.training.passes import TOKENS, PhaseMemory
@@ -160,7 +161,7 @@ def test_an_architecture_that_cannot_be_simulated_is_trained_as_usual(monkeypatc
 
 
 def test_what_is_chosen_fits_by_the_simulation_of_the_model_itself(monkeypatch):
-    monkeypatch.setitem(memory.CHUNK_LOGITS, "cuda", 2**14)
+    monkeypatch.setitem(CHUNK_LOGITS, "cuda", 2**14)
     monkeypatch.setattr(memory_plan, "LEAST_LOGITS", 2**13)
     monkeypatch.setitem(passes._TOKENS, "cuda", 64)
     strategy = strategy_of(["all"], length=32, sequences=4)
