@@ -90,8 +90,8 @@ def split_corpus(
     Parameters
     ----------
     sentences
-        Sentences of the target language; repeated ones count once. Streamed: twice `sizes` are held
-        in memory, or all of them if `train_sentences` is None.
+        Sentences of the target language; repeated ones count once. Streamed: twice `sizes`, or as
+        many more as there are tests, are in memory, or all of them if `train_sentences` is None.
     pairs
         (English, translation). Test pairs have at least `minimum_english_words` words in English
         and differ from each other on both sides. Without pairs there is no translation test.
@@ -112,9 +112,10 @@ def split_corpus(
     )
     wanted = None
     if sizes.train_sentences is not None:
-        # Twice as many as needed, since those that contain a test or equal a held-out sentence are
-        # removed afterwards.
-        wanted = 2 * (sizes.train_sentences + sizes.heldout_sentences)
+        # More than needed, since those that contain a test or a held-out sentence are removed
+        # afterwards: twice as many, or more where there are that many tests.
+        wanted = sizes.train_sentences + sizes.heldout_sentences
+        wanted += max(wanted, len(translation) + len(summarization))
     sample = StreamSample[str](wanted, (*seed, "sentences"))
     for sentence in sentences:
         sample.add(sentence, sentence)
