@@ -141,12 +141,14 @@ def open_cell(
         return
     from lexigraft.inference.vllm_model import VllmModel, engine_name
     from lexigraft.source.model import load_tokenizer
-    from lexigraft.training.export import export
+    from lexigraft.training.export import write_merged
 
     engine_name()  # before gigabytes are written
     exported = Path(folder) / "exported"
+    shutil.rmtree(exported, ignore_errors=True)  # of a process that was killed
+    exported.mkdir(parents=True)
     try:
-        export(cell, exported, described=False)
+        write_merged(Path(cell), exported)
         yield VllmModel(exported, opening.dtype), load_tokenizer(exported)
     finally:
         shutil.rmtree(exported, ignore_errors=True)

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 JOB_FILES = ("job.json", ".lock")
 
 
-def export(cell_folder: str | Path, out: str | Path, *, described: bool = True) -> Path:
+def export(cell_folder: str | Path, out: str | Path) -> Path:
     """Write the model and tokenizer of a cell to `out`, adapters merged, and return `out`.
 
     `transformers.AutoModelForCausalLM.from_pretrained(out)`, of an encoder `AutoModelForMaskedLM`,
     then computes what `load_cell` does. A model card, README.md, says what the model is and which
-    token its texts begin with, unless `described` is false.
+    token its texts begin with.
 
     `cell_folder` is a cell under `results/training/`; `out` a new folder, or one that an earlier
     export wrote, which is replaced.
@@ -46,28 +46,37 @@ def export(cell_folder: str | Path, out: str | Path, *, described: bool = True) 
     UserError
         `out` holds something else, or the cell is incomplete or damaged.
     """
-    import torch
-
     cell_folder, out = Path(cell_folder), Path(out)
     check_replaceable(out)
-    model, tokenizer = _load(cell_folder)
     card = read_card(cell_folder)
     with replacing_folder(out) as folder:
-        place = tokenizer_folder(reference(cell_folder, card, "tokenizer"))
-        files = save_model(model, tokenizer, folder, place)
-        if described:
-            text = model_card(cell_facts(cell_folder), tokenizer, is_masked(model))
-            (folder / README).write_text(text, encoding="utf-8")
-            files = [*files, README]
-        write_card(folder, card["job"], files, exported_cell=card["job"]["cell"])
+        files, tokenizer, masked = write_merged(cell_folder, folder)
+        text = model_card(cell_facts(cell_folder), tokenizer, masked)
+        (folder / README).write_text(text, encoding="utf-8")
+        write_card(folder, card["job"], [*files, README], exported_cell=card["job"]["cell"])
         for name in JOB_FILES:
             if (out / name).exists():
                 (out / name).rename(folder / name)
-    # vLLM, which may read the export next, takes a share of all the memory of a GPU.
+    return out
+
+
+def write_merged(
+    cell_folder: Path, folder: Path
+) -> "tuple[list[str], PreTrainedTokenizerFast, bool]":
+    """Write the model and tokenizer of a cell to a folder, adapters merged, without any card.
+
+    Returns the names of the files, the tokenizer, and whether the model is an encoder.
+    """
+    import torch
+
+    model, tokenizer = _load(cell_folder)
+    place = tokenizer_folder(reference(cell_folder, read_card(cell_folder), "tokenizer"))
+    files, masked = save_model(model, tokenizer, folder, place), is_masked(model)
+    # vLLM, which may read the folder next, takes a share of all the memory of a GPU.
     del model
     gc.collect()
     torch.cuda.empty_cache()
-    return out
+    return files, tokenizer, masked
 
 
 def cell_facts(cell_folder: str | Path) -> ModelFacts:
