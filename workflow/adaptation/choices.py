@@ -328,11 +328,10 @@ def modelled_speed(strategy: Mapping[str, Any], parameters: int) -> tuple[float,
     import torch
 
     from lexigraft.machine import PEAKS, known_device
-    from workflow.stages.cost_model import DEVICE, TRAINING
+    from workflow.stages.cost_model import DEVICE, TRAINING, training_flops
 
     name = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     device = known_device(name) or DEVICE
-    phase = strategy["phases"][-1]
-    each = 4 + 2 * ("all" in phase["trainable"]) + 2 * strategy["gradient_checkpointing"]
-    speed = TRAINING * PEAKS[device].flops / (parameters * each)
+    each = training_flops(strategy["phases"][-1], strategy["gradient_checkpointing"], parameters)
+    speed = TRAINING * PEAKS[device].flops / each
     return speed, f"by the cost model, for {device}"

@@ -129,8 +129,7 @@ class CostModel:
             names = phase.get("data", "monolingual")
             shares = {names: 1.0} if isinstance(names, str) else names
             first, share = next(iter(shares.items()))
-            recomputes = strategy["gradient_checkpointing"]
-            each = parameters * (4 + 2 * ("all" in phase["trainable"]) + 2 * recomputes)
+            each = training_flops(phase, strategy["gradient_checkpointing"], parameters)
             if distill := phase.get("distill"):
                 each += 2 * self.parameters(distill["teacher"])
             if first == "monolingual":
@@ -332,6 +331,11 @@ class CostModel:
             return found
         except (OSError, ValueError):
             return {}
+
+
+def training_flops(phase: Mapping[str, Any], recomputes: bool, parameters: float) -> float:
+    """FLOPs of training on a token in a phase of a strategy."""
+    return parameters * (4 + 2 * ("all" in phase["trainable"]) + 2 * recomputes)
 
 
 def chosen_device(config: Mapping[str, Any]) -> str | None:
