@@ -14,6 +14,7 @@ from packaging.specifiers import SpecifierSet
 
 from lexigraft.errors import UserError
 from tests import preloaded_python
+from tests.test_house import PACKAGES
 from workflow.config.checks import check_local_files
 from workflow.config.registries import resolve
 
@@ -105,15 +106,7 @@ def test_every_package_that_is_imported_is_asked_for_where_it_is():
     distributions = packages_distributions()
     library = {
         name
-        for folder in (
-            "source",
-            "corpus",
-            "vocabulary",
-            "auxiliary",
-            "initialization",
-            "inference",
-            "training",
-        )
+        for folder in PACKAGES[: PACKAGES.index("evaluation")]
         for name in imported(f"lexigraft/{folder}")
     }
     every = imported("lexigraft") | imported("workflow") | imported("scripts")

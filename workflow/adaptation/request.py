@@ -10,7 +10,7 @@ from lexigraft.cells import NAME
 from lexigraft.errors import UserError, unknown
 from lexigraft.installation import PIPELINE
 from workflow.adaptation.text import UNDETERMINED, TextFacts, language_of, look_at, script_name
-from workflow.commands.texts import check_texts
+from workflow.commands.texts import as_name, check_texts
 from workflow.config.registries import load_registries, read_yaml
 
 
@@ -97,7 +97,7 @@ def source_entry(model: str, known: Mapping[str, Any]) -> tuple[str, dict[str, A
     if model in known:
         return model, {}
     folder = Path(model).expanduser()
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(model).name).strip("-._") or "model"
+    name = as_name(Path(model).name) or "model"
     if name in known:
         name = f"my-{name}"
     if folder.is_dir():

@@ -1,7 +1,7 @@
 """What is seen of a text before anything is chosen: how much there is, and in what script."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -52,7 +52,6 @@ def look_at(
     `settings` is the `text` of a language. Raises a `UserError` if it cannot be read or has fewer
     than `least` sentences.
     """
-    from fontTools import unicodedata
     from tqdm import tqdm
 
     from lexigraft.corpus.cleaning import CleaningCounts, cleaned
@@ -71,11 +70,7 @@ def look_at(
             f"{MINIMUM_CHARACTERS} letters or more; {least} are the least, some thousands better"
         )
     sample = sentences[:: -(-len(sentences) // _SAMPLE)]
-    letters = Counter(filter(str.isalpha, "".join(sample)))
-    scripts: Counter[str] = Counter()
-    for letter, count in letters.items():
-        scripts[unicodedata.script(letter)] += count
-    script, count = scripts.most_common(1)[0] if scripts else ("Zyyy", 0)
+    script, share = script_of(sample)
     return TextFacts(
         lines=counts.read,
         sentences=len(sentences),
@@ -83,11 +78,25 @@ def look_at(
         characters=sum(map(len, sentences)),
         bytes=sum(len(sentence.encode()) for sentence in sentences),
         script=script,
-        share=count / max(1, scripts.total()),
+        share=share,
         duplicates=counts.duplicate,
         lost=counts.lost_characters,
         sample=sample,
     )
+
+
+def script_of(texts: Iterable[str]) -> tuple[str, float]:
+    """The script (ISO 15924) that most letters of some texts are in, and their share.
+
+    Without letters `Zyyy`, which is no script, and 0.
+    """
+    from fontTools import unicodedata
+
+    scripts: Counter[str] = Counter()
+    for letter, count in Counter(filter(str.isalpha, "".join(texts))).items():
+        scripts[unicodedata.script(letter)] += count
+    script, count = scripts.most_common(1)[0] if scripts else ("Zyyy", 0)
+    return script, count / max(1, scripts.total())
 
 
 def language_of(facts: TextFacts) -> str:

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections import Counter
 from itertools import islice
 from pathlib import Path
 from string import Template
@@ -14,6 +13,7 @@ from lexigraft.cells import NAME
 from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
 from workflow.commands.studies import check_installed
+from workflow.commands.texts import as_name
 
 _TEMPLATE = Path(__file__).with_name("new-study.yaml")
 _CODE = r"[a-z]{2,3}"  # of workflow.config.texts.Code
@@ -109,7 +109,7 @@ def new_study(file: str, model: str, code: str, text: str) -> str:
                 "least, one on each line, and some thousands are better"
             )
     source, sources = _source(model, registries["sources"])
-    study = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(file).stem).strip("-._") or "study"
+    study = as_name(Path(file).stem) or "study"
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         schema=(PIPELINE / "config/schemas/study.json").as_posix(),
         documentation=PIPELINE / "config/README.md",
@@ -142,7 +142,7 @@ def _look_at(text: str) -> _Text | None:
     path = Path(text)
     if not path.is_file() or path.suffix != ".txt":
         return None
-    from fontTools import unicodedata
+    from workflow.adaptation.text import script_of
 
     lines: set[str] = set()
     try:
@@ -151,11 +151,8 @@ def _look_at(text: str) -> _Text | None:
     except UnicodeDecodeError:
         raise UserError(f"{text}: is not UTF-8; convert it first (iconv -t utf-8)") from None
     lines.discard("")
-    letters = Counter(filter(str.isalpha, "".join(islice(lines, 1000))))
-    scripts: Counter[str] = Counter()
-    for letter, count in letters.items():
-        scripts[unicodedata.script(letter)] += count
-    return _Text(len(lines), scripts.most_common(1)[0][0] if scripts else "")
+    script, share = script_of(islice(lines, 1000))
+    return _Text(len(lines), script if share else "")
 
 
 def _source(model: str, known: dict[str, Any]) -> tuple[str, str]:
@@ -171,7 +168,7 @@ def _source(model: str, known: dict[str, Any]) -> tuple[str, str]:
             f"--model: '{model}' is no folder, no name of the Hugging Face hub "
             f"(organisation/name), and not one of {', '.join(sorted(known))}"
         )
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(model).name).strip("-._") or "my-model"
+    name = as_name(Path(model).name) or "my-model"
     if name in known:
         name = f"my-{name}"
     where = (

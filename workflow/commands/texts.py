@@ -1,5 +1,6 @@
 """The user's model and text, as commands read them."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -33,6 +34,11 @@ def place_of(given: str) -> str:
     """A folder that is there by its whole path; anything else is a name of the hub, or wrong."""
     path = Path(given).expanduser()
     return str(path.resolve()) if path.is_dir() else given
+
+
+def as_name(text: str) -> str:
+    """A text as a name in studies, which holds ASCII letters, digits, `.`, `_` and `-`."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
 
 
 def check_texts(places: Sequence[Path | str], option: str) -> list[str]:
