@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from lexigraft.corpus import reading, stored_lines
 from lexigraft.corpus.cleaning import CleaningCounts
-from lexigraft.corpus.reading import draw_text, forget
+from lexigraft.corpus.readers import read_sentences
+from lexigraft.corpus.reading import draw_text, forget, read_some
 from lexigraft.corpus.sampling import StreamSample
 from lexigraft.corpus.stored_lines import StoredLines, StoredSample
 
@@ -117,3 +118,11 @@ def test_files_are_read_in_random_order_up_to_the_amount(language, tmp_path):
         assert 500 <= sum(map(len, drawn)) < 520
         found.add(drawn[0])
     assert len(found) > 2
+
+
+def test_of_other_texts_some_characters_of_files_in_random_order_are_read(language):
+    firsts = {next(read_some(language["text"], 100, ("some", seed))) for seed in range(8)}
+    assert len(firsts) > 2
+    read = list(read_some(language["text"], 100, SEED))
+    assert sum(map(len, read)) - len(read[-1]) < 100 <= sum(map(len, read))
+    assert list(read_some(language["text"], None, SEED)) == list(read_sentences(language["text"]))
