@@ -92,7 +92,6 @@ def test_a_corpus_is_read_in_its_layout(name, corpora, tmp_path):
         rows = [{column: f"{text} {number}", **columns} for text in TEXTS]
         write(tmp_path / file, rows)
     write(tmp_path / other, [{column: "of something else", **columns}])
-    text = data_set(corpora[name], code) | {"name": str(tmp_path)}
-    text.pop("revision", None)  # which a folder has not
+    text = data_set(corpora[name], code, str(tmp_path))
     shards = [list(shard()) for shard in text_shards(text)]
     assert shards == [[f"{text} {number}" for text in TEXTS] for number in range(2)]

@@ -5,10 +5,10 @@ import typer
 
 from lexigraft.errors import UserError
 from lexigraft.source import hub_check
-from lexigraft.source.hub_check import GATED, NOT_PINNED, OK, HubAnswer
+from lexigraft.source.hub_check import GATED, NOT_PINNED, OK, HubAnswer, HubAsset
 from tests.workflow.conftest import open_study
 from workflow.commands.doctor import check_study
-from workflow.status.assets import hub_assets, missing_files
+from workflow.status.assets import _assets, hub_assets, missing_files
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,18 @@ def test_data_sets_are_found_once_with_all_the_files_that_are_read(salt):
     [one] = [one for one in hub_assets(salt) if one.name == "facebook/mlqa"]
     assert one.kind == "data set" and len(one.files) > 2
     assert {"mlqa", "mlqa-english-text"} <= {*one.where.split(", ")}
+
+
+def test_files_that_are_named_by_their_addresses_on_the_hub_are_found():
+    one, other = (
+        {"loader": "datasets", "name": "json", "data_files": f"hf://datasets/{place}"}
+        for place in ("org/name@0a1b/data/te/*.jsonl.gz", "org/name/data/el/*.jsonl.gz")
+    )
+    web = {"loader": "datasets", "name": "text", "data_files": ["https://example.org/te.txt.xz"]}
+    assert list(_assets({"text": one, "english": [other], "more": web}, "prepare_corpus")) == [
+        HubAsset("data set", "org/name", "0a1b", ("data/te/*.jsonl.gz",)),
+        HubAsset("data set", "org/name", None, ("data/el/*.jsonl.gz",)),
+    ]
 
 
 def test_local_files_that_are_not_there_are_found(vocadt, tmp_path, monkeypatch):

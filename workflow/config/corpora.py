@@ -23,14 +23,19 @@ def resolve_corpora(study: dict[str, Any]) -> None:
                 language[key] = data_set(corpora[text["corpus"]], text["code"])
 
 
-def data_set(corpus: Mapping[str, Any], code: str) -> dict[str, Any]:
-    """The settings of the loader `datasets` for one language of a corpus."""
-    revision = {"revision": corpus["revision"]} if "revision" in corpus else {}
+def data_set(corpus: Mapping[str, Any], code: str, place: str | None = None) -> dict[str, Any]:
+    """The settings of the loader `datasets` for one language of a corpus.
+
+    Its files are named by their addresses, since the library refuses data sets that have a loading
+    script beside them. `place` is a folder with a copy of them.
+    """
+    files = corpus["data_files"].replace("{code}", code)
+    revision = f"@{corpus['revision']}" if "revision" in corpus else ""
+    hub = f"hf://datasets/{corpus['name']}{revision}"
     return {
         "loader": "datasets",
-        "name": corpus["name"],
+        "name": "parquet" if files.endswith(".parquet") else "json",
         "split": "train",
-        **revision,
-        "data_files": [corpus["data_files"].replace("{code}", code)],
+        "data_files": [f"{place or hub}/{files}"],
         "column": corpus["column"],
     }

@@ -3,6 +3,7 @@
 It is found in the descriptions of the jobs, so that nothing is read that is not checked.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from workflow.stages.stage import STAGES, Output
 from workflow.stages.study import Study
 
 _FORMATS = ("text", "json", "csv", "parquet")  # `datasets` reads files of these, of no data set
+_ADDRESS = re.compile("hf://datasets/(?P<name>[^/@]+/[^/@]+)(@(?P<revision>[^/]+))?/(?P<files>.+)")
 
 
 def hub_assets(study: Study) -> list[HubAsset]:
@@ -99,7 +101,9 @@ def _is_hub_name(key: str, name: str, settings: Mapping[str, Any]) -> bool:
 
 def _data_set(text: Mapping[str, Any]) -> Iterator[HubAsset]:
     name, files = text["name"], text.get("data_files") or ()
-    if name in _FORMATS or is_folder(name) or Path(name).exists():
-        return
     patterns = (files,) if isinstance(files, str) else tuple(files)
-    yield HubAsset("data set", name, text.get("revision"), patterns)
+    if name in _FORMATS:  # whose files may be on the hub all the same
+        for found in filter(None, map(_ADDRESS.fullmatch, patterns)):
+            yield HubAsset("data set", found["name"], found["revision"], (found["files"],))
+    elif not is_folder(name) and not Path(name).exists():
+        yield HubAsset("data set", name, text.get("revision"), patterns)
