@@ -37,6 +37,12 @@ def test_a_phase_may_override_the_learning_rate_and_parts_of_the_adapters():
     assert second.lora == Lora(r=2, alpha=16, dropout=0.05)
 
 
+def test_a_phase_may_have_steps_of_its_own_size():
+    own = {**PHASE, "share": 0.5, "batch_sequences": 128}
+    strategy = read_strategy({"phases": [own, {**PHASE, "share": 0.5}], "batch_sequences": 256})
+    assert [phase.batch_sequences for phase in strategy.phases] == [128, 256]
+
+
 def parts_of(phase):
     return tuple(item for item in phase.trainable if isinstance(item, str))
 
