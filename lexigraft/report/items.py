@@ -224,8 +224,7 @@ def check_items(
     known = {
         "tasks": (tasks, "run by this study"),
         "tokenizers": (fragmentation["tokenizers"], "compared by this study"),
-        "initializers": (of_cells["initializers"], "of this study"),
-        "languages": (of_cells["languages"], "of this study"),
+        **{of: (names, "of this study") for of, names in of_cells.items()},
     }
     of_cells["languages"] += fragmentation["languages"]
     for number, item in enumerate(items):
