@@ -18,6 +18,7 @@ from lexigraft.initialization.registry import method_file, read_roles
 from lexigraft.source.hub import is_folder
 from lexigraft.training.registry import objective_file
 from lexigraft.training.settings import samples_of, teacher_of, trains_whole_model
+from workflow.config.initializer_data import language_option
 from workflow.config.training_data import members
 from workflow.stages.stage import Describe, Output, Resources, fixed, named, of_source, stage
 from workflow.stages.study import Study
@@ -133,8 +134,12 @@ def train_fasttext(study: Study, **wildcards: str) -> dict[str, Any]:
 # million of them at most.
 @_auxiliary_stage("glove", fixed(4000, 120))
 def train_glove(study: Study, **wildcards: str) -> dict[str, Any]:
-    """GloVe vectors of a tokenizer's tokens."""
-    return train_fasttext(study, **wildcards)
+    """GloVe vectors of a tokenizer's tokens, of a text of their own where they name one."""
+    described = train_fasttext(study, **wildcards)
+    settings = dict(described["settings"])
+    if text := settings.pop("corpus", None):
+        described["inputs"]["corpus"] = corpus(study, text)
+    return described | {"settings": settings}
 
 
 def _reading(study: Study, **wildcards: str) -> Resources:
@@ -206,7 +211,11 @@ def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
     paths = [study.config["languages"][name]["dictionary"] for name in names]
     dictionaries = [path for path in paths if path and entry["dictionary"]]
     return {
-        "settings": {"method": entry["method"], "options": entry["options"]},
+        "settings": {
+            "method": entry["method"],
+            "options": entry["options"]
+            | language_option(study.config, wildcards["initializer"], axes["language"]),
+        },
         "inputs": {
             "source": source(study, axes["source"]),
             "tokenizer": vocabulary(study, axes),
