@@ -126,6 +126,8 @@ def train_fasttext(study: Study, **wildcards: str) -> dict[str, Any]:
     """fastText vectors of a tokenizer's tokens."""
     described = _vectors(study, **wildcards)
     described["inputs"]["corpus"] = corpus(study, wildcards["language"])
+    if "text" in described["settings"]:  # whose tokenizer counts tokens
+        described["inputs"]["source"] = source(study, wildcards["source"])
     names = AUXILIARY_PATH.format(**wildcards).split("/")
     return {**described, "seed": [study.config["seed"], "auxiliary", *names]}
 
@@ -210,12 +212,10 @@ def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
     names = members(study.config, axes["language"])
     paths = [study.config["languages"][name]["dictionary"] for name in names]
     dictionaries = [path for path in paths if path and entry["dictionary"]]
+    language = language_option(study.config, wildcards["initializer"], axes["language"])
     return {
-        "settings": {
-            "method": entry["method"],
-            "options": entry["options"]
-            | language_option(study.config, wildcards["initializer"], axes["language"]),
-        },
+        "settings": {key: entry[key] for key in ("method", "text") if key in entry}
+        | {"options": entry["options"] | language},
         "inputs": {
             "source": source(study, axes["source"]),
             "tokenizer": vocabulary(study, axes),
