@@ -2,6 +2,9 @@
 
 import pytest
 
+from lexigraft.report import style
+from lexigraft.report.figures import family_scores
+from lexigraft.report.fonts import open_fonts
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
 from lexigraft.report.tables import comparison
@@ -47,14 +50,21 @@ def built(made_study):
     record(alone, 0, "xnli", "multiple_choice", accuracies("sw", {"sw": 0.7, "en": 0.8}))
     record(alone, 0, "en-sw", "translation", {"bleu": 14.0})
 
-    def build(**options):
+    adapter = {"initializers": ["adapter"]}
+
+    def build(module=comparison, **options):
         families = [
-            {"title": "Original", "initializers": ["none"]},
-            {"title": "Multi", "initializers": ["adapter"], "languages": ["latin", "cyrillic"]},
-            {"title": "Mono", "initializers": ["zett"]},
+            {"title": "Original", "models": [{"initializers": ["none"]}]},
+            {"title": "Multi", "models": [{**adapter, "languages": [name]} for name in GROUPS]},
+            {"title": "Mono", "models": [{"initializers": ["zett"]}]},
         ]
-        (item,) = read_items([{"item": "comparison", "families": families, **options}])
-        return comparison.build(read_study(made_study.settings, made_study.inputs).part(item))
+        kind = module.__name__.rpartition(".")[2]
+        (item,) = read_items([{"item": kind, "families": families, **options}])
+        part = read_study(made_study.settings, made_study.inputs).part(item)
+        if module is comparison:
+            return comparison.build(part)
+        with style.look(open_fonts(None)):
+            return module.draw(part, style.Look((), open_fonts(None)))
 
     return build
 
@@ -100,3 +110,26 @@ def test_a_task_that_nothing_was_tested_on_is_named(built):
 
 def test_without_scores_there_is_no_table(built):
     assert built(tasks=["xcopa"]) is None
+
+
+def points(figure):
+    """Name of a family -> the values of its marks, from above."""
+    (axis,) = figure.axes
+    return {bars.get_label(): [round(float(x), 3) for x in bars.lines[0].get_xdata()]
+            for bars in axis.containers}  # fmt: skip
+
+
+def test_the_figure_draws_the_averages_alone(built):
+    averages = [{"title": "Avg", "over": ["languages"]}]
+    figure = built(family_scores, tasks=["xnli"], tested=["sw", "ru", "en"], averages=averages)
+    assert points(figure) == {"Original": [0.4], "Multi": [0.6]}
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["Avg, xnli"]
+
+
+def test_the_figure_draws_changes_in_percent(built):
+    figure = built(family_scores, tasks=["en-sw", "en-ru"], metrics=["bleu"], relative=True)
+    assert points(figure) == {"Original": [0, 0], "Multi": [20, 20], "Mono": [40]}
+
+
+def test_a_figure_of_no_scores_is_none(built):
+    assert built(family_scores, tasks=["xcopa"]) is None

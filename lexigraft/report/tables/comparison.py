@@ -18,15 +18,21 @@ from lexigraft.report.table import Table
 _ENGLISH = "english"  # what records call their test of English
 
 
-class Family(Options):
-    """A row: models that together have one score of everything that is tested."""
+class Models(Options):
+    """Some models of a family: those with these names on each axis, by default with any."""
 
-    title: Annotated[str, Field(min_length=1)]
     sources: Annotated[Names, Refers("sources")] = ()
     languages: Annotated[Names, Refers("languages")] = ()
     vocabularies: Annotated[Names, Refers("vocabularies")] = ()
     initializers: Annotated[Names, Refers("initializers")] = ()
     strategies: Annotated[Names, Refers("strategies")] = ()
+
+
+class Family(Options):
+    """A row: models that together have one score of everything that is tested."""
+
+    title: Annotated[str, Field(min_length=1)]
+    models: Annotated[tuple[Models, ...], Field(min_length=1)]
 
 
 class ComparisonOptions(ScoreOptions):
@@ -35,9 +41,9 @@ class ComparisonOptions(ScoreOptions):
     families: Annotated[
         tuple[Family, ...],
         Field(
-            description="the rows, for each source model: a `title` and which `sources`, "
-            "`languages`, `vocabularies`, `initializers` and `strategies` it has, by default all. "
-            "A score is that of the first model, in the order of these, that was tested"
+            description="the rows, for each source model: a `title` and `models`, a list of "
+            "`sources`, `languages`, `vocabularies`, `initializers` and `strategies`, each by "
+            "default all. A score is that of the first model in this order that was tested"
         ),
     ] = ()
     tested: Annotated[
@@ -100,7 +106,7 @@ def compared(study: StudyResults) -> Compared | None:
     frames, predictions, notes = [], [], []
     for source in study.order("source"):
         for family in item.option("families") or ():
-            models = _models(study, family, source)
+            models = [cell for some in family.models for cell in _models(study, some, source)]
             if not models:
                 continue
             row = _row(models, source, family.title)
@@ -158,14 +164,14 @@ def _apart(study: StudyResults, name: str, language: str) -> set[str]:
     return {f"{name}_{language}", *([f"{_ENGLISH}_{name}"] if english else [])}
 
 
-def _models(study: StudyResults, family: Family, source: str) -> list[dict[str, str]]:
-    """The cells of a family, without seeds, in the order in which it lists their names."""
-    if family.sources and source not in family.sources:
+def _models(study: StudyResults, some: Models, source: str) -> list[dict[str, str]]:
+    """The cells of some models, without seeds, in the order in which these list their names."""
+    if some.sources and source not in some.sources:
         return []
     cells = select(study.scores, source=source).drop_duplicates(CELL)[CELL]
     orders = {}
     for axis, of in LISTS.items():
-        named = list(getattr(family, of))
+        named = list(getattr(some, of))
         every = [str(one) for one in cells[axis].drop_duplicates()]
         orders[axis] = {name: place for place, name in enumerate(named or every)}
         cells = cells[cells[axis].isin(orders[axis])]
@@ -174,6 +180,7 @@ def _models(study: StudyResults, family: Family, source: str) -> list[dict[str, 
 
 
 def _row(models: list[dict[str, str]], source: str, title: str) -> Model:
+    """The axes of a family; those of source models with their own vocabulary stay a baseline."""
     if all(cell["initializer"] == "none" for cell in models):
         return Model(source, "source", "none", models[0]["strategy"])
     return Model(source, "", title, "")
