@@ -86,7 +86,7 @@ def test_the_registry_holds_the_paper_s_strategies():
 
 
 def test_alma_trains_the_whole_model_on_the_corpus_and_then_on_parallel_sentences():
-    # VocADT, §5.3: 5 B tokens of five languages, one pass over pairs; the rest is ALMA's (Xu et al. 2024).
+    # VocADT, §5.3: 5 B tokens of five languages, one pass over pairs; the rest is ALMA's.
     strategy = read_strategy(ENTRIES["alma"])
     assert [(p.trainable, p.data, p.tokens_per_language, p.epochs) for p in strategy.phases] == [
         (("all",), {"monolingual": 1.0}, 1_000_000_000, None),

@@ -132,9 +132,18 @@ def train_fasttext(study: Study, **wildcards: str) -> dict[str, Any]:
     return {**described, "seed": [study.config["seed"], "auxiliary", *names]}
 
 
-# 40 bytes for each pair of tokens that stand near each other: 30,000 sentences of 40 tokens have 36
-# million of them at most.
-@_auxiliary_stage("glove", fixed(4000, 120))
+def _gloving(study: Study, **wildcards: str) -> Resources:
+    """40 bytes and fifteen updates for each pair of tokens that stand near each other.
+
+    30,000 sentences of 40 tokens have 36 million such pairs at most; of texts with a number of
+    tokens, there are assumed to be 1.5 pairs a token.
+    """
+    text = study.config["auxiliary"][wildcards["auxiliary"]].get("text", {})
+    millions = text.get("tokens", 0) // 10**6
+    return Resources(4000 + 60 * millions, 120 + millions)
+
+
+@_auxiliary_stage("glove", _gloving)
 def train_glove(study: Study, **wildcards: str) -> dict[str, Any]:
     """GloVe vectors of a tokenizer's tokens, of a text of their own where they name one."""
     described = train_fasttext(study, **wildcards)
