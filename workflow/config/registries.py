@@ -32,6 +32,7 @@ from workflow.config.models import (
 )
 from workflow.config.study import StudyConfig
 from workflow.config.tasks import AnyTask
+from workflow.config.training_data import members, used
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # What an entry of each registry is.
@@ -108,7 +109,9 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
     check_study(study)
     apply_budget(study)
     items = read_items(study["report"]["items"])
-    check_items(items, study["cells"], study["run_tasks"], study["fragmentation"])
+    groups = used(study, "languages")
+    tested = {name for group in groups for name in members(study, group)}
+    check_items(items, study["cells"], study["run_tasks"], study["fragmentation"], tested)
     return study
 
 
