@@ -218,6 +218,7 @@ def check_items(
         "tasks": (tasks, "run by this study"),
         "tokenizers": (fragmentation["tokenizers"], "compared by this study"),
         "initializers": (of_cells["initializers"], "of this study"),
+        "sources": (of_cells["sources"], "of this study"),
     }
     of_cells["languages"] += fragmentation["languages"]
     for number, item in enumerate(items):
