@@ -1,9 +1,9 @@
 """What tasks are tested on: languages, test sets, examples, benchmarks and checkpoints.
 
-Tasks bring tests of their own in three forms: `examples` of kinds that fine-tune (`train` and
-`test`), `examples` of kinds that generate (`test` and `shots`), and tasks of lm-evaluation-harness
-(`harness`). Each text says which languages it serves, by their codes; `{code}` in it stands for the
-code of each, or for what its `languages` say that the text calls it.
+Tasks bring tests of their own in three forms: `examples` of kinds that fine-tune (`train`,
+`validation` and `test`), `examples` of kinds that generate (`test` and `shots`), and tasks of
+lm-evaluation-harness (`harness`). Each text says which languages it serves, by their codes;
+`{code}` in it stands for the code of each, or for what its `languages` say that the text calls it.
 
 Each check raises a `UserError` that names the task and what it lacks.
 """
@@ -20,6 +20,7 @@ from workflow.config.training_data import members, used
 
 ENGLISH = "english"
 TRAIN = "train"  # the part that is learned from; tests are called by their language's code
+VALIDATION = "validation"  # the part that chooses the epoch of what is learned
 _PARTS = {"tests": "test", "shots": "shots"}  # what a job calls them, and what a task does
 
 
@@ -109,10 +110,17 @@ def example_parts(config: Mapping[str, Any], task: str, language: str) -> dict[s
     return _tests_of(config, task, language, _codes_of(entry["examples"]["test"]))
 
 
+def learned_parts(config: Mapping[str, Any], task: str) -> list[str]:
+    """The parts of a task's examples that fine-tuning reads: `train`, and `validation` if any."""
+    given = config["tasks"][task]["examples"]
+    return [part for part in (TRAIN, VALIDATION) if part in given]
+
+
 def example_settings(config: Mapping[str, Any], task: str, part: str) -> dict[str, Any]:
     """Settings of the job that reads one part of a task's examples: `text`, `columns`, `labels`."""
     examples = config["tasks"][task]["examples"]
-    text = examples["train"] if part == TRAIN else _text_of(examples["test"], part)
+    learned = part in (TRAIN, VALIDATION)
+    text = examples[part] if learned else _text_of(examples["test"], part)
     own = ("languages", "columns", "labels")
     return {
         "kind": config["tasks"][task]["kind"],
@@ -196,7 +204,8 @@ def check_local_examples(config: Mapping[str, Any]) -> None:
     """The local files of examples and test sets are there, and not empty."""
     read: dict[tuple[str, str], dict[str, Any]] = {}
     for task, language in _run_on(config, "fine_tunes"):
-        for part in (TRAIN, *example_parts(config, task, language).values()):
+        tested = example_parts(config, task, language).values()
+        for part in (*learned_parts(config, task), *tested):
             read[task, part] = example_settings(config, task, part)
     for task, language in _run_on(config, "generates"):
         for parts in own_test_parts(config, task, language).values():

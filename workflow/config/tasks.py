@@ -76,6 +76,10 @@ class TrainingExamples(Settings):
     labels: list[str] = optional("names of the labels, in the order of their numbers", min_length=2)
     columns: Columns = Field(description="what the table calls the parts of an example")
     train: Rows = Field(description="English examples to learn from")
+    validation: Rows = optional(
+        "English examples that choose the epoch: the one with the highest score on them is "
+        "tested. By default the last one is"
+    )
     test: list[LabelledText] = Field(
         min_length=1, description="a list of texts, each with the codes of its `languages`"
     )

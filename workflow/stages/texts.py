@@ -11,11 +11,11 @@ from lexigraft.evaluation.learned.checkpoint import state
 from lexigraft.evaluation.task_kinds import task_kind
 from workflow.config.task_data import (
     ENGLISH,
-    TRAIN,
     benchmark_settings,
     benchmarks_of,
     example_parts,
     example_settings,
+    learned_parts,
     own_test_parts,
     own_test_settings,
     tested_language,
@@ -170,9 +170,9 @@ def _examples_stage(declared: str, part: str) -> Callable[[Describe], Describe]:
     return stage("corpus", "examples/{task}/{part}", names=names, patterns={"part": part})
 
 
-@_examples_stage("fine_tunes", "train|[a-z]{2,3}")
+@_examples_stage("fine_tunes", "train|validation|[a-z]{2,3}")
 def prepare_examples(study: Study, task: str, part: str) -> dict[str, Any]:
-    """Examples that a task is learned from (part `train`), or tested on, by code."""
+    """Examples that a task is learned from (`train`, `validation`), or tested on, by code."""
     settings = example_settings(study.config, task, part)
     return {"settings": settings, "inputs": _local(local_files(settings))}
 
@@ -238,8 +238,9 @@ def read_by(study: Study, language: str, task: str) -> dict[str, Any]:
         "prompts": study.prompts,
     }
     if parts := example_parts(config, task, language):
-        (train,) = outputs("prepare_examples", {TRAIN: TRAIN}).values()
-        found["examples"] = {"train": train, "tests": outputs("prepare_examples", parts)}
+        learned = {part: part for part in learned_parts(config, task)}
+        tests = {"tests": outputs("prepare_examples", parts)}
+        found["examples"] = outputs("prepare_examples", learned) | tests
     if own := own_test_parts(config, task, language):
         found["test_sets"] = {key: outputs("prepare_test_set", own[key]) for key in own}
     if benchmarks := benchmarks_of(config, task, language):
