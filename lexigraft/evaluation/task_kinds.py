@@ -96,12 +96,12 @@ def prompts_of(entry: Mapping[str, Any]) -> str | None:
 
 
 def read_settings(
-    kind: type[Settings], job: dict[str, Any], **choices: tuple[str, str]
+    kind: type[Settings], job: dict[str, Any], **choices: tuple[str, ...]
 ) -> Settings:
     """An instance of the dataclass `kind` from a job's settings; what is absent gets its default.
 
     The `engine` is no setting of a kind: see `evaluate.open_cell`. Raises `UserError` if a setting
-    has a name that the kind does not know, or none of the two values that it may have (`choices`).
+    has a name that the kind does not know, or none of the values that it may have (`choices`).
     """
     where = f"config/tasks.yaml: task '{job['task']}'"
     given = {
@@ -118,7 +118,7 @@ def read_settings(
     for name, values in choices.items():
         if getattr(settings, name) not in values:
             wrong = f"{name} '{getattr(settings, name)}'"
-            raise UserError(f"{where}: {wrong} is neither {' nor '.join(values)}")
+            raise UserError(f"{where}: {wrong} is none of {', '.join(values)}")
     return settings
 
 

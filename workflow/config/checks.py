@@ -63,6 +63,9 @@ def check_study(study: dict[str, Any]) -> None:
         _require(study["tasks"][name]["kind"], kinds(), f"tasks.{name}.kind")
         _check_engine(name, study["tasks"][name])
         _check_learned_metrics(study, name)
+    for name in sorted({*used(study, "vocabularies")} - {SOURCE_VOCABULARY}):
+        if text := study["vocabularies"][name].get("corpus"):
+            _require(text, study["languages"], f"vocabularies.{name}.corpus")
     for name in sorted({*used(study, "initializers")} - {NO_INITIALIZER}):
         check_initializer(name, study["initializers"][name], list(study["auxiliary"]))
     _check_packages(study)
@@ -111,9 +114,11 @@ def check_local_files(study: dict[str, Any]) -> None:
 def languages_read(study: dict[str, Any]) -> list[str]:
     """Languages and groups whose texts a study reads: of cells, of tasks and for tokenizers."""
     measured = study["fragmentation"]["languages"]
+    vocabularies = (study["vocabularies"].get(name, {}) for name in used(study, "vocabularies"))
+    learned = (entry["corpus"] for entry in vocabularies if "corpus" in entry)
     tasks = (study["tasks"][name] for name in study["run_tasks"])
     tested = (task["language"] for task in tasks if task.get("language"))
-    return sorted({*used(study, "languages"), *tested, *measured})
+    return sorted({*used(study, "languages"), *tested, *measured, *learned})
 
 
 def _single_languages(study: dict[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, Tag, model_validator
 
 from lexigraft.settings import KeyedError, Settings, by_shape, chosen_by, optional
-from workflow.config.texts import Chosen, Whole, Words
+from workflow.config.texts import Chosen, Name, Whole, Words
 
 HubName = Annotated[
     str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$")
@@ -141,6 +141,14 @@ class Expansion(Settings):
         description="learn only merges with which at most this share of the corpus' English "
         "sentences is segmented anew, for target languages in Latin script. `null`: all merges. "
         "With `merges: continued` alone",
+    )
+    corpus: Name = optional(
+        "a language or group of languages.yaml whose text the tokens are learned from. By default "
+        "that of the cell"
+    )
+    ascii: bool = optional(
+        "`false` adds no token with an ASCII character, as CW2V's code: words in Latin script are "
+        "then cut nearly as before, in every language"
     )
 
     @model_validator(mode="after")
