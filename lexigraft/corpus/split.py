@@ -36,7 +36,8 @@ class Sizes:
     """The most that the parts have; None is all there are, or all the remaining training sentences.
 
     `near_duplicates` is the Jaccard similarity from which sentences count as the same (see
-    `near_duplicates`); None compares none.
+    `near_duplicates`); None compares none. `heldout_from` is `anywhere`, or `end`: held-out
+    sentences are drawn from the last tenth of the text, and none of it is trained on.
     """
 
     train_sentences: int | None = None
@@ -46,6 +47,7 @@ class Sizes:
     minimum_english_words: int = 4
     summarization_pairs: int | None = None
     near_duplicates: float | None = None
+    heldout_from: str = "anywhere"
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,8 @@ def divide(
     more. If all that is left is trained on (`train_sentences` None), it is a tenth at most.
     """
     rest, kept_out = _without_tests(candidates, translation, summarization, other_tests)
-    train, heldout = _hold_out(rest, sizes.heldout_sentences, seed)
+    at_end = sizes.heldout_from == "end"
+    train, heldout = _hold_out(rest, sizes.heldout_sentences, seed, at_end)
     limit = sizes.train_sentences
     if limit is None or len(heldout) < sizes.heldout_sentences or len(train) < limit:
         tenth = max(len(candidates) // _PART, MINIMUM["heldout_sentences"])
@@ -168,7 +171,8 @@ def divide(
         summarization = _fewer(summarization, candidates, tenth)
         rest, kept_out = _without_tests(candidates, translation, summarization, other_tests)
         left = 0 if limit is None else len(rest) - limit
-        train, heldout = _hold_out(rest, min(sizes.heldout_sentences, max(tenth, left)), seed)
+        most = min(sizes.heldout_sentences, max(tenth, left))
+        train, heldout = _hold_out(rest, most, seed, at_end)
     kept_out["like_heldout"] = len(rest) - len(train) - len(heldout)
     if limit is not None and len(train) > limit:
         chosen = generator(*seed, "train").choice(len(train), limit, replace=False)
@@ -231,11 +235,20 @@ def _without_tests(
     return candidates, kept_out
 
 
-def _hold_out(candidates: list[str], size: int, seed: Seed) -> tuple[list[str], list[str]]:
-    """Train and heldout; what has or contains the letters of a held-out sentence is in neither."""
+def _hold_out(
+    candidates: list[str], size: int, seed: Seed, at_end: bool
+) -> tuple[list[str], list[str]]:
+    """Train and heldout; what has or contains the letters of a held-out sentence is in neither.
+
+    With `at_end` all but the last tenth is trained on, and held-out sentences are drawn from that.
+    """
     heldout: dict[str, str] = {}  # letters -> sentence
-    order = generator(*seed, "heldout").permutation(len(candidates))
-    for sentence in sorted((candidates[place] for place in order), key=_is_short):
+    pool = candidates
+    if at_end:
+        begin = len(candidates) - len(candidates) // _PART
+        candidates, pool = candidates[:begin], candidates[begin:]
+    order = generator(*seed, "heldout").permutation(len(pool))
+    for sentence in sorted((pool[place] for place in order), key=_is_short):
         if len(heldout) == size:
             break
         heldout.setdefault(letters(sentence), sentence)

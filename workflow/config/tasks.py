@@ -114,11 +114,14 @@ class HarnessTasks(Settings):
     languages: CalledCodes = Field(
         description="ISO 639 codes, or a mapping from each to what stands for {code}"
     )
-    folder: Annotated[str, StringConstraints(pattern="^[a-zA-Z0-9_-]+(/[a-zA-Z0-9_-]+)*$")] = Field(
-        description="a folder of lm_eval/tasks, such as xcopa"
+    folder: Annotated[
+        str, StringConstraints(pattern=r"^(\./)?[a-zA-Z0-9_-]+(/[a-zA-Z0-9_-]+)*$")
+    ] = Field(
+        description="a folder of lm_eval/tasks, such as xcopa; or one of your own, such as "
+        "./config/harness/xnli-cw2v, with definitions in the harness' format"
     )
     task: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9{][A-Za-z0-9._{}-]*$")] = Field(
-        description="a task of the harness, such as xcopa_{code}"
+        description="a task that is defined there, such as xcopa_{code}"
     )
 
 

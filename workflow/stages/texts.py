@@ -1,6 +1,7 @@
 """Packages, source models, corpora, samples and test sets: what is read from outside."""
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import is_selected
@@ -22,7 +23,7 @@ from workflow.config.task_data import (
 )
 from workflow.config.training_data import ANSWERED, answered_samples, members
 from workflow.stages.stage import Describe, Output, Resources, named, stage
-from workflow.stages.study import Study
+from workflow.stages.study import Study, in_repository
 
 EXAMPLES = "examples.jsonl"  # what `lexigraft.corpus.examples` writes
 _LANGUAGES = named("language", "languages", lambda entry: "group" not in entry)
@@ -206,7 +207,14 @@ def prepare_benchmark(study: Study, benchmark: str) -> dict[str, Any]:
     """The data of a task of lm-evaluation-harness, looked for."""
     settings = benchmark_settings(study.config, benchmark)
     folder = study.output("prepare_benchmark", benchmark=benchmark)
-    return {"settings": settings, "inputs": {}, "state": benchmark_state(settings["data"], folder)}
+    definitions: list[str] = []
+    if settings["folder"].startswith("."):
+        place = settings["folder"].removeprefix("./")
+        place = place if Path(place).is_dir() else in_repository(place)
+        definitions = sorted(str(file) for file in Path(place).glob("*"))
+        settings = settings | {"folder": place if place.startswith("/") else f"./{place}"}
+    state = benchmark_state(settings["data"], folder)
+    return {"settings": settings, "inputs": _local(definitions), "state": state}
 
 
 @stage("evaluation", "metrics/{metric}")
