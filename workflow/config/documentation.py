@@ -44,6 +44,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "samples.parallel": languages.ParallelSamples,
     "samples.questions": languages.QuestionSamples,
     "samples.answered": languages.AnsweredSamples,
+    "vocabularies.text": models.TextAmount,
     "vocabularies.expand": models.Expansion,
     "vocabularies.trained": models.TrainedReplacement,
     "vocabularies.taken": models.TakenReplacement,

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, Tag, model_validator
 
+from lexigraft.corpus.amounts import TextAmount
 from lexigraft.settings import KeyedError, Settings, by_shape, chosen_by, optional
 from workflow.config.texts import Chosen, Name, Whole, Words
 
@@ -14,6 +15,12 @@ HubName = Annotated[
 Revision = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
 Megabytes = Annotated[int, Field(ge=500)]
 Positive = Annotated[float, Field(gt=0)]
+
+
+def _read(what: str) -> Any:
+    return optional(
+        f"how much of the corpus {what} ([amounts](#amounts-of-text)). By default all of it"
+    )
 
 
 class _Located(Settings):
@@ -121,6 +128,7 @@ class Expansion(Settings):
 
     mode: Literal["expand"] = Field(description="the source's tokens stay, new ones are added")
     new_tokens: Whole = Field(description="how many tokens are added, exactly")
+    text: TextAmount = _read("it is learned from")
     merges: Literal["continued", "append", "auxiliary-first"] = Field(
         "continued",
         description="`continued` learns further merges where the source tokenizer stopped; "
@@ -166,6 +174,7 @@ class TrainedReplacement(Settings):
         description="what kind of tokenizer is trained on the corpus"
     )
     size: Whole = Field(description="how many tokens it has, exactly")
+    text: TextAmount = _read("it is trained on")
     superwords: Annotated[float, Field(ge=0, lt=1)] = Field(
         0.0,
         description="share of the tokens that may span several words, learned last (SuperBPE: "
@@ -217,6 +226,7 @@ class FastText(Settings):
     """Static vectors of tokens, trained on the corpus by fastText."""
 
     kind: Literal["fasttext"] = Field(description="trained on the corpus by fastText")
+    text: TextAmount = _read("they are trained on")
     model: Literal["cbow", "skipgram"] = optional("the training objective")
     dimensions: Whole = optional("width of the vectors")
     window: Whole = optional("tokens on either side that count as context, at most")
@@ -238,6 +248,7 @@ class Glove(Settings):
     """Static vectors of tokens, trained on the corpus by GloVe."""
 
     kind: Literal["glove"] = Field(description="trained on the corpus by GloVe")
+    text: TextAmount = _read("they are trained on")
     dimensions: Whole = optional("width of the vectors")
     window: Whole = optional("tokens on either side; one that is d tokens away counts 1/d")
     epochs: Whole = optional("passes over the pairs")
@@ -307,6 +318,7 @@ class InitializerConfig(Settings):
         False, description="whether the method reads the language's `dictionary`. `cw2v` can"
     )
     options: dict[str, Any] = Field(default_factory=dict, description="keywords of the method")
+    text: TextAmount = _read("the method reads")
     draws: bool = Field(
         False, description="whether the method draws at random. It is then fitted once per seed"
     )

@@ -11,6 +11,7 @@ from workflow.config.texts import Name, Unique, Whole, Words
 
 Names = Annotated[list[Name], Field(min_length=1), Unique]
 Seed = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(gt=0, lt=1)]
 Path = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9/._-]+$")]
 _PATH = "a path of letters, digits, '/', '.', '_' and '-'"
 
@@ -147,6 +148,11 @@ class StudyConfig(Settings):
     seed: Seed = Field(
         0,
         description="a whole number from 0. Every random draw derives from it and the cell's name",
+    )
+    budget: Share = optional(
+        "trains on this part of every amount of text, such as 0.01, to try a large study: of "
+        "training text, tokens, samples, and what vocabularies, vectors and initializers read. "
+        "Results lie in `<results>/budget-<budget>`, and the report says so"
     )
     prefix: str | None = Field(
         None,
