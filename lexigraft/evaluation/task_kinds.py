@@ -56,6 +56,8 @@ class TaskKind:
     # The file of config/prompts that its prompts are made of, unless `prompts_from` of its settings
     # names another; None if it has none.
     prompts: str | None = None
+    # What its setting `prompt` may be beside the entries of `named` in that file.
+    own_prompts: tuple[str, ...] = ()
     # The key of a language in config/languages.yaml that its tests in the corpus come from.
     language_texts: str | None = None
     # The columns of a table of test rows, unless the task's entry names others.

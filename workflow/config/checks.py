@@ -25,6 +25,7 @@ from workflow.config.task_data import (
     check_benchmarks,
     check_examples,
     check_local_examples,
+    check_prompts,
     check_tested,
     tested_language,
 )
@@ -82,6 +83,7 @@ def check_study(study: dict[str, Any]) -> None:
     check_teachers(study)
     _check_kinds_of_sources(study)
     check_examples(study)
+    check_prompts(study)
     check_benchmarks(study)
     check_samples(study)
     check_needs(study)

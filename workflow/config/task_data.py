@@ -11,7 +11,10 @@ Each check raises a `UserError` that names the task and what it lacks.
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError, unknown
@@ -21,6 +24,7 @@ from workflow.config.training_data import members, used
 ENGLISH = "english"
 TRAIN = "train"  # the part that is learned from; tests are called by their language's code
 VALIDATION = "validation"  # the part that chooses the epoch of what is learned
+_PROMPTS = Path(__file__).resolve().parents[2] / "config/prompts"
 _PARTS = {"tests": "test", "shots": "shots"}  # what a job calls them, and what a task does
 
 
@@ -213,6 +217,20 @@ def check_local_examples(config: Mapping[str, Any]) -> None:
                 read[task, part] = own_test_settings(config, task, part)
     for (task, part), settings in read.items():
         check_files({"text": settings["text"]}, f"tasks.{task}.examples ({part})")
+
+
+def check_prompts(config: Mapping[str, Any]) -> None:
+    """The prompts that tasks name are there."""
+    for task in config["run_tasks"]:
+        entry = config["tasks"][task]
+        kind, name = task_kind(entry["kind"]), entry.get("prompt")
+        if name is None or not kind.own_prompts or name in kind.own_prompts:
+            continue
+        file = _PROMPTS / f"{kind.prompts}.yaml"
+        named = yaml.safe_load(file.read_text(encoding="utf-8"))["named"]
+        if name not in named:
+            among = f"in config/prompts/{file.name}"
+            raise unknown(f"tasks.{task}.prompt", name, [*kind.own_prompts, *named], among)
 
 
 def check_benchmarks(config: Mapping[str, Any]) -> None:

@@ -103,6 +103,7 @@ TASK = TaskKind(
     generates=True,
     every_language=True,
     prompts="question_answering",
+    own_prompts=(prompts.LABELS,),
     columns={"question": "question", "context": "context", "answers": "answers.text"},  # SQuAD's
 )
 

@@ -118,5 +118,6 @@ TASK = TaskKind(
     generates=True,
     scored_by_learned_metrics=True,
     prompts="summarization",
+    own_prompts=(prompts.INSTRUCTION,),
     language_texts="summarization",
 )

@@ -109,6 +109,7 @@ TASK = TaskKind(
     generates=True,
     scored_by_learned_metrics=True,
     prompts="translation",
+    own_prompts=(prompts.INSTRUCTION, "alma"),
     language_texts="parallel",
 )
 
