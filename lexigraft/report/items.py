@@ -4,7 +4,7 @@ A kind's file declares it as `KIND`, with its options, caption and what is said 
 to show. It imports no heavy library: the Snakefile is parsed again in every job.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -36,6 +36,13 @@ _FOLDER = Path(__file__).resolve().parent
 @dataclass(frozen=True)
 class Refers:
     """Says of an option that its names are those of a study's `tasks`, `tokenizers` or other."""
+
+    to: str
+
+
+@dataclass(frozen=True)
+class Unlike:
+    """Says of an option that its name must be none of a study's `tasks` or other."""
 
     to: str
 
@@ -218,6 +225,7 @@ def check_items(
         "tasks": (tasks, "run by this study"),
         "tokenizers": (fragmentation["tokenizers"], "compared by this study"),
         "initializers": (of_cells["initializers"], "of this study"),
+        "languages": (of_cells["languages"], "of this study"),
     }
     of_cells["languages"] += fragmentation["languages"]
     for number, item in enumerate(items):
@@ -226,14 +234,32 @@ def check_items(
             (f"where.{LISTS[axis]}", names, of_cells[LISTS[axis]], "of this study")
             for axis, names in item.where.items()
         ]
-        for option, declared in type(item.options).model_fields.items():
-            given = item.option(option) or ()
-            asked += [(option, (given,) if isinstance(given, str) else given, *known[data.to])
-                      for data in declared.metadata if isinstance(data, Refers)]  # fmt: skip
+        for option, names, marked in _marked(item.options):
+            if isinstance(marked, Refers):
+                asked.append((option, names, *known[marked.to]))
+            elif taken := [name for name in names if name in known[marked.to][0]]:
+                raise UserError(
+                    f"{place}.{option}: '{taken[0]}' is among the {marked.to} of this study; give "
+                    "it another name"
+                )
         for option, names, valid, among in asked:
             for name in names:
                 if name not in valid:
                     raise unknown(f"{place}.{option}", name, valid, among)
+
+
+def _marked(
+    options: BaseModel, place: str = ""
+) -> Iterator[tuple[str, Sequence[str], Refers | Unlike]]:
+    """Options that name what a study has, or must not: where they are, the names, and the mark."""
+    for option, declared in type(options).model_fields.items():
+        given = getattr(options, option) or ()
+        for mark in declared.metadata:
+            if isinstance(mark, Refers | Unlike):
+                yield f"{place}{option}", (given,) if isinstance(given, str) else given, mark
+        for number, inner in enumerate(given if isinstance(given, tuple) else ()):
+            if isinstance(inner, BaseModel):
+                yield from _marked(inner, f"{place}{option}[{number}].")
 
 
 def choices(annotation: Any) -> list[str]:
@@ -255,6 +281,8 @@ def _validated(model: type[BaseModel], given: Mapping[str, Any], where: str, kin
         # An option that is not there says more than a wrong value beside it.
         first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
         explained = explain(error, model, where)
+    if len(first["loc"]) > 2:  # in a mapping of a list
+        raise UserError(explained)
     option, value = str(first["loc"][0]), first["input"]
     place = f"{where}.{option}"
     match first["type"]:
