@@ -1,14 +1,16 @@
 """How much of a corpus is read: by vocabularies, vectors and initializers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from pydantic import model_validator
 
 from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.mixture import read_part, text_file, text_shares
-from lexigraft.settings import Settings, optional
+from lexigraft.settings import Settings, optional, validate
+from lexigraft.source.model import open_tokenizer
 
 _AT_ONCE = 1000  # texts whose tokens are counted together
 
@@ -28,30 +30,36 @@ class TextAmount(Settings):
         return self
 
 
-def limited(
-    corpus: str | Path,
-    amount: TextAmount | None,
-    count_tokens: Callable[[Sequence[str]], Sequence[int]] | None = None,
+def read_amount(
+    corpus: str | Path, settings: Mapping[str, Any], source: str | Path
 ) -> Iterator[str]:
-    """The training text of a corpus, see `mixture.read_part`, up to an amount; None is all of it.
+    """The training text of a corpus, see `mixture.read_part`, as much as `text` of settings says.
 
-    `count_tokens` gives the tokens of each of several texts. The text with which an amount of
-    tokens is reached is the last one. Of a group, amounts of each language are read one language
-    after the other.
+    Without `text` that is all of it. `source` is the source model, whose tokenizer counts tokens.
+    The text with which an amount of tokens is reached is the last one. Of a group, amounts of each
+    language are read one language after the other.
     """
-    if amount is None:
+    if "text" not in settings:
         yield from read_part(corpus)
-    elif most := amount.sentences or amount.tokens:
-        yield from _up_to(read_part(corpus), most, count_tokens if amount.tokens else None)
+        return
+    amount = validate(TextAmount, settings["text"], "text")
+    count_tokens = None
+    if amount.tokens or amount.tokens_per_language:
+        encode = open_tokenizer(source).backend_tokenizer.encode_batch_fast
+
+        def count_tokens(texts: list[str]) -> list[int]:
+            return [len(found) for found in encode(texts, add_special_tokens=False)]
+
+    if most := amount.sentences or amount.tokens:
+        yield from _up_to(read_part(corpus), most, count_tokens)
     else:
         most = amount.sentences_per_language or amount.tokens_per_language or 0
-        counted = count_tokens if amount.tokens_per_language else None
         for member in text_shares(corpus):
-            yield from _up_to(read_lines(text_file(corpus, member)), most, counted)
+            yield from _up_to(read_lines(text_file(corpus, member)), most, count_tokens)
 
 
 def _up_to(
-    texts: Iterator[str], most: int, count_tokens: Callable[[Sequence[str]], Sequence[int]] | None
+    texts: Iterator[str], most: int, count_tokens: Callable[[list[str]], list[int]] | None
 ) -> Iterator[str]:
     if count_tokens is None:
         yield from islice(texts, most)

@@ -58,3 +58,9 @@ def read_part(corpus: str | Path, part: str = "train") -> Iterator[str]:
             return
         yield line
         heapq.heapreplace(behind, (read + max(1, len(line)) / shares[name], place, name))
+
+
+def all_texts(corpus: str | Path) -> Iterator[str]:
+    """All training text of a corpus, of a group one member after the other."""
+    for member in text_shares(corpus):
+        yield from read_lines(text_file(corpus, member))

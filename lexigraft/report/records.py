@@ -100,6 +100,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
         name=settings["study"],
         title=settings.get("title") or settings["study"],
         reference=settings.get("reference") or {},
+        budget=settings.get("budget"),
         languages=inputs.get("languages") or {},
         **evaluated,
         corpora=dict(cards(corpora, "texts")),

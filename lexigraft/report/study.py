@@ -107,6 +107,7 @@ class StudyResults:
     planned: frozenset[tuple[str, str]] = frozenset()
     # Speed task -> the kind of task whose prompts it generates from.
     prompts_from: dict[str, str] = field(default_factory=dict)
+    budget: float | None = None  # the part of all amounts of text that is trained on
     # What the reader must know about files that were missing or could not be read.
     notes: list[str] = field(default_factory=list)
     item: Item = field(default_factory=lambda: Item("", ""))  # that this part is shown by

@@ -107,7 +107,8 @@ def expand_tokenizer(
     if english_change is not None and (merges != "continued" or not english):
         raise UserError("english_change: needs merges: continued, and English sentences")
     bpe = read_bpe(source_tokenizer)
-    texts = list(corpus) if marks == "auto" else corpus
+    # Read twice; a sequence may be on disk.
+    texts = corpus if marks != "auto" or isinstance(corpus, Sequence) else list(corpus)
     pre_tokenizer = pre_tokenization(source_tokenizer.backend_tokenizer, marks, texts)
     words = count_words(pre_tokenizer, bpe, texts)
     first = merges == "auxiliary-first"
@@ -154,7 +155,8 @@ def expanded_sizes(
     with the tokens of a smaller one. Sizes that the corpus does not yield are left out; the last
     pair then has all the tokens that there are, if any. Raises what `expand_tokenizer` raises.
     """
-    bpe, texts = read_bpe(source_tokenizer), list(corpus)
+    bpe = read_bpe(source_tokenizer)
+    texts = corpus if isinstance(corpus, Sequence) else list(corpus)
     pre_tokenizer = pre_tokenization(source_tokenizer.backend_tokenizer, "auto", texts)
     words = count_words(pre_tokenizer, bpe, texts)
     rules: Rules = (PairRules if bpe.byte_level else PieceRules)(bpe.mergeable, bpe.merges)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+MEASURED = 100_000  # training texts that a vocabulary is measured on, at most
 _MODEL = "tokenizer.model"
 _BATCH = 1000  # texts that are tokenized at once: all at once would take a hundred bytes per token
 
@@ -46,9 +47,10 @@ def store_vocabulary(
 ) -> tuple[list[str], dict[str, Any]]:
     """Write a tokenizer made of `source` and its description; returns file names and card facts.
 
-    `lines` are the training text, `english` sentences in the language of the source; for
-    `source_folder` and `model` see `save_tokenizer`.
+    `lines` are the training text, of which `MEASURED` are measured; `english` are sentences in the
+    language of the source; for `source_folder` and `model` see `save_tokenizer`.
     """
+    lines = lines[:MEASURED]
     files = save_tokenizer(tokenizer, folder, source_folder, lines[:1000], model)
     write_json(Path(folder, "vocabulary.json"), description)
     new = {token["id"] for token in description["new_tokens"]}

@@ -205,6 +205,10 @@ class LanguageConfig(Settings):
         "characters of training text at most, drawn by sentences at random: the amount for large "
         "texts, where `train_sentences` is `null`. A token has 4 of English, about"
     )
+    read_characters: Whole = optional(
+        "characters of `text` that are read at most, of its files in random order; training text "
+        "is drawn from these. By default all is read, and of a data set of the hub all is fetched"
+    )
     heldout_sentences: Whole = Field(
         1000, description="sentences for perplexity and bits per byte, at most"
     )

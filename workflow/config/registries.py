@@ -16,6 +16,7 @@ from lexigraft.errors import UserError, unknown
 from lexigraft.report.items import check_items, read_items
 from lexigraft.settings import validate
 from lexigraft.training.settings import Strategy
+from workflow.config.budget import apply_budget
 from workflow.config.checks import check_study
 from workflow.config.languages import LanguageConfig
 from workflow.config.models import (
@@ -101,6 +102,7 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
     for entry in study["initializers"].values():
         entry["auxiliary"] = by_role(entry["auxiliary"])
     check_study(study)
+    apply_budget(study)
     items = read_items(study["report"]["items"])
     check_items(items, study["cells"], study["run_tasks"], study["fragmentation"])
     return study

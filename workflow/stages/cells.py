@@ -130,6 +130,8 @@ def train_fasttext(study: Study, **wildcards: str) -> dict[str, Any]:
     """fastText vectors of a tokenizer's tokens."""
     described = _vectors(study, **wildcards)
     described["inputs"]["corpus"] = corpus(study, wildcards["language"])
+    if "text" in described["settings"]:  # whose tokenizer counts tokens
+        described["inputs"]["source"] = source(study, wildcards["source"])
     names = AUXILIARY_PATH.format(**wildcards).split("/")
     return {**described, "seed": [study.config["seed"], "auxiliary", *names]}
 
@@ -211,7 +213,7 @@ def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
     paths = [study.config["languages"][name]["dictionary"] for name in names]
     dictionaries = [path for path in paths if path and entry["dictionary"]]
     return {
-        "settings": {"method": entry["method"], "options": entry["options"]},
+        "settings": {key: entry[key] for key in ("method", "options", "text") if key in entry},
         "inputs": {
             "source": source(study, axes["source"]),
             "tokenizer": vocabulary(study, axes),

@@ -81,6 +81,7 @@ def prepare_source(study: Study, source: str) -> dict[str, Any]:
     return {"settings": entry, "inputs": _package(study, [entry])}
 
 
+_OF_GROUP = ("name", "group", "train_sentences", "train_characters")
 # Rules of their own read these keys of a language.
 _NOT_TEXT = ("word_vectors", "english_word_vectors", "dictionary", "plms", "samples")
 
@@ -102,7 +103,7 @@ def mix_corpora(study: Study, language: str) -> dict[str, Any]:
     """The texts of a group, mixed of its members'."""
     entry = study.config["languages"][language]
     return {
-        "settings": {key: entry[key] for key in ("name", "group", "train_sentences")},
+        "settings": {key: entry[key] for key in _OF_GROUP if key in entry},
         "inputs": {"members": {name: corpus(study, name) for name in entry["group"]["members"]}},
         "seed": [study.config["seed"], "corpus", language],
     }
@@ -194,7 +195,7 @@ def count_tests(study: Study, language: str, task: str) -> dict[str, Any]:
         # Which columns of a test set are searched is the task kind's to say, not its code's.
         "settings": {"kind": kind, "texts": texts},
         "inputs": {
-            "text": corpus(study, language).file("train.txt"),
+            "text": corpus(study, language),
             "tests": searched_tests(study, language, task),
         },
         "language": language,
