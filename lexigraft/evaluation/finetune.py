@@ -43,9 +43,9 @@ class FineTuning:
     """How a task is learned; by default with the values of XTREME (Hu et al. 2020).
 
     The learning rate of AdamW rises from the first step on over the share of steps that is its
-    `warmup`, then falls linearly to zero.
-    `length` is how many tokens an example has at most, unless the model holds fewer.
-    `train_examples` and `test_examples` (of each language) are sizes of random samples; none: all.
+    `warmup`, then falls linearly to zero. `length` is how many tokens an example has at most, unless
+    the model holds fewer. `train_examples` and `test_examples` (of each language) are sizes of
+    random samples; none: all.
     """
 
     epochs: float = 3
@@ -63,10 +63,10 @@ class Transfer:
 
     Examples are those of a job, or samples of them, the same for every cell of a run: `train` is
     learned from, `validation` (None without such examples) chooses the epoch, and `tests` are what
-    each language is tested on. `labels` are the names of the
-    labels by number, and questions have none. An example may have `length` tokens: those asked for,
-    and no more than the model holds. `token_types` is whether the model tells the texts of a pair
-    apart by type, as BERT does and RoBERTa not.
+    each language is tested on. `labels` are the names of the labels by number, and questions have
+    none. An example may have `length` tokens: those asked for, and no more than the model holds.
+    `token_types` is whether the model tells the texts of a pair apart by type, as BERT does and
+    RoBERTa not.
     """
 
     def __init__(self, model: "PreTrainedModel", job: dict[str, Any], settings: FineTuning):

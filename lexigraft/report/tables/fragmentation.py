@@ -65,7 +65,7 @@ def build(study: StudyResults) -> Table | None:
             change = TableCell(number(changes[key], 3, sign=True), value=changes[key], stars=stars)
         cells = _cells(study, key, found, change)
         rows.append(Row(vocabulary_stub(study, *key), _flat(cells, shown)))
-        for member in _members(found):
+        for member in _members(study, found):
             own = _member_cells(cells, found, member)
             rows.append(Row(vocabulary_stub(study, key[0], member, key[2]), _flat(own, shown)))
     heads = tuple(head for name in shown for head in _HEADS[name])
@@ -139,25 +139,28 @@ def _member_cells(
     cells: dict[str, tuple[TableCell, ...]], found: dict[str, Any], member: str
 ) -> dict[str, tuple[TableCell, ...]]:
     """The same for a member of a group: what is measured on its own text, else nothing."""
-    own = {name.removesuffix(f"_{member}"): value for name, value in found.items()
-           if name.endswith(f"_{member}")}  # fmt: skip
-    before = {f"{name}_before": own.get(f"source_{name}") for name in _OF_MEMBERS}
-    share = percent_cell(own.get("new_token_share_input"))
+    own = {}
+    for name in _OF_MEMBERS:
+        own[name] = found.get(f"{name}_{member}")
+        own[f"{name}_before"] = found.get(f"source_{name}_{member}")
+    share = percent_cell(found.get(f"new_token_share_input_{member}"))
     blank = {name: (TableCell(""),) * len(several) for name, several in cells.items()}
-    return blank | {name: _both(own | before, name) for name in _OF_MEMBERS} | {
-        "new_token_share": (share, TableCell(""))
-    }  # fmt: skip
+    measured = {name: _both(own, name) for name in _OF_MEMBERS}
+    return blank | measured | {"new_token_share": (share, TableCell(""))}
 
 
-def _flat(cells: dict[str, tuple[TableCell, ...]], shown: tuple[_Shown, ...]) -> tuple:
+def _flat(
+    cells: dict[str, tuple[TableCell, ...]], shown: tuple[_Shown, ...]
+) -> tuple[TableCell, ...]:
     return tuple(cell for name in shown for cell in cells[name])
 
 
-def _members(found: dict[str, Any]) -> list[str]:
+def _members(study: StudyResults, found: dict[str, Any]) -> list[str]:
     """The languages of a group, which have numbers of their own."""
     prefix = "source_fertility_"
-    return [name.removeprefix(prefix) for name, value in found.items()
-            if name.startswith(prefix) and value == value]  # fmt: skip
+    names = (str(name) for name in study.fragmentation["metric"].unique())
+    return [name.removeprefix(prefix) for name in names
+            if name.startswith(prefix) and found[name] == found[name]]  # fmt: skip
 
 
 def _both(found: dict[str, Any], name: str) -> tuple[TableCell, TableCell]:
