@@ -43,9 +43,9 @@ class FineTuning:
     """How a task is learned; by default with the values of XTREME (Hu et al. 2020).
 
     The learning rate of AdamW rises from the first step on over the share of steps that is its
-    `warmup`, then falls linearly to zero. `length` is how many tokens an example has at most, unless
-    the model holds fewer. `train_examples` and `test_examples` (of each language) are sizes of
-    random samples; none: all.
+    `warmup`, then falls linearly to zero. `length` is how many tokens an example has at most,
+    unless the model holds fewer. `train_examples` and `test_examples` (of each language) are sizes
+    of random samples; none: all.
     """
 
     epochs: float = 3
