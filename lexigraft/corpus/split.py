@@ -203,7 +203,9 @@ def divide(
         left = 0 if limit is None else len(rest) - limit
         most = min(sizes.heldout_sentences, max(tenth, left))
         train, heldout = _hold_out(rest, most, seed, at_end)
-    kept_out["like_heldout"] = len(rest) - len(train) - len(heldout)
+    # Of the last tenth, what is not held out is like nothing.
+    apart = len(rest) // _PART if at_end else len(heldout)
+    kept_out["like_heldout"] = len(rest) - len(train) - apart
     train, characters = _limited(train, sizes, seed)
     return train, characters, heldout, translation, summarization, kept_out
 

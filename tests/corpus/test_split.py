@@ -374,3 +374,4 @@ def test_held_out_text_of_the_end_is_of_the_last_tenth_and_the_rest_of_it_in_no_
     assert len(split.heldout) == wanted and set(split.heldout) <= set(last)
     assert not set(split.train) & set(last)
     assert split.train == [text for text in sentences[:-6] if text in set(split.train)]
+    assert limit or split.kept_out["like_heldout"] == 54 - len(split.train)
