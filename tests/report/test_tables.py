@@ -240,7 +240,7 @@ def test_fragmentation_shows_lengths_of_training_text_and_parameters(small):
     found["metrics"] |= {length: 60.0, f"source_{length}": 80.0}
     record.write_text(json.dumps(found))
     for cell, size in (
-        (("tiny", "te-made", "source", "none", "none", 0), 2_000_000_000),
+        (("tiny", "te-made", "source", "none", FULL, 0), 2_000_000_000),
         (("tiny", "te-made", "expand-500", "align", FULL, 0), 1_500_000_000),
     ):
         small.trained(cell, 3.0, 2.0, parameters=size)
@@ -256,7 +256,7 @@ def test_fragmentation_shows_lengths_of_training_text_and_parameters(small):
 def test_fragmentation_follows_a_group_with_its_members(small):
     small.vocabulary("te-made", members={"te-only": {"fertility": 2.5, "source_fertility": 9.0}})
     group, member = build(fragmentation, small).rows
-    assert "te-only" in member.stub and "te-only" not in group.stub
+    assert "Te only" in member.stub and "Te only" not in group.stub
     assert [cell.text for cell in member.cells[2:4]] == ["9.00", "2.50"]
     assert member.cells[0].text == ""
 
