@@ -42,7 +42,8 @@ class Sizes:
 
     `train_characters` limits training sentences by their length in all. `near_duplicates` is the
     Jaccard similarity from which sentences count as the same (see `near_duplicates`); None
-    compares none.
+    compares none. `heldout_from` is `anywhere`, or `end`: held-out sentences are drawn from the
+    last tenth of the text, and none of it is trained on.
     """
 
     train_sentences: int | None = None
@@ -52,6 +53,7 @@ class Sizes:
     minimum_english_words: int = 4
     summarization_pairs: int | None = None
     near_duplicates: float | None = None
+    heldout_from: str = "anywhere"
     train_characters: int | None = None
 
     @property
@@ -190,7 +192,8 @@ def divide(
     """
     found = _find_tests(candidates, translation, summarization, other_tests)
     rest, kept_out = _without_tests(candidates, found, len(translation), len(summarization))
-    train, heldout = _hold_out(rest, sizes.heldout_sentences, seed)
+    at_end = sizes.heldout_from == "end"
+    train, heldout = _hold_out(rest, sizes.heldout_sentences, seed, at_end)
     if not _is_enough(train, sizes) or len(heldout) < sizes.heldout_sentences:
         tenth = max(len(candidates) // _PART, MINIMUM["heldout_sentences"])
         translation = translation[: _fewer(found.translation, tenth)]
@@ -198,8 +201,11 @@ def divide(
         rest, kept_out = _without_tests(candidates, found, len(translation), len(summarization))
         limit = sizes.train_sentences
         left = 0 if limit is None else len(rest) - limit
-        train, heldout = _hold_out(rest, min(sizes.heldout_sentences, max(tenth, left)), seed)
-    kept_out["like_heldout"] = len(rest) - len(train) - len(heldout)
+        most = min(sizes.heldout_sentences, max(tenth, left))
+        train, heldout = _hold_out(rest, most, seed, at_end)
+    # Of the last tenth, what is not held out is like nothing.
+    apart = len(rest) // _PART if at_end else len(heldout)
+    kept_out["like_heldout"] = len(rest) - len(train) - apart
     train, characters = _limited(train, sizes, seed)
     return train, characters, heldout, translation, summarization, kept_out
 
@@ -291,15 +297,24 @@ def _without_tests(
     return candidates.select(kept), kept_out
 
 
-def _hold_out(candidates: StoredLines, size: int, seed: Seed) -> tuple[StoredLines, list[str]]:
-    """Train and heldout; what has or contains the letters of a held-out sentence is in neither."""
+def _hold_out(
+    candidates: StoredLines, size: int, seed: Seed, at_end: bool
+) -> tuple[StoredLines, list[str]]:
+    """Train and heldout; what has or contains the letters of a held-out sentence is in neither.
+
+    With `at_end` all but the last tenth is trained on, and held-out sentences are drawn from that.
+    """
     heldout: dict[str, str] = {}  # letters -> sentence
-    order = generator(*seed, "heldout").permutation(len(candidates))
+    pool = candidates
+    if at_end:
+        begin = len(candidates) - len(candidates) // _PART
+        candidates, pool = candidates[:begin], candidates[begin:]
+    order = generator(*seed, "heldout").permutation(len(pool))
     short = []
     for place in order.tolist():
         if len(heldout) == size:
             break
-        sentence = candidates[place]
+        sentence = pool[place]
         if _is_short(sentence):
             short.append(place)
         else:
@@ -307,7 +322,7 @@ def _hold_out(candidates: StoredLines, size: int, seed: Seed) -> tuple[StoredLin
     for place in short:
         if len(heldout) == size:
             break
-        heldout.setdefault(letters(candidates[place]), candidates[place])
+        heldout.setdefault(letters(pool[place]), pool[place])
     if not heldout:
         return candidates, []
     return candidates.without(Overlap(heldout.values()).__contains__), list(heldout.values())

@@ -18,12 +18,16 @@ from lexigraft.evaluation.texts import (
 )
 from lexigraft.inference.text_encoding import tokenize
 from lexigraft.provenance import versions
+from lexigraft.randomness import generator
 from lexigraft.source.hub import find_tokenizer
 from lexigraft.source.model import open_tokenizer
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes, unreachable
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
+
+
+_TRAIN_SAMPLE = 100_000  # sentences, as in SALT, Table 9
 
 
 def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +107,8 @@ def fragmentation(
     Measured are, of `target` on the held-out text, and of `source` with the prefix `source_`:
     `fertility`, tokens per word between spaces (a script without spaces between words has one long
     word per sentence: there read `characters_per_token`); `tokens_per_sentence`; `bytes_per_token`
-    (UTF-8); `characters_per_token`. Of `target`: `new_token_share_input`, the share of held-out
+    (UTF-8); `characters_per_token`. Of both on a random sample of 100,000 sentences of `train`:
+    `train_tokens_per_sentence`. Of `target`: `new_token_share_input`, the share of held-out
     tokens that are new; `unused_new_tokens`, the share of new tokens that the training text never
     uses; and `new_tokens`, their number. Of `english`, the language that the model came with:
     `english_sentences_changed`, the share of sentences that are cut otherwise (into other texts,
@@ -123,6 +128,11 @@ def fragmentation(
         "new_tokens": len(new),
         "new_token_share_input": sum(token in new for ids in cut for token in ids) / tokens,
     }
+    if train:
+        sample = _sample(train)
+        for prefix, tokenizer in (("", target), ("source_", source)):
+            length = _count(tokenizer, sample) / len(sample)
+            metrics[f"{prefix}train_tokens_per_sentence"] = length
     if train and new:
         metrics["unused_new_tokens"] = 1 - len(_used(target, train) & new) / len(new)
     if english:
@@ -198,6 +208,14 @@ def _rates(tokens: int, texts: Sequence[str], words: int, prefix: str = "") -> d
         f"{prefix}bytes_per_token": sum(len(text.encode()) for text in texts) / tokens,
         f"{prefix}characters_per_token": sum(map(len, texts)) / tokens,
     }
+
+
+def _sample(texts: Sequence[str]) -> Sequence[str]:
+    """The same sample for every tokenizer; all texts where there are fewer."""
+    if len(texts) <= _TRAIN_SAMPLE:
+        return texts
+    drawn = generator("fragmentation").choice(len(texts), _TRAIN_SAMPLE, replace=False)
+    return [texts[place] for place in sorted(drawn.tolist())]
 
 
 def _count(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> int:

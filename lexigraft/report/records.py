@@ -268,9 +268,18 @@ def _metrics(records: Iterable[dict[str, Any]], names: list[str]) -> pandas.Data
     rows = [
         row
         for record in records
-        for row in _numbers({name: record[name] for name in names}, record["metrics"])
+        for row in _numbers({name: record[name] for name in names}, _with_members(record))
     ]
     return pandas.DataFrame(rows, columns=[*names, "metric", "value"])
+
+
+def _with_members(record: dict[str, Any]) -> dict[str, Any]:
+    """The metrics of a record, with those of each member of a group: `fertility_<language>`."""
+    return record["metrics"] | {
+        f"{name}_{member}": value
+        for member, metrics in record.get("members", {}).items()
+        for name, value in metrics.items()
+    }
 
 
 def _contaminated(paths: list[Path]) -> list[Contaminated]:

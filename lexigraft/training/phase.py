@@ -89,6 +89,7 @@ def run_phase(
             num_train_epochs=1,  # the sequences already are all epochs, in their order
             learning_rate=phase.learning_rate,
             weight_decay=strategy.weight_decay,
+            adam_epsilon=strategy.epsilon,
             optim="adamw_8bit" if strategy.optimizer == "adamw-8bit" else "adamw_torch_fused",
             logging_steps=1,
             disable_tqdm=True,

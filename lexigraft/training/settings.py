@@ -271,6 +271,9 @@ class Strategy(Settings):
     weight_decay: float = Field(
         0.01, ge=0, description="AdamW's, on all parameters but norms and biases"
     )
+    epsilon: float = _left_out(
+        1e-8, "AdamW's, which is added to the root of its second moment", gt=0
+    )
     schedule: Literal["cosine", "linear", "constant"] = Field(
         "cosine", description="of the learning rate. The first two end at zero"
     )

@@ -360,3 +360,18 @@ def test_near_duplicates_are_in_no_part_and_counted(varied):
 def test_short_sentences_and_sentences_without_letters_are_compared_too():
     lines = ["అవును", "అవును!", "1", "2", "కాదు"]
     assert distinct(lines, 0.9) == ["అవును", "1", "2", "కాదు"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.permutations(range(60)), st.integers(1, 6), st.sampled_from([None, 30]))
+def test_held_out_text_of_the_end_is_of_the_last_tenth_and_the_rest_of_it_in_no_part(
+    numbers, wanted, limit
+):
+    sentences = [f"{chr(0x0C05 + number % 40)}{'క' * number} వాక్యం" for number in numbers]
+    sizes = Sizes(limit, wanted, 0, 0, heldout_from="end")
+    split = split_corpus(sentences, [], [], sizes, SEED)
+    last = sentences[-6:]
+    assert len(split.heldout) == wanted and set(split.heldout) <= set(last)
+    assert not set(split.train) & set(last)
+    assert split.train == [text for text in sentences[:-6] if text in set(split.train)]
+    assert limit or split.kept_out["like_heldout"] == 54 - len(split.train)

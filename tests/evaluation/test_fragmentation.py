@@ -37,6 +37,21 @@ def test_new_tokens_that_the_training_text_never_uses_are_counted(source, target
     metrics = fragmentation(source, target, new=NEW, heldout=["α"], train=["α", "ααβ"])
     assert metrics["new_tokens"] == 3
     assert metrics["unused_new_tokens"] == pytest.approx(1 / 3)
+    assert metrics["train_tokens_per_sentence"] == (1 + 3) / 2
+    assert metrics["source_train_tokens_per_sentence"] == (2 + 6) / 2
+
+
+def test_lengths_of_much_training_text_are_those_of_a_sample(source, target, monkeypatch):
+    monkeypatch.setattr("lexigraft.evaluation.fragmentation._TRAIN_SAMPLE", 3)
+    train = ["α" * length for length in (1, 2, 4, 8, 16, 32, 64)]
+    found = [
+        fragmentation(source, tokenizer, new=NEW, heldout=["α"], train=train)
+        for tokenizer in (target, source)
+    ]
+    lengths = [one["train_tokens_per_sentence"] for one in found]
+    # Three different texts, the same ones for both: each α is two bytes.
+    assert bin(round(lengths[0] * 3)).count("1") == 3
+    assert lengths[1] == 2 * lengths[0] == found[0]["source_train_tokens_per_sentence"]
 
 
 def test_english_growth_and_changed_sentences_by_hand(source, target):

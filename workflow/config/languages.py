@@ -213,6 +213,10 @@ class LanguageConfig(Settings):
     heldout_sentences: Whole = Field(
         1000, description="sentences for perplexity and bits per byte, at most"
     )
+    heldout_from: Literal["anywhere", "end"] = optional(
+        "where held-out sentences are drawn: from all of the text, which is the default, or from "
+        "its last tenth (`end`), of which none is trained on"
+    )
     english_sentences: Whole = Field(
         1000, description="sentences for the check of English, at most"
     )

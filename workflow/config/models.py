@@ -163,6 +163,14 @@ class Expansion(Settings):
         "sentences is segmented anew, for target languages in Latin script. `null`: all merges. "
         "With `merges: continued` alone",
     )
+    corpus: Name = optional(
+        "a language or group of languages.yaml whose text the tokens are learned from. By default "
+        "that of the cell"
+    )
+    ascii: bool = optional(
+        "`false` adds no token with an ASCII character, as CW2V's code: words in Latin script are "
+        "then cut nearly as before, in every language"
+    )
 
     @model_validator(mode="after")
     def _can_limit_change(self) -> "Expansion":

@@ -89,8 +89,13 @@ def _vocabulary_stage(how: str, **options: Any) -> Callable[[Describe], Describe
 @_vocabulary_stage("expand", resources=fixed(4000, 30))
 def expand_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
     """The source's tokenizer with new tokens."""
-    inputs = {"source": source(study, axes["source"]), "corpus": corpus(study, axes["language"])}
-    return {"settings": study.config["vocabularies"][axes["vocabulary"]], "inputs": inputs}
+    entry = study.config["vocabularies"][axes["vocabulary"]]
+    read = corpus(study, entry.get("corpus") or axes["language"])
+    settings = {key: value for key, value in entry.items() if key != "corpus"}
+    return {
+        "settings": settings,
+        "inputs": {"source": source(study, axes["source"]), "corpus": read},
+    }
 
 
 @_vocabulary_stage("train", resources=fixed(8000, 60))

@@ -1,6 +1,7 @@
 """Packages, source models, corpora, samples and test sets: what is read from outside."""
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import is_selected
@@ -11,18 +12,18 @@ from lexigraft.evaluation.learned.checkpoint import state
 from lexigraft.evaluation.task_kinds import task_kind
 from workflow.config.task_data import (
     ENGLISH,
-    TRAIN,
     benchmark_settings,
     benchmarks_of,
     example_parts,
     example_settings,
+    learned_parts,
     own_test_parts,
     own_test_settings,
     tested_language,
 )
 from workflow.config.training_data import ANSWERED, answered_samples, members
 from workflow.stages.stage import Describe, Output, Resources, named, stage
-from workflow.stages.study import Study
+from workflow.stages.study import Study, in_repository
 
 EXAMPLES = "examples.jsonl"  # what `lexigraft.corpus.examples` writes
 _LANGUAGES = named("language", "languages", lambda entry: "group" not in entry)
@@ -171,9 +172,9 @@ def _examples_stage(declared: str, part: str) -> Callable[[Describe], Describe]:
     return stage("corpus", "examples/{task}/{part}", names=names, patterns={"part": part})
 
 
-@_examples_stage("fine_tunes", "train|[a-z]{2,3}")
+@_examples_stage("fine_tunes", "train|validation|[a-z]{2,3}")
 def prepare_examples(study: Study, task: str, part: str) -> dict[str, Any]:
-    """Examples that a task is learned from (part `train`), or tested on, by code."""
+    """Examples that a task is learned from (`train`, `validation`), or tested on, by code."""
     settings = example_settings(study.config, task, part)
     return {"settings": settings, "inputs": _local(local_files(settings))}
 
@@ -207,7 +208,14 @@ def prepare_benchmark(study: Study, benchmark: str) -> dict[str, Any]:
     """The data of a task of lm-evaluation-harness, looked for."""
     settings = benchmark_settings(study.config, benchmark)
     folder = study.output("prepare_benchmark", benchmark=benchmark)
-    return {"settings": settings, "inputs": {}, "state": benchmark_state(settings["data"], folder)}
+    definitions: list[str] = []
+    if settings["folder"].startswith("."):
+        place = settings["folder"].removeprefix("./")
+        place = place if Path(place).is_dir() else in_repository(place)
+        definitions = sorted(str(file) for file in Path(place).glob("*"))
+        settings = settings | {"folder": place if place.startswith("/") else f"./{place}"}
+    state = benchmark_state(settings["data"], folder)
+    return {"settings": settings, "inputs": _local(definitions), "state": state}
 
 
 @stage("evaluation", "metrics/{metric}")
@@ -239,8 +247,9 @@ def read_by(study: Study, language: str, task: str) -> dict[str, Any]:
         "prompts": study.prompts,
     }
     if parts := example_parts(config, task, language):
-        (train,) = outputs("prepare_examples", {TRAIN: TRAIN}).values()
-        found["examples"] = {"train": train, "tests": outputs("prepare_examples", parts)}
+        learned = {part: part for part in learned_parts(config, task)}
+        tests = {"tests": outputs("prepare_examples", parts)}
+        found["examples"] = outputs("prepare_examples", learned) | tests
     if own := own_test_parts(config, task, language):
         found["test_sets"] = {key: outputs("prepare_test_set", own[key]) for key in own}
     if benchmarks := benchmarks_of(config, task, language):
