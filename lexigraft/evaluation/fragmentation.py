@@ -7,6 +7,7 @@ No model is needed. Over-fragmentation is measured as in Yamaguchi et al. (Figur
 from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lexigraft.corpus.mixture import measured_texts
 from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import (
     group_rows,
@@ -34,7 +35,8 @@ def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
     corpus, adapted = job["inputs"]["corpus"], job["inputs"]["tokenizer"]
     source, target = open_tokenizer(job["inputs"]["source"]), open_tokenizer(adapted)
     new = new_token_ids(adapted)
-    texts = {name: sentences(corpus, name) for name in ("heldout", "english", "train")}
+    texts = {name: sentences(corpus, name) for name in ("heldout", "english")}
+    texts["train"] = measured_texts(corpus)
     pairs = [(pair["source"], pair["target"]) for pair in task_rows(corpus, "translation")]
     members = {
         member: fragmentation(source, target, new=new, heldout=lines)
@@ -62,7 +64,7 @@ def tokenizer_record(job: dict[str, Any]) -> dict[str, Any]:
     # The same content in every language, where there is a translation.
     pairs = task_rows(corpus, "translation")
     texts = [pair["target"] for pair in pairs] or sentences(corpus, "heldout")
-    train = sentences(corpus, "train")
+    train = measured_texts(corpus)
     english = [pair["source"] for pair in pairs]
     found = measure_tokenizer(tokenizer, texts=texts, english=english, train=train)
     return {

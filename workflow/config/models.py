@@ -123,6 +123,19 @@ class PackageConfig(Settings):
     members: list[str] = Field(min_length=1, description="shell patterns of the files to unpack")
 
 
+class CorpusConfig(Settings):
+    """A large corpus of the hub, with the texts of each language in files of their own."""
+
+    name: HubName = Field(description="the data set on the hub")
+    revision: Revision = optional("a commit, tag or branch of the hub. Pin it")
+    data_files: Words = Field(
+        description="pattern of the files of a language; `{code}` stands for what a text calls it"
+    )
+    column: str = Field("text", description="column or field of the texts")
+    license: Words = optional("its licence, for readers of the config")
+    terms: Words = optional("where its terms are accepted, if they must be")
+
+
 class Expansion(Settings):
     """The source's tokens stay, new ones are added."""
 

@@ -18,9 +18,11 @@ from lexigraft.settings import validate
 from lexigraft.training.settings import Strategy
 from workflow.config.budget import apply_budget
 from workflow.config.checks import check_study
+from workflow.config.corpora import resolve_corpora
 from workflow.config.languages import LanguageConfig
 from workflow.config.models import (
     Auxiliary,
+    CorpusConfig,
     InitializerConfig,
     MetricConfig,
     PackageConfig,
@@ -38,6 +40,7 @@ REGISTRIES: dict[str, Any] = {
     "packages": PackageConfig,
     "sources": SourceConfig,
     "tokenizers": TokenizerConfig,
+    "corpora": CorpusConfig,
     "languages": LanguageConfig,
     "vocabularies": Vocabulary,
     "auxiliary": Auxiliary,
@@ -102,6 +105,7 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
             study["titles"][kind] = titles
     for entry in study["initializers"].values():
         entry["auxiliary"] = by_role(entry["auxiliary"])
+    resolve_corpora(study)
     check_study(study)
     apply_budget(study)
     items = read_items(study["report"]["items"])
