@@ -24,6 +24,7 @@ def stage(job: Job) -> Written:
     config, fonts = job["settings"]["study"], job["inputs"].get("fonts")
     inputs = report_inputs(config, job["folders"], job["searched"]) | {
         "languages": config["languages"],
+        "published": job["inputs"].get("published", []),
         "fonts": Path(fonts) if fonts else None,
         "snakemake": shlex.split(os.environ.get("LEXIGRAFT_SNAKEMAKE", _BY_HAND)),
         "circumstances": [

@@ -61,9 +61,10 @@ def build_report(
         `contamination`: paths of records. `training` and `initialization`: folder -> what it holds,
         axes by name and a `seed` (None for an initializer of all seeds). `corpora`: language ->
         card. `planned`: `(language, task)` of all records, made or not. `languages`: name -> its
-        registry entry. `fonts`: a folder of fonts or None. `exports`: folder of a training -> what
-        Snakemake makes to export it, and `snakemake`: what else its command takes. `circumstances`:
-        what else the page says of how the report was made, `(what, value)`.
+        registry entry. `published`: files of papers' numbers. `fonts`: a folder of fonts or None.
+        `exports`: folder of a training -> what Snakemake makes to export it, and `snakemake`: what
+        else its command takes. `circumstances`: what else the page says of how the report was made,
+        `(what, value)`.
     outputs
         `folder`: gets `tables/`, `figures/`, `captions/`, `report.html`, `summary.json`, and a
         `.md` and `.html` of each page.

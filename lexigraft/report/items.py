@@ -226,6 +226,7 @@ def check_items(
         "tokenizers": (fragmentation["tokenizers"], "compared by this study"),
         "initializers": (of_cells["initializers"], "of this study"),
         "languages": (of_cells["languages"], "of this study"),
+        "sources": (of_cells["sources"], "of this study"),
     }
     of_cells["languages"] += fragmentation["languages"]
     for number, item in enumerate(items):

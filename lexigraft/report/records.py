@@ -12,6 +12,7 @@ import numpy as np
 import pandas
 
 from lexigraft.errors import UserError
+from lexigraft.report.published import read_published
 from lexigraft.report.study import (
     SEEDED,
     Contaminated,
@@ -128,6 +129,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
         phases=phases,
         versions=versions,
         exports=exports,
+        published=read_published(map(Path, inputs.get("published", ()))),
         notes=notes,
     )
 

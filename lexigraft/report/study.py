@@ -10,6 +10,7 @@ from lexigraft.errors import UserError
 from lexigraft.report.items import Item
 from lexigraft.report.metrics import metric
 from lexigraft.report.names import StrategyName, language_name, parse_strategy
+from lexigraft.report.published import Published
 from lexigraft.report.summarize import CELL, Frame, summarize
 
 SEEDED = [*CELL, "seed"]
@@ -105,6 +106,7 @@ class StudyResults:
     exports: dict[tuple, str] = field(default_factory=dict)
     # Languages of cells and the tasks that the study runs on them; empty where that is not known.
     planned: frozenset[tuple[str, str]] = frozenset()
+    published: list[Published] = field(default_factory=list)  # numbers of papers to compare with
     # Speed task -> the kind of task whose prompts it generates from.
     prompts_from: dict[str, str] = field(default_factory=dict)
     budget: float | None = None  # the part of all amounts of text that is trained on

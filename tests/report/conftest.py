@@ -1,5 +1,6 @@
 """A study on disk, made up but shaped as the stages write it, to build reports from."""
 
+import csv
 import json
 import math
 import random
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lexigraft.report.published import FIELDS
 from lexigraft.report.study import SEEDED
 from tests.conftest import package_folder
 
@@ -291,6 +293,17 @@ def sentences(cell, **levels):
     return rows
 
 
+def numbers(folder, *rows, name="made"):
+    """A file of numbers that a paper prints; rows are what they have beside their place in it."""
+    path = folder / f"{name}.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        place = {"table": "1", "row": "a model", "column": "MT", "task": "mt", "metric": "chrf"}
+        writer.writerows([place | {"factor": "1"} | row for row in rows])
+    return path
+
+
 def write(path, value):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
@@ -340,6 +353,8 @@ def full_study(folder: Path) -> MadeStudy:
             made.measured(cell, END["align"] + 0.05 * rank + 0.005 * seed, 8.0 - rank, 2.95,
                           ("perplexity", "translation", "speed") if seed == 0
                           else ("perplexity", "translation"))  # fmt: skip
+    paper = {"task": "translation", "vocabulary": "expand-500", "value": "12.5"}
+    made.inputs["published"] = [numbers(folder, paper)]
     return made
 
 

@@ -90,9 +90,10 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
     for key in ("results", "packages_folder"):
         study[key] = posixpath.join(study["prefix"] or "", study[key])
     study["titles"] = {}
+    others = _studies(study.pop("entries_of", ()))
     for kind in REGISTRIES:
         # As it was given: names in plain data are text, whatever they were.
-        own = config.get(kind, {})
+        own = _shared(kind, others) | config.get(kind, {})
         names = [name for block in study["cells"] for name in block.get(kind, ())]
         names += [entry.get(BASE) for entry in own.values() if isinstance(entry, dict)]
         own = own | numbered(kind, names, registries[kind] | own)
@@ -112,6 +113,29 @@ def entries_of(kind: str) -> dict[str, Any]:
     """All entries of one registry with their defaults, apart from any study."""
     entries, _ = _entries(kind, {}, load_registries()[kind])
     return entries
+
+
+def _studies(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Name -> config, as it was given, of studies of the project."""
+    folder = ROOT / "config/studies"
+    known = [path.stem for path in sorted(folder.glob("*.yaml"))]
+    for name in names:
+        if name not in known:
+            raise unknown("config.entries_of", name, known, "in config/studies")
+    return {name: read_yaml(folder / f"{name}.yaml") for name in names}
+
+
+def _shared(kind: str, studies: Mapping[str, Mapping[str, Any]]) -> dict[Any, Any]:
+    """The entries of one kind that studies have of their own; of one name all have the same."""
+    found: dict[Any, Any] = {}
+    for study, config in studies.items():
+        for name, entry in config.get(kind, {}).items():
+            if found.setdefault(name, entry) != entry:
+                raise UserError(
+                    f"config.entries_of: {study} has {kind}.{name} with other settings than a "
+                    "study before it; name one of them"
+                )
+    return found
 
 
 def by_role(auxiliary: str | dict[str, str] | None) -> dict[str, str]:

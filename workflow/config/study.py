@@ -195,6 +195,10 @@ class StudyConfig(Settings):
         description="how jobs compute here ([settings](../docs/running.md#settings-of-a-machine)). "
         "It makes no job run again",
     )
+    entries_of: Names = optional(
+        "studies of `config/studies` whose own entries this one has too, as cells, tasks and items "
+        "name them"
+    )
     packages: Entries = optional(_OWN)
     sources: Entries = optional(_OWN)
     tokenizers: Entries = optional(_OWN)

@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER
-from lexigraft.report.items import kind_file, read_items, records_read, template_files
+from lexigraft.errors import unknown
+from lexigraft.report.items import Item, kind_file, read_items, records_read, template_files
 from workflow.config.checks import languages_read
+from workflow.config.registries import ROOT
 from workflow.config.training_data import members, teachers, used
 from workflow.stages.cells import initialization, tokenizer_axes, training, vocabulary
 from workflow.stages.measuring import evaluations, tasks_of
 from workflow.stages.stage import Output, stage
-from workflow.stages.study import Study
+from workflow.stages.study import Study, in_repository
 from workflow.stages.texts import corpus, package, searched
 
+PUBLISHED = "config/published"  # numbers of papers: a file for each
 # Where things lie, and how jobs compute, is no matter of the report.
 _PLACES = ("prefix", "hub_cache", "machine")
 # Where the files of a group lie, and what Snakemake's own report calls the group.
@@ -95,8 +98,12 @@ def _required(study: Study, **_: str) -> Iterator[Output]:
 def build_report(study: Study, **_: str) -> dict[str, Any]:
     """The study's tables, figures and pages."""
     fonts = study.config["report"]["fonts"]
-    inputs = {"fonts": package(study, fonts["package"]).file(fonts["folder"])} if fonts else {}
+    inputs: dict[str, Any] = {}
+    if fonts:
+        inputs["fonts"] = package(study, fonts["package"]).file(fonts["folder"])
     items = read_items(study.config["report"]["items"])
+    if "published" in records_read(items):
+        inputs["published"] = _published(study, items)
     # The script expands the cells by itself: ten thousand paths fit no command line.
     folders = {
         rule: study.template(rule)
@@ -125,6 +132,21 @@ def build_report(study: Study, **_: str) -> dict[str, Any]:
 def _shows_alignment(study: Study) -> bool:
     """Whether the report has an item for which fitted initializers are measured."""
     return "alignment" in records_read(read_items(study.config["report"]["items"]))
+
+
+def _published(study: Study, items: Sequence[Item]) -> list[str]:
+    """The files of the numbers of papers that items compare with."""
+    found = {path.stem: path for path in sorted((ROOT / PUBLISHED).glob("*.csv"))}
+    named = {}
+    for item in items:
+        if "published" in records_read([item]):
+            for name in item.option("compare") or (study.name,):
+                if name not in found:
+                    raise unknown(
+                        f"report item {item.name}: compare", name, found, f"in {PUBLISHED}"
+                    )
+                named[name] = in_repository(f"{PUBLISHED}/{name}.csv")
+    return list(named.values())
 
 
 def _used_config(study: Study) -> dict[str, Any]:

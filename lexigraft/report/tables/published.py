@@ -1,0 +1,180 @@
+"""Numbers of papers beside the study's own."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from lexigraft.report.items import Kind, Name, Names, Options, Refers, ScoreOptions
+from lexigraft.report.metrics import metric
+from lexigraft.report.published import Published
+from lexigraft.report.study import StudyResults
+from lexigraft.report.summarize import CELL, Frame, SummaryRow
+from lexigraft.report.table import Row, Table, TableCell, number, number_cell
+from lexigraft.report.tables.speed import speed_up_rows
+
+# A score lies within the spread where it is no farther from the paper's than so many deviations.
+_DEVIATIONS = 2
+
+
+class StandsFor(Options):
+    """The names under which papers' numbers of a model are listed; what is not given stays."""
+
+    source: Name | None = None
+    language: Name | None = None
+    vocabulary: Name | None = None
+    initializer: Name | None = None
+    strategy: Name | None = None
+
+
+class PublishedOptions(ScoreOptions):
+    """The options of a comparison with papers."""
+
+    compare: Annotated[
+        tuple[Name, ...],
+        Field(
+            description="papers whose numbers to compare with, files of config/published; default: "
+            "the one of the study's name"
+        ),
+    ] = ()
+    tables: Annotated[
+        Names, Field(description="of the paper's tables these alone, by their numbers as text")
+    ] = ()
+    stands_for: Annotated[
+        dict[Name, StandsFor],
+        Refers("sources"),
+        Field(
+            description="source model -> the names of the cell that it is in the paper, such as "
+            "`{source: mistral-7b, strategy: vocadt}` for a model that the authors published"
+        ),
+    ] = {}  # noqa: RUF012 - a default of pydantic, which copies it
+
+
+KIND = Kind(
+    title="Beside the paper",
+    caption="Numbers that the papers print beside this study's, for what both have: mean ± sample "
+    "standard deviation, the difference, and whether it lies within the spread.",
+    empty="no paper prints a number of a cell, task and metric of this study",
+    options=PublishedOptions,
+    reads=("published",),
+)
+
+
+def build(study: StudyResults) -> Table | None:
+    """A row per printed number and cell that has the same score."""
+    import pandas
+
+    numbers = _chosen(study)
+    pairs = _pairs(study, numbers)
+    if not pairs:
+        return None
+    several = len({one.paper for one, _ in pairs}) > 1
+    rows, data = [], []
+    for one, score in pairs:
+        place = f"{one.paper}, Table {one.table}" if several else f"Table {one.table}"
+        inside = _within(one, score)
+        rows.append(Row((place, one.row, one.column), _cells(one, score, inside), group=place))
+        data.append(_line(one, score, inside))
+    counts = [line["within"] for line in data]
+    missing = len(numbers) - len({id(one) for one, _ in pairs})
+    notes = [
+        f"Within the spread: {counts.count('yes')} of {len(counts) - counts.count('')} numbers "
+        f"that have one; {counts.count('')} have none.",
+        f"Within means no farther from the paper's number than {_DEVIATIONS} standard deviations, "
+        "the paper's or this study's over seeds or runs, whichever is larger, and half a unit of "
+        "the last digit that the paper prints.",
+    ]
+    if missing:
+        notes.append(f"{missing} other numbers of the papers have no counterpart in this study.")
+    heads = [("", "Paper"), ("", "Here"), ("", "Difference"), ("", "Within the spread")]
+    return Table(("Table", "Row", "Column"), heads, rows, pandas.DataFrame(data), notes)
+
+
+def _chosen(study: StudyResults) -> list[Published]:
+    """The numbers of the item's papers, tables, tasks and metrics that an evaluation scores."""
+    item = study.item
+    papers = item.option("compare") or (study.name,)
+    tables = item.option("tables")
+    return [
+        one
+        for one in study.published
+        if one.paper in papers
+        and one.task
+        and (not tables or one.table in tables)
+        and (not item.tasks or one.task in item.tasks)
+        and (not item.metrics or one.metric in item.metrics)
+    ]
+
+
+def _pairs(study: StudyResults, numbers: list[Published]) -> "list[tuple[Published, SummaryRow]]":
+    """Each printed number with the scores of the cells that it is of."""
+    import pandas
+
+    stands_for: Mapping[str, StandsFor] = study.item.option("stands_for") or {}
+    scores: dict[tuple[str, str], list[tuple[dict[str, str], SummaryRow]]] = {}
+    for _, score in pandas.concat([study.summary, _speed_ups(study)]).iterrows():
+        cell = {axis: str(score[axis]) for axis in CELL}
+        if known := stands_for.get(cell["source"]):
+            cell |= known.model_dump(exclude_none=True)
+        scores.setdefault((str(score["task"]), str(score["metric"])), []).append((cell, score))
+    return [
+        (one, score)
+        for one in numbers
+        for cell, score in scores.get((one.task, one.metric), ())
+        if one.cell.items() <= cell.items()
+    ]
+
+
+def _speed_ups(study: StudyResults) -> Frame:
+    """How many times as fast as its source model a cell writes, as the metric `speed_up`."""
+    rows = speed_up_rows(study).sort_values("batch", kind="stable")
+    rows = rows.drop_duplicates([*CELL, "task"])
+    deviation = rows["std"] / rows["source_mean"]
+    return rows.assign(metric="speed_up", mean=rows["speed_up"], std=deviation)
+
+
+def _within(one: Published, score: "SummaryRow") -> str:
+    """Whether a score lies within the spread of the paper's number or its own: `yes` or `no`.
+
+    Empty where neither has a spread.
+    """
+    known = [float(spread) for spread in (one.spread, score["std"])
+             if spread is not None and spread == spread]  # fmt: skip
+    if not known:
+        return ""
+    # Half a unit as a float may be a little less than the half that was rounded.
+    reach = (_DEVIATIONS * max(known) + one.rounding) * (1 + 1e-9)
+    return "yes" if abs(score["mean"] - one.value) <= reach else "no"
+
+
+def _cells(one: Published, score: "SummaryRow", inside: str) -> tuple[TableCell, ...]:
+    decimals = metric(one.metric).decimals
+    paper, here = number_cell(one.value, decimals), number_cell(score["mean"], decimals)
+    difference = float(score["mean"] - one.value)
+    return (
+        replace(paper, deviation=_deviation(one.spread, decimals)),
+        replace(here, deviation=_deviation(score["std"], decimals)),
+        TableCell(number(difference, decimals, sign=True), value=difference),
+        TableCell(inside) if inside else TableCell(),
+    )
+
+
+def _deviation(spread: float | None, decimals: int) -> str:
+    return "" if spread is None or spread != spread else number(spread, decimals)
+
+
+def _line(one: Published, score: "SummaryRow", inside: str) -> dict[str, object]:
+    """One row of the data, numbers in the unit of the metric here."""
+    return {
+        **{name: getattr(one, name) for name in ("paper", "table", "row", "column")},
+        **{axis: score[axis] for axis in CELL},
+        "task": one.task,
+        "metric": one.metric,
+        "published": one.value,
+        "published_spread": one.spread,
+        "here": score["mean"],
+        "difference": score["mean"] - one.value,
+        "within": inside,
+        **{name: score[name] for name in ("std", "over", "n_seeds", "n_runs")},
+    }

@@ -1,0 +1,161 @@
+"""Numbers of papers beside a made-up study's."""
+
+from dataclasses import replace
+
+import pytest
+
+from lexigraft.errors import UserError
+from lexigraft.report.formats import as_html, write_table
+from lexigraft.report.items import check_items, read_items
+from lexigraft.report.published import read_published
+from lexigraft.report.records import read_study
+from lexigraft.report.tables import published
+from tests.report.conftest import numbers
+
+FULL = "full-clm-512"
+SOURCE = ("m", "te-made", "source", "none", "none", 0)
+ALIGN = ("m", "te-made", "big", "align", FULL)
+AXES = ("source", "language", "vocabulary", "initializer", "strategy")
+
+
+@pytest.fixture
+def made(made_study):
+    """Source in two runs, 10 ± 1.4; Align with two seeds, 16 ± 2.8; Mean with one, 9."""
+    made_study.record(SOURCE, "mt", "translation", {"chrf": 9.0}, run=0)
+    made_study.record(SOURCE, "mt", "translation", {"chrf": 11.0}, run=1)
+    made_study.record((*ALIGN, 0), "mt", "translation", {"chrf": 14.0})
+    made_study.record((*ALIGN, 1), "mt", "translation", {"chrf": 18.0})
+    made_study.record(("m", "te-made", "big", "mean", FULL, 0), "mt", "translation", {"chrf": 9.0})
+    return made_study
+
+
+def build(made, *paths, **options):
+    made.inputs["published"] = list(paths)
+    (item,) = read_items([{"item": "published", **options}])
+    return published.build(read_study(made.settings, made.inputs).part(item))
+
+
+def texts(table):
+    return [[cell.text for cell in row.cells] for row in table.rows]
+
+
+def test_a_number_stands_beside_the_score_of_its_cell(made, tmp_path):
+    align = dict(zip(AXES, ALIGN, strict=True))
+    # Printed as .12, which is 12 here; deviation of 14 and 18: sqrt(8)
+    table = build(
+        made, numbers(tmp_path, align | {"value": "0.12", "spread": "0.01", "factor": 100})
+    )
+    (row,) = table.rows
+    assert row.stub == ("Table 1", "a model", "MT")
+    paper, here, difference, within = row.cells
+    assert (paper.text, paper.deviation) == ("12.0", "1.0")
+    assert (here.text, here.deviation) == ("16.0", "2.8")
+    assert (difference.text, within.text) == ("+4.0", "yes")
+    (line,) = table.data.to_dict("records")
+    assert (line["published"], line["here"], line["n_seeds"]) == (12.0, 16.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("printed", "spread", "within"),
+    [
+        # Align has 16 ± 2.83: two deviations are 5.66, and rounding adds 0.05
+        ("10.3", "", "yes"),
+        ("10.2", "", "no"),
+        ("8.0", "4.0", "yes"),  # the paper's deviation is the larger one
+        ("22", "", "yes"),  # rounding adds 0.5
+        ("22.5", "", "no"),
+    ],
+)
+def test_a_score_is_within_two_deviations_and_the_rounding(made, tmp_path, printed, spread, within):
+    row = dict(zip(AXES, ALIGN, strict=True)) | {"value": printed, "spread": spread}
+    assert texts(build(made, numbers(tmp_path, row)))[0][3] == within
+
+
+def test_without_a_spread_nothing_is_said_of_it(made, tmp_path):
+    table = build(made, numbers(tmp_path, {"initializer": "mean", "value": "9.0"}))
+    assert texts(table) == [["9.0", "9.0", "0.0", "–"]]
+    assert "Within the spread: 0 of 0 numbers that have one; 1 have none." in table.notes
+
+
+def test_an_axis_without_a_name_is_any(made, tmp_path):
+    table = build(made, numbers(tmp_path, {"vocabulary": "big", "value": "9"}))
+    assert [*table.data["initializer"]] == ["align", "mean"]
+
+
+def test_what_only_the_paper_has_is_counted_and_what_is_no_score_is_not(made, tmp_path):
+    only_there = {"initializer": "zett", "value": "5"}
+    mean = {"task": "", "metric": "", "value": "7"}
+    source = {"vocabulary": "source", "value": "10"}
+    table = build(made, numbers(tmp_path, only_there, mean, source))
+    assert len(table.rows) == 1
+    assert table.notes[-1].startswith("1 other numbers of the papers")
+    assert build(made, numbers(tmp_path, only_there, mean)) is None
+
+
+def test_a_source_model_may_stand_for_a_cell_of_the_paper(made, tmp_path):
+    path = numbers(tmp_path, {"source": "base", "strategy": "vocadt", "value": "10"}, name="paper")
+    stands_for = {"m": {"source": "base", "strategy": "vocadt"}}
+    where = {"vocabularies": ["source"], "initializers": ["none"]}
+    table = build(made, path, compare=["paper"], stands_for=stands_for, where=where)
+    assert [*table.data["vocabulary"]] == ["source"]
+    assert build(made, path, compare=["paper"]) is None
+
+
+def test_a_speed_up_is_that_over_the_source_model(made_study, tmp_path):
+    # 30 characters a second and 75, of text; and with several texts at a time
+    for cell, speed in ((SOURCE, 30.0), ((*ALIGN, 0), 75.0)):
+        name = "same_text_characters_per_second_batch"
+        metrics = {f"{name}_4": 4 * speed + 9, f"{name}_1": speed}
+        made_study.record(cell, "speed", "speed", metrics)
+    row = {"task": "speed", "metric": "speed_up", "initializer": "align", "value": "1.93"}
+    table = build(made_study, numbers(tmp_path, row))
+    assert [*table.data["here"]] == [2.5]
+
+
+def test_papers_tables_and_tasks_are_chosen(made, tmp_path):
+    rows = [{"value": "9", "vocabulary": "source", "table": number} for number in ("1", "2")]
+    here, there = numbers(tmp_path, *rows), numbers(tmp_path, *rows, name="other")
+    # Without a choice it is the paper of the study's own name.
+    assert [row.stub[0] for row in build(made, here, there).rows] == ["Table 1", "Table 2"]
+    both = build(made, here, there, compare=["other", "made"], tables=["2"])
+    assert [row.stub[0] for row in both.rows] == ["made, Table 2", "other, Table 2"]
+    assert build(made, here, tasks=["summaries"]) is None
+
+
+def test_a_source_model_that_the_study_has_not_is_refused():
+    items = read_items([{"item": "published", "stands_for": {"n": {"source": "m"}}}])
+    axes = ("sources", "languages", "vocabularies", "initializers", "strategies")
+    block = {axis: ["m"] for axis in axes}
+    with pytest.raises(UserError, match=r"items\[0\]\.stands_for: 'n' is not of this study"):
+        check_items(items, [block], ["mt"], {"tokenizers": [], "languages": []})
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"value": "many"}, "line 2: could not convert string to float: 'many'"),
+        ({"value": "1", "task": ""}, "line 2: give both a task and a metric, or neither"),
+    ],
+)
+def test_a_wrong_number_is_named_with_its_line(tmp_path, row, message):
+    with pytest.raises(UserError, match=message):
+        read_published([numbers(tmp_path, row)])
+
+
+def test_files_that_are_none_are_refused(tmp_path):
+    path = tmp_path / "made.csv"
+    path.write_text("table,value\n1,2\n")
+    with pytest.raises(UserError, match="its first line is not table,row,column"):
+        read_published([path])
+    with pytest.raises(UserError, match="cannot be read as CSV"):
+        read_published([tmp_path / "nowhere.csv"])
+
+
+def test_the_table_is_written_in_every_format(made, tmp_path):
+    table = build(made, numbers(tmp_path, {"vocabulary": "source", "value": "10"}))
+    files = write_table(replace(table, name="published"), tmp_path)
+    assert files == ["published.csv", "published.md", "published.tex"]
+    assert "| Table 1 | a model | MT | 10.0 | 10.0 ± 1.4 | 0.0 | yes |" in (
+        tmp_path / "published.md"
+    ).read_text("utf-8")
+    assert 'id="table-published"' in as_html(replace(table, name="published"))

@@ -1,0 +1,80 @@
+"""The study of published models: whose entries it takes, and which numbers it compares with."""
+
+import pytest
+
+from lexigraft.cells import is_selected
+from lexigraft.errors import UserError
+from lexigraft.report.items import read_items
+from lexigraft.report.published import read_published
+from lexigraft.report.summarize import CELL
+from tests.workflow.conftest import open_study
+from workflow.config.registries import ROOT, read_yaml, resolve
+from workflow.stages.report import PUBLISHED
+
+
+@pytest.fixture(scope="module")
+def study():
+    return open_study("published")
+
+
+def compared(study, item):
+    """The numbers of an item's tables that a cell of the study has, with the cell's source."""
+    renamed = item.option("stands_for")
+    found = set()
+    for number in read_published([ROOT / PUBLISHED / f"{item.option('compare')[0]}.csv"]):
+        run = study.config["run_tasks"].get(number.task)
+        for cell in study.cells if run and number.table in item.option("tables") else ():
+            names = {axis: getattr(cell, axis) for axis in CELL}
+            if known := renamed.get(cell.source):
+                names |= known.model_dump(exclude_none=True)
+            if number.cell.items() <= names.items() and is_selected(cell, run):
+                found.add((number.table, number.row, number.column, cell.source))
+    return found
+
+
+def test_it_trains_nothing(study):
+    assert {(cell.vocabulary, cell.initializer, cell.strategy) for cell in study.cells} == {
+        ("source", "none", "none")
+    }
+
+
+def test_every_model_that_a_paper_has_numbers_of_is_compared(study):
+    items = [item for item in read_items(study.config["report"]["items"])
+             if item.kind == "published"]  # fmt: skip
+    counts = {item.name: len(compared(study, item)) for item in items}
+    # Tables 10 and 11 but for averages and English of several groups; six tasks, twice, of 8 rows
+    averages, english = 4 * 5 + 6 * 5, 3 * 2
+    assert counts == {"vocadt": 120 + 150 - averages - english, "unifyvocab": 2 * 8 * 12}
+    for item in items:
+        assert {source for *_, source in compared(study, item)} >= {*item.option("stands_for")}
+
+
+def test_languages_and_tasks_are_those_of_other_studies(study):
+    vocadt = open_study("vocadt").config
+    for kind in ("languages", "tasks"):
+        shared = vocadt[kind].keys() & study.config[kind].keys()
+        assert {"languages": "madlad-sw", "tasks": "en-sw-5-shot"}[kind] in shared
+        assert all(study.config[kind][name] == vocadt[kind][name] for name in shared)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (
+            ["vocadd"],
+            r"config\.entries_of: 'vocadd' is not in config/studies; did you mean 'vocadt",
+        ),
+        (["vocadt", "cw2v"], r"cw2v has sources\.llama-2-7b with other settings"),
+    ],
+)
+def test_studies_that_are_not_there_or_disagree_are_refused(names, message, registries):
+    config = read_yaml(ROOT / "config/studies/published.yaml") | {"entries_of": names}
+    with pytest.raises(UserError, match=message):
+        resolve(config, registries)
+
+
+def test_an_entry_of_its_own_stands_above_that_of_another_study(registries):
+    config = read_yaml(ROOT / "config/studies/published.yaml")
+    config["languages"] = {"madlad-sw": {"base": "madlad-id", "name": "Kiswahili"}}
+    found = resolve(config, registries)["languages"]
+    assert found["madlad-sw"]["name"] == "Kiswahili"
