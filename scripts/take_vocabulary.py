@@ -1,8 +1,6 @@
 """Take another model's tokenizer in place of the source's own."""
 
-from itertools import islice
-
-from lexigraft.corpus.mixture import read_part
+from lexigraft.corpus.mixture import measured_texts
 from lexigraft.job import Job, Written, run
 
 
@@ -11,7 +9,6 @@ def stage(job: Job) -> Written:
     from lexigraft.source.hub import TOKENIZER, resolve_place
     from lexigraft.source.model import load_tokenizer, open_tokenizer
     from lexigraft.vocabulary.tokenizer_files import (
-        MEASURED,
         describe_replacement,
         store_vocabulary,
     )
@@ -19,7 +16,7 @@ def stage(job: Job) -> Written:
 
     settings = job["settings"]
     source = open_tokenizer(job["inputs"]["source"])
-    lines = list(islice(read_part(job["inputs"]["corpus"]), MEASURED))
+    lines = measured_texts(job["inputs"]["corpus"])
     place, commit = resolve_place(settings["tokenizer"], settings["revision"], TOKENIZER)
     tokenizer = take_tokenizer(load_tokenizer(place), source)
     new_ids = pair_vocabularies(source, tokenizer).new_ids.tolist()

@@ -11,15 +11,13 @@ import numpy as np
 from lexigraft.atomic import replacing_folder, write_json, write_jsonl, write_lines
 from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.language import SUMMARIZATION, TRANSLATION, read_test_texts, size_of
-from lexigraft.corpus.mixture import MEMBERS, MIXTURE, read_part
+from lexigraft.corpus.mixture import MEMBERS, MIXTURE, ROUNDING, check_shares, read_part
 from lexigraft.corpus.split import describe_reduced
 from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 
 logger = logging.getLogger(__name__)
-
-_ROUNDING = 1e-6  # tolerance for sums of shares with few digits
 
 
 def mix_corpora(
@@ -129,25 +127,6 @@ def mix_corpora(
     return [*files, *own], facts
 
 
-def check_shares(members: list[str], shares: Mapping[str, float]) -> None:
-    """Check that shares belong to members and leave a positive share for the other members.
-
-    Raises `UserError` for a share of an unknown member, and for shares that do not add up to 1, or
-    leave nothing for the others.
-    """
-    for name in shares:
-        if name not in members:
-            raise UserError(f"shares: '{name}' is no member; known are {', '.join(members)}")
-    total, missing = sum(shares.values()), [name for name in members if name not in shares]
-    if not missing and abs(total - 1) > _ROUNDING:
-        raise UserError(f"shares: they add up to {total:g}, not 1; change them or leave one out")
-    if missing and total > 1 - _ROUNDING:
-        raise UserError(
-            f"shares: they add up to {total:g}, which leaves nothing for {', '.join(missing)}; "
-            "lower them or give these a share"
-        )
-
-
 def shares_of(
     sizes: Mapping[str, int], shares: Mapping[str, float], temperature: float
 ) -> dict[str, float]:
@@ -190,13 +169,13 @@ def counts_of(
         np.cumsum(own[_order(len(own), seed, name)]) / shares[name] for name, own in sizes.items()
     ]
     # A sum must not lose a sentence to floating-point rounding.
-    largest = min(own[-1] for own in ends) * (1 + _ROUNDING)
+    largest = min(own[-1] for own in ends) * (1 + ROUNDING)
     every = np.concatenate(ends)
     order = np.argsort(every, kind="stable")
     whole = int(np.searchsorted(every[order], largest, "right"))
     most = whole
     if characters is not None:
-        most = min(most, int(np.searchsorted(every[order], characters * (1 + _ROUNDING), "right")))
+        most = min(most, int(np.searchsorted(every[order], characters * (1 + ROUNDING), "right")))
     if sentences is not None:
         most = min(most, sentences)
     owners = np.repeat(np.arange(len(ends)), [len(own) for own in ends])[order[:most]]

@@ -12,13 +12,15 @@ from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned, clean
 from lexigraft.corpus.contamination import Contamination, Tests
 from lexigraft.corpus.local_files import check_files
 from lexigraft.corpus.readers import Pair, read_articles, read_pairs, read_sentences
-from lexigraft.corpus.reading import draw_text, forget
+from lexigraft.corpus.reading import draw_text, forget, read_some
 from lexigraft.corpus.split import Sizes, Split, describe_reduced, split_corpus
 from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
 
+# Of which English sentences are drawn, at most, where it is limited how much is read.
+_ENGLISH_CHARACTERS = 100_000_000
 TRANSLATION = "tasks/translation.jsonl"
 SUMMARIZATION = "tasks/summarization.jsonl"
 
@@ -143,7 +145,7 @@ def _read_and_split(
     def sample(lines: int | None, characters: int | None) -> StoredLines:
         return draw_text(settings, folder, seed, counts["text"], lines, characters, package)
 
-    english = _english(settings, package)
+    english = _english(settings, seed, package)
     english = cleaned(english, counts["english"], minimum, REMEMBERED, repairs)
     split = split_corpus(sample, pairs, english, sizes, seed, articles, dropped)
     tests["translation"] = [target for _, target in split.translation]
@@ -154,11 +156,14 @@ def _read_and_split(
     return split, counts, found.facts()
 
 
-def _english(settings: Mapping[str, Any], package: str | Path | None) -> Iterator[str]:
+def _english(
+    settings: Mapping[str, Any], seed: tuple[str | int, ...], package: str | Path | None
+) -> Iterator[str]:
     """The `english` text or, without one, the English side of the parallel text."""
-    own = settings.get("english")
+    own, most = settings.get("english"), settings.get("read_characters")
     if own and own["loader"] != "catalogue":
-        return read_sentences(own, package)
+        most = most and min(most, _ENGLISH_CHARACTERS)
+        return read_some(own, most, (*seed, "english"), package)
     parallel = own or settings.get("parallel")
     if parallel:
         return (source for source, _ in read_pairs(parallel, package))

@@ -7,12 +7,15 @@ tokens where it is trained on. Standard library only: settings import this modul
 
 import heapq
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lexigraft.corpus.lines import read_lines
+from lexigraft.errors import UserError
 
 MIXTURE, MEMBERS = "mixture.json", "members"
+ROUNDING = 1e-6  # tolerance for sums of shares with few digits
+MEASURED = 100_000  # training texts that a vocabulary is measured on, at most
 
 
 def text_shares(corpus: str | Path) -> dict[str, float]:
@@ -64,3 +67,22 @@ def all_texts(corpus: str | Path) -> Iterator[str]:
     """All training text of a corpus, of a group one member after the other."""
     for member in text_shares(corpus):
         yield from read_lines(text_file(corpus, member))
+
+
+def check_shares(members: list[str], shares: Mapping[str, float]) -> None:
+    """Check that shares belong to members and leave a positive share for the other members.
+
+    Raises `UserError` for a share of an unknown member, and for shares that do not add up to 1, or
+    leave nothing for the others.
+    """
+    for name in shares:
+        if name not in members:
+            raise UserError(f"shares: '{name}' is no member; known are {', '.join(members)}")
+    total, missing = sum(shares.values()), [name for name in members if name not in shares]
+    if not missing and abs(total - 1) > ROUNDING:
+        raise UserError(f"shares: they add up to {total:g}, not 1; change them or leave one out")
+    if missing and total > 1 - ROUNDING:
+        raise UserError(
+            f"shares: they add up to {total:g}, which leaves nothing for {', '.join(missing)}; "
+            "lower them or give these a share"
+        )

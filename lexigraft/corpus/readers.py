@@ -15,9 +15,10 @@ empty text, which cleaning counts as blank. Settings name a `loader`, which need
   a local folder, also one that `save_to_disk` wrote, or a format: `text`, `json`, `csv`, `parquet`;
   datasets with a loading script are refused), the columns as for `parquet`, and optionally `split`
   (`train` by default), `config` and `revision` as `datasets.load_dataset` takes them, and
-  `data_files`, patterns of the files to read, or for a format paths or URLs, possibly compressed,
-  which form the split `train`. Pairs may also come from two configurations with corresponding rows,
-  such as FLORES+: `source_config`, `target_config`, `column` and `id_column`.
+  `data_files`, patterns of the files to read, or for a format paths or addresses
+  (`hf://datasets/<name>@<revision>/<path>`), possibly compressed, which form the split `train`.
+  Pairs may also come from two configurations with corresponding rows, such as FLORES+:
+  `source_config`, `target_config`, `column` and `id_column`.
 
 `translation.te` as a field or column is the field `te` inside the field `translation`. Where a text
 names none, it is `text`. Plain files may be compressed: `.gz`, `.xz`, `.zst`.
@@ -34,6 +35,7 @@ from typing import Any
 from lexigraft.corpus.catalogue import read_catalogue
 from lexigraft.corpus.lines import DAMAGED, read_lines
 from lexigraft.corpus.local_files import text_files
+from lexigraft.corpus.zstd_lines import SUFFIX, zstd_shards
 from lexigraft.errors import UserError
 
 Pair = tuple[str, str]
@@ -309,6 +311,9 @@ def _dataset_shards(
 
     name, split, where = text["name"], text.get("split") or "train", _name_of(text)
     files = {"data_files": text.get("data_files"), "revision": text.get("revision")}
+    if (addresses := _zstd_files(text)) is not None:
+        with _dataset_errors(where):
+            return [partial(_with_errors, rows, where) for rows in zstd_shards(addresses)]
     with _dataset_errors(where):
         if any(Path(name, file).is_file() for file in ("dataset_dict.json", "state.json")):
             dataset = load_from_disk(name)
@@ -330,6 +335,20 @@ def _dataset_shards(
             raise UserError(f"{where}: has no rows")
 
     return [partial(rows, index) for index in range(count)]
+
+
+def _zstd_files(text: _Text) -> list[str] | None:
+    """The files of a text that `datasets` cannot decompress; None if there are none."""
+    given = text.get("data_files") or ()
+    files = [given] if isinstance(given, str) else list(given)
+    if text["name"] != "json" or not any(file.endswith(SUFFIX) for file in files):
+        return None
+    return files
+
+
+def _with_errors(rows: Callable[[], Rows], where: str) -> Rows:
+    with _dataset_errors(where):
+        yield from rows()
 
 
 @contextmanager

@@ -8,9 +8,10 @@ downloaded. An interrupted reading goes on where it was two minutes before.
 import hashlib
 import json
 import logging
+import math
 import shutil
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -88,6 +89,24 @@ def draw_text(
     if sample.restored is not None or time.monotonic() - saved > _SECONDS:
         save()
     return sample.ordered()
+
+
+def read_some(
+    text: Mapping[str, Any],
+    most: int | None,
+    seed: tuple[str | int, ...],
+    package: str | Path | None = None,
+) -> Iterator[str]:
+    """The texts of settings, or of files in random order so many characters of them."""
+    shards = text_shards(text, package)
+    order = generator(*seed, "shards").permutation(len(shards)).tolist()
+    left = math.inf if most is None else most
+    for place in range(len(shards)) if most is None else order:
+        for one in shards[place]():
+            yield one
+            left -= len(one)
+            if left <= 0:
+                return
 
 
 def forget(folder: str | Path) -> None:

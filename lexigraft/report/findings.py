@@ -97,9 +97,9 @@ def caveats(study: StudyResults) -> list[str]:
     trial = []
     if study.budget is not None:
         trial = [
-            f"A trial with a budget of {study.budget:g}: every amount of text (training text, tokens, "
-            "samples, and what vocabularies, vectors and initializers read) is this part of the "
-            "study's."
+            f"A trial with a budget of {study.budget:g}: every amount of text (training text, "
+            "tokens, samples, and what vocabularies, vectors and initializers read) is this part "
+            "of the study's."
         ]
     if study.scores.empty:
         return trial + study.notes

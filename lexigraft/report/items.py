@@ -212,11 +212,13 @@ def check_items(
     blocks: Sequence[Mapping[str, Any]],
     tasks: Collection[str],
     fragmentation: Mapping[str, Sequence[str]],
+    members: Collection[str] = (),
 ) -> None:
     """Check that items ask for what a study has.
 
     `blocks` are the study's `cells`: lists of names by what a config calls them. `tasks` are those
-    that it runs, `fragmentation` the `tokenizers` and `languages` that it compares without a model.
+    that it runs, `fragmentation` the `tokenizers` and `languages` that it compares without a model,
+    `members` the languages of its groups.
     A UserError where an item names something that no cell of the study has, a task that it does not
     run, or a tokenizer that it does not compare.
     """
@@ -224,9 +226,8 @@ def check_items(
     known = {
         "tasks": (tasks, "run by this study"),
         "tokenizers": (fragmentation["tokenizers"], "compared by this study"),
-        "initializers": (of_cells["initializers"], "of this study"),
-        "languages": (of_cells["languages"], "of this study"),
-        "sources": (of_cells["sources"], "of this study"),
+        **{of: (names, "of this study") for of, names in of_cells.items()},
+        "languages": ({*of_cells["languages"], *members}, "of this study"),
     }
     of_cells["languages"] += fragmentation["languages"]
     for number, item in enumerate(items):

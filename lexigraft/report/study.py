@@ -14,6 +14,7 @@ from lexigraft.report.published import Published
 from lexigraft.report.summarize import CELL, Frame, summarize
 
 SEEDED = [*CELL, "seed"]
+MONOLINGUAL = "monolingual"  # what the settings of a phase call the corpus
 # The frames of a study that hold rows of cells.
 _FRAMES = ("scores", "fragmentation", "training", "curves", "initialization", "alignment",
            "checkpoints")  # fmt: skip
@@ -194,6 +195,11 @@ class StudyResults:
     def strategy(self, key: str) -> StrategyName:
         """Procedure, objective and length of a strategy."""
         return parse_strategy(key, self.phases.get(key))
+
+    def is_of_text_alone(self, strategy: str) -> bool:
+        """Whether a strategy trains on the corpus alone, on no samples of tasks or pairs."""
+        phases = self.phases.get(strategy, [])
+        return all(phase.get("data", MONOLINGUAL) == MONOLINGUAL for phase in phases)
 
     def kind(self, task: str) -> str:
         """The kind of a task; empty where no record has it."""

@@ -128,6 +128,7 @@ class Phase(Settings):
     )
     tokens_per_language: int = optional("the same, times the members of a group", ge=1)
     epochs: float = optional("instead of `share`: passes over the first text", gt=0)
+    batch_sequences: int = optional("instead of the strategy's", ge=1)
     learning_rate: float = optional("instead of the strategy's", gt=0)
     lora: Lora = optional("keys that differ from the strategy's")
     adapter: AdapterSettings | None = optional("of `trainable: [adapter]`: its adapters")
@@ -236,7 +237,8 @@ class StrategyResources(Settings):
 class Strategy(Settings):
     """Phases, and what they share. Defaults are those of Yamaguchi et al. (lowres), Table 6.
 
-    A phase may override `learning_rate` and `lora`; each phase of a strategy has its own.
+    A phase may override `batch_sequences`, `learning_rate` and `lora`: each phase that is read has
+    its own.
     """
 
     phases: Annotated[tuple[Phase, ...], Strict(False)] = Field(
@@ -336,8 +338,9 @@ class Strategy(Settings):
                 lora = _filled(phase.lora, **{n: v for n, v in self.lora if n not in own})
             if "adapter" in phase.trainable and adapter is None:
                 adapter = AdapterSettings()
-            rate = phase.learning_rate or self.learning_rate
-            completed.append(_filled(phase, learning_rate=rate, lora=lora, adapter=adapter))
+            shared = {"batch_sequences": phase.batch_sequences or self.batch_sequences,
+                      "learning_rate": phase.learning_rate or self.learning_rate}  # fmt: skip
+            completed.append(_filled(phase, **shared, lora=lora, adapter=adapter))
         self.__dict__["phases"] = tuple(completed)
         return self
 

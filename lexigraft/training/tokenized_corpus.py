@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import logging
+import os
 import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,7 @@ from lexigraft.training.data import EncodedTexts, JoinedArrays, concatenate, no_
 
 FOLDER = ".tokens"
 SHARD = 1 << 26  # bytes of the text of a shard, about
+_READ = 1 << 24  # bytes that are read at once
 _SUM = 8  # int32 numbers of the SHA-256 at the end of a file
 logger = logging.getLogger(__name__)
 
@@ -175,16 +177,33 @@ def _write(out: IO[bytes], batches: Iterator[EncodedTexts]) -> None:
 def _read(file: Path | IO[bytes]) -> EncodedTexts | None:
     """What `_write` has written, memory-mapped; None if there is no such file or it is damaged."""
     try:
+        if isinstance(file, Path):
+            with file.open("rb") as opened:
+                is_whole = _is_whole(opened)
+        else:
+            is_whole = _is_whole(file)
+        if not is_whole:
+            return None
         values = np.asarray(np.memmap(file, np.int32, "r"))
     except OSError:
-        return None
-    except ValueError:  # it has no bytes, or no whole number of int32
-        values = np.empty(0, np.int32)
-    if hashlib.sha256(values[:-_SUM].data).digest() != values[-_SUM:].tobytes():
         return None
     end = len(values) - _SUM - 1
     begin = end - int(values[end])  # of the lengths
     return EncodedTexts(values[:begin], values[begin:end])
+
+
+def _is_whole(file: IO[bytes]) -> bool:
+    """Whether a file ends with its checksum. It is read, not mapped, so that it takes no memory."""
+    left = file.seek(0, os.SEEK_END) - 4 * _SUM
+    if left <= 0 or left % 4:
+        return False
+    file.seek(0)
+    digest = hashlib.sha256()
+    while left:
+        content = file.read(min(left, _READ))
+        digest.update(content)
+        left -= len(content)
+    return digest.digest() == file.read()
 
 
 def _digest(*content: Any) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import PARTIAL, write_json
+from lexigraft.corpus.mixture import MEASURED
 from lexigraft.errors import UserError
 from lexigraft.source.model import tokenizer_family
 from lexigraft.source.sentencepiece import (
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MEASURED = 100_000  # training texts that a vocabulary is measured on, at most
 _MODEL = "tokenizer.model"
 _BATCH = 1000  # texts that are tokenized at once: all at once would take a hundred bytes per token
 

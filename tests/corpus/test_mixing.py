@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lexigraft.corpus.groups import _drawn, check_shares, counts_of, shares_of
+from lexigraft.corpus.groups import _drawn, counts_of, shares_of
+from lexigraft.corpus.mixture import check_shares
 from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.errors import UserError
 

@@ -36,6 +36,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "sources": models.SourceConfig,
     "sources.resources": models.SourceResources,
     "tokenizers": models.TokenizerConfig,
+    "corpora": models.CorpusConfig,
     "languages": languages.LanguageConfig,
     "languages.resources": languages.LanguageResources,
     "languages.group": languages.Group,

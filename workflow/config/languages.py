@@ -207,7 +207,8 @@ class LanguageConfig(Settings):
     )
     read_characters: Whole = optional(
         "characters of `text` that are read at most, of its files in random order; training text "
-        "is drawn from these. By default all is read, and of a data set of the hub all is fetched"
+        "is drawn from these, and English from a hundred million of `english` at most. By default "
+        "all is read, and of a data set of the hub all is fetched"
     )
     heldout_sentences: Whole = Field(
         1000, description="sentences for perplexity and bits per byte, at most"

@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints, Tag, model_validator
 
 from lexigraft.corpus.amounts import TextAmount
 from lexigraft.settings import KeyedError, Settings, by_shape, chosen_by, optional
-from workflow.config.texts import Chosen, Name, Whole, Words
+from workflow.config.texts import Chosen, Name, Unique, Whole, Words
 
 HubName = Annotated[
     str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$")
@@ -121,6 +121,19 @@ class PackageConfig(Settings):
         pattern="^[0-9a-f]{64}$",
     )
     members: list[str] = Field(min_length=1, description="shell patterns of the files to unpack")
+
+
+class CorpusConfig(Settings):
+    """A large corpus of the hub, with the texts of each language in files of their own."""
+
+    name: HubName = Field(description="the data set on the hub")
+    revision: Revision = optional("a commit, tag or branch of the hub. Pin it")
+    data_files: Words = Field(
+        description="pattern of the files of a language; `{code}` stands for what a text calls it"
+    )
+    column: str = Field("text", description="column or field of the texts")
+    license: Words = optional("its licence, for readers of the config")
+    terms: Words = optional("where its terms are accepted, if they must be")
 
 
 class Expansion(Settings):
@@ -248,6 +261,10 @@ class Glove(Settings):
     """Static vectors of tokens, trained on the corpus by GloVe."""
 
     kind: Literal["glove"] = Field(description="trained on the corpus by GloVe")
+    corpus: Name = optional(
+        "a language or group of languages.yaml whose text they are trained on. By default that of "
+        "the cell"
+    )
     text: TextAmount = _read("they are trained on")
     dimensions: Whole = optional("width of the vectors")
     window: Whole = optional("tokens on either side; one that is d tokens away counts 1/d")
@@ -318,6 +335,10 @@ class InitializerConfig(Settings):
         False, description="whether the method reads the language's `dictionary`. `cw2v` can"
     )
     options: dict[str, Any] = Field(default_factory=dict, description="keywords of the method")
+    languages: Annotated[list[str], Field(min_length=1), Unique] = optional(
+        "codes of the languages that the method tells apart, as a multilingual hypernetwork does: "
+        "its option `language` is the code of the cell's language, unless `options` have one"
+    )
     text: TextAmount = _read("the method reads")
     draws: bool = Field(
         False, description="whether the method draws at random. It is then fitted once per seed"

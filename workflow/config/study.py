@@ -202,6 +202,7 @@ class StudyConfig(Settings):
     packages: Entries = optional(_OWN)
     sources: Entries = optional(_OWN)
     tokenizers: Entries = optional(_OWN)
+    corpora: Entries = optional(_OWN)
     languages: Entries = optional(_OWN)
     vocabularies: Entries = optional(_OWN)
     auxiliary: Entries = optional(_OWN)

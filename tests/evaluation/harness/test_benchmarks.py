@@ -183,7 +183,7 @@ def test_a_benchmark_is_counted_and_one_without_data_says_why(prepared, tmp_path
     (tmp_path / "train.txt").write_text("es ist NASS!\nSie weint.\nNichts davon.\n", "utf-8")
     job = {
         "rule": "count_tests", "settings": {"kind": "multiple_choice"},
-        "inputs": {"text": str(tmp_path / "train.txt"),
+        "inputs": {"text": str(tmp_path),
                    "tests": {"german": str(found), "swahili": str(lacking)}},
         "outputs": {"folder": str(tmp_path)},
         "language": "german", "task": "xnli-0-shot",
