@@ -1,7 +1,7 @@
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.fragmentation import fragmentation, measure_tokenizer
+from lexigraft.evaluation.fragmentation import _drawn, fragmentation, measure_tokenizer
 from lexigraft.vocabulary.expand import expand_tokenizer
 
 NEW = frozenset({258, 259, 260})  # of `target` below
@@ -41,17 +41,15 @@ def test_new_tokens_that_the_training_text_never_uses_are_counted(source, target
     assert metrics["source_train_tokens_per_sentence"] == (2 + 6) / 2
 
 
-def test_lengths_of_much_training_text_are_those_of_a_sample(source, target, monkeypatch):
-    monkeypatch.setattr("lexigraft.evaluation.fragmentation._TRAIN_SAMPLE", 3)
-    train = ["α" * length for length in (1, 2, 4, 8, 16, 32, 64)]
-    found = [
-        fragmentation(source, tokenizer, new=NEW, heldout=["α"], train=train)
-        for tokenizer in (target, source)
-    ]
-    lengths = [one["train_tokens_per_sentence"] for one in found]
-    # Three different texts, the same ones for both: each α is two bytes.
-    assert bin(round(lengths[0] * 3)).count("1") == 3
-    assert lengths[1] == 2 * lengths[0] == found[0]["source_train_tokens_per_sentence"]
+def test_much_training_text_is_measured_by_a_sample_of_it(monkeypatch):
+    monkeypatch.setattr("lexigraft.evaluation.fragmentation.MEASURED", 3)
+    texts = [f"{number}" for number in range(100)]
+    found = _drawn(texts)
+    assert len(found) == 3
+    assert sorted(found, key=int) == found != texts[:3]
+    assert _drawn(texts[:2]) == texts[:2]
+    monkeypatch.setattr("lexigraft.evaluation.fragmentation._BEGINNING", 3)
+    assert _drawn(texts) == texts[:3]
 
 
 def test_english_growth_and_changed_sentences_by_hand(source, target):

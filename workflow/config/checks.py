@@ -124,7 +124,7 @@ def languages_read(study: dict[str, Any]) -> list[str]:
     tasks = (study["tasks"][name] for name in study["run_tasks"])
     tested = (task["language"] for task in tasks if task.get("language"))
     vectors = auxiliary_corpora(study).values()
-    return sorted({*used(study, "languages"), *tested, *measured, *learned, *vectors})
+    return sorted({*used(study, "languages"), *tested, *measured, *vectors, *learned})
 
 
 def _single_languages(study: dict[str, Any]) -> list[str]:

@@ -71,7 +71,7 @@ def build(study: StudyResults) -> Table | None:
     heads = tuple(head for name in shown for head in _HEADS[name])
     notes = ["Before: the source tokenizer on the same sentences."]
     if "train_tokens_per_sentence" in shown:
-        notes.append("Training text: a random sample of 100,000 sentences, or all of fewer.")
+        notes.append("Training text: a random sample of 100,000 texts, or all of fewer.")
     if {"new_token_share", "english"} & {*shown}:
         notes.append(
             "Generated text and English bits per byte (change over Source): means of the trained "
