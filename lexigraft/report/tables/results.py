@@ -120,8 +120,15 @@ def results_table(
     heads, explained = column_heads(study, columns, compact)
     own = set(chosen)
     data = study.summary[[model in own for model in models_of(study.summary)]]
-    own_columns = set(columns)
+    own_columns = set(columns) | {
+        (language, task, other)
+        for language, task, name in columns
+        if (other := metric(name).beside)
+    }
     data = data[[key in own_columns for key in data[COLUMN].itertuples(index=False, name=None)]]
+    have = set(data["metric"])
+    shown = map(metric, dict.fromkeys(name for *_, name in columns))
+    beside = [one.beside_note for one in shown if one.beside in have]
     third = "▲ blue: better" if compact else "Third number: change over Source. Blue: better"
     notes = [
         *seed_notes(study, chosen, data),
@@ -131,6 +138,7 @@ def results_table(
         *changes.notes,
         *noise_notes(study, chosen, columns),
         *explained,
+        *beside,
         *not_scored_notes(study, columns),
         *missing_note(rows, heads),
     ]
