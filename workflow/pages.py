@@ -21,6 +21,7 @@ from lexigraft.errors import UserError
 from lexigraft.provenance import read_card
 from lexigraft.usage import DONE, read_usage
 from workflow.config.registries import ROOT
+from workflow.papers import as_markdown, read_paper
 from workflow.stages import Study
 from workflow.stages.study import open_study
 
@@ -136,6 +137,7 @@ def render(template: str) -> str:
     environment.globals["require"] = _require
     environment.globals["record"] = lambda name: Record(DOCS / "results" / f"{name}.json")
     environment.globals["is_recorded"] = lambda name: (DOCS / "results" / f"{name}.json").exists()
+    environment.globals["paper_rows"] = lambda study: as_markdown(read_paper(study)[1])
     environment.filters["digits"] = lambda number, count: f"{number:,.{count}f}".replace("-", "−")
     environment.filters["percent"] = lambda share, count=0: f"{100 * share:.{count}f} %"
     try:

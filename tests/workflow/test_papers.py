@@ -1,0 +1,117 @@
+"""docs/papers: what each paper says and what its study does, compared with the study itself."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+import pytest
+import yaml
+
+from lexigraft.errors import UserError
+from lexigraft.report.items import read_items
+from tests.workflow.conftest import open_study
+from workflow.papers import FOLDER, as_markdown, read_paper
+
+PAPERS = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+ROWS = [(paper, row) for paper in PAPERS for row in read_paper(paper)[1]]
+NUMBERS = r"\d+[a-z]?(?:(?:, | and | to )(?:\d+[a-z]?))*"
+ROW = {
+    "row": "LoRA",
+    "source": "§4.3",
+    "paper": "rank 8",
+    "here": "rank 16",
+    "verdict": "differs",
+    "reason": "memory",
+}
+
+config_of = cache(lambda study: open_study(study).config)
+
+
+def value_at(config, key):
+    """What a configuration has at `strategies.one.phases.0.length`; names may hold dots."""
+    if not key:
+        return config
+    if isinstance(config, Mapping):
+        names = [name for name in config if f"{key}.".startswith(f"{name}.")]
+        assert names, f"there is no {key} in {', '.join(config)}"
+        name = max(names, key=len)
+        return value_at(config[name], key[len(name) + 1 :])
+    number, _, rest = key.partition(".")
+    return value_at(config[int(number)], rest)
+
+
+def numbers_of(name, kind):
+    """`Tables 1, 3a and 5 to 7` has the tables 1, 3, 5, 6 and 7."""
+    found = set()
+    for listed in re.findall(rf"\b{kind}s? ({NUMBERS})", name):
+        for low, high in re.findall(r"(\d+)[a-z]?(?: to (\d+))?", listed):
+            found |= {*range(int(low), int(high or low) + 1)}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("paper", "row"),
+    [one for one in ROWS if one[1].check],
+    ids=lambda one: getattr(one, "row", one),
+)
+def test_a_setting_is_that_of_the_resolved_study(paper, row):
+    assert value_at(config_of(row.study or paper), row.check.key) == row.check.value
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_items_are_those_of_the_study(paper):
+    for row in read_paper(paper)[1]:
+        if row.items:
+            report = config_of(row.study or paper)["report"]
+            known = {item.name for item in read_items(report["items"])}
+            assert {*row.items} <= known, row.row
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_table_and_figure_of_the_paper_is_drawn_or_accounted_for(paper):
+    head, rows = read_paper(paper)
+    for kind, wanted in (("Table", head.tables), ("Figure", head.figures)):
+        of_rows = [(numbers_of(row.row, kind), row) for row in rows]
+        assert [one for one in wanted if not any(one in found for found, _ in of_rows)] == [], kind
+        for found, row in of_rows:
+            assert found <= {*wanted}, row.row
+            assert not found or row.items or row.reason, row.row
+
+
+def test_numbers_of_tables_are_read_from_a_rows_name():
+    assert numbers_of("Tables 1, 3a and 5 to 7, Figure 2", "Table") == {1, 3, 5, 6, 7}
+    assert numbers_of("Tables 1, 3a and 5 to 7, Figure 2", "Figure") == {2}
+
+
+def test_names_with_dots_are_found_in_a_configuration():
+    config = {"sources": {"pythia-2": {"8b": 1}, "pythia-2.8b": {"phases": [{"length": 4}]}}}
+    assert value_at(config, "sources.pythia-2.8b.phases.0.length") == 4
+
+
+def written(folder, **changed):
+    content = {"tables": [1], "figures": [], "rows": [ROW | {"row": "first"}, ROW | changed]}
+    (folder / "one.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"reason": None}, r"one\.yaml: row 2 \(LoRA\): 'reason' is missing: verdict 'differs'"),
+        ({"verdict": "equal"}, r"one\.yaml: row 2 \(LoRA\)\.verdict: 'equal' is not one of 'same'"),
+        ({"row": "first"}, r"one\.yaml: row 2 \(first\): there is a row of this name above"),
+        ({"item": "x"}, r"one\.yaml: row 2 \(LoRA\): unknown key 'item'; did you mean 'items'"),
+        ({"here": " "}, r"one\.yaml: row 2 \(LoRA\)\.here: ' ' does not match"),
+        ({"here": None}, r"one\.yaml: row 2 \(LoRA\)\.here: None is not text"),
+    ],
+)
+def test_a_wrong_row_is_named_with_its_file(tmp_path, changed, message):
+    written(tmp_path, **changed)
+    with pytest.raises(UserError, match=message):
+        read_paper("one", tmp_path)
+
+
+def test_the_table_counts_verdicts_and_escapes_what_ends_a_cell(tmp_path):
+    written(tmp_path, paper="a | b", here=16, verdict="same", items=["table-1"], study="other")
+    counted, _, *table = as_markdown(read_paper("one", tmp_path)[1]).split("\n")
+    assert counted == "2 rows: 1 the same, 1 different, 0 missing."
+    assert table[-1] == (r"| LoRA | §4.3 | a \| b | 16 | same | memory; `table-1` of `other` |")

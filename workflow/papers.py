@@ -1,0 +1,111 @@
+"""The papers, row by row: what each says, what its study does, and where the two differ.
+
+`docs/papers/<study>.yaml` has a row for every setting, table, figure and data set of the paper that
+`config/studies/<study>.yaml` follows. The pages of studies show them; tests compare them with the
+studies' settings and report items.
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+
+from lexigraft.errors import UserError
+from lexigraft.settings import Settings, validate
+from workflow.config.registries import ROOT, read_yaml
+from workflow.config.texts import Name, Unique, Whole
+
+FOLDER = ROOT / "docs/papers"
+_VERDICTS = {"same": "the same", "differs": "different", "missing": "missing"}
+
+
+def _as_text(value: Any) -> Any:
+    """Numbers as text: rank 8 may be written as 8."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return str(value)
+
+
+Text = Annotated[str, BeforeValidator(_as_text), StringConstraints(pattern=r"\S")]
+
+
+class Check(Settings):
+    """A key of the study's resolved configuration, and the value that it has there."""
+
+    key: Text = Field(description="`strategies.<name>.lora.r`: keys, and numbers of list items")
+    value: Any = Field(description="what the resolved configuration has there")
+
+
+class Row(Settings):
+    """One setting, table, figure or data set of a paper, and what the project does about it."""
+
+    row: Text = Field(description="what it is; a table or figure by its number: `Table 3`")
+    source: Text = Field(description="where the paper or its published code says it")
+    paper: Text = Field(description="what it says, `silent` where it does not")
+    here: Text = Field(description="what this project does")
+    verdict: Literal["same", "differs", "missing"] = Field(description="whether the two agree")
+    reason: Text | None = Field(
+        None, description="why they do not, and how large the effect is where that is known"
+    )
+    study: Name | None = Field(
+        None, description="the study of `items` and `check`; by default that of the file"
+    )
+    items: Annotated[list[Name], Unique] = Field(
+        default_factory=list, description="report items of the study that draw a table or figure"
+    )
+    check: Check | None = Field(None, description="a setting that a test compares")
+
+    @model_validator(mode="after")
+    def _is_explained(self) -> "Row":
+        if self.verdict != "same" and self.reason is None:
+            raise ValueError(f"'reason' is missing: verdict '{self.verdict}' needs one")
+        return self
+
+
+Numbers = Annotated[list[Whole], Unique]
+
+
+class Paper(Settings):
+    """A paper: which tables and figures it has, and its rows."""
+
+    tables: Numbers = Field(description="numbers of the paper's tables, appendices included")
+    figures: Numbers = Field(description="numbers of the paper's figures")
+    rows: Annotated[list[dict[str, Any]], Field(min_length=1)] = Field(description="its rows")
+
+
+def read_paper(study: str, folder: Path = FOLDER) -> tuple[Paper, list[Row]]:
+    """The paper of a study and its rows; a UserError names the file and the row that is wrong."""
+    path = folder / f"{study}.yaml"
+    place = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+    paper = validate(Paper, read_yaml(path), f"{place}: paper")
+    rows: list[Row] = []
+    for number, given in enumerate(paper.rows, 1):
+        row = validate(Row, given, f"{place}: row {number} ({given.get('row', 'without a name')})")
+        if row.row in [other.row for other in rows]:
+            raise UserError(f"{place}: row {number} ({row.row}): there is a row of this name above")
+        rows.append(row)
+    return paper, rows
+
+
+def as_markdown(rows: list[Row]) -> str:
+    """The rows as a table in Markdown, below a sentence that counts them by verdict."""
+    counts = Counter(row.verdict for row in rows)
+    counted = ", ".join(f"{counts[verdict]} {text}" for verdict, text in _VERDICTS.items())
+    lines = [
+        f"{len(rows)} rows: {counted}.",
+        "",
+        "| what | where | the paper | here | verdict | why, or what shows it |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        items = ", ".join(f"`{name}`" for name in row.items)
+        items += f" of `{row.study}`" if items and row.study else ""
+        why = "; ".join(filter(None, (row.reason, items)))
+        cells = (row.row, row.source, row.paper, row.here, row.verdict, why)
+        lines.append("| " + " | ".join(_cell(one) for one in cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
