@@ -3,8 +3,8 @@
 Standard library only: the Snakefile is parsed again in every job.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import chain, product
 from typing import Any
 
@@ -47,10 +47,33 @@ def cell_of(wildcards: Mapping[str, Any]) -> Cell:
     return Cell(**names | {"seed": int(names["seed"])})
 
 
-def cells_of(blocks: list[dict[str, Any]]) -> list[Cell]:
-    """Every cell of the blocks of a config, in their order, each once."""
+def cells_of(blocks: list[dict[str, Any]], aliases: Sequence[Mapping[str, Any]]) -> list[Cell]:
+    """Every cell of the blocks of a config, in their order, each once.
+
+    `aliases` are those of the config, see `is_aliased`.
+    """
     products = (product(*(block[plural] for plural in _PLURALS.values())) for block in blocks)
-    return list(dict.fromkeys(Cell(*names) for names in chain.from_iterable(products)))
+    cells = (Cell(*names) for names in chain.from_iterable(products))
+    return list(dict.fromkeys(_resolved(cell, aliases) for cell in cells))
+
+
+def is_aliased(names: Mapping[str, Any], initializer: str, alias: Mapping[str, Any]) -> bool:
+    """Whether an alias concerns a cell, by the `names` of its axes, of an `initializer`.
+
+    In the `vocabularies` of an alias, and of its `sources` if it has any, the cells of its
+    `initializer` are those of another one, `same_as`.
+    """
+    return (
+        names["initializer"] == initializer
+        and names["vocabulary"] in alias["vocabularies"]
+        and (alias["sources"] is None or names["source"] in alias["sources"])
+    )
+
+
+def _resolved(cell: Cell, aliases: Sequence[Mapping[str, Any]]) -> Cell:
+    found = (alias for alias in aliases if is_aliased(vars(cell), alias["initializer"], alias))
+    alias = next(found, None)
+    return cell if alias is None else replace(cell, initializer=alias["same_as"])
 
 
 def is_selected(cell: Cell, selection: Mapping[str, Any]) -> bool:

@@ -19,9 +19,11 @@ def stage(job: Job) -> Written:
     words = open_word_vectors(inputs["word_vectors"])
     vectors = read_word_vectors(tokenizer, words, **options)
     facts = {}
-    if settings.get("aligned_by") == "dictionary":
-        pairs = read_dictionary(inputs["dictionary"])
-        vectors, used = align_vectors(vectors, words, inputs["english_word_vectors"], pairs)
+    if aligned_by := settings.get("aligned_by"):
+        repeated = aligned_by == "dictionary-as-published"
+        pairs = read_dictionary(inputs["dictionary"], repeated)
+        english = inputs["english_word_vectors"]
+        vectors, used = align_vectors(vectors, words, english, pairs, repeated)
         facts = {"pairs": len(pairs), "pairs_used": used}
     read = ("word_vectors", "english_word_vectors", "dictionary")
     files = {name: describe_file(inputs[name]) for name in read if name in inputs}

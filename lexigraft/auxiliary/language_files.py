@@ -28,7 +28,7 @@ def word_vector_files(
     files = {"word_vectors": (f"languages.{language}.{own}", texts[own])}
     if entry.get("path") is not None:
         files["word_vectors"] = (f"auxiliary.{name}.path", entry["path"])
-    if entry.get("aligned_by") == "dictionary":
+    if entry.get("aligned_by"):
         for key in ("english_word_vectors", "dictionary"):
             files[key] = (f"languages.{language}.{key}", texts[key])
     return files
@@ -56,8 +56,10 @@ def check_fasttext(where: str) -> None:
         )
 
 
-def read_dictionary(path: str | Path) -> list[tuple[str, str]]:
-    """Read a bilingual dictionary: `(English, translation)` in the order of the file, each once.
+def read_dictionary(path: str | Path, repeated: bool = False) -> list[tuple[str, str]]:
+    """Read a bilingual dictionary: `(English, translation)` in the order of the file.
+
+    Each pair is returned once, or, `repeated`, as often as the file has it.
 
     It is a UTF-8 text file with one pair per line, the English word first: two entries separated
     by a tab, as in the dictionaries of WECHSEL, or two words separated by spaces, as in those of
@@ -70,7 +72,7 @@ def read_dictionary(path: str | Path) -> list[tuple[str, str]]:
     ('water', 'నీరు')
     """
     check_file(path, "dictionary")
-    pairs: dict[tuple[str, str], None] = {}
+    pairs: list[tuple[str, str]] = []
     try:
         with Path(path).open(encoding="utf-8-sig", newline="\n") as lines:
             for number, line in enumerate(lines, 1):
@@ -81,9 +83,9 @@ def read_dictionary(path: str | Path) -> list[tuple[str, str]]:
                             f"{path}: line {number}: not a pair of an English word, a tab and its "
                             "translation"
                         )
-                    pairs.setdefault((words[0], words[1]))
+                    pairs.append((words[0], words[1]))
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text ({error})") from None
     if not pairs:
         raise UserError(f"{path}: contains no pair of words")
-    return list(pairs)
+    return pairs if repeated else list(dict.fromkeys(pairs))

@@ -87,12 +87,15 @@ def align_vectors(
     of: str | Path | WordVectorFile,
     onto: str | Path | WordVectorFile,
     pairs: Iterable[tuple[str, str]],
+    repeated: bool = False,
 ) -> tuple[TokenVectors, int]:
     """Rotate vectors of one language so that translations become similar [1]_.
 
     `of` is the file of word vectors whose space they are in, `onto` that of English. `pairs` are
     English words and their translations. Each word is looked up as it is, in lower case and
-    capitalized; pairs of which a file lists no form are ignored.
+    capitalized; pairs of which a file lists no form are ignored. A pair of forms counts once, or,
+    `repeated`, as often as it results, as in the published code: a pair of two words in lower case
+    four times, and each time that the dictionary has it.
 
     Returns the same tokens in the space of `onto`, lengths and angles unchanged, and the number of
     pairs from which the rotation is computed. A UserError is raised if the files have vectors of
@@ -107,12 +110,14 @@ def align_vectors(
     >>> pairs = read_dictionary("telugu.txt")  # doctest: +SKIP
     >>> vectors, used = align_vectors(vectors, "te.bin", "en.bin", pairs)  # doctest: +SKIP
     """
-    forms = {
-        (english, translation): None
+    forms = [
+        (english, translation)
         for pair in pairs
         for english in _forms(pair[0])
         for translation in _forms(pair[1])
-    }
+    ]
+    if not repeated:
+        forms = list(dict.fromkeys(forms))
     of, onto = open_word_vectors(of), open_word_vectors(onto)
     here = of.vectors_of({translation for _, translation in forms})
     there = onto.vectors_of({english for english, _ in forms})
@@ -234,5 +239,5 @@ def _colexnet(word: str) -> list[str]:
 NOTATIONS: dict[str, Callable[[str], list[str]]] = {"plain": _plain, "colexnet": _colexnet}
 
 
-def _forms(word: str) -> dict[str, None]:
-    return dict.fromkeys((word, word.lower(), word.title()))
+def _forms(word: str) -> tuple[str, str, str]:
+    return word, word.lower(), word.title()

@@ -45,6 +45,21 @@ def decompose(pair: VocabularyPair, target_ids: Sequence[int]) -> list[list[int]
     ]
 
 
+def tokenize_spelling(pair: VocabularyPair, tokens: Sequence[str]) -> list[list[int]]:
+    """Tokenize the vocabulary strings of tokens as if they were texts: for each its source ids.
+
+    That is what published code takes for a token's pieces. A SentencePiece tokenizer that begins
+    texts with `▁` adds one; a byte-level tokenizer writes `Ġ` and the other letters of the byte
+    alphabet as bytes once more.
+    """
+    if not tokens:
+        return []
+    encoded = pair.source_tokenizer(
+        list(tokens), add_special_tokens=False, return_attention_mask=False, verbose=False
+    )["input_ids"]
+    return [[i for i in ids if i not in pair.source_special_ids] for ids in encoded]
+
+
 class _Splitter:
     """Splits bytes into source ids with the model of the source tokenizer."""
 

@@ -1,13 +1,15 @@
-"""Training of token distillation: input rows of new tokens from hidden states of their pieces."""
+"""Training of token distillation: rows of new tokens from what the model makes of their pieces."""
 
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tqdm import tqdm
 
+from lexigraft.errors import UserError
 from lexigraft.hardware import precision
 from lexigraft.initialization.training_text import Snippet
 
@@ -17,10 +19,29 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_LOGITS_AT_ONCE = 1 << 25
+
+
+@dataclass(frozen=True)
+class Distilled:
+    """Trained rows of new tokens, and the losses on validation snippets.
+
+    Losses are before training and after each epoch: the mean squared difference of hidden states,
+    and the cross-entropy per token in nats. Of a head that is not trained there are neither rows
+    nor losses.
+    """
+
+    input: np.ndarray  # [k, h] float32
+    losses: list[float]
+    output: np.ndarray | None  # [k, h] float32
+    head_losses: list[float]
+
 
 def distill(
     model: "PreTrainedModel",
     start: np.ndarray,
+    head_start: np.ndarray | None,
+    copied: np.ndarray,
     training: Sequence[Snippet],
     validation: Sequence[Snippet],
     prefix: Sequence[int],
@@ -29,18 +50,19 @@ def distill(
     epochs: int,
     learning_rate: float,
     batch_size: int,
-) -> tuple[np.ndarray, list[float]]:
-    """Train the input rows of new tokens, see `TokenDistillation`; all else of the model is frozen.
-
-    Returns the rows [k, h], float32, and the loss on the `validation` snippets before training and
-    after each epoch.
+) -> Distilled:
+    """Train the rows of new tokens, see `TokenDistillation`; all else of the model is frozen.
 
     Parameters
     ----------
     model
         The source model, on the computing device.
     start
-        [k, h] float32: the rows before training.
+        [k, h] float32: the input rows before training.
+    head_start
+        The same of an untied head, whose rows are trained too; None for a head that is not trained.
+    copied
+        The source rows that the target vocabulary copies, ascending.
     prefix
         Source ids before every snippet.
     rng
@@ -51,32 +73,43 @@ def distill(
     import torch
 
     rows = torch.tensor(start, dtype=torch.float32, device=model.device, requires_grad=True)
-    optimizer = torch.optim.Adam([rows], lr=learning_rate)
+    head = None if head_start is None else _Head(model, head_start, copied, training)
+    trained = [rows] if head is None else [rows, head.rows]
+    optimizer = torch.optim.Adam(trained, lr=learning_rate)
+    losses: list[float] = []
+    head_losses: list[float] = []
 
     @torch.no_grad()
-    def validation_loss() -> float:
-        total, values = 0.0, 0
+    def validate() -> None:
+        totals, counts = np.zeros(2), np.zeros(2)
         for begin in range(0, len(validation), batch_size):
-            batch = validation[begin : begin + batch_size]
-            squares, count = _squares(model, rows, batch, prefix)
-            total += float(squares)
-            values += count
-        return total / values
+            batch = _Batch(model, rows, validation[begin : begin + batch_size], prefix)
+            both = (batch.squares(), (head.cross_entropy(batch) if head else (0.0, 1)))
+            totals += [float(total) for total, _ in both]
+            counts += [count for _, count in both]
+        losses.append(float(totals[0] / counts[0]))
+        if head:
+            head_losses.append(float(totals[1] / counts[1]))
 
     with _frozen(model):
-        losses = [validation_loss()]
+        validate()
         for epoch in range(epochs):
             order = rng.permutation(len(training))
             starts = range(0, len(order), batch_size)
             for begin in tqdm(starts, desc=f"distill, epoch {epoch + 1}", disable=None):
-                batch = [training[i] for i in order[begin : begin + batch_size]]
-                squares, count = _squares(model, rows, batch, prefix)
+                snippets = [training[i] for i in order[begin : begin + batch_size]]
+                batch = _Batch(model, rows, snippets, prefix)
+                squares, count = batch.squares()
                 optimizer.zero_grad()
                 (squares / count).backward()
+                if head:
+                    nats, tokens = head.cross_entropy(batch)
+                    (nats / tokens).backward()
                 optimizer.step()
-            losses.append(validation_loss())
+            validate()
             logger.info("epoch %d/%d: validation loss %.5f", epoch + 1, epochs, losses[-1])
-    return rows.detach().cpu().numpy(), losses
+    output = None if head is None else head.rows.detach().cpu().numpy()
+    return Distilled(rows.detach().cpu().numpy(), losses, output, head_losses)
 
 
 @contextmanager
@@ -95,29 +128,113 @@ def _frozen(model: "PreTrainedModel") -> Iterator[None]:
         model.train(training)
 
 
-def _squares(
-    model: "PreTrainedModel",
-    rows: "torch.Tensor",
-    snippets: Sequence[Snippet],
-    prefix: Sequence[int],
-) -> tuple["torch.Tensor", int]:
-    """Sum of squared differences of hidden states, and the number of them."""
+class _Batch:
+    """Snippets that the student has read, with new tokens in them.
+
+    `states` [n, length, h] are its last hidden states, and `ids` [n, length] what it read: source
+    ids, and -1 - i for new token i.
+    """
+
+    def __init__(
+        self,
+        model: "PreTrainedModel",
+        rows: "torch.Tensor",
+        snippets: Sequence[Snippet],
+        prefix: Sequence[int],
+    ) -> None:
+        self.model, self.snippets, self.prefix = model, snippets, prefix
+        ids, self.mask = _padded([snippet.target for snippet in snippets], prefix)
+        self.ids = ids.to(model.device)
+        embedded = _embedded(model, rows, self.ids)
+        self.states = _hidden(model, self.mask, inputs_embeds=embedded)
+
+    def squares(self) -> tuple["torch.Tensor", int]:
+        """Sum of squared differences to the teacher's hidden states, and the number of them."""
+        import torch
+
+        model, snippets, prefix = self.model, self.snippets, self.prefix
+        source, source_mask = _padded([snippet.source for snippet in snippets], prefix)
+        compared = [np.flatnonzero(np.cumsum(snippet.target < 0)) for snippet in snippets]
+        ends = [snippet.ends[at] - 1 for snippet, at in zip(snippets, compared, strict=True)]
+        line = np.repeat(np.arange(len(snippets)), [len(at) for at in compared])
+        in_target, in_source = (
+            (torch.from_numpy(line), torch.from_numpy(np.concatenate(places) + len(prefix)))
+            for places in (compared, ends)
+        )
+        with torch.no_grad():
+            teacher = _hidden(model, source_mask, input_ids=source.to(model.device))[in_source]
+        return (self.states[in_target].float() - teacher.float()).square().sum(), teacher.numel()
+
+
+class _Head:
+    """The rows [k, h] of new tokens in a head of which nothing else is trained.
+
+    Only tokens that occur in the `training` snippets compete with those that are `copied`: others
+    would be trained to be unlikely.
+    """
+
+    def __init__(
+        self,
+        model: "PreTrainedModel",
+        start: np.ndarray,
+        copied: np.ndarray,
+        training: Sequence[Snippet],
+    ) -> None:
+        import torch
+
+        old: Any = model.get_output_embeddings()
+        self.copied = torch.from_numpy(copied).to(model.device)
+        weight = old.weight.detach()
+        biases = weight.new_zeros(len(weight)) if old.bias is None else old.bias.detach()
+        self.new_bias = biases.float().mean()  # what a graft gives new tokens
+        if len(copied) < len(weight):
+            weight, biases = weight[self.copied], biases[self.copied]
+        self.weight, self.biases = weight.float(), biases.float()
+        self.rows = torch.tensor(start, device=model.device, requires_grad=True)
+        new = np.unique(-1 - np.concatenate([snippet.target for snippet in training]))
+        self.used = torch.from_numpy(new[new >= 0]).to(model.device)  # ascending
+        _check_head(model)
+
+    def cross_entropy(self, batch: _Batch) -> tuple["torch.Tensor", int]:
+        """Sum of the nats of each token after the states before it, and the number of tokens."""
+        import torch
+
+        known = batch.mask[:, 1:].bool().to(batch.ids.device)
+        states = batch.states[:, :-1][known].detach().float()  # [n, h]
+        targets = batch.ids[:, 1:][known]
+        size = max(1, _LOGITS_AT_ONCE // len(self.weight))
+        totals, chosen = [], []
+        with torch.no_grad():
+            for some, own in zip(states.split(size), targets.split(size), strict=True):
+                logits = torch.nn.functional.linear(some, self.weight, self.biases)
+                totals.append(logits.logsumexp(dim=1))
+                place = torch.searchsorted(self.copied, own.clamp(min=0))
+                chosen.append(logits.gather(1, place[:, None])[:, 0])
+        new = states @ self.rows[self.used].T + self.new_bias
+        place = torch.searchsorted(self.used, -1 - targets).clamp(max=len(self.used) - 1)
+        of_new = new.gather(1, place[:, None])[:, 0]
+        total = torch.logaddexp(torch.cat(totals), new.logsumexp(dim=1))
+        taken = torch.where(targets < 0, of_new, torch.cat(chosen))
+        # A new token that training does not show is no target.
+        seen = (targets >= 0) | torch.isin(-1 - targets, self.used)
+        return (total - taken)[seen].sum(), int(seen.sum())
+
+
+def _check_head(model: "PreTrainedModel") -> None:
+    """Raise a `UserError` for a model whose logits are not those of a linear head."""
     import torch
 
-    source, source_mask = _padded([snippet.source for snippet in snippets], prefix)
-    target, target_mask = _padded([snippet.target for snippet in snippets], prefix)
-    compared = [np.flatnonzero(np.cumsum(snippet.target < 0)) for snippet in snippets]
-    ends = [snippet.ends[at] - 1 for snippet, at in zip(snippets, compared, strict=True)]
-    line = np.repeat(np.arange(len(snippets)), [len(at) for at in compared])
-    in_target, in_source = (
-        (torch.from_numpy(line), torch.from_numpy(np.concatenate(places) + len(prefix)))
-        for places in (compared, ends)
-    )
+    head: Any = model.get_output_embeddings()
+    ids = torch.arange(8, device=model.device)[None]
     with torch.no_grad():
-        teacher = _hidden(model, source_mask, input_ids=source.to(model.device))[in_source]
-    embedded = _embedded(model, rows, target.to(model.device))
-    student = _hidden(model, target_mask, inputs_embeds=embedded)[in_target]
-    return (student.float() - teacher.float()).square().sum(), teacher.numel()
+        states = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+        logits = model(input_ids=ids, use_cache=False).logits
+        same = torch.allclose(head(states), logits, rtol=1e-2, atol=1e-2)
+    if not same:
+        raise UserError(
+            f"initializer 'distill': {type(model).__name__} changes the logits of its head, so its "
+            "rows cannot be trained; set its option head: mean"
+        )
 
 
 def _padded(

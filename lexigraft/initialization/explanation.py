@@ -125,8 +125,8 @@ def recipe_statistics(
     sum to one; mean_nonzeros, the number of source rows behind a new row; mean_entropy, in nats, of
     the weights' magnitudes as shares of a row; share_in_hull (rows non-negative and summing to one:
     inside the convex hull of the source rows, a "strongly good" initialization in the terms of
-    CW2V, section 3.3; None where a rank reduces the rows); largest_hub (new tokens that use the
-    most used source token) and the text of that token, largest_hub_token. All but the first are
+    CW2V, section 3.3; None where rows are projected or scaled); largest_hub (new tokens that use
+    the most used source token) and the text of that token, largest_hub_token. All but the first are
     None where nothing is new.
     """
     k = len(recipe.new_ids)
@@ -160,8 +160,8 @@ def recipe_statistics(
         "share_fallback": (k - len(own)) / k,
         "mean_nonzeros": float(nonzeros @ times / k),
         "mean_entropy": float(entropy @ times / k),
-        # The weights do not tell where a projected row lies.
-        "share_in_hull": None if recipe.rank is not None else float(in_hull @ times / k),
+        # The weights do not tell where a projected or scaled row lies.
+        "share_in_hull": float(in_hull @ times / k) if recipe.is_linear else None,
         "largest_hub": int(hubs.max()),
         "largest_hub_token": source_text(source_bytes, int(hubs.argmax())),
     }

@@ -5,7 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.interface import Initializer, RowInitializer
+from lexigraft.initialization.interface import (
+    Initializer,
+    RecipeInitializer,
+    RowInitializer,
+)
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
 from lexigraft.source.positions import follow_padding
 
@@ -69,11 +73,18 @@ def graft(
 
 
 def _bias(bias: "torch.Tensor", initializer: Initialization, which: str) -> "torch.Tensor":
-    """The head's bias [n_target]: by the head's recipe, or the mean bias for dense rows."""
+    """The head's bias [n_target]: by the head's recipe, or the mean bias for dense rows.
+
+    Biases are never scaled: norms are those of rows.
+    """
     column = bias[:, None]
+    if isinstance(initializer, RecipeInitializer):
+        initializer = initializer.recipe_
     if isinstance(initializer, DenseRows):
         mean = column.float().mean().expand(len(initializer.new_ids), 1).cpu().numpy()
         initializer = DenseRows({which: mean}, initializer.source_of, initializer.n_source)
+    elif isinstance(initializer, Recipe | RecipePair):
+        initializer = initializer.scaled(None)
     return initializer.apply(column, which)[:, 0]
 
 

@@ -26,7 +26,7 @@ from lexigraft.initialization.explanation import (
     token_id_of,
 )
 from lexigraft.initialization.matrix import Matrix, check_matrix
-from lexigraft.initialization.options import check_options
+from lexigraft.initialization.options import boolean, check_options
 from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair, assemble_recipe
 from lexigraft.randomness import generator
@@ -259,7 +259,16 @@ class RecipeInitializer(Initializer):
     Unless a method says otherwise, a new token that it does not cover falls back to the mean of its
     source pieces, and one without source pieces to the mean of all source tokens. `recipe_` is `W`
     in factors, for both matrices or for each; `weights_` multiplies them out.
+
+    Parameters
+    ----------
+    source_norm
+        Whether each new row is scaled to the mean norm of the source tokens' rows, in the input
+        embeddings and in the head separately. A mean of rows that point in different directions is
+        shorter than they are. `weights_` are those before.
     """
+
+    source_norm: bool = boolean(False)
 
     @property
     def weights_(self) -> csr_array | dict[str, csr_array]:
@@ -296,6 +305,8 @@ class RecipeInitializer(Initializer):
             self.recipe_ = RecipePair(assemble(rows["input"]), assemble(rows["output"]))
         else:
             self.recipe_ = assemble(rows)
+        if self.source_norm:
+            self.recipe_ = self.recipe_.scaled(pair.source_ids)
         self._fallback_ids = pair.new_ids[fallback]
         self.fallbacks_ = [pair.new_tokens[i] for i in np.flatnonzero(fallback)]
 

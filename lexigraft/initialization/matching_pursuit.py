@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from tqdm import tqdm
 
-from lexigraft.initialization.similarity import top_k
+from lexigraft.initialization.similarity import highest, top_k
 
 _SCORES_AT_ONCE = 1 << 25
 _BASIS_AT_ONCE = 1 << 24
@@ -84,7 +84,7 @@ def _pursue(targets: np.ndarray, atoms: np.ndarray, k: int) -> tuple[np.ndarray,
         scores = residual @ atoms.T if shared else (atoms @ residual[:, :, None])[:, :, 0]
         np.abs(scores, out=scores)
         scores[every[:, None], tried[:, :step]] = -1
-        best = tried[:, step] = scores.argmax(axis=1)
+        best = tried[:, step] = highest(scores)
         direction = (atoms[best] if shared else atoms[every, best]).astype(np.float32)
         length = np.linalg.norm(direction, axis=1)
         # Orthogonalize twice: once leaves rounding errors for atoms close to earlier ones.

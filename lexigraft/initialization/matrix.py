@@ -100,6 +100,12 @@ def row_covariance(matrix: Matrix, ids: np.ndarray) -> np.ndarray:
     return sum(rows.T @ rows for rows in centred) / len(ids)
 
 
+def mean_norm(matrix: Matrix, ids: np.ndarray) -> float:
+    """Mean Euclidean norm of the rows `ids`."""
+    norms = (np.linalg.norm(rows, axis=1).sum() for rows in _row_blocks(matrix, ids))
+    return float(sum(norms) / len(ids))
+
+
 def _row_blocks(matrix: Matrix, ids: np.ndarray) -> Iterator[np.ndarray]:
     for block in blocks(len(ids), matrix.shape[1]):
         yield read_rows(matrix, ids[block], slice(None)).astype(np.float64)

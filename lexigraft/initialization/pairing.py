@@ -115,6 +115,27 @@ class VocabularyPair:
         return ordinary[(copied >= 0) & ~np.isin(copied, list(self.source_special_ids))]
 
     @cached_property
+    def byte_ids(self) -> np.ndarray:
+        """Target ids of shared tokens where a fallback byte, `<0xC3>`, copies a letter or reverse.
+
+        Both stand for the same byte, but only as part of a character, or where nothing else does.
+        """
+        of_target, of_source = (
+            np.array(
+                [
+                    is_fallback(token, spelling(tokenizer))
+                    for token in tokenizer.convert_ids_to_tokens(ids.tolist())
+                ],
+                dtype=bool,
+            )
+            for tokenizer, ids in (
+                (self.target_tokenizer, self.shared_ids),
+                (self.source_tokenizer, self.source_of[self.shared_ids]),
+            )
+        )
+        return self.shared_ids[of_target != of_source]
+
+    @cached_property
     def new_tokens(self) -> list[str]:
         """Vocabulary strings of the new tokens, in the order of `new_ids`."""
         return list(self.target_tokenizer.convert_ids_to_tokens(self.new_ids.tolist()))

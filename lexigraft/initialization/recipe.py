@@ -7,7 +7,7 @@ New rows that no recipe describes, such as random ones, are one dense array for 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +22,7 @@ from lexigraft.initialization.matrix import (
     blocks,
     check_matrix,
     leading_singular_vectors,
+    mean_norm,
     project,
     read_rows,
     target_matrix,
@@ -36,13 +37,16 @@ class Recipe:
     """The factored recipe `W` [n_target, n_source] of all rows of a target matrix.
 
     All rows but those of `new_ids` copy one source row. With a `rank`, the new rows `W E` are
-    projected onto that number of leading right singular vectors of the matrix (OFA).
+    projected onto that number of leading right singular vectors of the matrix (OFA). With
+    `norm_of`, each is then scaled to the mean Euclidean norm of these source rows; a row of zeros
+    stays as it is.
     """
 
     left: csr_array  # [n_target, m], float64
     right: csr_array | None  # [m, n_source], float64; None where m = n_source: `left` is `W` itself
     new_ids: np.ndarray  # ids of the new tokens, ascending
     rank: int | None = None
+    norm_of: np.ndarray | None = None  # ids of the source tokens
 
     @property
     def n_target(self) -> int:
@@ -53,6 +57,11 @@ class Recipe:
     def n_source(self) -> int:
         """Rows of the matrices that this recipe takes."""
         return (self.left if self.right is None else self.right).shape[1]
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the target matrix is `W E`, neither projected nor scaled."""
+        return self.rank is None and self.norm_of is None
 
     @property
     def weights(self) -> csr_array:
@@ -69,6 +78,10 @@ class Recipe:
     def recipe(self, which: str) -> "Recipe":
         """The recipe of the matrix `"input"` or `"output"`: this one."""
         return self
+
+    def scaled(self, norm_of: np.ndarray | None) -> "Recipe":
+        """This recipe with new rows of the mean norm of these source rows, or, for None, as is."""
+        return replace(self, norm_of=norm_of)
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
         """Make the target matrix [n_target, h] of a source matrix [n_source, h].
@@ -91,6 +104,19 @@ class Recipe:
         """Rows of some tokens, a block of columns at a time."""
         if not len(ids):
             return
+        if self.norm_of is None:
+            yield from self._projected(matrix, ids)
+            return
+        squares = np.zeros(len(ids))
+        # Computed twice: all rows at once may not fit into memory.
+        for _, values in self._projected(matrix, ids):
+            squares += np.square(values, dtype=np.float64).sum(axis=1)
+        factors = mean_norm(matrix, self.norm_of) / np.sqrt(np.where(squares > 0, squares, 1))
+        for columns, values in self._projected(matrix, ids):
+            yield columns, values * factors[:, None].astype(values.dtype)
+
+    def _projected(self, matrix: Matrix, ids: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Rows of some tokens before they are scaled."""
         sums = self._products(matrix, ids)
         if self.rank is not None and self.rank < matrix.shape[1]:
             sums = project(sums, leading_singular_vectors(matrix, self.rank))
@@ -117,8 +143,8 @@ class Recipe:
         column = _single_ones(self.left)
         if self.right is not None:
             column = np.where(column >= 0, _single_ones(self.right)[column], -1)
-        if self.rank is not None:
-            column[self.new_ids] = -1  # one source row, projected, is not a copy
+        if not self.is_linear:
+            column[self.new_ids] = -1  # one source row, projected or scaled, is not a copy
         return column
 
     @cached_property
@@ -161,6 +187,8 @@ class Recipe:
                 arrays[f"{name}_shape"] = np.array(factor.shape, dtype=np.int64)
         if self.rank is not None:
             arrays["rank"] = np.array(self.rank)
+        if self.norm_of is not None:
+            arrays["norm_of"] = self.norm_of
         return {f"{prefix}{name}": array for name, array in arrays.items()}
 
     @classmethod
@@ -175,7 +203,13 @@ class Recipe:
         rank = int(arrays[f"{prefix}rank"]) if f"{prefix}rank" in arrays else None
         if rank is not None and rank < 1:
             raise ValueError("its rank is not above zero")
-        return cls(left, right, new_ids, rank)
+        norm_of = arrays.get(f"{prefix}norm_of")
+        n_source = (left if right is None else right).shape[1]
+        if norm_of is not None and not (
+            norm_of.ndim == 1 and len(norm_of) and (norm_of >= 0).all() and max(norm_of) < n_source
+        ):
+            raise ValueError("its rows that norms are taken of are not source rows")
+        return cls(left, right, new_ids, rank, norm_of)
 
 
 @dataclass(frozen=True)
@@ -219,6 +253,10 @@ class RecipePair:
         if which not in ("input", "output"):
             raise UserError(f"matrix '{which}': there are recipes for 'input' and 'output' only")
         return self.input if which == "input" else self.output
+
+    def scaled(self, norm_of: np.ndarray | None) -> "RecipePair":
+        """Both, see `Recipe.scaled`."""
+        return RecipePair(self.input.scaled(norm_of), self.output.scaled(norm_of))
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
         """Make one target matrix by its own recipe, see `Recipe.apply`."""

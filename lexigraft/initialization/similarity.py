@@ -3,6 +3,10 @@
 Similarities are computed a block of tokens at a time, never as a full square. Even a partial sort
 of whole rows of them takes many times as long as computing them: the maxima of chunks give a bound,
 and only the few scores that reach it are sorted (benchmarks/initialization_scale.py).
+
+Where a method chooses the nearest tokens, scores that differ by no more than rounding does are
+ties, and the lower id is chosen (`top_k`, `highest`): every BLAS library rounds differently, and
+tokens with equal vectors would otherwise be chosen at random.
 """
 
 from collections.abc import Iterator
@@ -21,6 +25,9 @@ from lexigraft.initialization.pairing import VocabularyPair
 _SCORES_AT_ONCE = 1 << 25  # 128 MiB: with smaller blocks, reading the anchors dominates
 _FIRST_CANDIDATES = 128
 _CHUNK = 64
+# Relative to the highest score. Inner products of float32 vectors of some hundred dimensions differ
+# by less than this between BLAS libraries.
+_TIE = 2e-6
 
 
 class AnchorInitializer(RecipeInitializer):
@@ -38,7 +45,7 @@ class AnchorInitializer(RecipeInitializer):
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         vectors = self._required_vectors(auxiliary, self.needs[0])
         vectors = unit_vectors(vectors) if self.normalized else nonzero(vectors)
-        anchors = np.intersect1d(vectors.tokens, pair.shared_ids, assume_unique=True)
+        anchors = np.intersect1d(vectors.tokens, self._possible_anchors(pair), assume_unique=True)
         new = np.intersect1d(vectors.tokens, pair.new_ids, assume_unique=True)
         self.anchors_ = len(anchors)
         if not self.anchors_:
@@ -49,6 +56,10 @@ class AnchorInitializer(RecipeInitializer):
         mixed = self._weights(queries, rows).tocoo()
         tokens, sources = new[mixed.coords[0]], pair.source_of[anchors][mixed.coords[1]]
         return rows_with_fallback(pair, tokens, sources, mixed.data)
+
+    def _possible_anchors(self, pair: VocabularyPair) -> np.ndarray:
+        """Target ids of the tokens that are anchors if they have a vector, ascending."""
+        return pair.shared_ids
 
     def _weights(self, queries: np.ndarray, anchors: np.ndarray) -> csr_array | coo_array:
         """Weights [n, m] of new tokens on anchors, from their vectors [n or m, dimensions]."""
@@ -217,24 +228,46 @@ def _thresholds(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def top_k(scores: np.ndarray, k: int) -> np.ndarray:
-    """Columns [n, k] of the k highest scores of each row [n, m], in no particular order.
+    """Columns [n, k] of the k highest scores of each row [n, m], ascending; k is at most m.
 
-    Ties are broken arbitrarily; k is at most m.
+    Of tied scores those in the lower columns are taken.
+
+    Examples
+    --------
+    >>> top_k(np.array([[0.5, 0.9, 0.5, 0.5]]), 2).tolist()
+    [[0, 1]]
     """
     if not len(scores):
         return np.empty((0, k), dtype=np.int64)
     rows, columns = top_k_candidates(scores, k)
     values, at = _pad_rows(scores[rows, columns], rows, len(scores))
-    chosen = np.argpartition(values, values.shape[1] - k, axis=1)[:, values.shape[1] - k :]
-    return columns[np.take_along_axis(at, chosen, axis=1)]
+    least = np.partition(values, values.shape[1] - k, axis=1)[:, values.shape[1] - k, None]
+    tie = _TIE * np.maximum(np.abs(values.max(axis=1, keepdims=True)), np.abs(least))
+    chosen = values > least + tie
+    tied = (values >= least - tie) & ~chosen
+    room = k - chosen.sum(axis=1, keepdims=True)
+    chosen |= tied & (np.cumsum(tied, axis=1) <= room)
+    return columns[at[chosen]].reshape(len(scores), k)
+
+
+def highest(scores: np.ndarray) -> np.ndarray:
+    """Column [n] of the highest score of each row [n, m]; of tied ones the lowest.
+
+    Examples
+    --------
+    >>> highest(np.array([[0.1, 0.9, 0.9 + 1e-8]])).tolist()
+    [1]
+    """
+    peak = scores.max(axis=1, keepdims=True)
+    return (scores >= peak - _TIE * np.abs(peak)).argmax(axis=1)
 
 
 def top_k_candidates(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns, ascending, of scores among which are the k highest of each row.
 
     `scores` [n, m] are floating-point, without NaN; k is at least 1. Each row has at least k
-    entries, none of them lower than an excluded score. All scores are returned where a bound would
-    exclude few of them.
+    entries, none of them lower than an excluded score, and all that tie with the k-th. All scores
+    are returned where a bound would exclude few of them.
     """
     n, m = scores.shape
     chunks = m // _CHUNK
@@ -243,6 +276,7 @@ def top_k_candidates(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray
     # The bound is the k-th highest maximum of a chunk: at least k scores reach it.
     peaks = scores[:, : chunks * _CHUNK].reshape(n, chunks, _CHUNK).max(axis=2)
     bound = np.partition(peaks, chunks - k, axis=1)[:, chunks - k, None]
+    bound -= _TIE * np.maximum(np.abs(peaks.max(axis=1, keepdims=True)), np.abs(bound))
     return np.divmod(np.flatnonzero(scores >= bound), m)
 
 

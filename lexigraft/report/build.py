@@ -141,7 +141,8 @@ class _Writer:
             table = Table(("Model",), (), (), pandas.DataFrame(), empty, item.label, item.name)
         else:
             title = item.title or found.title or kind.title
-            table = replace(found, name=item.name, title=title)
+            notes = [*found.notes, *filter(None, [part.alias_note()])]
+            table = replace(found, name=item.name, title=title, notes=notes)
         write_table(table, self.folder / "tables")
         page = document(table.title, as_html(table))
         _write(self.folder / "tables" / f"{item.name}.html", page)
@@ -249,7 +250,8 @@ def _text_size(card: dict[str, Any]) -> str:
 
 def _caption(item: Item, part: StudyResults) -> str:
     count = len(part.seeds)
-    return item.caption(part.reference_strategy, f"{count} seed{'s' if count > 1 else ''}")
+    caption = item.caption(part.reference_strategy, f"{count} seed{'s' if count > 1 else ''}")
+    return " ".join(filter(None, [caption, part.alias_note()]))
 
 
 def _write(path: Path, text: str) -> None:

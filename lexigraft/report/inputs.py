@@ -5,6 +5,7 @@ Standard library only: the workflow plans a report by the same lists.
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def report_inputs(
     export it; `corpora` -> language -> card; `vocabulary` -> folders; `planned` -> languages and
     tasks of the study's runs.
     """
-    cells = cells_of(config["cells"])
+    cells = cells_of(config["cells"], config["aliases"])
     runs = [
         (cell, task, selection, run)
         for task, selection in config["run_tasks"].items()
@@ -121,7 +122,8 @@ def files_read(inputs: Mapping[str, Any]) -> list[str]:
 def report_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a report: `study`, `title`, `reference`, `items` and `untrained` strategies.
 
-    `budget` is the study's, if it has one. `sources` says where each source model is from.
+    `aliases` are those of the config; `budget` is the study's, if it has one. `sources` says where
+    each source model is from.
     A strategy without phases is `none` in a report, whatever the study calls it.
     """
     untrained = [name for name, entry in config["strategies"].items() if not entry["phases"]]
@@ -132,9 +134,12 @@ def report_settings(config: Mapping[str, Any]) -> dict[str, Any]:
         "reference": {"strategy": config["report"]["reference_strategy"]},
         "items": [_with_none(item, untrained) for item in config["report"]["items"]],
         "untrained": untrained,
+        "aliases": config["aliases"],
         "sources": {
             name: _located(config["sources"][name], config["packages"])
-            for name in dict.fromkeys(cell.source for cell in cells_of(config["cells"]))
+            for name in dict.fromkeys(
+                chain.from_iterable(block["sources"] for block in config["cells"])
+            )
         },
     }
 

@@ -13,6 +13,10 @@ class Metric:
     decimals: int  # digits after the point in tables and sentences
     # Scores up to here say nothing: no sentence names a winner among them.
     noise: float | None = None
+    # Another metric of the same outputs, which the CSV file of a table has beside this one, and
+    # what a note says of it.
+    beside: str | None = None
+    beside_note: str = ""
 
 
 ENGLISH_BITS_PER_BYTE = "english_bits_per_byte"
@@ -26,7 +30,16 @@ _KNOWN = {
     "english_perplexity": Metric("English perplexity", True, 1),
     "nats_per_token": Metric("nats per token", True, 3),
     # Repeating a language's frequent syllables scores up to about 10.
-    "chrf": Metric("chrF", False, 1, noise=10.0),
+    "chrf": Metric(
+        "chrF",
+        False,
+        1,
+        noise=10.0,
+        beside="chrf_sentence_mean",
+        beside_note="chrF is computed over all sentences, as sacrebleu does. The CSV file also has "
+        "the mean of the chrF of each sentence (chrf_sentence_mean), which lighteval reports.",
+    ),
+    "chrf_sentence_mean": Metric("chrF, mean over sentences", False, 1, noise=10.0),
     "chrf_plus_plus": Metric("chrF++", False, 1, noise=10.0),
     # So do a few syllables or words that most texts of a language share.
     "rouge_l": Metric("ROUGE-L", False, 1, noise=10.0),

@@ -126,6 +126,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
         counted=_contaminated(present("contamination", "counts of tests in training text")),
         planned=frozenset((language, task) for language, task in inputs.get("planned", ())),
         examples=examples,
+        aliases=settings.get("aliases", []),
         phases=phases,
         versions=versions,
         exports=exports,

@@ -1,15 +1,23 @@
 """Everything that a report is computed from, as tidy frames, and the part that an item shows."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from lexigraft.cells import is_aliased
 from lexigraft.errors import UserError
 from lexigraft.report.items import Item
 from lexigraft.report.metrics import metric
-from lexigraft.report.names import StrategyName, language_name, parse_strategy
+from lexigraft.report.names import (
+    StrategyName,
+    initializer_name,
+    language_name,
+    listed,
+    parse_strategy,
+)
 from lexigraft.report.published import Published
 from lexigraft.report.summarize import CELL, Frame, summarize
 
@@ -108,6 +116,8 @@ class StudyResults:
     # Languages of cells and the tasks that the study runs on them; empty where that is not known.
     planned: frozenset[tuple[str, str]] = frozenset()
     published: list[Published] = field(default_factory=list)  # numbers of papers to compare with
+    # Initializers that are others in some vocabularies, as the config has them.
+    aliases: list[dict[str, Any]] = field(default_factory=list)
     # Speed task -> the kind of task whose prompts it generates from.
     prompts_from: dict[str, str] = field(default_factory=dict)
     budget: float | None = None  # the part of all amounts of text that is trained on
@@ -207,19 +217,74 @@ class StudyResults:
         return str(kinds.iloc[0]) if len(kinds) else ""
 
     def part(self, item: Item) -> "StudyResults":
-        """The part of the study that an item shows; baselines are always in it."""
+        """The part of the study that an item shows; baselines are always in it.
+
+        An initializer that is an alias is in it where the item names it, and then under its name.
+        """
         if not item.where:
             return replace(self, item=item, whole=self.whole or self)
-        frames = {name: getattr(self, name) for name in _FRAMES}
+        named = item.where.get("initializer", ())
+        aliases = [alias for alias in self.aliases if alias["initializer"] in named]
+        study = self
+        for alias in aliases:
+            study = study._with_alias(alias)
+        frames = {name: getattr(study, name) for name in _FRAMES}
         return replace(
-            self,
+            study,
             item=item,
             whole=self.whole or self,
+            aliases=aliases,
             **{name: frame[_within(frame, item)] for name, frame in frames.items()},
-            predictions=[one for one in self.predictions if _is_in(one.cell, item)],
-            not_scored=[one for one in self.not_scored if _is_in(one.cell, item)],
-            examples={key: rows for key, rows in self.examples.items()
+            predictions=[one for one in study.predictions if _is_in(one.cell, item)],
+            not_scored=[one for one in study.not_scored if _is_in(one.cell, item)],
+            examples={key: rows for key, rows in study.examples.items()
                       if _is_in(dict(zip(SEEDED[:4], key, strict=False)), item)},
+        )  # fmt: skip
+
+    def alias_note(self) -> str:
+        """Which initializers this part shows as others; empty where there are none."""
+        shown, vocabularies = {*self.order("source")}, {*self.order("vocabulary")}
+        return " ".join(
+            f"{initializer_name(alias['initializer'])} is {initializer_name(alias['same_as'])}"
+            + (f" of {listed(alias['sources'])}" if alias["sources"] else "")
+            + " under another name: both make the same rows."
+            for alias in (self.aliases if self.item.where else ())
+            if shown & {*(alias["sources"] or shown)} and vocabularies & {*alias["vocabularies"]}
+        )
+
+    def _with_alias(self, alias: Mapping[str, Any]) -> "StudyResults":
+        """The study with a copy, under the alias's name, of what is of the other initializer."""
+        import pandas
+
+        own = {"initializer": alias["initializer"]}
+
+        def is_shared(cell: Mapping[str, Any]) -> bool:
+            return is_aliased(cell, alias["same_as"], alias)
+
+        def doubled(frame: Frame) -> Frame:
+            if "initializer" not in frame:
+                return frame
+            shared = frame["initializer"] == alias["same_as"]
+            shared &= frame["vocabulary"].isin(alias["vocabularies"])
+            if alias["sources"] is not None:
+                shared &= frame["source"].isin(alias["sources"])
+            copies = frame[shared].assign(**own)
+            return pandas.concat([frame, copies], ignore_index=True) if len(copies) else frame
+
+        return replace(
+            self,
+            **{name: doubled(getattr(self, name)) for name in _FRAMES},
+            predictions=[*self.predictions, *(
+                replace(one, cell=one.cell | own) for one in self.predictions if is_shared(one.cell)
+            )],
+            not_scored=[*self.not_scored, *(
+                replace(one, cell=one.cell | own) for one in self.not_scored if is_shared(one.cell)
+            )],
+            examples=self.examples | {
+                (*key[:3], alias["initializer"], *key[4:]): rows
+                for key, rows in self.examples.items()
+                if is_shared(dict(zip(SEEDED[:4], key, strict=False)))
+            },
         )  # fmt: skip
 
 

@@ -49,10 +49,10 @@ def attach_adapters(
     check_fit(embeddings.num_embeddings, tokenizer, start)
     tied = head.weight is embeddings.weight
     recipes = [start.recipe("input"), start.recipe("input" if tied else "output")]
-    if any(recipe.rank is not None for recipe in recipes):
+    if not all(recipe.is_linear for recipe in recipes):
         raise UserError(
-            "trainable: an adapter cannot start from rows of reduced rank; choose an initializer "
-            "that keeps all dimensions, such as ofa-none"
+            "trainable: an adapter cannot start from rows of reduced rank or of another norm; "
+            "choose an initializer that keeps all dimensions, such as ofa-none, without source_norm"
         )
     form: type[Adapter] = SparseAdapter if settings.form == "sparse" else DenseAdapter
     place = embeddings.weight.device

@@ -24,12 +24,14 @@ from lexigraft.vocabulary.marks import cuts_at_marks, is_in_marked_script, pre_t
 from lexigraft.vocabulary.merges import Key, PairRules, PieceRules, Rules, segment
 from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens, unreachable_by_merges
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
+from lexigraft.vocabulary.train import train_pieces
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
 MERGES = ("continued", "append", "auxiliary-first")
+TRAINERS = ("tokenizers", "sentencepiece")
 
 # The characters of English text: Latin letters, general punctuation, symbols, emoji. The joiners
 # U+200C and U+200D are excluded because Indic and Arabic words need them.
@@ -48,6 +50,7 @@ def expand_tokenizer(
     english: Iterable[str] = (),
     english_change: float | None = None,
     ascii: bool = True,
+    auxiliary_trainer: str = "tokenizers",
 ) -> "PreTrainedTokenizerFast":
     """Add exactly `new_tokens` tokens, learned from a corpus, to a BPE tokenizer.
 
@@ -80,6 +83,10 @@ def expand_tokenizer(
     ascii
         Whether a new token may have ASCII characters, a space at its beginning aside. False leaves
         the words of Latin script nearly as they were, German ones too (CW2V's code, its Table 3).
+    auxiliary_trainer
+        What trains the auxiliary tokenizer: `tokenizers`, Hugging Face's library, on the words of
+        the source's pre-tokenizer; or, for a byte-fallback source, `sentencepiece`, with its own
+        words, as in Yamaguchi et al. (§C.3). Byte-level sources always have the former.
 
     Returns
     -------
@@ -98,6 +105,10 @@ def expand_tokenizer(
     """
     if merges not in MERGES:
         raise UserError(f"merges: {merges!r} is none of {', '.join(MERGES)}")
+    if auxiliary_trainer not in TRAINERS:
+        raise UserError(
+            f"auxiliary_trainer: {auxiliary_trainer!r} is none of {', '.join(TRAINERS)}"
+        )
     for name, value in (("new_tokens", new_tokens), ("auxiliary_size", auxiliary_size)):
         if not isinstance(value, int) or value < 1:
             raise UserError(f"{name}: {value!r} is not a number of tokens (1, 2, 3 …)")
@@ -107,8 +118,10 @@ def expand_tokenizer(
     if english_change is not None and (merges != "continued" or not english):
         raise UserError("english_change: needs merges: continued, and English sentences")
     bpe = read_bpe(source_tokenizer)
+    by_sentencepiece = auxiliary_trainer == "sentencepiece" and not bpe.byte_level
     # Read twice; a sequence may be on disk.
-    texts = corpus if marks != "auto" or isinstance(corpus, Sequence) else list(corpus)
+    twice = marks == "auto" or by_sentencepiece
+    texts = list(corpus) if twice and not isinstance(corpus, Sequence) else corpus
     pre_tokenizer = pre_tokenization(source_tokenizer.backend_tokenizer, marks, texts)
     words = count_words(pre_tokenizer, bpe, texts)
     first = merges == "auxiliary-first"
@@ -123,7 +136,10 @@ def expand_tokenizer(
             limit = SentenceLimit(sentences, bpe, rules, english_change)
         added = continue_merges(words, bpe, rules, new_tokens, accepts, limit)
     else:
-        auxiliary = train_auxiliary(words, bpe, auxiliary_size)
+        if by_sentencepiece:
+            auxiliary = train_auxiliary_pieces(texts, bpe, auxiliary_size)
+        else:
+            auxiliary = train_auxiliary(words, bpe, auxiliary_size)
         added = choose_tokens(auxiliary, rules, new_tokens, accepts, reorder=first)
     if len(added) < new_tokens:
         causes = [f"merges={merges!r}"]
@@ -229,6 +245,18 @@ def train_auxiliary(words: Counter[str], bpe: Bpe, size: int) -> list[Pair]:
     # The words are already split; each list counts as that many texts.
     tokenizer.train_from_iterator(([word] * count for word, count in words.items()), trainer)
     return [(left, right) for left, right in json.loads(tokenizer.to_str())["model"]["merges"]]
+
+
+def train_auxiliary_pieces(corpus: Iterable[str], bpe: Bpe, size: int) -> list[Pair]:
+    """Merges into the new pieces of a SentencePiece model of at most `size` pieces, in order.
+
+    A merge is a pair for the sake of `choose_tokens`: SentencePiece merges any two tokens into a
+    piece.
+    """
+    pieces = train_pieces(corpus, size)
+    return [
+        (piece[:-1], piece[-1]) for piece in pieces if len(piece) > 1 and piece not in bpe.vocab
+    ]
 
 
 def choose_tokens(

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError, unknown
@@ -147,6 +148,21 @@ def train_family(
     return fast_tokenizer(backend, settings), model
 
 
+def train_pieces(corpus: Iterable[str], size: int) -> list[str]:
+    """The pieces of a SentencePiece BPE model with at most `size` pieces, by training order.
+
+    Merged pieces come first, the most frequent first, then single characters. The settings are
+    those of Llama 2, as far as Yamaguchi et al. give them in their code. A UserError is raised for
+    an empty corpus.
+    """
+    settings = {"character_coverage": 0.99995, "hard_vocab_limit": False}
+    model = _train_sentencepiece(
+        corpus, "sentencepiece-bpe", size, (), {"unk_token": _UNKNOWN}, settings
+    )
+    normal = model.SentencePiece.NORMAL
+    return [piece.piece for piece in model.pieces if piece.type == normal]
+
+
 def _train_byte_level(texts: Iterable[str], size: int, special: Sequence[str]) -> "Tokenizer":
     """Train byte-level BPE with exactly `size` tokens; the special tokens have the first ids."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -209,7 +225,12 @@ def _may_be_superword(token: str) -> bool:
 
 
 def _train_sentencepiece(
-    texts: Iterable[str], family: str, size: int, special: Sequence[str], roles: Mapping[str, Any]
+    texts: Iterable[str],
+    family: str,
+    size: int,
+    special: Sequence[str],
+    roles: Mapping[str, Any],
+    other: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:
     """Train a SentencePiece model with exactly `size` pieces; returns its protocol buffer.
 
@@ -217,7 +238,8 @@ def _train_sentencepiece(
     restored byte for byte; a space before the first word; single digits; runs of spaces as pieces;
     and bytes for characters without a piece. The piece for unknown characters, which never occurs
     due to the bytes, has id 0; the other special tokens follow in their order. Pieces that begin,
-    end and pad texts are declared as such, for readers of this file alone.
+    end and pad texts are declared as such, for readers of this file alone. `other` are settings of
+    the library that replace these.
     """
     import sentencepiece
 
@@ -231,24 +253,27 @@ def _train_sentencepiece(
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=chain([first], sentences),
             model_writer=buffer,
-            model_type=family.removeprefix("sentencepiece-"),
-            vocab_size=size,
-            byte_fallback=True,
-            character_coverage=0.9995,
-            normalization_rule_name="identity",
-            remove_extra_whitespaces=False,
-            add_dummy_prefix=True,
-            split_digits=True,
-            allow_whitespace_only_pieces=True,
-            max_sentence_length=_LONGEST_SENTENCE,
-            unk_id=0,
-            unk_piece=roles["unk_token"],
-            bos_id=-1,
-            eos_id=-1,
-            pad_id=-1,
-            control_symbols=control,
-            num_threads=_THREADS,
-            minloglevel=2,
+            **{
+                "model_type": family.removeprefix("sentencepiece-"),
+                "vocab_size": size,
+                "byte_fallback": True,
+                "character_coverage": 0.9995,
+                "normalization_rule_name": "identity",
+                "remove_extra_whitespaces": False,
+                "add_dummy_prefix": True,
+                "split_digits": True,
+                "allow_whitespace_only_pieces": True,
+                "max_sentence_length": _LONGEST_SENTENCE,
+                "unk_id": 0,
+                "unk_piece": roles["unk_token"],
+                "bos_id": -1,
+                "eos_id": -1,
+                "pad_id": -1,
+                "control_symbols": control,
+                "num_threads": _THREADS,
+                "minloglevel": 2,
+                **other,
+            },
         )
     except RuntimeError as error:
         if found := _TOO_MANY.search(str(error)):

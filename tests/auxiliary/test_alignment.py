@@ -52,3 +52,24 @@ def test_vectors_of_different_widths_are_refused(both, vec):
     wide = vec({"dog": "1 2 3"}, "wide.vec", header="1 3")
     with pytest.raises(UserError, match=r"2 dimensions and .*wide\.vec 3"):
         align_vectors(vectors, both[0], wide, [("dog", "hund")])
+
+
+def test_repeated_pairs_and_equal_forms_count_as_often_as_in_the_published_code(vec):
+    english = {"dog": "1 0", "cat": "3 1", "Paris": "0 2"}
+    other = {"hund": "0.4 -1", "katze": "1 -2", "paris": "2 0.7"}
+    files = vec(other, "other.vec"), vec(english, "english.vec")
+    vectors = TokenVectors(np.array([0]), np.array([[1, 2]], np.float32))
+    pairs = [("dog", "hund"), ("cat", "katze"), ("cat", "katze"), ("Paris", "Paris")]
+    # Of dog and hund, the word and its lower case are listed: two forms by two. Of the last pair
+    # the English word and its title, and the lower case of the other.
+    counts = {("dog", "hund"): 4, ("cat", "katze"): 8, ("Paris", "paris"): 2}
+    rows, onto = (
+        np.array([file[pair[side]].split() for pair, n in counts.items() for _ in range(n)], float)
+        for file, side in ((other, 1), (english, 0))
+    )
+    rotation, _ = orthogonal_procrustes(rows, onto)
+    found, used = align_vectors(vectors, *files, pairs, repeated=True)
+    assert used == sum(counts.values())
+    np.testing.assert_allclose(found.vectors, [[1, 2]] @ rotation, atol=1e-6)
+    once, used = align_vectors(vectors, *files, pairs)
+    assert used == 3 and not np.allclose(once.vectors, found.vectors, atol=1e-3)

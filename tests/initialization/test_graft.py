@@ -59,7 +59,8 @@ def test_the_config_and_both_layers_know_the_new_size(pair, model, tied):
     assert grafted.model.embed_tokens.num_embeddings == size
 
 
-@pytest.mark.parametrize("name", METHODS)
+# The published Merge makes head rows of input rows.
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "merge-as-published"])
 def test_the_head_of_an_untied_model_comes_from_the_head(pair, model, name):
     source, fitted = model(tied=False), fit(name, pair)
     expected = {

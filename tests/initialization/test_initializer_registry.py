@@ -66,8 +66,8 @@ def test_an_unknown_option_names_the_one_that_was_meant():
 
 
 def test_a_method_without_options_says_so():
-    with pytest.raises(UserError, match="'align' has no options; take out 'window'"):
-        initializer("align", window=3)
+    with pytest.raises(UserError, match="'random' has no options; take out 'window'"):
+        initializer("random", window=3)
 
 
 @pytest.mark.parametrize("value", [-1, "big", True, float("nan"), float("inf")])

@@ -110,3 +110,18 @@ def test_merge_gives_every_new_token_a_convex_recipe_over_its_own_bytes(
     for place, token_id in enumerate(fitted.new_ids):
         pieces = rows[[place]].indices
         assert set(b"".join(pair.source_bytes[i] for i in pieces)) == set(data[token_id])
+
+
+def test_only_gemma_reads_the_spelling_of_a_token_as_the_token(pair, expansion, monkeypatch):
+    # `mean-as-published` is `mean` there, an alias in config/studies/lowres.yaml.
+    monkeypatch.setattr(interface, "pair_vocabularies", lambda *_: pair)
+    model, source, target, *_ = expansion
+    published, mean = (
+        initializer("mean", pieces=pieces).fit(source, target) for pieces in ("spelling", "token")
+    )
+    ids = mean.new_ids
+    same = [
+        (one != other).nnz == 0
+        for one, other in zip(published.recipe_.rows(ids), mean.recipe_.rows(ids), strict=True)
+    ]
+    assert all(same) if model == "gemma-2" else not any(same)

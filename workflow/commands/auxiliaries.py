@@ -144,6 +144,7 @@ def _word_vectors(
     vectors = read_word_vectors(tokenizer, words, **options)
     if aligned:
         assert given.dictionary is not None and given.english_word_vectors is not None
-        pairs = read_dictionary(given.dictionary)
-        vectors, _ = align_vectors(vectors, words, given.english_word_vectors, pairs)
+        repeated = aligned == "dictionary-as-published"
+        pairs = read_dictionary(given.dictionary, repeated)
+        vectors, _ = align_vectors(vectors, words, given.english_word_vectors, pairs, repeated)
     return vectors

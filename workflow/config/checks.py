@@ -60,6 +60,7 @@ def check_study(study: dict[str, Any]) -> None:
             f"config.cells: strategies {' and '.join(untrained)} train nothing, and the report "
             "shows one such model of each kind; use one of them in all cells"
         )
+    _check_aliases(study)
     for name in study["run_tasks"]:
         _require(name, study["tasks"], "config.run_tasks")
         _require(study["tasks"][name]["kind"], kinds(), f"tasks.{name}.kind")
@@ -131,6 +132,41 @@ def _single_languages(study: dict[str, Any]) -> list[str]:
     """The languages whose texts a study reads, of groups their members."""
     languages = (name for group in languages_read(study) for name in members(study, group))
     return list(dict.fromkeys(languages))
+
+
+def _check_aliases(study: dict[str, Any]) -> None:
+    """Aliases name initializers that draw nothing, and none is the alias of an alias."""
+    for number, alias in enumerate(study["aliases"]):
+        where, name, other = f"config.aliases[{number}]", alias["initializer"], alias["same_as"]
+        for key in ("initializer", "same_as"):
+            _require(alias[key], study["initializers"], f"{where}.{key}")
+            if study["initializers"][alias[key]]["draws"]:
+                raise UserError(
+                    f"{where}.{key}: '{alias[key]}' draws at random, so no other initializer makes "
+                    "the same rows; take the alias out"
+                )
+        for source in alias["sources"] or ():
+            _require(source, study["sources"], f"{where}.sources")
+        for vocabulary in alias["vocabularies"]:
+            _require(vocabulary, study["vocabularies"], f"{where}.vocabularies")
+            if any(
+                other == one["initializer"] and vocabulary in one["vocabularies"]
+                for one in study["aliases"]
+            ):
+                raise UserError(
+                    f"{where}.same_as: '{other}' is an alias itself in '{vocabulary}'; name the "
+                    "initializer whose cells are made"
+                )
+        for task, run in study["run_tasks"].items():
+            if (
+                run["initializers"]
+                and name in run["initializers"]
+                and other not in run["initializers"]
+            ):
+                raise UserError(
+                    f"config.run_tasks.{task}.initializers: '{name}' is an alias of '{other}', "
+                    f"whose cells are made; name '{other}' too"
+                )
 
 
 def _check_cells(study: dict[str, Any], block: dict[str, Any], where: str) -> None:

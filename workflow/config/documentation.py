@@ -26,6 +26,7 @@ README = ROOT / "config" / "README.md"
 TABLES: dict[str, type[BaseModel]] = {
     "study": study.StudyConfig,
     "cells": study.Cells,
+    "aliases": study.Alias,
     "run_tasks": study.Run,
     "report": study.Report,
     "report.items": study.ReportItem,

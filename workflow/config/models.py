@@ -151,6 +151,11 @@ class Expansion(Settings):
     auxiliary_size: Whole = Field(
         50000, description="tokens of the auxiliary tokenizer of the latter two"
     )
+    auxiliary_trainer: Literal["tokenizers", "sentencepiece"] = Field(
+        "tokenizers",
+        description="what trains it: Hugging Face's `tokenizers`, or, for sources of "
+        "SentencePiece, `sentencepiece` (byte-level sources always have the former)",
+    )
     marks: Literal["auto", "joined", "apart"] = Field(
         "auto",
         description="`apart` lets the source's pre-tokenizer cut letters from their combining "
@@ -176,6 +181,12 @@ class Expansion(Settings):
     def _can_limit_change(self) -> "Expansion":
         if self.english_change is not None and self.merges != "continued":
             raise KeyedError("english_change", f"needs merges: continued, not {self.merges}")
+        return self
+
+    @model_validator(mode="after")
+    def _has_auxiliary(self) -> "Expansion":
+        if self.auxiliary_trainer != "tokenizers" and self.merges == "continued":
+            raise KeyedError("auxiliary_trainer", "with merges: continued there is none to train")
         return self
 
 
@@ -294,9 +305,10 @@ class WordVectors(Settings):
     notation: Literal["plain", "colexnet"] = optional(
         "how a file that is pooled writes words. `colexnet` writes `deu:$haus$`"
     )
-    aligned_by: Literal["dictionary"] | None = optional(
+    aligned_by: Literal["dictionary", "dictionary-as-published"] | None = optional(
         "`dictionary` rotates the vectors into the space of the English ones by the language's "
-        "`dictionary`"
+        "`dictionary`; `dictionary-as-published` counts pairs, and equal forms of them, as often "
+        "as they occur, as WECHSEL's code does"
     )
 
 

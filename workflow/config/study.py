@@ -29,6 +29,19 @@ class Cells(Settings):
     )
 
 
+class Alias(Settings):
+    """An initializer that is another one in some vocabularies: its cells are those of the other."""
+
+    initializer: Name = Field(description="a name of initializers.yaml")
+    same_as: Name = Field(
+        description="another one, which makes the same rows. Its cells are made, once"
+    )
+    vocabularies: Names = Field(description="the vocabularies in which the two coincide")
+    sources: Names | None = Field(
+        None, description="the source models of which they do. `null` is all"
+    )
+
+
 def _only(names: str) -> Any:
     return Field(None, description=f"only cells of these {names}. `null` is all")
 
@@ -177,6 +190,11 @@ class StudyConfig(Settings):
         default_factory=list,
         min_length=1,
         description="a list of blocks. Each stands for every combination of its names",
+    )
+    aliases: list[Alias] = Field(
+        default_factory=list,
+        description="initializers whose cells are those of others: one training, two names. Items "
+        "whose `where` names both show both",
     )
     run_tasks: dict[str, Run] = Field(
         default_factory=dict, min_length=1, description="task -> how and on which cells it is run"

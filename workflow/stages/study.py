@@ -55,7 +55,7 @@ class Study:
         self.config = config
         self.name: str = config["study"]
         self.results: str = config["results"].rstrip("/")
-        self.cells: list[Cell] = cells_of(config["cells"])
+        self.cells: list[Cell] = cells_of(config["cells"], config["aliases"])
 
     def environment(self) -> dict[str, str]:
         """Variables of jobs: the study's prefix and hub cache, and how the machine computes."""

@@ -10,7 +10,7 @@ from lexigraft.initialization.decomposition import decompose, mean_rows
 from lexigraft.initialization.distillation import distill
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RowInitializer
 from lexigraft.initialization.matrix import Matrix, working_type
-from lexigraft.initialization.options import integer, positive
+from lexigraft.initialization.options import choice, integer, positive
 from lexigraft.initialization.recipe import assemble_recipe
 from lexigraft.initialization.training_text import (
     find_snippets,
@@ -31,13 +31,15 @@ class TokenDistillation(RowInitializer):
     rows of the new tokens, which start as the mean of their source pieces' rows. `auxiliary` holds
     the source `model`. The defaults are those of the paper.
 
-    Hidden states do not depend on the head: a new token's row in an untied head is the mean of its
-    pieces' rows there. A tied model has one matrix, which gets the trained rows.
+    Hidden states do not depend on the head. The new rows of an untied head are trained beside them:
+    they minimize the cross-entropy of each token of a snippet after the student's hidden states
+    before it, over all shared tokens and the new ones that occur in training. This loss moves
+    nothing else. A tied model has one matrix, which gets the rows of the input.
 
     A new token that occurs in none of the `snippets_` snippets found falls back to the mean of its
     source pieces, and one without source pieces to the mean of all source tokens. `losses_` are the
-    mean squared differences on held-out snippets, before training and after each epoch; empty if no
-    new token occurs in the corpus.
+    mean squared differences on held-out snippets, before training and after each epoch, and
+    `head_losses_` the cross-entropy in nats per token; empty if no new token occurs in the corpus.
 
     Parameters
     ----------
@@ -51,6 +53,9 @@ class TokenDistillation(RowInitializer):
         Adam's learning rate.
     batch_size
         Snippets per update.
+    head
+        Rows of an untied head: trained by `cross-entropy`, the default of the published code, or
+        the `mean` of their source pieces' rows there.
 
     References
     ----------
@@ -65,16 +70,19 @@ class TokenDistillation(RowInitializer):
     epochs: int = integer(1, minimum=0)
     learning_rate: float = positive(1e-4)
     batch_size: int = integer(16)
+    head: str = choice("cross-entropy", "mean")
 
     def statistics(self) -> dict[str, Any]:
-        """New tokens, share of fallbacks, snippets, and losses before and after training."""
-        before, after = (self.losses_[0], self.losses_[-1]) if self.losses_ else (None, None)
-        own = {"snippets": self.snippets_, "loss_before": before, "loss_after": after}
-        return {**super().statistics(), **own}
+        """New tokens, share of fallbacks, snippets, and both losses before and after training."""
+        found: dict[str, Any] = {"snippets": self.snippets_}
+        for name, losses in (("loss", self.losses_), ("head_loss", self.head_losses_)):
+            before, after = (losses[0], losses[-1]) if losses else (None, None)
+            found |= {f"{name}_before": before, f"{name}_after": after}
+        return {**super().statistics(), **found}
 
     def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
         return {
-            which: self._trained if which == "input" else self._mean(matrix, which)
+            which: self._mean(matrix, which) if (rows := self._trained.get(which)) is None else rows
             for which, matrix in matrices.items()
         }
 
@@ -102,14 +110,20 @@ class TokenDistillation(RowInitializer):
             context=(positions_of(model) or _DEFAULT_CONTEXT) - len(prefix),
         )
         self.snippets_ = len(found)
-        start = self._mean(model.get_input_embeddings().weight, "input")
-        self._trained = start
+        embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
+        start, head_start = self._mean(embeddings.weight, "input"), None
+        if self.head == "cross-entropy" and head.weight is not embeddings.weight:
+            head_start = self._mean(head.weight, "output")
+        self._trained = {"input": start}
         self.losses_: list[float] = []
+        self.head_losses_: list[float] = []
         training, validation = validation_split(found)
         if found:
-            self._trained, self.losses_ = distill(
+            trained = distill(
                 model,
                 start,
+                head_start,
+                np.unique(pair.source_of[pair.source_of >= 0]),
                 training,
                 validation,
                 prefix,
@@ -118,6 +132,10 @@ class TokenDistillation(RowInitializer):
                 learning_rate=self.learning_rate,
                 batch_size=self.batch_size,
             )
+            self._trained["input"] = trained.input
+            if trained.output is not None:
+                self._trained["output"] = trained.output
+            self.losses_, self.head_losses_ = trained.losses, trained.head_losses
         seen = {-1 - i for snippet in training for i in snippet.target.tolist() if i < 0}
         self.fallbacks_ = [t for i, t in enumerate(pair.new_tokens) if i not in seen]
 

@@ -1,5 +1,9 @@
 """FOCUS: a new token is a mixture of the source tokens most similar to it in static vectors."""
 
+import numpy as np
+
+from lexigraft.initialization.options import boolean
+from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.similarity import AnchorInitializer
 
 
@@ -8,10 +12,18 @@ class FOCUS(AnchorInitializer):
 
     The auxiliary holds the vectors: fastText vectors of the corpus tokenized with the target
     tokenizer (`lexigraft.auxiliary.train_fasttext`), or pretrained word vectors
-    (`read_word_vectors`). All shared tokens with a vector are used, except special tokens.
+    (`read_word_vectors`). All shared tokens with a vector are used, except special tokens and, for
+    two tokenizers of different families, bytes.
 
     A new token without a vector, or with a zero vector, falls back. (The FOCUS paper draws such
     rows from the normal distribution of the source rows, which no recipe describes.)
+
+    Parameters
+    ----------
+    byte_anchors
+        Whether new tokens may also be mixed of shared tokens of which one is a fallback byte such
+        as `<0xC3>` and the other a letter of a byte-level alphabet. The published code does not
+        match these.
 
     References
     ----------
@@ -26,3 +38,9 @@ class FOCUS(AnchorInitializer):
         "a vector, so there is nothing to mix; give vectors of more text, or of rarer tokens (a "
         "smaller minimum_count)"
     )
+    byte_anchors: bool = boolean(False)
+
+    def _possible_anchors(self, pair: VocabularyPair) -> np.ndarray:
+        if self.byte_anchors:
+            return pair.shared_ids
+        return np.setdiff1d(pair.shared_ids, pair.byte_ids, assume_unique=True)

@@ -3,7 +3,12 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from lexigraft.initialization.decomposition import NewRows, decompose, mean_rows
+from lexigraft.initialization.decomposition import (
+    NewRows,
+    decompose,
+    mean_rows,
+    tokenize_spelling,
+)
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import choice
 from lexigraft.initialization.pairing import VocabularyPair
@@ -20,6 +25,11 @@ class Mean(RecipeInitializer):
     without_pieces
         The fallback: the `mean-of-all` source tokens, or `random` weights on all of them, each
         drawn from (0, 1) and divided by their sum ([2]_, equation 3).
+    pieces
+        What the source pieces of a token are: those of the `token`, by the source tokenizer's
+        model; or those of its `spelling`, tokenized as if it were text, as the published code of
+        [1]_ does. The latter begin with a `▁` too many in Llama 2, and are bytes of bytes in
+        Llama 3; in Gemma 2 both are the same.
 
     References
     ----------
@@ -30,9 +40,13 @@ class Mean(RecipeInitializer):
     """
 
     without_pieces: str = choice("mean-of-all", "random")
+    pieces: str = choice("token", "spelling")
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        pieces = decompose(pair, pair.new_ids.tolist())
+        if self.pieces == "token":
+            pieces = decompose(pair, pair.new_ids.tolist())
+        else:
+            pieces = tokenize_spelling(pair, pair.new_tokens)
         unknown = np.array([not ids for ids in pieces], dtype=bool)
         rows = mean_rows(pieces, pair.n_source)
         if self.without_pieces == "mean-of-all" or not unknown.any():

@@ -33,12 +33,10 @@ class Merge(RecipeInitializer):
     """
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        rules = _rules(pair.target_tokenizer)
-        known: dict[str, Weights] = {  # empty for tokens without source pieces
-            token: {int(pair.source_of[i]): 1.0}
-            for token, i in pair.target_tokenizer.get_vocab().items()
-            if pair.source_of[i] >= 0
-        }
+        rules: dict[str, list[tuple[str, str]]] = {}
+        for left, right in merge_rules(pair.target_tokenizer):
+            rules.setdefault(left + right, []).append((left, right))
+        known = shared_weights(pair)  # and, below, of new tokens: empty without source pieces
         new = zip(pair.new_tokens, pair.new_ids.tolist(), strict=True)
         bare = {token: token_id for token, token_id in new if token not in rules}
         for token, pieces in zip(bare, decompose(pair, list(bare.values())), strict=True):
@@ -46,8 +44,8 @@ class Merge(RecipeInitializer):
         # Both parts of a rule are shorter than its token, so shorter tokens are always done first.
         for token in sorted(pair.new_tokens, key=len):
             if token in rules:
-                derivations = [_mean([known[part] for part in rule]) for rule in rules[token]]
-                known[token] = _mean(derivations)
+                derivations = [mean_of([known[part] for part in rule]) for rule in rules[token]]
+                known[token] = mean_of(derivations)
         recipes = [known[token] or {pair.n_source: 1.0} for token in pair.new_tokens]
         fallback = [
             not known[token] or (token not in rules and len(token) > 1) for token in pair.new_tokens
@@ -55,7 +53,16 @@ class Merge(RecipeInitializer):
         return weighted_rows(recipes, pair.n_source), np.array(fallback, dtype=bool)
 
 
-def _mean(parts: list[Weights]) -> Weights:
+def shared_weights(pair: VocabularyPair) -> dict[str, Weights]:
+    """The recipes of the tokens that copy a source row, by their vocabulary strings."""
+    return {
+        token: {int(pair.source_of[i]): 1.0}
+        for token, i in pair.target_tokenizer.get_vocab().items()
+        if pair.source_of[i] >= 0
+    }
+
+
+def mean_of(parts: list[Weights]) -> Weights:
     """The mean of several recipes, without empty ones."""
     held = [part for part in parts if part]
     mean: Weights = {}
@@ -65,16 +72,13 @@ def _mean(parts: list[Weights]) -> Weights:
     return mean
 
 
-def _rules(tokenizer: "PreTrainedTokenizerFast") -> dict[str, list[tuple[str, str]]]:
-    """All merge rules by the token they produce."""
+def merge_rules(tokenizer: "PreTrainedTokenizerFast") -> list[tuple[str, str]]:
+    """The two parts of each merge rule, in order; a `UserError` for a tokenizer that is not BPE."""
     model = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
     if model["type"] != "BPE":
         raise UserError(
             f"initializer 'merge': the target tokenizer is {model['type']}, which has no merge "
             "rules; choose a BPE vocabulary, or another initializer such as mean"
         )
-    rules: dict[str, list[tuple[str, str]]] = {}
-    for merge in model["merges"]:
-        left, right = merge.split(" ") if isinstance(merge, str) else merge
-        rules.setdefault(left + right, []).append((left, right))
-    return rules
+    rules = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
+    return [(left, right) for left, right in rules]

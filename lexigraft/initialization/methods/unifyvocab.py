@@ -11,7 +11,13 @@ from lexigraft.initialization.explanation import example_ids, readable
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import boolean, integer, number
 from lexigraft.initialization.pairing import VocabularyPair
-from lexigraft.initialization.similarity import score_blocks, top_k, unit_vectors, vectors_of
+from lexigraft.initialization.similarity import (
+    highest,
+    score_blocks,
+    top_k,
+    unit_vectors,
+    vectors_of,
+)
 
 
 class UnifyVocab(RecipeInitializer):
@@ -83,7 +89,7 @@ class UnifyVocab(RecipeInitializer):
         nearest = np.empty(len(queries), dtype=np.int64)
         for block, scores in score_blocks(queries, rows):
             scores -= penalty
-            nearest[block] = scores.argmax(axis=1)
+            nearest[block] = highest(scores)
         chosen = source.tokens[nearest]
         self._nearest: dict[int, list[list[Any]]] = {}
         for place in np.flatnonzero(np.isin(target.tokens[new], example_ids(pair))):

@@ -129,7 +129,15 @@ def results_table(
         rows.append(Row(left, tuple(cells), model.baseline, model.source))
     rows = ranked(rows, [metric(name).lower_is_better for *_, name in shown])
     heads, explained = column_heads(averaged, shown, compact)
-    data = _rows_of(averaged.summary, chosen, shown)
+    beside_columns = [
+        (language, task, other)
+        for language, task, name in columns
+        if (other := metric(name).beside)
+    ]
+    data = _rows_of(averaged.summary, chosen, [*shown, *beside_columns])
+    have = set(data["metric"])
+    measured = map(metric, dict.fromkeys(name for *_, name in columns))
+    beside = [one.beside_note for one in measured if one.beside in have]
     third = "▲ blue: better" if compact else "Third number: change over Source. Blue: better"
     notes = [
         *seed_notes(study, chosen, _rows_of(data, chosen, columns)),
@@ -140,6 +148,7 @@ def results_table(
         *noise_notes(study, chosen, columns),
         *average_notes(study, means),
         *explained,
+        *beside,
         *not_scored_notes(study, columns),
         *missing_note(rows, heads),
     ]

@@ -76,7 +76,8 @@ def test_only_input_rows_of_tokens_in_the_text_are_learned(pair, build):
     model = build()
     matrices = {"input": model.get_input_embeddings().weight, "output": model.lm_head.weight}
     mean = initializer("mean").fit(*pair, n_source=len(pair[0]) + 1)
-    fitted = fit(pair, model)
+    fitted = fit(pair, model, head="mean")
+    assert fitted.statistics()["head_loss_before"] is None
     rows, means = (made.apply(matrices["input"]).detach() for made in (fitted, mean))
     # `xyz` is in no text.
     assert fitted.fallbacks_ == ["xyz"]
@@ -88,6 +89,67 @@ def test_only_input_rows_of_tokens_in_the_text_are_learned(pair, build):
     head, mean_head = (made.apply(matrices["output"], "output").detach() for made in (fitted, mean))
     torch.testing.assert_close(head, mean_head)
     assert torch.equal(rows[: len(pair[0])], matrices["input"][: len(pair[0])])
+
+
+def next_token_loss(pair, grafted, texts, unseen):
+    """By definition: the mean cross-entropy of each token of each text after those before it."""
+    nats = []
+    for text in texts:
+        ids = torch.tensor([pair[0].bos_token_id, *pair[1](text)["input_ids"]])
+        logits = grafted(ids[None]).logits[0, :-1]
+        logits[:, unseen] = -torch.inf
+        nats.append(torch.nn.functional.cross_entropy(logits, ids[1:], reduction="none"))
+    return torch.cat(nats).mean()
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_head_rows_follow_the_gradient_of_the_next_token_loss(pair, build, bias):
+    model = build()
+    if bias:
+        head = torch.nn.Linear(*reversed(model.lm_head.weight.shape))
+        head.weight = model.lm_head.weight
+        model.lm_head = head
+    mean = initializer("mean").fit(*pair, n_source=len(pair[0]) + 1)
+    grafted = graft(copy.deepcopy(model), pair[1], mean)
+    new, unseen = mean.new_ids.tolist(), pair[1].get_vocab()["xyz"]
+    if bias:  # what rows that no recipe describes are given
+        with torch.no_grad():
+            grafted.lm_head.bias[new] = model.lm_head.bias.mean()
+    loss = next_token_loss(pair, grafted, CORPUS, [unseen])
+    (gradient,) = torch.autograd.grad(loss, grafted.lm_head.weight)
+    # The first step of Adam.
+    step = 0.01 * gradient / (gradient.abs() + 1e-8)
+    expected = (grafted.lm_head.weight - step)[new].detach()
+    fitted = fit(pair, model, epochs=1, batch_size=8)
+    made = torch.from_numpy(fitted._trained["output"])
+    torch.testing.assert_close(made, expected, atol=2e-5, rtol=1e-4)
+    assert fitted.head_losses_[0] == pytest.approx(float(loss.detach()), rel=1e-5)
+    # `xyz` is in no text: it neither moves nor competes.
+    torch.testing.assert_close(made[new.index(unseen)], grafted.lm_head.weight[unseen].detach())
+
+
+def test_head_rows_learn_and_input_rows_do_not_notice(pair, build):
+    model = build()
+    fitted = fit(pair, model, epochs=8)
+    assert fitted.head_losses_[-1] < 0.95 * fitted.head_losses_[0]
+    assert fitted.statistics()["head_loss_after"] == fitted.head_losses_[-1]
+    plain = fit(pair, model, epochs=8, head="mean")
+    assert np.array_equal(fitted._trained["input"], plain._trained["input"])
+
+
+def test_a_head_whose_logits_are_changed_is_refused(pair, build):
+    model = build()
+    own = model.forward
+
+    def capped(**given):
+        found = own(**given)
+        found.logits = torch.tanh(found.logits)
+        return found
+
+    model.forward = capped
+    with pytest.raises(UserError, match="set its option head: mean"):
+        fit(pair, model)
+    assert fit(pair, model, head="mean", epochs=1).head_losses_ == []
 
 
 def test_the_model_is_left_as_it_was(pair, build):
@@ -103,8 +165,10 @@ def test_the_order_of_snippets_depends_on_the_seed_alone(pair, build):
     def rows(seed):
         return fit(pair, build(), seed=seed, epochs=2)._trained
 
-    assert np.array_equal(rows(1), rows(1))
-    assert not np.array_equal(rows(1), rows(2))
+    once, again, other = rows(1), rows(1), rows(2)
+    for which in ("input", "output"):
+        assert np.array_equal(once[which], again[which])
+        assert not np.array_equal(once[which], other[which])
 
 
 def test_a_tied_model_has_rows_for_its_one_matrix(pair, build):
@@ -113,7 +177,8 @@ def test_a_tied_model_has_rows_for_its_one_matrix(pair, build):
     graft(model, pair[1], fitted)
     assert model.lm_head.weight is model.get_input_embeddings().weight
     learned = model.lm_head.weight[fitted.new_ids].detach().numpy()
-    assert np.array_equal(learned, fitted._trained)
+    assert np.array_equal(learned, fitted._trained["input"])
+    assert fitted.head_losses_ == []
 
 
 def test_a_scaled_embedding_is_scaled_for_new_rows_too(pair):
@@ -145,7 +210,14 @@ def test_a_new_row_is_said_to_be_learned(pair, build):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("snippets", 0), ("length", "50"), ("epochs", -1), ("learning_rate", 0), ("batch_size", 0)],
+    [
+        ("snippets", 0),
+        ("length", "50"),
+        ("epochs", -1),
+        ("learning_rate", 0),
+        ("batch_size", 0),
+        ("head", "zero"),
+    ],
 )
 def test_an_option_without_such_a_value_is_named(option, value):
     with pytest.raises(UserError, match=f"option '{option}' of initializer 'distill'"):

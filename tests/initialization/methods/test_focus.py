@@ -46,6 +46,22 @@ def test_special_tokens_and_other_new_tokens_take_no_part(pair, token_vectors, r
     assert row(fitted, "abc") == row(fitted, "de") == {"x": 1.0}
 
 
+def test_bytes_of_another_family_are_anchors_only_where_that_is_asked(
+    byte_level, byte_fallback, token_vectors, row
+):
+    source = byte_level([("a", "b")])
+    target = byte_fallback([("b", "c")])
+    by_token = {"bc": (1, 0), "<0xC3>": (1, 0.1), "a": (0, 1), "<0x0A>": (0.9, 0)}
+    vectors = token_vectors(target, by_token)
+    assert row(initializer("focus").fit(source, target, auxiliary=vectors), "bc") == {"a": 1.0}
+    fitted = initializer("focus", byte_anchors=True).fit(source, target, auxiliary=vectors)
+    assert fitted.anchors_ == 3
+    assert "a" not in row(fitted, "bc")
+    # Within a family both are the same piece.
+    alike = initializer("focus").fit(byte_fallback([]), target, auxiliary=vectors)
+    assert alike.anchors_ == 3
+
+
 def test_a_small_block_makes_the_same_rows(pair, token_vectors, monkeypatch):
     by_token = {"abc": (1, 0.5), "de": (0.2, 1), "x": (1, 0), "y": (0.7, 0.7), "z": (0, 1)}
     auxiliary = token_vectors(pair[1], by_token)

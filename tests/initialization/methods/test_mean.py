@@ -169,3 +169,19 @@ def test_a_token_with_marks_is_decomposed_as_the_source_cuts_words(cuts, byte_le
     pieces = list(letters) if cuts else [*letters[:2], letters[2:4], *letters[4:]]
     expected = {piece: pieces.count(piece) / len(pieces) for piece in pieces}
     assert row(initializer("mean").fit(source, target), letters) == pytest.approx(expected)
+
+
+def test_a_spelling_that_is_read_as_text_begins_a_word(byte_fallback, row):
+    source, target = byte_fallback([]), byte_fallback([], new_merges=[("a", "b")])
+    fitted = initializer("mean", pieces="spelling").fit(source, target)
+    assert row(fitted, "ab") == pytest.approx({"▁": 1 / 3, "a": 1 / 3, "b": 1 / 3})
+
+
+def test_a_byte_level_spelling_that_is_read_as_text_is_bytes_of_bytes(byte_level, spelled, row):
+    first, second, third = spelled("త")
+    source, target = byte_level([]), byte_level([(first, second), (first + second, third)])
+    fitted = initializer("mean", pieces="spelling").fit(source, target)
+    twice = spelled(spelled("త"))
+    assert len(twice) == 6
+    expected = {letter: twice.count(letter) / 6 for letter in twice}
+    assert row(fitted, spelled("త")) == pytest.approx(expected)

@@ -1,0 +1,90 @@
+"""Merge as the published code of Yamaguchi et al. computes it: many tokens stay at random."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from lexigraft.errors import UserError
+from lexigraft.initialization.decomposition import tokenize_spelling, weighted_rows
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RowInitializer
+from lexigraft.initialization.matrix import Matrix, row_deviation, row_mean
+from lexigraft.initialization.methods.merge import (
+    Weights,
+    mean_of,
+    merge_rules,
+    shared_weights,
+)
+from lexigraft.initialization.pairing import VocabularyPair
+from lexigraft.initialization.recipe import assemble_recipe
+
+
+class MergeAsPublished(RowInitializer):
+    """`Merge` [1]_ with what its code does otherwise, to reproduce its results.
+
+    - A new single character has no merge rule and no recipe, and neither has any token that is
+      built from one. Where only such tokens remain, one of them, the left part of the first
+      remaining rule, is the mean of the source tokens that its spelling is tokenized into.
+    - A token without a recipe has a row of N(mean, std) of the source rows in the input embeddings,
+      and a row of zeros in an untied head. These are the `fallbacks_`.
+    - Head rows are the same weighted sums of *input* rows.
+
+    For tokens with a recipe it is that of `Merge`. With the hundred new tokens of the paper, most
+    tokens of Telugu, Burmese and Sinhala have none in Llama 2, and all have one in Llama 3, whose
+    tokens are made of bytes.
+
+    References
+    ----------
+    .. [1] Yamaguchi, Villavicencio and Aletras, "How Can We Effectively Expand the Vocabulary of
+       LLMs with 0.01GB of Target Language Text?", Algorithm 1, and github.com/gucci-j/lowres-cve.
+    """
+
+    distribution = "the mean along its merge rules of input rows; without rules at random"
+
+    def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
+        pair = self.pair_
+        recipes = _recipes(pair)
+        self._unknown = np.array([not recipe for recipe in recipes], dtype=bool)
+        self._recipe = assemble_recipe(
+            weighted_rows(recipes, pair.n_source), pair.source_of, pair.source_ids
+        )
+        self.fallbacks_ = [pair.new_tokens[i] for i in np.flatnonzero(self._unknown)]
+
+    def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
+        if "input" not in matrices:
+            raise UserError(
+                "initializer 'merge-as-published': its head rows are made of input rows; call "
+                "rows(matrices) with both, or graft"
+            )
+        matrix = matrices["input"]
+        drawn = self._generator("input").standard_normal((len(self.new_ids), matrix.shape[1]))
+        drawn *= row_deviation(matrix, self.pair_.source_ids)
+        drawn += row_mean(matrix, self.pair_.source_ids)
+        zeros = np.zeros_like(drawn)
+        for columns, values in self._recipe.new_rows(matrix, "input"):
+            for rows in (drawn, zeros):
+                rows[~self._unknown, columns] = values[~self._unknown]
+        return {which: {"input": drawn, "output": zeros}[which] for which in matrices}
+
+
+def _recipes(pair: VocabularyPair) -> list[Weights]:
+    """The recipe of each new token, in the order of `new_ids`; empty where there is none."""
+    new, known = {*pair.new_tokens}, shared_weights(pair)
+    rules = [rule for rule in merge_rules(pair.target_tokenizer) if "".join(rule) in new]
+    usable: dict[str, list[tuple[str, str]]] = {}
+    while rules:
+        remaining = []
+        for rule in rules:
+            if all(part in known or part in usable for part in rule):
+                usable.setdefault("".join(rule), []).append(rule)
+            else:
+                remaining.append(rule)
+        if len(remaining) == len(rules):
+            left, right = remaining[0]
+            if left in new and right not in new:
+                (pieces,) = tokenize_spelling(pair, [left])
+                known[left] = {i: pieces.count(i) / len(pieces) for i in pieces}
+            break
+        rules = remaining
+    for token in sorted(usable, key=len):  # both parts of a rule are shorter than its token
+        known[token] = mean_of([mean_of([known[part] for part in rule]) for rule in usable[token]])
+    return [known.get(token, {}) for token in pair.new_tokens]
