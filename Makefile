@@ -4,6 +4,7 @@
 # make test-cluster  the tests on a real Slurm that this machine starts; installs it where it is missing
 # make check   formatting, lints and types
 # make metrics  the environment of learned metrics (BLEURT, COMET), which `make demo` does not need
+# make docs    the documentation as a site in site/, which needs no network
 # make verify  hashes every file of results/ and names what is damaged: make verify RESULTS=elsewhere
 # make status  how far a study is, while it runs or afterwards: make status CONFIG=config/studies/salt.yaml
 # make cost    what it will take, before it runs: make cost CONFIG=...
@@ -25,7 +26,7 @@ BIN := .venv/bin
 INSTALL = $(@D)/bin/python scripts/install.py
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES) --resources mem_mb=$(MEMORY_MB) $(GPU)
 
-.PHONY: demo demo-more test test-cluster slurm check config-tables record memory gpu-check pages metrics profiles verify status cost clean
+.PHONY: demo demo-more test test-cluster slurm check config-tables record memory gpu-check pages docs metrics profiles verify status cost clean
 
 demo: REPORT = results/report/default
 demo-more: STUDY = --configfile config/studies/demo-more.yaml
@@ -61,12 +62,16 @@ test-cluster: .venv/dev slurm
 	@LEXIGRAFT_CLUSTER=1 $(BIN)/python -m pytest -n $$((2 * $(CORES))) --dist loadfile -q tests/cluster
 
 check: .venv/dev
-	@$(BIN)/ruff format --check lexigraft scripts tests workflow benchmarks
-	@$(BIN)/ruff check lexigraft scripts tests workflow benchmarks
+	@$(BIN)/ruff format --check lexigraft scripts tests workflow benchmarks docs/site docs/library.ipynb
+	@$(BIN)/ruff check lexigraft scripts tests workflow benchmarks docs/site docs/library.ipynb
 	@$(BIN)/snakefmt --check Snakefile workflow/rules
 	@$(BIN)/mypy
 
 metrics: .venv-metrics/main
+
+docs: .venv-docs/main
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
+	@echo "Open $(CURDIR)/site/index.html"
 
 verify: .venv/main
 	@$(BIN)/python scripts/verify.py $(RESULTS) $(wildcard .cache/packages)
@@ -96,9 +101,9 @@ profiles:
 	@echo "snakemake --profile slurm now reads $(CURDIR)/profiles/slurm"
 
 clean:
-	rm -rf results .snakemake
+	rm -rf results .snakemake site
 
-.venv/bin/python .venv-metrics/bin/python:
+.venv/bin/python .venv-metrics/bin/python .venv-docs/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "error: Python 3.11 or newer is needed; name it: make PYTHON=/path/to/python3.11"; exit 1; }
 	@echo "Creating the virtual environment $(@:/bin/python=) with $$($(PYTHON) --version)"
@@ -122,4 +127,9 @@ clean:
 	@echo "Installing the packages of envs/metrics.txt, in an environment of their own"
 	@$(INSTALL) -c envs/metrics.lock torch==2.13.0
 	@$(INSTALL) -c envs/metrics.lock -r envs/metrics.txt
+	@touch $@
+
+.venv-docs/main: envs/docs.txt envs/docs.lock | .venv-docs/bin/python
+	@echo "Installing the packages of envs/docs.txt, in an environment of their own"
+	@$(INSTALL) -c envs/docs.lock -r envs/docs.txt
 	@touch $@

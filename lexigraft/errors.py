@@ -25,7 +25,17 @@ _TORCH = re.compile(r"PytorchStreamWriter failed|file write failed|iostream erro
 
 
 class UserError(Exception):
-    """One sentence: the config key, file or cell, what is wrong with it, and what to do."""
+    """One sentence: the config key, file or cell, what is wrong with it, and what to do.
+
+    Examples
+    --------
+    >>> import lexigraft
+    >>> try:
+    ...     lexigraft.initializer("wechsl")
+    ... except lexigraft.UserError as error:
+    ...     print(error)
+    initializer: 'wechsl' is not known; did you mean 'wechsel'?
+    """
 
 
 def unknown(where: str, name: object, known: Iterable[str], among: str = "known") -> UserError:

@@ -159,3 +159,4 @@ def test_every_pin_is_in_the_lock():
         return {line.split("#")[0].strip().lower().replace("_", "-") for line in lines} - {""}
 
     assert pins("main.txt") | pins("dev.txt") <= pins("main.lock")
+    assert pins("docs.txt") <= pins("docs.lock")

@@ -2,13 +2,18 @@
 
 import doctest
 import inspect
+import re
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 import lexigraft
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+LIBRARY_PAGE = (REPOSITORY / "docs/library.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -108,16 +113,39 @@ def test_export_takes_the_folder_of_a_cell_and_an_output_folder():
     assert list(inspect.signature(lexigraft.export).parameters) == ["cell_folder", "out"]
 
 
+def documented() -> list[tuple[str, object]]:
+    """Names of functions in the table of docs/library.md, and what they stand for."""
+    rows = (line for line in LIBRARY_PAGE.splitlines() if line.startswith("| `"))
+    names = [name for row in rows for name in re.findall(r"`([a-z_.]+)\(", row.split("|")[1])]
+    return [(name, attribute(name)) for name in names if not name.startswith(".")]
+
+
+def attribute(name: str) -> object:
+    package, _, own = name.rpartition(".")
+    return getattr(import_module(f"lexigraft.{package}" if package else "lexigraft"), own)
+
+
+def test_every_function_on_the_library_page_has_an_example():
+    found = documented()
+    assert len(found) > 10
+    assert [name for name, function in found if ">>> " not in function.__doc__] == []
+
+
+# Those of `load_cell` and `export` run in tests/training/test_export.py, on a trained cell.
 @pytest.mark.parametrize(
     "module",
-    [
-        "lexigraft.auxiliary.word_vectors",
-        "lexigraft.auxiliary.token_vectors",
-        "lexigraft.initialization.registry",
-        "lexigraft.initialization.similarity",
-    ],
+    sorted(
+        {function.__module__ for _, function in documented()}
+        - {"lexigraft.training.store", "lexigraft.training.export"}
+        | {
+            "lexigraft.errors",
+            "lexigraft.initialization.interface",
+            "lexigraft.initialization.similarity",
+        }
+    ),
 )
-def test_examples_in_docstrings_run(module):
+def test_examples_in_docstrings_run(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     result = doctest.testmod(import_module(module))
     assert result.attempted > 0
     assert result.failed == 0

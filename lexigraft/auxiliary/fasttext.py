@@ -78,9 +78,13 @@ def train_fasttext(
 
     Examples
     --------
-    >>> vectors = train_fasttext(tokenizer, open("train.txt"))  # doctest: +SKIP
-    >>> vectors.vectors.shape  # doctest: +SKIP
-    (6312, 300)
+    >>> import lexigraft
+    >>> from lexigraft.auxiliary import train_fasttext
+    >>> swahili = ["mto na mvua", "mto na maji"] * 5
+    >>> tokenizer = lexigraft.train_tokenizer(swahili, "byte-level-bpe", size=264)
+    >>> found = train_fasttext(tokenizer, swahili, dimensions=4, minimum_count=10)
+    >>> tokenizer.convert_ids_to_tokens(found.tokens), found.vectors.shape
+    (['Ġm', 'Ġna', 'mto'], (3, 4))
     """
     check_fasttext("train_fasttext")
     words = spelled_words(tokenizer) if character_ngrams else numbered_words(tokenizer)

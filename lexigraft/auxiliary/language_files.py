@@ -68,8 +68,10 @@ def read_dictionary(path: str | Path, repeated: bool = False) -> list[tuple[str,
 
     Examples
     --------
-    >>> read_dictionary("telugu.txt")[0]  # doctest: +SKIP
-    ('water', 'నీరు')
+    >>> from lexigraft.auxiliary import read_dictionary
+    >>> _ = Path("telugu.txt").write_text("river\\tనది\\nwater\\tనీరు\\n", encoding="utf-8")
+    >>> read_dictionary("telugu.txt")
+    [('river', 'నది'), ('water', 'నీరు')]
     """
     check_file(path, "dictionary")
     pairs: list[tuple[str, str]] = []

@@ -111,8 +111,17 @@ def read_plm(tokenizer: "PreTrainedTokenizerFast", folder: str | Path) -> TokenV
 
     Examples
     --------
-    >>> read_plm(tokenizer, "bert-base-german-cased").vectors.shape  # doctest: +SKIP
-    (30000, 768)
+    >>> import lexigraft
+    >>> from lexigraft.auxiliary import read_plm
+    >>> from transformers import BertConfig, BertModel
+    >>> swahili = ["mto na mvua", "mto na maji"] * 5
+    >>> tokenizer = lexigraft.train_tokenizer(swahili, "byte-level-bpe", size=264)
+    >>> _ = tokenizer.save_pretrained("swahili-bert")
+    >>> config = BertConfig(vocab_size=264, hidden_size=8, intermediate_size=8,
+    ...                     num_hidden_layers=1, num_attention_heads=1)
+    >>> BertModel(config).save_pretrained("swahili-bert")
+    >>> read_plm(tokenizer, "swahili-bert").vectors.shape
+    (264, 8)
     """
     vocabulary = tokenizer.get_vocab()
     own = load_tokenizer(folder).get_vocab()

@@ -56,9 +56,16 @@ def read_word_vectors(
 
     Examples
     --------
-    >>> vectors = read_word_vectors(tokenizer, "cc.te.300.bin")  # doctest: +SKIP
-    >>> vectors.vectors.shape  # doctest: +SKIP
-    (5120, 300)
+    A file in word2vec's text format, of two words and two dimensions:
+
+    >>> import lexigraft
+    >>> from lexigraft.auxiliary import read_word_vectors
+    >>> _ = Path("sw.vec").write_text("2 2\\nmto 1 0\\nna 0 1\\n")
+    >>> swahili = ["mto na mvua", "mto na maji"] * 5
+    >>> tokenizer = lexigraft.train_tokenizer(swahili, "byte-level-bpe", size=264)
+    >>> found = read_word_vectors(tokenizer, "sw.vec")
+    >>> dict(zip(tokenizer.convert_ids_to_tokens(found.tokens), found.vectors.tolist()))
+    {'na': [0.0, 1.0], 'Ġna': [0.0, 1.0], 'mto': [1.0, 0.0]}
     """
     if pooling not in (None, *_POOLINGS):
         raise UserError(f"pooling: {pooling!r} is not one of {', '.join(_POOLINGS)}, or null")
@@ -107,8 +114,21 @@ def align_vectors(
 
     Examples
     --------
-    >>> pairs = read_dictionary("telugu.txt")  # doctest: +SKIP
-    >>> vectors, used = align_vectors(vectors, "te.bin", "en.bin", pairs)  # doctest: +SKIP
+    Swahili vectors that stand at right angles to the English ones:
+
+    >>> import lexigraft
+    >>> from lexigraft.auxiliary import align_vectors, read_word_vectors
+    >>> _ = Path("sw.vec").write_text("2 2\\nmto 1 0\\nna 0 1\\n")
+    >>> _ = Path("en.vec").write_text("2 2\\nriver 0 1\\nand -1 0\\n")
+    >>> swahili = ["mto na mvua", "mto na maji"] * 5
+    >>> tokenizer = lexigraft.train_tokenizer(swahili, "byte-level-bpe", size=264)
+    >>> vectors = read_word_vectors(tokenizer, "sw.vec")
+    >>> pairs = [("river", "mto"), ("and", "na")]
+    >>> aligned, used = align_vectors(vectors, "sw.vec", "en.vec", pairs)
+    >>> used
+    2
+    >>> vectors.vectors[-1].tolist(), (aligned.vectors[-1].round(6) + 0).tolist()  # of "mto"
+    ([1.0, 0.0], [0.0, 1.0])
     """
     forms = [
         (english, translation)

@@ -53,6 +53,15 @@ def read_texts(paths: Iterable[str | Path], field: str = _FIELD) -> Iterator[str
     other files have a text a line. All but tables may be compressed: `.jsonl.gz`, `.txt.xz`,
     `.zst`. A folder stands for its `text_files`. Raises `UserError` with the file, and the line or
     row, that is wrong.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from lexigraft.corpus import read_texts
+    >>> _ = Path("lines.txt").write_text("mto na mvua\\nmto na maji\\n")
+    >>> _ = Path("rows.jsonl").write_text('{"text": "maji"}\\n')
+    >>> list(read_texts(["lines.txt", "rows.jsonl"]))
+    ['mto na mvua', 'mto na maji', 'maji']
     """
     for path in paths:
         for file in text_files(path):

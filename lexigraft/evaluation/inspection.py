@@ -71,9 +71,15 @@ def inspect_tokenizer(
 
     Examples
     --------
-    >>> found = inspect_tokenizer(tokenizer, sentences)  # doctest: +SKIP
-    >>> [(point.new_tokens, point.tokens_per_sentence) for point in found.curve]  # doctest: +SKIP
-    [(0, 118.3), (250, 40.2), (500, 33.9)]
+    >>> import lexigraft
+    >>> english = ["the rice and the river", "the river and the rain"] * 5
+    >>> source = lexigraft.train_tokenizer(english, "byte-level-bpe", size=270)
+    >>> swahili = ["mto na mvua", "mto na maji"] * 10
+    >>> found = lexigraft.inspect_tokenizer(source, swahili, english, sizes=(4, 8))
+    >>> [(point.new_tokens, point.tokens_per_sentence) for point in found.curve]
+    [(0, 11.0), (4, 7.5), (8, 4.5)]
+    >>> round(found.metrics["fertility"], 1), round(found.english["fertility"], 1)  # per word
+    (3.7, 1.3)
     """
     if len(texts) < 2:
         raise UserError(f"text: {len(texts)} sentences are too few to inspect a tokenizer with")

@@ -35,8 +35,18 @@ def graft(
 
     Examples
     --------
-    >>> mean = lexigraft.initializer("mean").fit(source, target)  # doctest: +SKIP
-    >>> model = lexigraft.graft(model, target, mean)  # doctest: +SKIP
+    >>> import lexigraft
+    >>> from transformers import LlamaConfig, LlamaForCausalLM
+    >>> source = lexigraft.train_tokenizer(["the rice and the river"] * 5, "byte-level-bpe", 265)
+    >>> config = LlamaConfig(vocab_size=265, hidden_size=8, intermediate_size=8,
+    ...                      num_hidden_layers=1, num_attention_heads=1)
+    >>> model = LlamaForCausalLM(config)
+    >>> swahili = ["mto na mvua", "mto na maji"] * 5
+    >>> target = lexigraft.expand_tokenizer(source, swahili, new_tokens=8)
+    >>> mean = lexigraft.initializer("mean").fit(source, target)
+    >>> model = lexigraft.graft(model, target, mean)
+    >>> tuple(model.get_input_embeddings().weight.shape), model.config.vocab_size
+    ((273, 8), 273)
     """
     import torch
 

@@ -47,8 +47,8 @@ def graft_folder(
     Parameters
     ----------
     model
-        A name of the hub or a folder, of a causal or masked language model; or a source that a
-        study has prepared, `results/source/<name>`.
+        A name of the hub or a folder, which begins with `/`, `.` or `~`, of a causal or masked
+        language model; or a source that a study has prepared, `./results/source/<name>`.
     tokenizer
         The target tokenizer or its place: a name of the hub or a folder. Where it does not expand
         that of the model, it takes the special tokens that the model's adds (`take_tokenizer`).
@@ -67,8 +67,21 @@ def graft_folder(
 
     Examples
     --------
-    >>> merge = lexigraft.initializer("merge")  # doctest: +SKIP
-    >>> lexigraft.graft_folder("org/model", "tokenizer/", merge, "grafted/")  # doctest: +SKIP
+    >>> import lexigraft
+    >>> from transformers import LlamaConfig, LlamaForCausalLM
+    >>> source = lexigraft.train_tokenizer(["the rice and the river"] * 5, "byte-level-bpe", 265)
+    >>> config = LlamaConfig(vocab_size=265, hidden_size=8, intermediate_size=8,
+    ...                      num_hidden_layers=1, num_attention_heads=1)
+    >>> _ = source.save_pretrained("my-model")
+    >>> LlamaForCausalLM(config).save_pretrained("my-model")
+    >>> swahili = ["mto na mvua", "mto na maji"] * 5
+    >>> target = lexigraft.expand_tokenizer(source, swahili, new_tokens=8)
+    >>> merge = lexigraft.initializer("merge")
+    >>> fitted = lexigraft.graft_folder("./my-model", target, merge, "grafted")
+    >>> fitted.explain("mto")
+    "'mto' = 0.5 'o' + 0.25 'm' + 0.25 't'"
+    >>> LlamaForCausalLM.from_pretrained("grafted").config.vocab_size
+    273
     """
     out = new_folder(out)
     source, revision = find_model(model)

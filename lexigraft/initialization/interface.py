@@ -62,11 +62,21 @@ class Initializer(ABC):
     Examples
     --------
     >>> import lexigraft
-    >>> tokenizer = lexigraft.expand_tokenizer(source, sentences, new_tokens=100)  # doctest: +SKIP
-    >>> mean = lexigraft.initializer("mean").fit(source, tokenizer)  # doctest: +SKIP
-    >>> mean.explain("తెలుగు")  # doctest: +SKIP
-    "'తెలుగు' = 0.33 'త' + 0.33 'ెలు' + 0.33 'గు'"
-    >>> new_matrix = mean.apply(matrix)  # [n_source, h] -> [n_target, h]  # doctest: +SKIP
+    >>> import numpy as np
+    >>> source = lexigraft.train_tokenizer(["the rice and the river"] * 5, "byte-level-bpe", 265)
+    >>> swahili = ["mto na mvua", "mto na maji"] * 5
+    >>> tokenizer = lexigraft.expand_tokenizer(source, swahili, new_tokens=8)
+    >>> mean = lexigraft.initializer("mean").fit(source, tokenizer)
+    >>> mean.explain("mto")
+    "'mto' = 0.33 'm' + 0.33 'o' + 0.33 't'"
+    >>> merge = lexigraft.initializer("merge").fit(source, tokenizer)  # along its merges
+    >>> merge.explain("mto")
+    "'mto' = 0.5 'o' + 0.25 'm' + 0.25 't'"
+    >>> merge.weights_.shape  # [n_target, n_source]
+    (273, 265)
+    >>> matrix = np.zeros((265, 4), dtype=np.float32)  # [n_source, hidden]
+    >>> merge.apply(matrix).shape
+    (273, 4)
     """
 
     fallbacks_: list[str]

@@ -23,7 +23,8 @@ def initializer(name: str, **options: Any) -> "Initializer":
 
     Examples
     --------
-    >>> initializer("multivariate", covariance_scale=1e-5).name
+    >>> import lexigraft
+    >>> lexigraft.initializer("multivariate", covariance_scale=1e-5).name
     'multivariate'
     """
     method = initializer_class(name)

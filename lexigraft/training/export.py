@@ -45,6 +45,17 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
     ------
     UserError
         `out` holds something else, or the cell is incomplete or damaged.
+
+    Examples
+    --------
+    With `cell` such as `"results/training/my-model/te/expand-500/align/2x2ls-clm-512/seed-0"`:
+
+    >>> import lexigraft
+    >>> from transformers import AutoModelForCausalLM
+    >>> out = lexigraft.export(cell, "adapted-model")
+    >>> model = AutoModelForCausalLM.from_pretrained(out)
+    >>> (out / "README.md").exists()  # its model card
+    True
     """
     cell_folder, out = Path(cell_folder), Path(out)
     check_replaceable(out)

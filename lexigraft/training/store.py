@@ -83,6 +83,16 @@ def load_cell(
     ------
     UserError
         A file of the cell is missing or damaged, or what the card refers to is gone.
+
+    Examples
+    --------
+    With `cell` such as `"results/training/my-model/te/expand-500/align/2x2ls-clm-512/seed-0"`:
+
+    >>> import lexigraft
+    >>> model, tokenizer = lexigraft.load_cell(cell)
+    >>> model.training
+    False
+    >>> _ = model.generate(**tokenizer("తెలుగు", return_tensors="pt"), max_new_tokens=2)
     """
     from safetensors.torch import load_file
 

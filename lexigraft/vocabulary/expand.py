@@ -54,8 +54,8 @@ def expand_tokenizer(
 ) -> "PreTrainedTokenizerFast":
     """Add exactly `new_tokens` tokens, learned from a corpus, to a BPE tokenizer.
 
-    `append` and `auxiliary-first` follow Yamaguchi et al. (lowres, §3): the most frequent new
-    tokens of an auxiliary tokenizer that is trained on the corpus. A UserError is raised if the
+    `append` and `auxiliary-first` follow Yamaguchi et al. [1]_: the most frequent new tokens of an
+    auxiliary tokenizer that is trained on the corpus. A UserError is raised if the
     tokenizer is of another family or corrupt, the corpus is empty, or it yields too few tokens
     (with their number).
 
@@ -97,11 +97,26 @@ def expand_tokenizer(
         this holds for all English text. No new token spans two words. With `continued`, the corpus
         uses every new token, unless it has too few of them.
 
+    References
+    ----------
+    .. [1] Yamaguchi, Villavicencio and Aletras, "How Can We Effectively Expand the Vocabulary of
+       LLMs with 0.01GB of Target Language Text?", section 3.
+
     Examples
     --------
-    >>> tokenizer = expand_tokenizer(source, open("train.txt"), new_tokens=100)  # doctest: +SKIP
-    >>> len(tokenizer) - len(source)  # doctest: +SKIP
-    100
+    A model's tokenizer, here one that has seen a little English, learns eight tokens from Swahili:
+
+    >>> import lexigraft
+    >>> english = ["the rice and the river", "the river and the rain"] * 5
+    >>> source = lexigraft.train_tokenizer(english, "byte-level-bpe", size=270)
+    >>> swahili = ["mto na mvua", "mto na maji"] * 5
+    >>> tokenizer = lexigraft.expand_tokenizer(source, swahili, new_tokens=8)
+    >>> len(tokenizer) - len(source)
+    8
+    >>> len(source.tokenize("mto na mvua")), tokenizer.tokenize("mto na mvua")
+    (11, ['mto', 'Ġna', 'Ġmv', 'ua'])
+    >>> tokenizer.tokenize("the river") == source.tokenize("the river")
+    True
     """
     if merges not in MERGES:
         raise UserError(f"merges: {merges!r} is none of {', '.join(MERGES)}")
@@ -170,6 +185,18 @@ def expanded_sizes(
     The merges are `continued`, and learned once for all sizes, since a larger vocabulary begins
     with the tokens of a smaller one. Sizes that the corpus does not yield are left out; the last
     pair then has all the tokens that there are, if any. Raises what `expand_tokenizer` raises.
+
+    Examples
+    --------
+    >>> import lexigraft
+    >>> from lexigraft.vocabulary import expanded_sizes
+    >>> source = lexigraft.train_tokenizer(["the rice and the river"] * 5, "byte-level-bpe", 265)
+    >>> swahili = ["mto na mvua", "mto na maji"] * 5
+    >>> for new_tokens, tokenizer in expanded_sizes(source, swahili, [2, 4, 8]):
+    ...     print(new_tokens, "new tokens:", len(tokenizer.tokenize("mto na maji")), "tokens")
+    2 new tokens: 9 tokens
+    4 new tokens: 7 tokens
+    8 new tokens: 5 tokens
     """
     bpe = read_bpe(source_tokenizer)
     texts = corpus if isinstance(corpus, Sequence) else list(corpus)

@@ -45,6 +45,24 @@ def take_tokenizer(
     `<s>` and `</s>` are used as `[CLS]` and `[SEP]`. The tokenizer may be of any family; its chat
     template belongs to another model and is dropped. If its ids have a gap, which would be matrix
     rows without a token, a UserError is raised.
+
+    Examples
+    --------
+    Another model's tokenizer ends texts with a token; the source's adds none:
+
+    >>> import lexigraft
+    >>> from lexigraft.vocabulary import take_tokenizer
+    >>> from tokenizers.processors import TemplateProcessing
+    >>> swahili = ["mto na mvua", "mto na maji"] * 5
+    >>> other = lexigraft.train_tokenizer(swahili, "byte-level-bpe", size=262)
+    >>> end = "<|endoftext|>"
+    >>> other.backend_tokenizer.post_processor = TemplateProcessing(
+    ...     single=f"$A {end}", special_tokens=[(end, other.eos_token_id)]
+    ... )
+    >>> source = lexigraft.train_tokenizer(swahili, "sentencepiece-bpe", size=275)
+    >>> target = take_tokenizer(other, source)
+    >>> [tokenizer.decode(tokenizer("mto").input_ids) for tokenizer in (other, target)]
+    ['mto<|endoftext|>', 'mto']
     """
     from tokenizers import AddedToken, Tokenizer
 

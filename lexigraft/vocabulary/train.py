@@ -64,8 +64,8 @@ def train_tokenizer(
 ) -> "PreTrainedTokenizerFast":
     """Train a tokenizer of exactly `size` tokens that replaces the tokenizer of a model.
 
-    These include special tokens and bytes. VocADT (§5.2), for example, uses SentencePiece
-    tokenizers of 50,000 tokens. The corpus, texts such as sentences, is read once. Decoding
+    These include special tokens and bytes. VocADT [1]_, for example, uses SentencePiece tokenizers
+    of 50,000 tokens. The corpus, texts such as sentences, is read once. Decoding
     restores every text exactly, and no text has unknown tokens. The same texts give the same
     tokenizer. A UserError is raised for an unknown family, an empty corpus, or a size that is too
     large for the corpus or too small for its characters.
@@ -81,19 +81,23 @@ def train_tokenizer(
         tokens are `<unk>`, `<s>` and `</s>` (`<|endoftext|>` for byte-level BPE), and none is added
         to texts.
     superwords
-        The share of the tokens that are learned last, across spaces (SuperBPE, which has 0.1).
+        The share of the tokens that are learned last, across spaces (SuperBPE [2]_, which has 0.1).
         They have at most four words, and with several words no colon, as in its code. For
         `byte-level-bpe` alone.
 
     References
     ----------
-    Liu et al. 2025, *SuperBPE: Space Travel for Language Models*.
+    .. [1] Han et al. 2024, "Adapters for Altering LLM Vocabularies: What Languages Benefit the
+       Most?", section 5.2.
+    .. [2] Liu et al. 2025, "SuperBPE: Space Travel for Language Models".
 
     Examples
     --------
-    >>> tokenizer = train_tokenizer(open("train.txt"), "sentencepiece-bpe")  # doctest: +SKIP
-    >>> len(tokenizer)  # doctest: +SKIP
-    50000
+    >>> import lexigraft
+    >>> swahili = ["mto na mvua", "mto na maji"] * 5
+    >>> tokenizer = lexigraft.train_tokenizer(swahili, "sentencepiece-bpe", size=275)
+    >>> len(tokenizer), tokenizer.tokenize("mto na maji")
+    (275, ['▁mto', '▁na', '▁m', 'aj', 'i'])
     """
     return train_family(corpus, family, size, source_tokenizer, superwords)[0]
 

@@ -1,5 +1,6 @@
 """An export needs transformers alone and computes what the cell does."""
 
+import doctest
 import json
 import runpy
 import sys
@@ -127,3 +128,11 @@ def test_the_script_takes_two_folders_or_a_job(cell, tmp_path, monkeypatch):
     assert json.loads((tmp_path / "job" / "job.json").read_text()) == job
     with pytest.raises(SystemExit, match=r"error: .*the cell is not trained yet"):
         script(tmp_path / "nothing", tmp_path / "out")
+
+
+@pytest.mark.parametrize("function", [load_cell, export])
+def test_the_examples_in_docstrings_run(function, cell, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    module = sys.modules[function.__module__]
+    result = doctest.testmod(module, extraglobs={"cell": cell("embeddings")})
+    assert result.attempted > 3 and result.failed == 0

@@ -45,10 +45,16 @@ def requirements(*extras: str) -> dict[str, Requirement]:
 # ---- ranges -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(requirements("workflow", "metrics")))
-def test_a_range_admits_the_version_that_is_tested_and_has_an_end(name):
-    wanted = requirements("workflow", "metrics")[name]
-    tested = pins("main.lock")[name]
+@pytest.mark.parametrize(
+    ("wanted", "lock"),
+    [
+        *((one, "main.lock") for one in requirements("workflow", "metrics").values()),
+        *((Requirement(one), "docs.lock") for one in PROJECT["optional-dependencies"]["docs"]),
+    ],
+    ids=str,
+)
+def test_a_range_admits_the_version_that_is_tested_and_has_an_end(wanted, lock):
+    tested = pins(lock)[normal(wanted.name)]
     assert wanted.specifier.contains(tested), f"{wanted} and {tested}"
     assert not wanted.specifier.contains("9999"), f"{wanted} has no upper bound"
     assert not wanted.specifier.contains("0"), f"{wanted} has no lower bound"
@@ -57,6 +63,8 @@ def test_a_range_admits_the_version_that_is_tested_and_has_an_end(name):
 def test_what_is_pinned_by_hand_is_what_the_package_asks_for():
     asked = set(requirements("workflow", "metrics"))
     assert set(pins("main.txt")) - NOT_RUN <= asked
+    of_docs = PROJECT["optional-dependencies"]["docs"]
+    assert set(pins("docs.txt")) == {normal(Requirement(one).name) for one in of_docs}
 
 
 def test_python_versions_are_those_of_the_classifiers():

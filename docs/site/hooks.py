@@ -1,0 +1,183 @@
+"""Hooks of mkdocs: which files of the repository are pages, and what is written for the site alone.
+
+A page has the same path on the site as in the repository, so that links between pages are one and
+the same. Files of other kinds that a page links to (studies, scripts, notebooks) become pages that
+show them, under their name and `.md`; links to them are changed on the way.
+"""
+
+import json
+import os
+import re
+import sys
+from html import unescape
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[2]
+
+_LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
+_LANGUAGES = {".yaml": "yaml", ".cff": "yaml", ".py": "python"}
+_IMAGES = {".png", ".svg"}
+_FORMULA = re.compile(
+    r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL
+)  # fmt: skip
+PACKAGES = ("source", "corpus", "vocabulary", "auxiliary", "initialization", "training",
+            "inference", "evaluation", "report")  # fmt: skip
+
+
+def pages() -> list[str]:
+    """Paths of the pages that people write, relative to the repository."""
+    folders = (ROOT / "docs").glob("*.md"), (ROOT / "docs/studies").glob("*.md")
+    written = [str(page.relative_to(ROOT)) for found in folders for page in sorted(found)]
+    return ["README.md", "CHANGELOG.md", "config/README.md", *written]
+
+
+def linked_files(page: str) -> dict[str, str]:
+    """Link of a page -> the file of the repository that it leads to, if that is no page."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = {}
+    for target, _ in _LINK.findall(text):
+        path = os.path.normpath(Path(page).parent / target)
+        if "://" not in target and not path.endswith(".md") and (ROOT / path).is_file():
+            found[target] = path
+    return found
+
+
+def on_startup(**_: Any) -> None:
+    """Find lexigraft's public names in the repository: importing them loads no dependency."""
+    sys.path.insert(0, str(ROOT))
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Replace the files of `docs` by the pages, what they link to, and the API reference."""
+    chosen = Files([file for file in files if file.src_dir != config.docs_dir])
+
+    def add(path: str, content: str | None = None) -> None:
+        if content is None:
+            chosen.append(File(path, str(ROOT), config.site_dir, config.use_directory_urls))
+        else:
+            chosen.append(File.generated(config, path, content=content))
+
+    for page in pages():
+        add(page)
+    for path in sorted({path for page in pages() for path in linked_files(page).values()}):
+        add(path) if Path(path).suffix in _IMAGES else add(f"{path}.md", shown(path))
+    for name in ("site.css", "iframe-worker.js"):
+        add(f"docs/site/{name}")
+    add("docs/reference/lexigraft.md", reference("lexigraft"))
+    add("docs/reference/initializers.md", initializers())
+    for name in PACKAGES:
+        add(f"docs/reference/{name}.md", reference(f"lexigraft.{name}"))
+    return chosen
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Let links lead to the pages that show files, and names of functions to the reference."""
+    path = page.file.src_uri
+    if page.file.generated_by is not None:
+        return markdown
+    files = linked_files(path)
+
+    def of_site(link: re.Match[str]) -> str:
+        shown_as_page = link[1] in files and Path(link[1]).suffix not in _IMAGES
+        return f"]({link[1]}.md{link[2] or ''})" if shown_as_page else link[0]
+
+    markdown = _LINK.sub(of_site, markdown)
+    return with_references(markdown) if path == "docs/library.md" else markdown
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Render formulas as MathML, which browsers show without a script."""
+
+    def rendered(found: re.Match[str]) -> str:
+        display = "block" if found[2] == "[" else "inline"
+        return convert(unescape(found[3]).strip(), display=display)
+
+    return _FORMULA.sub(rendered, html)
+
+
+def on_post_build(config: Any) -> None:
+    """Say where the site is."""
+    print(f"Open {Path(config.site_dir, 'index.html')}")
+
+
+def shown(path: str) -> str:
+    """A page that shows a file: a notebook as text and code, others as they are."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    if path.endswith(".ipynb"):
+        return notebook(text)
+    language = _LANGUAGES.get(Path(path).suffix, "text")
+    return f"---\nsearch: {{exclude: true}}\n---\n\n# {path}\n\n{fenced(text, language)}"
+
+
+def notebook(text: str) -> str:
+    """A notebook as Markdown: its text, its code, and what the code printed."""
+    parts = []
+    for cell in json.loads(text)["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else fenced(source, "python"))
+        for output in cell.get("outputs", ()):
+            parts.append(fenced("".join(output["text"]), "text"))
+    return "\n\n".join(parts)
+
+
+def reference(package: str) -> str:
+    """The page of the API reference for the public names of a package, by mkdocstrings."""
+    import lexigraft
+
+    module = import_module(package)
+    names = dict(module._MODULES)
+    parts = [f"# `{package}`", module.__doc__ or ""]
+    if package != "lexigraft":
+        also = [name for name in names if name in lexigraft.__all__]
+        if also:
+            links = ", ".join(f"[`{name}`][{names.pop(name)}.{name}]" for name in also)
+            parts.append(f"Also {links}.")
+    parts += [f"::: {where}.{name}" for name, where in names.items()]
+    return "\n\n".join(parts)
+
+
+def initializers() -> str:
+    """The page of the API reference for the class of each method, with its options."""
+    from lexigraft.initialization.registry import method_file, methods
+
+    parts = [
+        "# Initializers",
+        "The classes behind `lexigraft.initializer(name, …)`. Parameters are options.",
+    ]
+    for name in methods():
+        file = method_file(name)
+        own = re.findall(r"^class (\w+)\(", (ROOT / file).read_text("utf-8"), re.MULTILINE)
+        module = file.removesuffix(".py").replace("/", ".")
+        options = {"heading": name, "members": False, "show_bases": False}
+        parts.append(f"::: {module}.{own[0]}\n    options: {json.dumps(options)}")
+    return "\n\n".join(parts)
+
+
+def with_references(markdown: str) -> str:
+    """The page of the library with links to the reference from the names in its table."""
+    import lexigraft
+
+    defined = {name: f"{where}.{name}" for name, where in lexigraft._MODULES.items()}
+    for package in PACKAGES:
+        for name, where in import_module(f"lexigraft.{package}")._MODULES.items():
+            defined[f"{package}.{name}"] = f"{where}.{name}"
+
+    def linked(span: re.Match[str]) -> str:
+        return f"[{span[0]}][{defined[span[1]]}]" if span[1] in defined else span[0]
+
+    def row(line: str) -> str:
+        first, bar, rest = line.partition(" | ")
+        return re.sub(r"`([a-zA-Z_.]+)[^`]*`", linked, first) + bar + rest
+
+    lines = markdown.split("\n")
+    return "\n".join(row(line) if line.startswith("| `") else line for line in lines)
+
+
+def fenced(text: str, language: str) -> str:
+    """A block of code."""
+    return f"````{language}\n{text.rstrip()}\n````"
