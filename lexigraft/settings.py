@@ -132,6 +132,20 @@ def validate(kind: type[Model], value: Any, where: str) -> Model:
     return model
 
 
+def plain(value: Any) -> Any:
+    """A model and all that it holds as JSON has it, like `model_dump(mode="json")`.
+
+    That would first build a serializer of each model: a fifth of the start of Snakemake.
+    """
+    if isinstance(value, Settings):
+        value = value.given()
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value
+
+
 def explain(error: ValidationError, kind: Any, where: str) -> str:
     """One line about the outermost thing that is wrong: that is what the user can act on."""
     # Items that are wrong themselves are not counted, which makes a list too short as well.

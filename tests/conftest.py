@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,10 @@ os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_BF16"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
+# Hundreds of processes import the same modules: they are compiled once, also where a variable of
+# the environment says that no bytecode is to be stored.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 import pytest  # noqa: E402 (the environment must be set before anything imports numpy)
 
@@ -35,6 +40,11 @@ LONGEST = (
     "tests/source/test_preparation.py",
     "tests/workflow/",
     "tests/training/",
+    "tests/initialization/",
+    "tests/report/",
+    "tests/vocabulary/",
+    "tests/source/",
+    "tests/evaluation/",
 )
 # One worker runs all files of a group: they share what takes seconds to prepare or to import.
 TOGETHER = (
@@ -50,10 +60,18 @@ TOGETHER = (
 
 
 def pytest_configure(config):
-    """Let all workers share a Python that has imported what jobs import."""
+    """Let all workers share the bytecode, and a Python that has imported what jobs import."""
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        from compileall import compile_dir
+
+        from lexigraft.staleness import code_digest
         from tests import preloaded_python
 
+        for package in ("lexigraft", "workflow"):
+            compile_dir(REPOSITORY / package, quiet=1)
+        # Remembers what is in each of these files, also for copies of this folder.
+        files = [*REPOSITORY.glob("lexigraft/**/*.py"), *REPOSITORY.glob("scripts/*.py")]
+        code_digest(*(str(file.relative_to(REPOSITORY)) for file in files))
         preloaded_python.share()
 
 

@@ -89,11 +89,16 @@ def python(interpreter: str = sys.executable, preloaded: tuple[str, ...] = PRELO
 
 
 def serve(address: str, *preloaded: str) -> None:
-    """Fork for every command that is received."""
+    """Run each command that is received in a fork, and send its exit status.
+
+    Signals that the process which asked for it gets are sent on. Where that process is killed, the
+    command and all that it started are too.
+    """
     import gc
     import select
     import shutil
     import signal
+    from contextlib import suppress
     from importlib import import_module
 
     sys.path.pop(0)  # the folder of this file
@@ -106,54 +111,65 @@ def serve(address: str, *preloaded: str) -> None:
     listener.bind(address)
     listener.listen()
     print("ready", flush=True)
-    children = 0
-    while listener in select.select([listener, sys.stdin], [], [])[0]:
-        connection, _ = listener.accept()
-        if os.fork() == 0:
-            listener.close()
-            _answer(connection)
-        children += 1
-        connection.close()
-        while children and os.waitpid(-1, os.WNOHANG)[0]:
-            children -= 1
+    running: dict[socket.socket, tuple[int, int]] = {}  # who waits -> process, descriptor of it
+    while True:
+        ended = {descriptor: waiting for waiting, (_, descriptor) in running.items()}
+        ready, _, _ = select.select([sys.stdin, listener, *running, *ended], [], [])
+        if sys.stdin in ready:
+            break
+        for one in ready:
+            if one is listener:
+                connection, _ = listener.accept()
+                try:
+                    described, files = _receive(connection)
+                except (OSError, ValueError):  # who asked for it is dead already
+                    connection.close()
+                    continue
+                if (child := os.fork()) == 0:
+                    os.setsid()
+                    for other in (listener, connection, *running):
+                        other.close()
+                    for number, file in enumerate(files):
+                        os.dup2(file, number)
+                        os.close(file)
+                    _run(**described)
+                for file in files:
+                    os.close(file)
+                running[connection] = child, os.pidfd_open(child)
+            elif one in ended:
+                child, descriptor = running.pop(waiting := ended[one])
+                _, status = os.waitpid(child, 0)
+                os.close(descriptor)
+                with suppress(OSError):
+                    waiting.sendall(bytes([os.waitstatus_to_exitcode(status) % 256]))
+                waiting.close()
+            elif one in running:
+                with suppress(ProcessLookupError):
+                    if signals := _signals(one):
+                        os.kill(running[one][0], signals[0])
+                    else:
+                        os.killpg(running[one][0], signal.SIGKILL)
     shutil.rmtree(Path(address).parent.parent, ignore_errors=True)
     os.killpg(os.getpid(), signal.SIGKILL)
 
 
-def _answer(connection: socket.socket) -> None:
-    """Run one command in a child process and send its exit status.
-
-    Signals that the process which asked for it gets are sent on. Where that process is killed, the
-    command and all that it started are too.
-    """
-    import select
-    import signal
-    from contextlib import suppress
-
-    message, descriptors, *_ = socket.recv_fds(connection, 1 << 20, 3)
+def _receive(connection: socket.socket) -> tuple[dict, list[int]]:
+    """A command, as arguments of `_run`, and its standard files."""
+    message, files, *_ = socket.recv_fds(connection, 1 << 20, 3)
     size, _, text = message.partition(b"\n")
     while len(text) < int(size):
-        text += connection.recv(1 << 20)
-    if child := os.fork():
-        over, poll = os.pidfd_open(child), select.poll()
-        poll.register(over, select.POLLIN)
-        poll.register(connection, select.POLLIN)
-        while over not in dict(poll.poll()):
-            if number := connection.recv(1):
-                os.kill(child, number[0])
-            else:
-                os.killpg(child, signal.SIGKILL)
-                break
-        _, status = os.waitpid(child, 0)
-        with suppress(BrokenPipeError):
-            connection.sendall(bytes([os.waitstatus_to_exitcode(status) % 256]))
-        os._exit(0)
-    os.setsid()
-    connection.close()
-    for number, descriptor in enumerate(descriptors):
-        os.dup2(descriptor, number)
-        os.close(descriptor)
-    _run(**json.loads(text))
+        if not (more := connection.recv(1 << 20)):
+            raise ConnectionError
+        text += more
+    return json.loads(text), files
+
+
+def _signals(waiting: socket.socket) -> bytes:
+    """The signal that a process sends to its command; nothing if the process is dead."""
+    try:
+        return waiting.recv(1)
+    except ConnectionResetError:
+        return b""
 
 
 def _run(executable: str, command: list[str], folder: str, environment: dict[str, str]) -> None:

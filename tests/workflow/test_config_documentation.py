@@ -1,8 +1,11 @@
 """config/README.md has the keys, bounds, defaults and meanings of the models of a config."""
 
+import pytest
+
+from lexigraft.settings import plain, validate
 from lexigraft.training.settings import Phase, Strategy
 from workflow.config.documentation import README, TABLES, documented, table
-from workflow.config.registries import REGISTRIES
+from workflow.config.registries import BASE, REGISTRIES, TITLE
 
 
 def test_the_tables_of_the_readme_are_those_of_the_models():
@@ -36,3 +39,12 @@ def test_a_row_has_type_bounds_and_default():
                for row in rows)  # fmt: skip
     rows = table(Phase).splitlines()
     assert any(row.startswith("| `length` | whole number, from 8 | required |") for row in rows)
+
+
+@pytest.mark.parametrize("kind", REGISTRIES)
+def test_plain_entries_are_what_pydantic_would_make_of_them(kind, registries):
+    for name, entry in registries[kind].items():
+        if BASE not in entry:
+            given = {key: value for key, value in entry.items() if key != TITLE}
+            model = validate(REGISTRIES[kind], given, name)
+            assert plain(model) == model.model_dump(mode="json"), name

@@ -14,7 +14,7 @@ import yaml
 from lexigraft.cells import NAME
 from lexigraft.errors import UserError, unknown
 from lexigraft.report.items import check_items, read_items
-from lexigraft.settings import validate
+from lexigraft.settings import plain, validate
 from lexigraft.training.settings import Strategy
 from workflow.config.budget import apply_budget
 from workflow.config.checks import check_study
@@ -90,7 +90,7 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
     UserError
         Naming the first key that is wrong, what is wrong with it, and what would be right.
     """
-    study: dict[str, Any] = validate(StudyConfig, config, "config").model_dump(mode="json")
+    study: dict[str, Any] = plain(validate(StudyConfig, config, "config"))
     for key in ("results", "packages_folder"):
         study[key] = posixpath.join(study["prefix"] or "", study[key])
     study["titles"] = {}
@@ -274,5 +274,5 @@ def _validated(
 ) -> dict[str, Any]:
     """One entry with what it is based on and its defaults, as plain data."""
     entry = validate(REGISTRIES[kind], _with_base(kind, name, registry, own), f"{kind}.{name}")
-    data: dict[str, Any] = entry.model_dump(mode="json")
+    data: dict[str, Any] = plain(entry)
     return data
