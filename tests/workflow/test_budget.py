@@ -44,11 +44,16 @@ def registries():
 
 
 @pytest.fixture(scope="module")
+def whole(config, registries):
+    return resolve(config, registries)
+
+
+@pytest.fixture(scope="module")
 def small(config, registries):
     return resolve(config | {"budget": 0.01}, registries)
 
 
-def test_every_amount_is_this_part_of_it_and_nothing_else_changes(config, registries, small):
+def test_every_amount_is_this_part_of_it_and_nothing_else_changes(whole, small):
     language = small["languages"]["big"]
     assert language["train_characters"] == 30_000_000
     assert language["read_characters"] == 60_000_000
@@ -61,7 +66,6 @@ def test_every_amount_is_this_part_of_it_and_nothing_else_changes(config, regist
     first, second = small["strategies"]["big"]["phases"]
     assert (first["tokens_per_language"], second["epochs"]) == (5_000_000, 1)
     assert small["strategies"]["whole"]["tokens"] == 50_000_000
-    whole = resolve(config, registries)
     for kind in ("sources", "tasks", "cells", "run_tasks", "report"):
         assert small[kind] == whole[kind]
 
@@ -76,9 +80,9 @@ def test_a_budget_that_is_no_part_is_refused(config, registries, budget):
         resolve(config | {"budget": budget}, registries)
 
 
-def test_the_report_says_so(config, registries, small, tmp_path):
+def test_the_report_says_so(whole, small, tmp_path):
     assert report_settings(small)["budget"] == 0.01
-    assert "budget" not in report_settings(resolve(config, registries))
+    assert "budget" not in report_settings(whole)
     record = tmp_path / "record.json"
     record.write_text('{"tokenizer": "t", "language": "te", "metrics": {"fertility": 1.0}}')
     study = read_study({"study": "s", "budget": 0.01, "items": []}, {"tokenizers": [str(record)]})
