@@ -14,6 +14,7 @@ from lexigraft.report.names import listed
 from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import CELL, Frame, select
 from lexigraft.report.table import Table
+from lexigraft.report.tables.results import results_table
 
 _ENGLISH = "english"  # what records call their test of English
 
@@ -69,7 +70,7 @@ KIND = Kind(
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedFamilies:
     """A study whose cells are families, with what a table or figure of them shows."""
 
     study: StudyResults
@@ -80,8 +81,6 @@ class Compared:
 
 def build(study: StudyResults) -> Table | None:
     """A row per source model and family; a column per tested language, task and metric."""
-    from lexigraft.report.tables.results import results_table
-
     found = compared(study)
     if found is None:
         return None
@@ -92,7 +91,7 @@ def build(study: StudyResults) -> Table | None:
     return replace(table, notes=[*table.notes, *found.notes])
 
 
-def compared(study: StudyResults) -> Compared | None:
+def compared(study: StudyResults) -> ComparedFamilies | None:
     """The families of an item as models of their own; None where none has a score.
 
     Their cells have the tested language as language, or nothing, and the family's title as
@@ -138,7 +137,7 @@ def compared(study: StudyResults) -> Compared | None:
     unique = list({(one.path, *one.cell.values()): one for one in predictions}.values())
     part = replace(study, scores=scores, predictions=unique, item=replace(item, where={}),
                    whole=None, not_scored=[], read={})  # fmt: skip
-    return Compared(part, titles, [column for column in columns if column in own], notes)
+    return ComparedFamilies(part, titles, [column for column in columns if column in own], notes)
 
 
 def _columns(study: StudyResults, item: Item, by_task: dict[str, Frame]) -> Iterator[Column]:
