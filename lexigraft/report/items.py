@@ -256,6 +256,8 @@ def _validated(model: type[BaseModel], given: Mapping[str, Any], where: str, kin
         # An option that is not there says more than a wrong value beside it.
         first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
         explained = explain(error, model, where)
+    if len(first["loc"]) > 2:  # in a mapping of a list
+        raise UserError(explained)
     option, value = str(first["loc"][0]), first["input"]
     place = f"{where}.{option}"
     match first["type"]:
