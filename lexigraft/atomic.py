@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,7 @@ def write_json(path: str | Path, value: Any) -> None:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
-def write_lines(path: str | Path, lines: list[str]) -> None:
+def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     """Write one text a line, UTF-8, each line ended by a single line feed."""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(line + "\n" for line in lines)

@@ -106,8 +106,9 @@ def describe_strategy(strategy: Mapping[str, Any], card: Mapping[str, Any]) -> s
     """How a cell was trained, in one sentence: its strategy, and what its card counts."""
     if not strategy["phases"]:
         return "Not trained after its vocabulary was changed."
-    phases = []
+    phases, batches = [], []
     for phase in strategy["phases"]:
+        batches.append(str(phase.get("batch_sequences", strategy["batch_sequences"])))
         parts = ", ".join(
             part if isinstance(part, str) else f"layers {list(part['layers'])}"
             for part in phase["trainable"]
@@ -115,9 +116,10 @@ def describe_strategy(strategy: Mapping[str, Any], card: Mapping[str, Any]) -> s
         phases.append(
             f"{parts} ({phase.get('objective', 'clm')}, sequences of {phase['length']} tokens)"
         )
+    together = ", then ".join(dict.fromkeys(batches))
     return (
         f"Trained: {'; then '.join(phases)}. {card['tokens']:,} tokens in {card['steps']:,} steps "
-        f"of {strategy['batch_sequences']} sequences, AdamW at {strategy['learning_rate']:g}, "
+        f"of {together} sequences, AdamW at {strategy['learning_rate']:g}, "
         f"{card['trained_parameters']:,} of {card['total_parameters']:,} parameters."
     )
 

@@ -1,10 +1,11 @@
 """Expand a source tokenizer by tokens learned from the corpus of a language."""
 
-from lexigraft.corpus.lines import read_part
 from lexigraft.job import Job, Written, run
 
 
 def stage(job: Job) -> Written:
+    from lexigraft.corpus.amounts import read_amount
+    from lexigraft.corpus.stored_lines import StoredLines
     from lexigraft.evaluation.texts import sentences
     from lexigraft.source.model import load_tokenizer, open_source
     from lexigraft.vocabulary.expand import expand_tokenizer
@@ -12,9 +13,10 @@ def stage(job: Job) -> Written:
 
     settings, source_folder = job["settings"], open_source(job["inputs"]["source"]).folder
     source = load_tokenizer(source_folder)
-    lines = list(read_part(job["inputs"]["corpus"]))
+    texts = read_amount(job["inputs"]["corpus"], settings, job["inputs"]["source"])
+    lines = StoredLines.of_lines(texts)
     english = sentences(job["inputs"]["corpus"], "english")
-    options = {name: value for name, value in settings.items() if name != "mode"}
+    options = {name: value for name, value in settings.items() if name not in ("mode", "text")}
     tokenizer = expand_tokenizer(source, lines, english=english, **options)
     description = describe_expansion(source, tokenizer, settings["merges"])
     folder = job["outputs"]["folder"]

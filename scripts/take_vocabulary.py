@@ -1,6 +1,6 @@
 """Take another model's tokenizer in place of the source's own."""
 
-from lexigraft.corpus.lines import read_part
+from lexigraft.corpus.mixture import measured_texts
 from lexigraft.job import Job, Written, run
 
 
@@ -8,12 +8,15 @@ def stage(job: Job) -> Written:
     from lexigraft.initialization.pairing import pair_vocabularies
     from lexigraft.source.hub import TOKENIZER, resolve_place
     from lexigraft.source.model import load_tokenizer, open_tokenizer
-    from lexigraft.vocabulary.tokenizer_files import describe_replacement, store_vocabulary
+    from lexigraft.vocabulary.tokenizer_files import (
+        describe_replacement,
+        store_vocabulary,
+    )
     from lexigraft.vocabulary.tokenizer_settings import take_tokenizer
 
     settings = job["settings"]
     source = open_tokenizer(job["inputs"]["source"])
-    lines = list(read_part(job["inputs"]["corpus"]))
+    lines = measured_texts(job["inputs"]["corpus"])
     place, commit = resolve_place(settings["tokenizer"], settings["revision"], TOKENIZER)
     tokenizer = take_tokenizer(load_tokenizer(place), source)
     new_ids = pair_vocabularies(source, tokenizer).new_ids.tolist()

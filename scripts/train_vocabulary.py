@@ -1,10 +1,11 @@
 """Train a tokenizer on the corpus of a language that replaces the source's own."""
 
-from lexigraft.corpus.lines import read_part
 from lexigraft.job import Job, Written, run
 
 
 def stage(job: Job) -> Written:
+    from lexigraft.corpus.amounts import read_amount
+    from lexigraft.corpus.stored_lines import StoredLines
     from lexigraft.initialization.pairing import pair_vocabularies
     from lexigraft.source.model import open_tokenizer
     from lexigraft.vocabulary.tokenizer_files import describe_replacement, store_vocabulary
@@ -12,7 +13,8 @@ def stage(job: Job) -> Written:
 
     settings = job["settings"]
     source = open_tokenizer(job["inputs"]["source"])
-    lines = list(read_part(job["inputs"]["corpus"]))
+    texts = read_amount(job["inputs"]["corpus"], settings, job["inputs"]["source"])
+    lines = StoredLines.of_lines(texts)
     tokenizer, model = train_family(
         lines, settings["family"], settings["size"], source, settings["superwords"]
     )

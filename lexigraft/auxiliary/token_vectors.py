@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexigraft.atomic import replacing
-from lexigraft.corpus.lines import read_part
+from lexigraft.corpus.amounts import read_amount
 from lexigraft.errors import UserError
 from lexigraft.job import Job, Written
 from lexigraft.randomness import seed_from
@@ -74,9 +74,10 @@ def store_vectors(
 
 def train_vectors(job: Job, train: Callable[..., TokenVectors], **options: Any) -> Written:
     """Train vectors of the tokens of a job's tokenizer on its corpus, and store them."""
-    options |= {key: value for key, value in job["settings"].items() if key != "kind"}
+    settings, inputs = job["settings"], job["inputs"]
+    options |= {key: value for key, value in settings.items() if key not in ("kind", "text")}
     tokenizer = open_tokenizer(job["inputs"]["tokenizer"])
-    sentences = read_part(job["inputs"]["corpus"])
+    sentences = read_amount(inputs["corpus"], settings, inputs.get("source", ""))
     vectors = train(tokenizer, sentences, **options, seed=seed_from(*job["seed"]))
     return store_vectors(job, tokenizer, vectors)
 

@@ -51,7 +51,7 @@ COMMANDS = {  # in the order of the help
     "graft": Command("workflow.commands.tokenizers", MODELS),
     "inspect": Command("workflow.commands.tokenizers", MODELS),
     "adapt": Command("workflow.commands.adapt", MODELS),
-    "doctor": Command("lexigraft.commands.doctor", MACHINE),
+    "doctor": Command("workflow.commands.doctor", MACHINE),
 }
 
 

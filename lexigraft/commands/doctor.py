@@ -1,4 +1,4 @@
-"""`lexigraft doctor`: what this machine has of what lexigraft needs, a line each."""
+"""What this machine has of what lexigraft needs, a line each: for `lexigraft doctor`."""
 
 import os
 import shutil
@@ -33,12 +33,8 @@ class Diagnosis(NamedTuple):
     remedy: str = ""
 
 
-def doctor() -> None:
-    """Check this machine: versions, GPU, memory, disk, Slurm, hub, fonts, learned metrics.
-
-    Each line is `ok`, `absent` (only some studies need it) or `missing` (nothing runs without it),
-    and says what to do. Exit code 1 if anything is missing.
-    """
+def check_machine() -> None:
+    """Print what each check finds; exit code 1 if anything is missing."""
     state = OK
     for check in CHECKS:
         for found in check():

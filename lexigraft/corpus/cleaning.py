@@ -86,14 +86,15 @@ def cleaned(
     minimum_characters: int = 1,
     remembered: int | None = None,
     repairs: Collection[str] = (),
+    seen: set[bytes] | None = None,
 ) -> Iterator[str]:
     """`clean` for streams: yields the sentences and updates `counts`.
 
     To recognize duplicates it stores a fingerprint of 16 bytes of the first `remembered` distinct
-    sentences (by default of all). Later sentences may be yielded again. `repairs` is a subset
-    of `REPAIRS`, here as in the other functions.
+    sentences (by default of all), in `seen` where it is given. Later sentences may be yielded
+    again. `repairs` is a subset of `REPAIRS`, here as in the other functions.
     """
-    seen: set[bytes] = set()
+    seen = set() if seen is None else seen
     for text in lines:
         for line in text.removesuffix("\n").split("\n"):
             counts.read += 1

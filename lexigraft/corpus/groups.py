@@ -1,24 +1,23 @@
-"""Corpus of a group of languages: training text mixed by shares, held-out text per member."""
+"""Corpus of a group of languages: the texts of its members and their shares, see `mixture`."""
 
 import logging
-import math
 from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from lexigraft.atomic import replacing_folder, write_jsonl, write_lines
+import numpy as np
+
+from lexigraft.atomic import replacing_folder, write_json, write_jsonl, write_lines
 from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.language import SUMMARIZATION, TRANSLATION, read_test_texts, size_of
-from lexigraft.corpus.lines import read_part
+from lexigraft.corpus.mixture import MEMBERS, MIXTURE, ROUNDING, check_shares, read_part
 from lexigraft.corpus.split import describe_reduced
+from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 
 logger = logging.getLogger(__name__)
-
-MEMBERS = "members"
-_ROUNDING = 1e-6  # tolerance for sums of shares with few digits
 
 
 def mix_corpora(
@@ -36,53 +35,58 @@ def mix_corpora(
     Parameters
     ----------
     settings
-        The group's entry in the registry: `name`, `train_sentences` (see `counts_of`) and `group`
-        with its `shares` and `temperature` (see `shares_of`).
+        The group's entry in the registry: `name`, `group` with its `shares` and `temperature` (see
+        `shares_of`), and `train_sentences` and `train_characters`, the most that all members have
+        together by their shares of characters; without these, each has all of its text.
     members
         Language -> the folder of its corpus.
     folder
-        Receives `train.txt`, sentences of all members in random order; `heldout.txt` and
-        `members/<language>/heldout.txt`, equally many sentences of each, so that the largest set
-        does not dominate; `english.txt`, the distinct English sentences of all; and empty task
-        files, since a test belongs to one language.
+        Receives `mixture.json`, the shares; of each member `members/<language>/train.txt` and
+        `heldout.txt`, equally many held-out sentences of each, so that the largest set does not
+        dominate; `heldout.txt`, these in random order; `english.txt`, the distinct English
+        sentences of all; and empty task files, since a test belongs to one language.
     """
     folder, group = Path(folder), settings["group"]
     heldout = {name: list(read_part(place, "heldout")) for name, place in members.items()}
     held = (line for lines in heldout.values() for line in lines)
     tested = (test for place in members.values() for test in read_test_texts(Path(place)))
     tests = Overlap(chain(held, tested))
-    train: dict[str, list[str]] = {}
-    kept_out: dict[str, int] = {}
-    for name, place in members.items():
-        every = list(read_part(place))
-        train[name] = [line for line in every if line not in tests]
-        kept_out[name] = len(every) - len(train[name])
+    every = {name: StoredLines.of_file(Path(place, "train.txt")) for name, place in members.items()}
+    train = {name: lines.without(tests.__contains__) for name, lines in every.items()}
+    sizes = {name: train[name].sizes for name in members}  # characters of each sentence
+    for name, own in sizes.items():
+        if not len(own):
+            raise UserError(
+                f"language {settings['name']}: all training text of '{name}' contains tests of a "
+                "member; give it more text"
+            )
     try:
-        sizes = {name: len(sentences) for name, sentences in train.items()}
-        shares = shares_of(sizes, group["shares"], group["temperature"])
+        totals = {name: int(own.sum()) for name, own in sizes.items()}
+        shares = shares_of(totals, group["shares"], group["temperature"])
     except UserError as error:
         raise UserError(f"language {settings['name']}: {error}") from None
-    counts = counts_of(sizes, shares, settings["train_sentences"])
-    reduced, wanted = {}, settings["train_sentences"]
-    if wanted is not None and (taken := sum(counts.values())) < wanted:
-        reduced["train_sentences"] = {"wanted": wanted, "taken": taken}
+    wanted = {key: settings.get(key) for key in ("train_sentences", "train_characters")}
+    reduced: dict[str, dict[str, int]] = {}
+    if any(wanted.values()):
+        counts, whole = counts_of(sizes, shares, seed, *wanted.values())
+        for key, most in wanted.items():
+            if most is not None and whole[key] < most:
+                reduced[key] = {"wanted": most, "taken": whole[key]}
+        kept = {name: _drawn(train[name], counts[name], seed, name) for name in members}
+    else:
+        kept = train
+    if reduced:
         logger.warning(
             "%s: the texts are smaller than its size: %s",
             settings["name"],
             describe_reduced(reduced),
         )
-    mixed = [
-        train[name][place]
-        for name, count in counts.items()
-        for place in generator(*seed, "train", name).choice(sizes[name], count, replace=False)
-    ]
     each = min(map(len, heldout.values()))
     heldout = {name: sentences[:each] for name, sentences in heldout.items()}
     english = dict.fromkeys(
         line for place in members.values() for line in read_part(place, "english")
     )
     parts = {
-        "train": _shuffled(mixed, seed, "train"),
         "heldout": _shuffled([line for lines in heldout.values() for line in lines], seed, "held"),
         "english": _shuffled(list(english), seed, "english"),
     }
@@ -91,44 +95,36 @@ def mix_corpora(
     with replacing_folder(folder / MEMBERS) as written:
         for name, sentences in heldout.items():
             write_lines(written / name / "heldout.txt", sentences)
+            write_lines(written / name / "train.txt", kept[name])
+    write_json(folder / MIXTURE, shares)
     for task in (TRANSLATION, SUMMARIZATION):
         write_jsonl(folder / task, [])
-    logger.info("%s: %s", settings["name"], ", ".join(f"{n} {c}" for n, c in counts.items()))
+    counted = {name: size_of(kept[name]) for name in members}
+    logger.info(
+        "%s: %s",
+        settings["name"],
+        ", ".join(f"{name} {own['sentences']}" for name, own in counted.items()),
+    )
     facts = {
         "members": {
             name: {
                 "share": shares[name],
-                "train_sentences": counts[name],
-                "of": sizes[name],
-                "kept_out_of_training": kept_out[name],
+                "train_sentences": counted[name]["sentences"],
+                "of": len(train[name]),
+                "kept_out_of_training": len(every[name]) - len(train[name]),
                 "heldout_sentences": each,
             }
             for name in members
         },
         "reduced": reduced,
-        "sizes": {part: size_of(sentences) for part, sentences in parts.items()},
+        "sizes": {
+            "train": {key: sum(own[key] for own in counted.values()) for key in size_of(())},
+            **{part: size_of(sentences) for part, sentences in parts.items()},
+        },
     }
-    files = [*(f"{part}.txt" for part in parts), TRANSLATION, SUMMARIZATION]
-    return [*files, *(f"{MEMBERS}/{name}/heldout.txt" for name in members)], facts
-
-
-def check_shares(members: list[str], shares: Mapping[str, float]) -> None:
-    """Check that shares belong to members and leave a positive share for the other members.
-
-    Raises `UserError` for a share of an unknown member, and for shares that do not add up to 1, or
-    leave nothing for the others.
-    """
-    for name in shares:
-        if name not in members:
-            raise UserError(f"shares: '{name}' is no member; known are {', '.join(members)}")
-    total, missing = sum(shares.values()), [name for name in members if name not in shares]
-    if not missing and abs(total - 1) > _ROUNDING:
-        raise UserError(f"shares: they add up to {total:g}, not 1; change them or leave one out")
-    if missing and total > 1 - _ROUNDING:
-        raise UserError(
-            f"shares: they add up to {total:g}, which leaves nothing for {', '.join(missing)}; "
-            "lower them or give these a share"
-        )
+    files = [MIXTURE, *(f"{part}.txt" for part in parts), TRANSLATION, SUMMARIZATION]
+    own = [f"{MEMBERS}/{name}/{part}.txt" for name in members for part in ("train", "heldout")]
+    return [*files, *own], facts
 
 
 def shares_of(
@@ -138,7 +134,7 @@ def shares_of(
 
     `shares` are fixed shares of some languages or of all, for example 1/n for English (VocADT,
     Appendix C). The others share the rest in proportion to size ** (1 / temperature), where the
-    size is their number of sentences: 1 is proportional, larger values favour small languages,
+    size is their number of characters: 1 is proportional, larger values favour small languages,
     infinity gives equal shares (Aharoni et al. 2019, §4).
     """
     check_shares(list(sizes), shares)
@@ -153,23 +149,51 @@ def shares_of(
 
 
 def counts_of(
-    sizes: Mapping[str, int], shares: Mapping[str, float], total: int | None
-) -> dict[str, int]:
-    """Number of sentences of each language according to its share, rounded to an integer.
+    sizes: Mapping[str, np.ndarray],
+    shares: Mapping[str, float],
+    seed: tuple[str | int, ...],
+    sentences: int | None = None,
+    characters: int | None = None,
+) -> tuple[dict[str, int], dict[str, int]]:
+    """How many sentences of each language a mixture has, and what the largest would have.
 
-    `total` is the most that all have together; None, or more than there are: as many as possible
-    without repeating a sentence.
+    The mixture has its shares of characters, to within a sentence of each language, is as large as
+    `sentences` and `characters` allow together, and repeats nothing. The largest one ends with one
+    of the texts; its `train_sentences` and `train_characters` are returned.
+
+    `sizes` are the characters of each sentence of each language, int64 [n]; they are taken in a
+    random order, as `_drawn` takes them.
     """
-    # An integer quotient must not lose a sentence to floating-point rounding.
-    most = min(math.floor(sizes[name] / shares[name] + _ROUNDING) for name in sizes)
-    total = most if total is None else min(total, most)
-    counts = {name: math.floor(total * shares[name]) for name in sizes}
-    # The remaining sentences go to the largest remainders of those that have some left.
-    by_remainder = sorted(sizes, key=lambda name: counts[name] - total * shares[name])
-    having = [name for name in by_remainder if counts[name] < sizes[name]]
-    for name in having[: total - sum(counts.values())]:
-        counts[name] += 1
-    return counts
+    # The characters of the whole mixture at which each sentence is complete.
+    ends = [
+        np.cumsum(own[_order(len(own), seed, name)]) / shares[name] for name, own in sizes.items()
+    ]
+    # A sum must not lose a sentence to floating-point rounding.
+    largest = min(own[-1] for own in ends) * (1 + ROUNDING)
+    every = np.concatenate(ends)
+    order = np.argsort(every, kind="stable")
+    whole = int(np.searchsorted(every[order], largest, "right"))
+    most = whole
+    if characters is not None:
+        most = min(most, int(np.searchsorted(every[order], characters * (1 + ROUNDING), "right")))
+    if sentences is not None:
+        most = min(most, sentences)
+    owners = np.repeat(np.arange(len(ends)), [len(own) for own in ends])[order[:most]]
+    counts = np.bincount(owners, minlength=len(ends)).tolist()
+    return dict(zip(sizes, counts, strict=True)), {
+        "train_sentences": whole,
+        "train_characters": round(largest),
+    }
+
+
+def _order(count: int, seed: tuple[str | int, ...], name: str) -> np.ndarray:
+    """The order in which sentences of a language are drawn."""
+    return generator(*seed, "train", name).permutation(count)
+
+
+def _drawn(train: StoredLines, count: int, seed: tuple[str | int, ...], name: str) -> StoredLines:
+    """The first so many sentences in the order of the draw, in the order of the text."""
+    return train.select(np.sort(_order(len(train), seed, name)[:count]))
 
 
 def _shuffled(sentences: list[str], seed: tuple[str | int, ...], what: str) -> list[str]:

@@ -12,11 +12,15 @@ from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned, clean
 from lexigraft.corpus.contamination import Contamination, Tests
 from lexigraft.corpus.local_files import check_files
 from lexigraft.corpus.readers import Pair, read_articles, read_pairs, read_sentences
+from lexigraft.corpus.reading import draw_text, forget, read_some
 from lexigraft.corpus.split import Sizes, Split, describe_reduced, split_corpus
+from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
 
+# Of which English sentences are drawn, at most, where it is limited how much is read.
+_ENGLISH_CHARACTERS = 100_000_000
 TRANSLATION = "tasks/translation.jsonl"
 SUMMARIZATION = "tasks/summarization.jsonl"
 
@@ -37,10 +41,10 @@ def prepare_corpus(
     ----------
     settings
         The language's entry in the registry: `name`, `code`, `script`, `text`, `parallel`,
-        `english`, `summarization`, `minimum_characters` and what `split.Sizes` has; `repair`, a
-        subset of `cleaning.REPAIRS`; `contamination`: `tests`, name -> settings of a text, and
-        `drop`, whether training sentences that contain such a test or a piece of it are dropped or
-        only counted.
+        `english`, `summarization`, `minimum_characters`, `read_characters` and what `split.Sizes`
+        has; `repair`, a subset of `cleaning.REPAIRS`; `contamination`: `tests`, name -> settings of
+        a text, and `drop`, whether training sentences that contain such a test or a piece of it are
+        dropped or only counted.
     folder
         Receives `train.txt`, `heldout.txt`, `english.txt` (one sentence a line),
         `tasks/translation.jsonl` (`id`, `source`, `target`) and `tasks/summarization.jsonl`
@@ -49,10 +53,14 @@ def prepare_corpus(
     folder, code = Path(folder), settings["code"]
     try:
         check_files(settings, code)
-        split, counts, found = _read_and_split(settings, seed, package)
+        split, counts, found = _read_and_split(settings, folder, seed, package)
     except UserError as error:
         raise UserError(f"language {settings['name']}: {error}") from None
-    parts = {"train": split.train, "heldout": split.heldout, "english": split.english}
+    parts: dict[str, Iterable[str]] = {
+        "train": split.train,
+        "heldout": split.heldout,
+        "english": split.english,
+    }
     for part, sentences in parts.items():
         write_lines(folder / f"{part}.txt", sentences)
     write_jsonl(folder / TRANSLATION, _tasks(split.translation, code, "target"))
@@ -79,6 +87,7 @@ def prepare_corpus(
         "reduced": split.reduced,
         "sizes": {part: size_of(sentences) for part, sentences in parts.items()},
     }
+    forget(folder)
     return ["train.txt", "heldout.txt", "english.txt", TRANSLATION, SUMMARIZATION], facts
 
 
@@ -95,21 +104,23 @@ def read_test_texts(corpus: Path, sources: bool = False) -> Iterator[str]:
                 yield from (row[key] for key in keys)
 
 
-def size_of(sentences: list[str]) -> dict[str, int]:
+def size_of(sentences: Iterable[str]) -> dict[str, int]:
     """Number of sentences, characters and UTF-8 bytes."""
-    return {
-        "sentences": len(sentences),
-        "characters": sum(map(len, sentences)),
-        "bytes": sum(len(sentence.encode()) for sentence in sentences),
-    }
+    sizes = {"sentences": 0, "characters": 0, "bytes": 0}
+    for sentence in sentences:
+        sizes["sentences"] += 1
+        sizes["characters"] += len(sentence)
+        sizes["bytes"] += len(sentence.encode())
+    return sizes
 
 
 def _read_and_split(
-    settings: Mapping[str, Any], seed: tuple[str | int, ...], package: str | Path | None
+    settings: Mapping[str, Any],
+    folder: Path,
+    seed: tuple[str | int, ...],
+    package: str | Path | None,
 ) -> tuple[Split, dict[str, CleaningCounts], dict[str, dict[str, Any]]]:
     """The parts, the cleaning counts of each text, and the tests of each set found in `train`."""
-    from tqdm import tqdm
-
     minimum, repairs = settings["minimum_characters"], settings.get("repair", ())
     counts = {"text": CleaningCounts(), "english": CleaningCounts()}
     known = {field.name for field in fields(Sizes)}
@@ -130,15 +141,13 @@ def _read_and_split(
         count = counts[f"tests.{name}"] = CleaningCounts()
         tests[name] = list(cleaned(read_sentences(text), count, repairs=repairs))
     dropped: Tests = Contamination(tests) if contamination.get("drop") else ()
-    # A whole text is held in memory only if all of it is trained on.
-    remembered = None if sizes.train_sentences is None else REMEMBERED
-    lines = read_sentences(settings["text"], package)
-    # A large text takes an hour.
-    lines = tqdm(lines, desc=f"read {settings['name']}", unit="line", unit_scale=True, disable=None)
-    sentences = cleaned(lines, counts["text"], minimum, remembered, repairs)
-    english = _english(settings, package)
+
+    def sample(lines: int | None, characters: int | None) -> StoredLines:
+        return draw_text(settings, folder, seed, counts["text"], lines, characters, package)
+
+    english = _english(settings, seed, package)
     english = cleaned(english, counts["english"], minimum, REMEMBERED, repairs)
-    split = split_corpus(sentences, pairs, english, sizes, seed, articles, dropped)
+    split = split_corpus(sample, pairs, english, sizes, seed, articles, dropped)
     tests["translation"] = [target for _, target in split.translation]
     tests["summarization"] = [summary for _, summary in split.summarization]
     found = Contamination(tests)
@@ -147,11 +156,14 @@ def _read_and_split(
     return split, counts, found.facts()
 
 
-def _english(settings: Mapping[str, Any], package: str | Path | None) -> Iterator[str]:
+def _english(
+    settings: Mapping[str, Any], seed: tuple[str | int, ...], package: str | Path | None
+) -> Iterator[str]:
     """The `english` text or, without one, the English side of the parallel text."""
-    own = settings.get("english")
+    own, most = settings.get("english"), settings.get("read_characters")
     if own and own["loader"] != "catalogue":
-        return read_sentences(own, package)
+        most = most and min(most, _ENGLISH_CHARACTERS)
+        return read_some(own, most, (*seed, "english"), package)
     parallel = own or settings.get("parallel")
     if parallel:
         return (source for source, _ in read_pairs(parallel, package))

@@ -55,11 +55,6 @@ def read_lines(path: str | Path) -> Iterator[str]:
         raise UserError(f"{path}: the file is empty")
 
 
-def read_part(corpus: str | Path, part: str = "train") -> Iterator[str]:
-    """The lines of `train.txt`, `heldout.txt` or `english.txt` of a corpus, see `read_lines`."""
-    return read_lines(Path(corpus) / f"{part}.txt")
-
-
 def _decode(line: bytes, path: Path, number: int, offset: int) -> str:
     try:
         return line.decode("utf-8")

@@ -7,7 +7,7 @@ suits scripts without words too. Candidates come from MinHash signatures in an L
 training text); each is then compared exactly, so that no other sentence is dropped.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from lexigraft.corpus.contamination import letters
 
@@ -31,8 +31,8 @@ def jaccard(one: set[str], other: set[str]) -> float:
     return shared / (len(one) + len(other) - shared)
 
 
-def without_near_duplicates(sentences: Iterable[str], threshold: float) -> list[str]:
-    """The sentences, in order, that are less similar than `threshold` to each one kept before.
+def without_near_duplicates(sentences: Sequence[str], threshold: float) -> list[int]:
+    """Places of the sentences that are less similar than `threshold` to each one kept before.
 
     `threshold` is a Jaccard similarity in (0, 1]. At least 99 % of the pairs that are as similar
     are found, and never others. The result depends on the sentences alone. The index takes about
@@ -42,15 +42,16 @@ def without_near_duplicates(sentences: Iterable[str], threshold: float) -> list[
     from tqdm import tqdm
 
     index = MinHashLSH(num_perm=_PERMUTATIONS, params=_bands(threshold))
-    kept: list[str] = []
-    for sentence in tqdm(sentences, desc="near-duplicates", unit=" sentences", disable=None):
+    kept: list[int] = []
+    progress = tqdm(sentences, desc="near-duplicates", unit=" sentences", disable=None)
+    for place, sentence in enumerate(progress):
         own = shingles(sentence)
         signature = MinHash(num_perm=_PERMUTATIONS, seed=1)
         signature.update_batch([shingle.encode() for shingle in own])
         similar = index.query(signature)
-        if not any(jaccard(own, shingles(kept[place])) >= threshold for place in similar):
-            index.insert(len(kept), signature)
-            kept.append(sentence)
+        if not any(jaccard(own, shingles(sentences[other])) >= threshold for other in similar):
+            index.insert(place, signature)
+            kept.append(place)
     return kept
 
 

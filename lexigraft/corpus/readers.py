@@ -15,16 +15,19 @@ empty text, which cleaning counts as blank. Settings name a `loader`, which need
   a local folder, also one that `save_to_disk` wrote, or a format: `text`, `json`, `csv`, `parquet`;
   datasets with a loading script are refused), the columns as for `parquet`, and optionally `split`
   (`train` by default), `config` and `revision` as `datasets.load_dataset` takes them, and
-  `data_files`, patterns of the files to read, or for a format paths or URLs, possibly compressed,
-  which form the split `train`. Pairs may also come from two configurations with corresponding rows,
-  such as FLORES+: `source_config`, `target_config`, `column` and `id_column`.
+  `data_files`, patterns of the files to read, or for a format paths or addresses
+  (`hf://datasets/<name>@<revision>/<path>`), possibly compressed, which form the split `train`.
+  Pairs may also come from two configurations with corresponding rows, such as FLORES+:
+  `source_config`, `target_config`, `column` and `id_column`.
 
 `translation.te` as a field or column is the field `te` inside the field `translation`. Where a text
 names none, it is `text`. Plain files may be compressed: `.gz`, `.xz`, `.zst`.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
@@ -32,6 +35,7 @@ from typing import Any
 from lexigraft.corpus.catalogue import read_catalogue
 from lexigraft.corpus.lines import DAMAGED, read_lines
 from lexigraft.corpus.local_files import text_files
+from lexigraft.corpus.zstd_lines import SUFFIX, zstd_shards
 from lexigraft.errors import UserError
 
 Pair = tuple[str, str]
@@ -65,13 +69,32 @@ def read_sentences(settings: Settings, package: str | Path | None = None) -> Ite
 
     `package` is the folder of the unpacked package, for catalogues, here and in `read_pairs`.
     """
+    for shard in text_shards(settings, package):
+        yield from shard()
+
+
+def text_shards(
+    settings: Settings, package: str | Path | None = None
+) -> list[Callable[[], Iterator[str]]]:
+    """What streams each part of a text: each file of `text`, and of `datasets`.
+
+    The arguments are those of `read_sentences`.
+    """
     settings = _Text(settings, "text", ("catalogue", "text", *_TABLES))
     if settings["loader"] == "catalogue":
-        return (target for _, target in _read_package(settings, package))
+        return [lambda: (target for _, target in _read_package(settings, package))]
     if settings["loader"] == "text":
-        return read_texts(settings["paths"], settings.get("field", _FIELD))
+        field = settings.get("field", _FIELD)
+        files = [file for path in settings["paths"] for file in text_files(path)]
+        return [partial(read_texts, [file], field) for file in files]
     column = settings.get("field" if settings["loader"] == "jsonl" else "column", _FIELD)
-    return (text_of(row, column, where) for row, where in _read_rows(settings, [column]))
+
+    def texts(rows: Callable[[], Rows]) -> Iterator[str]:
+        return (text_of(row, column, where) for row, where in rows())
+
+    if settings["loader"] == "datasets":
+        return [partial(texts, rows) for rows in _dataset_shards(settings, [column])]
+    return [partial(texts, lambda: _read_rows(settings, [column]))]
 
 
 def read_pairs(settings: Settings, package: str | Path | None = None) -> Iterator[Pair]:
@@ -276,14 +299,22 @@ _READ_BY_ENDING = {".jsonl": _read_json_lines, ".parquet": _read_parquet}
 
 
 def _read_dataset(text: _Text, columns: list[str] | None, config: str | None = None) -> Rows:
-    import aiohttp
-    from datasets import DatasetDict, load_dataset, load_from_disk
-    from datasets.exceptions import DatasetsError
+    for shard in _dataset_shards(text, columns, config):
+        yield from shard()
+
+
+def _dataset_shards(
+    text: _Text, columns: list[str] | None, config: str | None = None
+) -> list[Callable[[], Rows]]:
+    """What streams the rows of each file of a dataset."""
+    from datasets import DatasetDict, IterableDataset, load_dataset, load_from_disk
 
     name, split, where = text["name"], text.get("split") or "train", _name_of(text)
     files = {"data_files": text.get("data_files"), "revision": text.get("revision")}
-    empty = True
-    try:
+    if (addresses := _zstd_files(text)) is not None:
+        with _dataset_errors(where):
+            return [partial(_with_errors, rows, where) for rows in zstd_shards(addresses)]
+    with _dataset_errors(where):
         if any(Path(name, file).is_file() for file in ("dataset_dict.json", "state.json")):
             dataset = load_from_disk(name)
             dataset = dataset[split] if isinstance(dataset, DatasetDict) else dataset
@@ -292,16 +323,46 @@ def _read_dataset(text: _Text, columns: list[str] | None, config: str | None = N
             dataset = load_dataset(name, config, split=split, streaming=True, **files)
         if columns is not None and dataset.column_names is not None:
             dataset = dataset.select_columns(_top_columns(columns, dataset.column_names, where))
-        for row in dataset:
-            empty = False
-            yield row, where
+    count = dataset.num_shards if isinstance(dataset, IterableDataset) else 1
+
+    def rows(index: int) -> Rows:
+        empty = count == 1
+        with _dataset_errors(where):
+            for row in dataset.shard(count, index) if count > 1 else dataset:
+                empty = False
+                yield row, where
+        if empty:
+            raise UserError(f"{where}: has no rows")
+
+    return [partial(rows, index) for index in range(count)]
+
+
+def _zstd_files(text: _Text) -> list[str] | None:
+    """The files of a text that `datasets` cannot decompress; None if there are none."""
+    given = text.get("data_files") or ()
+    files = [given] if isinstance(given, str) else list(given)
+    if text["name"] != "json" or not any(file.endswith(SUFFIX) for file in files):
+        return None
+    return files
+
+
+def _with_errors(rows: Callable[[], Rows], where: str) -> Rows:
+    with _dataset_errors(where):
+        yield from rows()
+
+
+@contextmanager
+def _dataset_errors(where: str) -> Iterator[None]:
+    import aiohttp
+    from datasets.exceptions import DatasetsError
+
+    try:
+        yield
     except (
         DatasetsError, OSError, ValueError, KeyError, RuntimeError, aiohttp.ClientError, *DAMAGED
     ) as error:  # fmt: skip
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"{where}: cannot be read ({reason})") from error
-    if empty:
-        raise UserError(f"{where}: has no rows")
 
 
 def _name_of(text: _Text) -> str:

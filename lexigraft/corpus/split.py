@@ -6,18 +6,22 @@ and what remains is trained on. A part that is smaller than asked for must still
 sentences (`MINIMUM`); below that, numbers are noise.
 """
 
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from lexigraft.corpus.cleaning import fingerprint
 from lexigraft.corpus.contamination import CONTAINED, Overlap, Tests, letters
 from lexigraft.corpus.near_duplicates import without_near_duplicates
 from lexigraft.corpus.sampling import StreamSample
+from lexigraft.corpus.stored_lines import StoredLines, StoredSample
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 
 Pair = tuple[str, str]
 Seed = tuple[str | int, ...]
+Draw = Callable[[int | None, int | None], StoredLines]
 
 # The fewest sentences or pairs of a part that does not have the size asked for.
 MINIMUM = {
@@ -26,6 +30,7 @@ MINIMUM = {
     "english_sentences": 10,
     "translation_pairs": 10,
     "summarization_pairs": 10,
+    "train_characters": 1,
 }
 # Held-out text and tests are at most this part of a text that does not have the sizes asked for.
 _PART = 10
@@ -35,8 +40,10 @@ _PART = 10
 class Sizes:
     """The most that the parts have; None is all there are, or all the remaining training sentences.
 
-    `near_duplicates` is the Jaccard similarity from which sentences count as the same (see
-    `near_duplicates`); None compares none.
+    `train_characters` limits training sentences by their length in all. `near_duplicates` is the
+    Jaccard similarity from which sentences count as the same (see `near_duplicates`); None
+    compares none. `heldout_from` is `anywhere`, or `end`: held-out sentences are drawn from the
+    last tenth of the text, and none of it is trained on.
     """
 
     train_sentences: int | None = None
@@ -46,6 +53,13 @@ class Sizes:
     minimum_english_words: int = 4
     summarization_pairs: int | None = None
     near_duplicates: float | None = None
+    heldout_from: str = "anywhere"
+    train_characters: int | None = None
+
+    @property
+    def limits_training(self) -> bool:
+        """Whether not all the text is trained on."""
+        return self.train_sentences is not None or self.train_characters is not None
 
 
 @dataclass(frozen=True)
@@ -54,12 +68,12 @@ class Split:
 
     `kept_out` counts sentences that are not trained on because of the other parts:
     `like_translation_test`, `like_summarization_test`, `like_heldout`, `like_other_tests`; and
-    `near_duplicate`, where they were looked for. If `train_sentences` limits the training text,
-    these counts refer to a sample of the text of twice that size. `reduced` has the sizes that the
-    text does not have: key of `Sizes` -> the sizes `wanted` and `taken`.
+    `near_duplicate`, where they were looked for. If a size limits the training text, these counts
+    refer to a sample of the text of twice that size. `train` is on disk. `reduced` has the sizes
+    that the text does not have: key of `Sizes` -> the sizes `wanted` and `taken`.
     """
 
-    train: list[str]
+    train: StoredLines
     heldout: list[str]
     english: list[str]
     translation: list[Pair]
@@ -69,7 +83,7 @@ class Split:
 
 
 def split_corpus(
-    sentences: Iterable[str],
+    sentences: Iterable[str] | Draw,
     pairs: Iterable[Pair],
     english: Iterable[str],
     sizes: Sizes,
@@ -90,8 +104,10 @@ def split_corpus(
     Parameters
     ----------
     sentences
-        Sentences of the target language; repeated ones count once. Streamed: twice `sizes`, or as
-        many more as there are tests, are in memory, or all of them if `train_sentences` is None.
+        Sentences of the target language; repeated ones count once. Streamed: those that may be in
+        a part are on disk, twice `sizes`, or as many more as there are tests, and in memory are
+        some bytes of each. Or what draws so many of them and of their characters at most (None is
+        no limit), as `reading.draw_text` does.
     pairs
         (English, translation). Test pairs have at least `minimum_english_words` words in English
         and differ from each other on both sides. Without pairs there is no translation test.
@@ -110,70 +126,88 @@ def split_corpus(
     summarization, has_articles = _draw_pairs(
         articles, "summarization_pairs", sizes.summarization_pairs, seed
     )
-    wanted = None
+    # More than needed, since those that contain a test or a held-out sentence are removed
+    # afterwards: twice as many, or more where there are that many tests.
+    lines, characters = None, sizes.train_characters and 2 * sizes.train_characters
     if sizes.train_sentences is not None:
-        # More than needed, since those that contain a test or a held-out sentence are removed
-        # afterwards: twice as many, or more where there are that many tests.
-        wanted = sizes.train_sentences + sizes.heldout_sentences
-        wanted += max(wanted, len(translation) + len(summarization))
-    sample = StreamSample[str](wanted, (*seed, "sentences"))
-    for sentence in sentences:
-        sample.add(sentence, sentence)
-    candidates = sample.ordered()
+        lines = sizes.train_sentences + sizes.heldout_sentences
+        lines += max(lines, len(translation) + len(summarization))
+    if callable(sentences):
+        candidates = sentences(lines, characters)
+    else:
+        candidates = sample_of(sentences, (*seed, "sentences"), lines, characters)
     kept_out = {}
     if sizes.near_duplicates is not None:
         every = len(candidates)
-        candidates = without_near_duplicates(candidates, sizes.near_duplicates)
+        kept = without_near_duplicates(candidates, sizes.near_duplicates)
+        candidates = candidates.select(np.array(kept, dtype=np.int64))
         kept_out["near_duplicate"] = every - len(candidates)
-    train, heldout, translation, summarization, divided = divide(
+    train, taken, heldout, translation, summarization, divided = divide(
         candidates, sizes, seed, translation, summarization, other_tests
     )
     check = StreamSample[str](sizes.english_sentences, (*seed, "english"))
     for sentence in english:
         check.add(sentence, sentence)
-    parts: dict[str, Sized] = {
-        "heldout_sentences": heldout,
-        "train_sentences": train,
-        "english_sentences": check,
-        **({"translation_pairs": translation} if has_pairs else {}),
-        **({"summarization_pairs": summarization} if has_articles else {}),
+    found = {
+        "heldout_sentences": len(heldout),
+        "train_sentences": len(train),
+        "english_sentences": len(check),
+        **({"translation_pairs": len(translation)} if has_pairs else {}),
+        **({"summarization_pairs": len(summarization)} if has_articles else {}),
     }
-    reduced = _check_sizes({key: len(part) for key, part in parts.items()}, sizes)
+    if sizes.train_characters is not None:
+        found["train_characters"] = taken
+    reduced = _check_sizes(found, sizes)
     english_test = check.shuffled()
     kept_out |= divided
     return Split(train, heldout, english_test, translation, summarization, kept_out, reduced)
 
 
+def sample_of(
+    sentences: Iterable[str], seed: Seed, lines: int | None, characters: int | None
+) -> StoredLines:
+    """A uniform sample of distinct sentences, in their order."""
+    sample = StoredSample(seed, lines, characters)
+    for sentence in sentences:
+        sample.add(sentence)
+    return sample.ordered()
+
+
 def divide(
-    candidates: list[str],
+    candidates: StoredLines,
     sizes: Sizes,
     seed: Seed,
     translation: list[Pair],
     summarization: list[Pair],
     other_tests: Tests,
-) -> tuple[list[str], list[str], list[Pair], list[Pair], dict[str, int]]:
-    """Training and held-out text, the tests of those drawn that are taken, and what is kept out.
+) -> tuple[StoredLines, int, list[str], list[Pair], list[Pair], dict[str, int]]:
+    """Training text and its characters, held-out text, the tests of those drawn that are taken,
+    and what is kept out.
 
-    Where the text has `train_sentences` and `heldout_sentences` beside all the tests, these are the
+    Where the text has its training size and `heldout_sentences` beside all the tests, these are the
     sizes. Otherwise the tests that are in the text themselves are reduced until they take a tenth
     of it, and held-out text is what `train_sentences` leaves, or a tenth of the text if that is
-    more. If all that is left is trained on (`train_sentences` None), it is a tenth at most.
+    more. If all that is left is trained on (no size), or characters limit it, it is a tenth at
+    most. The characters are those asked for where the text has as many.
     """
-    rest, kept_out = _without_tests(candidates, translation, summarization, other_tests)
-    train, heldout = _hold_out(rest, sizes.heldout_sentences, seed)
-    limit = sizes.train_sentences
-    if limit is None or len(heldout) < sizes.heldout_sentences or len(train) < limit:
+    found = _find_tests(candidates, translation, summarization, other_tests)
+    rest, kept_out = _without_tests(candidates, found, len(translation), len(summarization))
+    at_end = sizes.heldout_from == "end"
+    train, heldout = _hold_out(rest, sizes.heldout_sentences, seed, at_end)
+    if not _is_enough(train, sizes) or len(heldout) < sizes.heldout_sentences:
         tenth = max(len(candidates) // _PART, MINIMUM["heldout_sentences"])
-        translation = _fewer(translation, candidates, tenth)
-        summarization = _fewer(summarization, candidates, tenth)
-        rest, kept_out = _without_tests(candidates, translation, summarization, other_tests)
+        translation = translation[: _fewer(found.translation, tenth)]
+        summarization = summarization[: _fewer(found.summarization, tenth)]
+        rest, kept_out = _without_tests(candidates, found, len(translation), len(summarization))
+        limit = sizes.train_sentences
         left = 0 if limit is None else len(rest) - limit
-        train, heldout = _hold_out(rest, min(sizes.heldout_sentences, max(tenth, left)), seed)
-    kept_out["like_heldout"] = len(rest) - len(train) - len(heldout)
-    if limit is not None and len(train) > limit:
-        chosen = generator(*seed, "train").choice(len(train), limit, replace=False)
-        train = [train[place] for place in sorted(chosen)]
-    return train, heldout, translation, summarization, kept_out
+        most = min(sizes.heldout_sentences, max(tenth, left))
+        train, heldout = _hold_out(rest, most, seed, at_end)
+    # Of the last tenth, what is not held out is like nothing.
+    apart = len(rest) // _PART if at_end else len(heldout)
+    kept_out["like_heldout"] = len(rest) - len(train) - apart
+    train, characters = _limited(train, sizes, seed)
+    return train, characters, heldout, translation, summarization, kept_out
 
 
 def describe_reduced(reduced: Mapping[str, Mapping[str, int]]) -> str:
@@ -200,48 +234,124 @@ def _draw_pairs(
     return sample.shuffled(), any_pairs
 
 
-def _fewer(tests: list[Pair], candidates: list[str], most: int) -> list[Pair]:
-    """As many of the first tests as keep at most so many candidates out."""
-    numbers = {letters(target): number for number, (_, target) in enumerate(tests)}
-    contained = Overlap(target for _, target in tests)
-    # Of each candidate that a test keeps out, the first such test.
-    firsts = sorted(
-        min(numbers[match] for match in matches)
-        for sentence in candidates
-        if (matches := list(contained.matches(letters(sentence))))
-    )
-    return tests if len(firsts) <= most else tests[: firsts[most]]
+@dataclass(frozen=True)
+class _Found:
+    """Of each candidate the first test of each kind that it contains, or that there is one.
+
+    `translation` and `summarization` are numbers of tests, int32 [candidates], -1 for none;
+    `others` is bool.
+    """
+
+    translation: np.ndarray
+    summarization: np.ndarray
+    others: np.ndarray
+
+
+def _find_tests(
+    candidates: StoredLines, translation: list[Pair], summarization: list[Pair], other_tests: Tests
+) -> _Found:
+    """What of the tests each candidate contains; all candidates are read once."""
+    kinds = [
+        {letters(target): number for number, (_, target) in enumerate(tests)}
+        for tests in (translation, summarization)
+    ]
+    contained = Overlap(target for _, target in (*translation, *summarization))
+    firsts = [np.full(len(candidates), -1, dtype=np.int32) for _ in kinds]
+    others = np.zeros(len(candidates), dtype=bool)
+    if any(kinds) or other_tests != ():
+        for place, sentence in enumerate(candidates):
+            matches = set(contained.matches(letters(sentence)))
+            for numbers, first in zip(kinds, firsts, strict=True):
+                if own := matches & numbers.keys():
+                    first[place] = min(numbers[match] for match in own)
+            others[place] = sentence in other_tests
+    return _Found(*firsts, others)
+
+
+def _fewer(firsts: np.ndarray, most: int) -> int:
+    """How many of the first tests keep at most so many candidates out."""
+    found = np.sort(firsts[firsts >= 0])
+    return int(found[most]) if len(found) > most else np.iinfo(firsts.dtype).max
 
 
 def _without_tests(
-    candidates: list[str], translation: list[Pair], summarization: list[Pair], other_tests: Tests
-) -> tuple[list[str], dict[str, int]]:
-    """The candidates without those that contain a test, and how many each set of tests removes."""
-    tests: dict[str, Tests] = {
-        "like_translation_test": Overlap(target for _, target in translation),
-        "like_summarization_test": Overlap(summary for _, summary in summarization),
-        "like_heldout": (),  # counted later
-        "like_other_tests": other_tests,
-    }
+    candidates: StoredLines, found: _Found, translation: int, summarization: int
+) -> tuple[StoredLines, dict[str, int]]:
+    """The candidates without those that contain a test, and how many each set of tests removes.
+
+    Of translations and summaries only so many of the first tests count.
+    """
+    kept = np.ones(len(candidates), dtype=bool)
     kept_out = {}
-    for name, contained in tests.items():
-        before = len(candidates)
-        candidates = [sentence for sentence in candidates if sentence not in contained]
-        kept_out[name] = before - len(candidates)
-    return candidates, kept_out
+    for name, matching in (
+        ("like_translation_test", (found.translation >= 0) & (found.translation < translation)),
+        (
+            "like_summarization_test",
+            (found.summarization >= 0) & (found.summarization < summarization),
+        ),
+        ("like_heldout", np.zeros_like(kept)),  # counted later
+        ("like_other_tests", found.others),
+    ):
+        kept_out[name] = int((kept & matching).sum())
+        kept &= ~matching
+    return candidates.select(kept), kept_out
 
 
-def _hold_out(candidates: list[str], size: int, seed: Seed) -> tuple[list[str], list[str]]:
-    """Train and heldout; what has or contains the letters of a held-out sentence is in neither."""
+def _hold_out(
+    candidates: StoredLines, size: int, seed: Seed, at_end: bool
+) -> tuple[StoredLines, list[str]]:
+    """Train and heldout; what has or contains the letters of a held-out sentence is in neither.
+
+    With `at_end` all but the last tenth is trained on, and held-out sentences are drawn from that.
+    """
     heldout: dict[str, str] = {}  # letters -> sentence
-    order = generator(*seed, "heldout").permutation(len(candidates))
-    for sentence in sorted((candidates[place] for place in order), key=_is_short):
+    pool = candidates
+    if at_end:
+        begin = len(candidates) - len(candidates) // _PART
+        candidates, pool = candidates[:begin], candidates[begin:]
+    order = generator(*seed, "heldout").permutation(len(pool))
+    short = []
+    for place in order.tolist():
         if len(heldout) == size:
             break
-        heldout.setdefault(letters(sentence), sentence)
-    held_out = Overlap(heldout.values())
-    train = [sentence for sentence in candidates if sentence not in held_out]
-    return train, list(heldout.values())
+        sentence = pool[place]
+        if _is_short(sentence):
+            short.append(place)
+        else:
+            heldout.setdefault(letters(sentence), sentence)
+    for place in short:
+        if len(heldout) == size:
+            break
+        heldout.setdefault(letters(pool[place]), pool[place])
+    if not heldout:
+        return candidates, []
+    return candidates.without(Overlap(heldout.values()).__contains__), list(heldout.values())
+
+
+def _is_enough(train: StoredLines, sizes: Sizes) -> bool:
+    """Whether there is as much training text as there should be; never where all of it should."""
+    if sizes.train_sentences is not None and len(train) < sizes.train_sentences:
+        return False
+    if sizes.train_characters is not None and train.sizes.sum() < sizes.train_characters:
+        return False
+    return sizes.limits_training
+
+
+def _limited(train: StoredLines, sizes: Sizes, seed: Seed) -> tuple[StoredLines, int]:
+    """As much training text as there should be at most, and its characters.
+
+    Less than a sentence below the limit of characters counts as this limit.
+    """
+    limit, most = sizes.train_sentences, sizes.train_characters
+    if limit is not None and len(train) > limit:
+        chosen = generator(*seed, "train").choice(len(train), limit, replace=False)
+        train = train.select(np.sort(chosen))
+    characters = int(train.sizes.sum())
+    if most is not None and characters > most:
+        order = generator(*seed, "train", "characters").permutation(len(train))
+        count = np.searchsorted(np.cumsum(train.sizes[order]), most, "right")
+        train, characters = train.select(np.sort(order[:count])), most
+    return train, characters
 
 
 def _is_short(sentence: str) -> bool:

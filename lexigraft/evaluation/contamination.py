@@ -11,7 +11,7 @@ from typing import Any
 
 from lexigraft.corpus.cleaning import CleaningCounts, repair
 from lexigraft.corpus.contamination import Contamination
-from lexigraft.corpus.lines import read_lines
+from lexigraft.corpus.mixture import all_texts
 from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.evaluation.texts import lines_of
 from lexigraft.provenance import versions
@@ -20,7 +20,7 @@ from lexigraft.provenance import versions
 def contamination_record(job: dict[str, Any]) -> dict[str, Any]:
     """The record of a task's tests in the training text of one language.
 
-    Of the `job`: `settings`, the task's `kind`; `inputs`, the file `text`, and `tests`, see
+    Of the `job`: `settings`, the task's `kind`; `inputs`, the corpus `text`, and `tests`, see
     `count_tests`; `language` and `task`, names.
     """
     inputs, kind = job["inputs"], job["settings"]["kind"]
@@ -45,7 +45,7 @@ def contamination_record(job: dict[str, Any]) -> dict[str, Any]:
 def count_tests(
     kind: str, tests: Mapping[str, str | Path], text: str | Path
 ) -> list[dict[str, Any]]:
-    """Count what of each test is in a training text, a sentence a line, which is read once.
+    """Count what of each test is in the training text of a corpus, which is read once.
 
     `kind` is of the task whose tests they are; `tests` are their names and where their texts are,
     see `texts_of`. Of each set of texts are returned the name of its `test`, its `part`
@@ -60,7 +60,7 @@ def count_tests(
     }
     names = {str(number): key for number, key in enumerate(sets)}
     contamination = Contamination({name: sets[key] for name, key in names.items()})
-    lines = read_lines(text)
+    lines = all_texts(text)
     for line in tqdm(lines, desc="count tests", unit="line", unit_scale=True, disable=None):
         contamination.add(line)
     return [

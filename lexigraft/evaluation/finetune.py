@@ -4,6 +4,7 @@ As in CW2V, section 4.6: no example of a target language is learned from. What e
 itself are the head that transformers has for it, how examples are encoded, and how they are scored.
 """
 
+import logging
 import math
 import sys
 import tempfile
@@ -22,24 +23,29 @@ from lexigraft.randomness import seed_from
 from lexigraft.source.positions import positions_of
 
 if TYPE_CHECKING:
+    from torch import Tensor, nn
     from transformers import PreTrainedModel
+
+logger = logging.getLogger(__name__)
 
 Feature = dict[str, Any]
 Row = dict[str, Any]
 # From features to logits as the head gives them: numpy arrays, padded to the longest feature.
 Predict = Callable[[list[Feature]], Any]
 Scores = tuple[dict[str, float], list[Row]]  # metrics of a test, and rows of predictions
+VALIDATION = "validation"  # the part of the examples by which an epoch is chosen
 
 transfer_kind = partial(TaskKind, tests="examples", fine_tunes=True, every_language=True)
 
 
 @dataclass(frozen=True)
 class FineTuning:
-    """How a task is learned; the values of XTREME (Hu et al. 2020), for the paper names none.
+    """How a task is learned; by default with the values of XTREME (Hu et al. 2020).
 
-    The learning rate of AdamW falls linearly to zero after the share of steps that is its `warmup`.
-    `length` is how many tokens an example has at most, unless the model holds fewer.
-    `train_examples` and `test_examples` (of each language) are sizes of random samples; none: all.
+    The learning rate of AdamW rises from the first step on over the share of steps that is its
+    `warmup`, then falls linearly to zero. `length` is how many tokens an example has at most,
+    unless the model holds fewer. `train_examples` and `test_examples` (of each language) are sizes
+    of random samples; none: all.
     """
 
     epochs: float = 3
@@ -56,10 +62,11 @@ class Transfer:
     """Fine-tuning of a copy of a model for one task, and the task's examples.
 
     Examples are those of a job, or samples of them, the same for every cell of a run: `train` is
-    learned from, and `tests` are what each language is tested on. `labels` are the names of the
-    labels by number, and questions have none. An example may have `length` tokens: those asked for,
-    and no more than the model holds. `token_types` is whether the model tells the texts of a pair
-    apart by type, as BERT does and RoBERTa not.
+    learned from, `validation` (None without such examples) chooses the epoch, and `tests` are what
+    each language is tested on. `labels` are the names of the labels by number, and questions have
+    none. An example may have `length` tokens: those asked for, and no more than the model holds.
+    `token_types` is whether the model tells the texts of a pair apart by type, as BERT does and
+    RoBERTa not.
     """
 
     def __init__(self, model: "PreTrainedModel", job: dict[str, Any], settings: FineTuning):
@@ -67,6 +74,8 @@ class Transfer:
         places = job["inputs"]["examples"]
         train = read_examples(places["train"])
         self.train = draw(train, settings.train_examples, job, "train")
+        chosen_by = places.get(VALIDATION)
+        self.validation = read_examples(chosen_by) if chosen_by else None
         self.tests = {
             name: draw(read_examples(place), settings.test_examples, job, name)
             for name, place in places["tests"].items()
@@ -84,6 +93,10 @@ class Transfer:
     ) -> Measurement:
         """Fine-tune the copy with all its weights, and score it on each test.
 
+        With validation examples, the weights after the epoch with the highest score on them are
+        tested, of equal ones the first; the score is the first metric of `score`. Without, those
+        after the last epoch.
+
         A new head starts at random. Its start and the order of the examples are drawn from the
         run's seed, which names no cell: what differs between the cells of a run is their encoder
         alone. Weights are float32, and so is arithmetic unless bfloat16 is faster.
@@ -96,7 +109,10 @@ class Transfer:
         the name of the test. Raises `UserError` if the loss is no finite number.
         """
         import torch
+        from torch.optim.lr_scheduler import LambdaLR
         from transformers import PrinterCallback, Trainer, set_seed
+
+        from lexigraft.training.plan import Schedule
 
         job, settings, scores, rows = self.job, self.settings, {}, []
         seed = seed_from(*job["seed"], "fine-tuning")
@@ -120,8 +136,6 @@ class Transfer:
                 per_device_eval_batch_size=settings.batch_size,
                 learning_rate=settings.learning_rate,
                 weight_decay=settings.weight_decay,
-                lr_scheduler_type="linear",
-                warmup_steps=math.ceil(settings.warmup * steps),
                 bf16=precision() == torch.bfloat16,
                 logging_strategy="no",
                 disable_tqdm=not sys.stderr.isatty(),
@@ -133,20 +147,66 @@ class Transfer:
                 train_dataset=features,  # type: ignore[arg-type]  # it only takes an index
             )
             trainer.remove_callback(PrinterCallback)
+            schedule = Schedule("linear", math.ceil(settings.warmup * steps), steps)
+            trainer.lr_scheduler = LambdaLR(trainer.create_optimizer(), schedule.factor)
+
+            def predict(features: list[Feature]) -> Any:
+                return trainer.predict(features).predictions  # type: ignore[arg-type]  # as above
+
+            epochs = None
+            if self.validation is not None:
+                examples = self.validation
+                epochs = _BestEpoch(tuned, lambda: score(VALIDATION, examples, predict)[0])
+                trainer.add_callback(epochs.callback())
             loss = trainer.train().training_loss
             if not math.isfinite(loss):
                 raise UserError(
                     f"{job['inputs']['cell']}: the loss of fine-tuning for task '{job['task']}' is "
                     f"{loss}; lower its learning_rate in config/tasks.yaml"
                 )
-
-            def predict(features: list[Feature]) -> Any:
-                return trainer.predict(features).predictions  # type: ignore[arg-type]  # as above
-
+            if epochs:
+                tuned.load_state_dict(epochs.weights)
             for name, examples in self.tests.items():
                 scores[name], own = score(name, examples, predict)
                 rows += [{**row, "id": f"{name}-{row['id']}"} for row in own]
         write_jsonl(job["outputs"]["predictions"], rows)
         counts = {name: len(examples) for name, examples in self.tests.items()}
         details = {"train_examples": len(self.train), "test_examples": counts}
+        if epochs:
+            details |= {
+                "validation_examples": len(self.validation or ()),
+                "validation_scores": epochs.scores,
+                "epoch": epochs.best,
+            }
         return Measurement(metrics_by_language(scores), details)
+
+
+class _BestEpoch:
+    """Scores a model after each epoch of its training, and holds its best weights in memory."""
+
+    def __init__(self, model: "nn.Module", score: Callable[[], dict[str, float]]):
+        self.model, self._score = model, score
+        self.scores: list[float] = []  # of each epoch
+        self.best = 0  # the number of the best epoch, from 1
+        self.weights: dict[str, Tensor] = {}  # on the CPU
+
+    def callback(self) -> Any:
+        """What tells a Trainer to call this at the end of each epoch."""
+        from transformers import TrainerCallback
+
+        ended = self._ended
+
+        class AtEpochEnd(TrainerCallback):
+            def on_epoch_end(self, *given: Any, **named: Any) -> None:
+                ended()
+
+        return AtEpochEnd()
+
+    def _ended(self) -> None:
+        value = next(iter(self._score().values()))
+        logger.info("epoch %d: %.4f on the validation examples", len(self.scores) + 1, value)
+        if not self.scores or value > max(self.scores):
+            self.best = len(self.scores) + 1
+            state = self.model.state_dict()
+            self.weights = {name: tensor.to("cpu", copy=True) for name, tensor in state.items()}
+        self.scores.append(value)

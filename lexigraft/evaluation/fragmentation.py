@@ -4,9 +4,12 @@ No model is needed. Over-fragmentation is measured as in Yamaguchi et al. (Figur
 (Figures 3 and 6), SALT (Table 9) and CW2V (Table 3).
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lexigraft.corpus.mixture import MEASURED, read_part
+from lexigraft.corpus.sampling import StreamSample
 from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import (
     group_rows,
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
+_BEGINNING = 10_000_000  # training texts that those are drawn from which are measured
+
+
 def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
     """The record of an adapted vocabulary, with a measurement for each language of a group.
 
@@ -34,7 +40,8 @@ def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
     corpus, adapted = job["inputs"]["corpus"], job["inputs"]["tokenizer"]
     source, target = open_tokenizer(job["inputs"]["source"]), open_tokenizer(adapted)
     new = new_token_ids(adapted)
-    texts = {name: sentences(corpus, name) for name in ("heldout", "english", "train")}
+    texts = {name: sentences(corpus, name) for name in ("heldout", "english")}
+    texts["train"] = _drawn(read_part(corpus))
     pairs = [(pair["source"], pair["target"]) for pair in task_rows(corpus, "translation")]
     members = {
         member: fragmentation(source, target, new=new, heldout=lines)
@@ -62,7 +69,7 @@ def tokenizer_record(job: dict[str, Any]) -> dict[str, Any]:
     # The same content in every language, where there is a translation.
     pairs = task_rows(corpus, "translation")
     texts = [pair["target"] for pair in pairs] or sentences(corpus, "heldout")
-    train = sentences(corpus, "train")
+    train = _drawn(read_part(corpus))
     english = [pair["source"] for pair in pairs]
     found = measure_tokenizer(tokenizer, texts=texts, english=english, train=train)
     return {
@@ -101,14 +108,15 @@ def fragmentation(
     Measured are, of `target` on the held-out text, and of `source` with the prefix `source_`:
     `fertility`, tokens per word between spaces (a script without spaces between words has one long
     word per sentence: there read `characters_per_token`); `tokens_per_sentence`; `bytes_per_token`
-    (UTF-8); `characters_per_token`. Of `target`: `new_token_share_input`, the share of held-out
-    tokens that are new; `unused_new_tokens`, the share of new tokens that the training text never
-    uses; and `new_tokens`, their number. Of `english`, the language that the model came with:
-    `english_sentences_changed`, the share of sentences that are cut otherwise (into other texts,
-    the space before a word aside), and `english_tokens_growth`, relative growth in tokens (0 is
-    none, -0.1 is a tenth fewer). Of pairs: `english_parity`, tokens of the translations per token
-    of their English, and `source_english_parity`. Metrics whose text is empty are left out. Special
-    tokens never count. Raises `UserError` if the held-out text has no words.
+    (UTF-8); `characters_per_token`. Of both on `train`: `train_tokens_per_sentence`. Of `target`:
+    `new_token_share_input`, the share of held-out tokens that are new; `unused_new_tokens`, the
+    share of new tokens that the training text never uses; and `new_tokens`, their number. Of
+    `english`, the language that the model came with: `english_sentences_changed`, the share of
+    sentences that are cut otherwise (into other texts, the space before a word aside), and
+    `english_tokens_growth`, relative growth in tokens (0 is none, -0.1 is a tenth fewer). Of pairs:
+    `english_parity`, tokens of the translations per token of their English, and
+    `source_english_parity`. Metrics whose text is empty are left out. Special tokens never count.
+    Raises `UserError` if the held-out text has no words.
     """
     words = sum(len(sentence.split()) for sentence in heldout)
     if not words:
@@ -121,6 +129,10 @@ def fragmentation(
         "new_tokens": len(new),
         "new_token_share_input": sum(token in new for ids in cut for token in ids) / tokens,
     }
+    if train:
+        for prefix, tokenizer in (("", target), ("source_", source)):
+            length = _count(tokenizer, train) / len(train)
+            metrics[f"{prefix}train_tokens_per_sentence"] = length
     if train and new:
         metrics["unused_new_tokens"] = 1 - len(_used(target, train) & new) / len(new)
     if english:
@@ -196,6 +208,14 @@ def _rates(tokens: int, texts: Sequence[str], words: int, prefix: str = "") -> d
         f"{prefix}bytes_per_token": sum(len(text.encode()) for text in texts) / tokens,
         f"{prefix}characters_per_token": sum(map(len, texts)) / tokens,
     }
+
+
+def _drawn(texts: Iterable[str]) -> list[str]:
+    """The training texts that are measured, the same for every tokenizer: SALT, Table 9."""
+    sample = StreamSample[str](MEASURED, ("fragmentation",))
+    for text in islice(texts, _BEGINNING):
+        sample.add(text, text)
+    return sample.ordered()
 
 
 def _count(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> int:

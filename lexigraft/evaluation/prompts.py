@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lexigraft.corpus.contamination import letters
 from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.sample_file import TEST_SET
-from lexigraft.errors import UserError
+from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.texts import draw
 from lexigraft.source.positions import positions_of
 
@@ -21,6 +21,9 @@ Row = dict[str, Any]
 
 # An empty line ends an example; what a model writes ends with its first line already.
 BETWEEN = "\n\n"
+# The prompts that are made for each language; all others are entries of `named`.
+INSTRUCTION = "instruction"
+LABELS = "labels"
 
 
 def translation_prompts(files: Files, language: str, sources: list[str]) -> list[str]:
@@ -44,40 +47,73 @@ def into_english_prompts(files: Files, language: str, sources: list[str]) -> lis
     return _fill(prompts["template"], sources, instruction=instruction)
 
 
-def named_prompts(files: Files, language: str, into: str, sources: list[str]) -> list[str]:
-    """Each sentence behind its language's English name, then the other's (VocADT's code)."""
-    template = _read(files, "translation")["names"]
-    return _fill(template, sources, source_language=language, target_language=into)
+def named_translation_prompts(
+    files: Files, name: str, language: str, into: str, sources: list[str]
+) -> tuple[str, list[str]]:
+    """What stands once before all examples, and a prompt per sentence; of an entry of `named`.
+
+    `language` and `into` are the English names of both languages. Raises `UserError` if
+    `translation.yaml` has no such entry.
+    """
+    words = {"source_language": language, "target_language": into}
+    before, template = _named(files, "translation", name, words)
+    return before, _fill(template, sources)
 
 
-def summarization_frame(files: Files, language: str, form: str = "summary") -> tuple[str, str]:
-    """What stands before and after an article in a zero-shot prompt (Yamaguchi et al., Table 8).
+def summarization_frame(
+    files: Files, language: str, prompt: str = INSTRUCTION
+) -> tuple[str, tuple[str, str]]:
+    """What stands once before all examples, and what stands before and after each article.
 
-    Of the files are read `summarization.yaml` (`template`, `languages`: ISO 639 code ->
-    `instruction`, `article_label` and `summary_label`, `default` for other languages, and `title`)
-    and `names.yaml`. `form` is `summary`, or `title`: a headline, which is asked for in English.
-    Raises `UserError` if the language has neither an entry nor a name.
+    Of the files are read `summarization.yaml` and `names.yaml`. `prompt` is `instruction`, a
+    zero-shot prompt in the language (Yamaguchi et al., Table 8) made of `template` and `languages`
+    (ISO 639 code -> `instruction`, `article_label` and `summary_label`; `default` for others); or
+    an entry of `named`. Raises `UserError` if there is no such entry, or if the language has
+    neither an entry nor a name.
     """
     prompts = _read(files, "summarization")
-    words = prompts["languages"].get(language) if form == "summary" else None
-    if words is None:
-        words = dict(prompts["default" if form == "summary" else "title"])
-        words["instruction"] = _in_english(words["instruction"], files, language)
-    before, after = _replaced(prompts["template"], words).split("{article}")
-    return before, after
+    if prompt != INSTRUCTION:
+        words = {"language": _in_english("{language}", files, language)}
+        first, template = _named(files, "summarization", prompt, words)
+    else:
+        words = prompts["languages"].get(language)
+        if words is None:
+            words = dict(prompts["default"])
+            words["instruction"] = _in_english(words["instruction"], files, language)
+        first, template = "", _replaced(prompts["template"], words)
+    before, after = template.split("{article}")
+    return first, (before, after)
 
 
-def question_frame(files: Files, language: str) -> tuple[str, str, str]:
-    """What stands before a context, between it and a question, and after the question.
+def question_frame(
+    files: Files, language: str, prompt: str = LABELS
+) -> tuple[str, tuple[str, str, str]]:
+    """What stands once before all examples, and before a context, between it and a question, after.
 
-    Of the files is read `question_answering.yaml`: `template`, and `languages`: ISO 639 code ->
-    `context_label`, `question_label` and `answer_label`; English ones serve other languages.
+    Of the files is read `question_answering.yaml`. `prompt` is `labels`, made of `template` and
+    `languages`: ISO 639 code -> `context_label`, `question_label` and `answer_label`, where English
+    ones serve other languages; or an entry of `named`. Raises `UserError` if there is no such
+    entry.
     """
     prompts = _read(files, "question_answering")
-    words = prompts["languages"].get(language, prompts["languages"]["en"])
-    before, rest = _replaced(prompts["template"], words).split("{context}")
+    if prompt != LABELS:
+        first, template = _named(files, "question_answering", prompt, {})
+    else:
+        words = prompts["languages"].get(language, prompts["languages"]["en"])
+        first, template = "", _replaced(prompts["template"], words)
+    before, rest = template.split("{context}")
     between, after = rest.split("{question}")
-    return before, between, after
+    return first, (before, between, after)
+
+
+def _named(files: Files, file: str, name: str, words: Mapping[str, str]) -> tuple[str, str]:
+    """`before` and `template` of an entry of `named`, with these words filled in."""
+    named = _read(files, file)["named"]
+    if name not in named:
+        where = f"config/tasks.yaml: prompt of a task, in config/prompts/{file}.yaml"
+        raise unknown(where, name, named)
+    entry = named[name]
+    return _replaced(entry.get("before", ""), words), _replaced(entry["template"], words)
 
 
 def _replaced(template: str, words: Mapping[str, str]) -> str:
@@ -158,6 +194,7 @@ class ArticlePrompts(NamedTuple):
 
     texts: list[str]
     articles: list[str]  # as they stand in the prompts
+    before: str  # what stands once before all examples, and is not in `texts`
     frame: tuple[str, str]  # what stands before and after each
     limit: int  # tokens that a prompt may have at most
     cut: int  # how many articles are shorter than they were
@@ -171,20 +208,21 @@ def article_prompts(
     *,
     max_prompt_tokens: int,
     max_new_tokens: int,
-    form: str = "summary",
+    prompt: str = INSTRUCTION,
 ) -> ArticlePrompts:
     """Prompts of at most `max_prompt_tokens`, special tokens included (Yamaguchi et al., C.2).
 
     Where the model's context is shorter than that and `max_new_tokens` together, a prompt has as
     many tokens less: Llama 2 has 4,096 positions for both. A vocabulary that needs fewer tokens
-    sees more of an article. `form` is what is asked for, see `summarization_frame`. Raises
+    sees more of an article. `prompt` is how it is asked for, see `summarization_frame`. Raises
     `UserError` if the limit leaves no room for an article.
     """
     limit = prompt_limit(model, max_new_tokens, max_prompt_tokens)
     assert limit is not None
-    frame = summarization_frame(job["inputs"]["prompts"], job["language"], form)
+    before, frame = summarization_frame(job["inputs"]["prompts"], job["language"], prompt)
+    whole = (before + frame[0], frame[1])
     try:
-        fitting = fit_texts(tokenizer, articles, [frame] * len(articles), limit)
+        fitting = fit_texts(tokenizer, articles, [whole] * len(articles), limit)
     except NoRoomError:
         raise UserError(
             f"config/tasks.yaml: task '{job['task']}': a prompt of {limit} tokens has no room for "
@@ -193,7 +231,8 @@ def article_prompts(
             "the task out"
         ) from None
     cut = sum(one != other for one, other in zip(articles, fitting, strict=True))
-    return ArticlePrompts([text.join(frame) for text in fitting], fitting, frame, limit, cut)
+    texts = [text.join(frame) for text in fitting]
+    return ArticlePrompts(texts, fitting, before, frame, limit, cut)
 
 
 def read_test_set(job: dict[str, Any], part: str, language: str | None = None) -> list[Row] | None:
@@ -214,15 +253,16 @@ def examples_and_tests(
     shots: int,
     texts: tuple[str, ...],
     language: str = "",
+    first: bool = False,
 ) -> tuple[list[Row], list[Row]]:
     """Draw the examples of a run, and leave out tests that have a text in common with one.
 
     All prompts of a run, and of all cells, begin with the same examples: differences between cells
-    are then paired, and a model reads them once. Another run draws others. Examples come from the
-    task's own `shots` (`read_test_set`), or from the tests. `texts` are keys of a row's texts, by
-    which two rows are alike; case, digits and punctuation aside. `language` names the draw where a
-    run has several. Raises `UserError` if there are fewer examples than asked for, or no tests
-    beside them.
+    are then paired, and a model reads them once. Another run draws others; with `first`, every run
+    takes the first ones. Examples come from the task's own `shots` (`read_test_set`), or from the
+    tests. `texts` are keys of a row's texts, by which two rows are alike; case, digits and
+    punctuation aside. `language` names the draw where a run has several. Raises `UserError` if
+    there are fewer examples than asked for, or no tests beside them.
     """
     if not shots:
         return [], tests
@@ -231,7 +271,7 @@ def examples_and_tests(
     every = tests if pool is None else pool
     if shots < 0 or len(every) < shots:
         raise UserError(f"{where} is {shots}, but there are {len(every)} examples; change it")
-    drawn = draw(every, shots, job, f"shots {language}".strip())
+    drawn = every[:shots] if first else draw(every, shots, job, f"shots {language}".strip())
     taken = {letters(row[key]) for row in drawn for key in texts}
     left = [row for row in tests if taken.isdisjoint(letters(row[key]) for key in texts)]
     if not left:
@@ -248,12 +288,14 @@ class FewShotPrompts(NamedTuple):
     texts: list[str]  # as a whole
     shots: list[int]  # how many examples each begins with: the last ones of `examples`
     examples: list[str]  # as they stand in a prompt, the line feeds behind them included
+    before: str = ""  # what stands once before them
 
     def details(self, ids: list[str]) -> dict[str, Any]:
         """Of a record: the examples, by which its predictions' `prompt` and `shots` are whole."""
+        before = {"before_examples": self.before} if self.before else {}
         if not self.examples:
-            return {}
-        return {
+            return before
+        return before | {
             "examples": [
                 {"id": name, "text": text} for name, text in zip(ids, self.examples, strict=True)
             ],
@@ -267,20 +309,26 @@ def few_shot_prompts(
     queries: list[str],
     answered: Sequence[tuple[str, str]],
     limit: int | None,
+    before: str = "",
 ) -> FewShotPrompts:
     """Prompts that begin with examples, without the first ones where they would not fit.
 
-    Examples are `answered` prompts, whose answers are brought onto one line. A prompt that exceeds
-    the limit of tokens, special ones included, without any example is left as it is.
+    Examples are `answered` prompts, whose answers are brought onto one line, behind a space. A
+    prompt that exceeds the limit of tokens, special ones included, without any example is left as
+    it is. `before` stands once at the beginning of each.
     """
-    examples = [f"{query} {' '.join(answer.split())}{BETWEEN}" for query, answer in answered]
+    examples = [
+        f"{query.removesuffix(' ')} {' '.join(answer.split())}{BETWEEN}"
+        for query, answer in answered
+    ]
     shots = [len(examples)] * len(queries)
-    texts = ["".join(examples) + query for query in queries]
+    texts = ["".join([before, *examples, query]) for query in queries]
     if examples and limit is not None:
         for at, ids in enumerate(tokenizer(texts, verbose=False)["input_ids"]):
             length = len(ids)
             while length > limit and shots[at]:
                 shots[at] -= 1
-                texts[at] = "".join(examples[len(examples) - shots[at] :]) + queries[at]
+                left = examples[len(examples) - shots[at] :]
+                texts[at] = "".join([before, *left, queries[at]])
                 length = len(tokenizer(texts[at], verbose=False)["input_ids"])
-    return FewShotPrompts(texts, shots, examples)
+    return FewShotPrompts(texts, shots, examples, before)

@@ -56,6 +56,8 @@ class TaskKind:
     # The file of config/prompts that its prompts are made of, unless `prompts_from` of its settings
     # names another; None if it has none.
     prompts: str | None = None
+    # What its setting `prompt` may be beside the entries of `named` in that file.
+    own_prompts: tuple[str, ...] = ()
     # The key of a language in config/languages.yaml that its tests in the corpus come from.
     language_texts: str | None = None
     # The columns of a table of test rows, unless the task's entry names others.
@@ -96,12 +98,12 @@ def prompts_of(entry: Mapping[str, Any]) -> str | None:
 
 
 def read_settings(
-    kind: type[Settings], job: dict[str, Any], **choices: tuple[str, str]
+    kind: type[Settings], job: dict[str, Any], **choices: tuple[str, ...]
 ) -> Settings:
     """An instance of the dataclass `kind` from a job's settings; what is absent gets its default.
 
     The `engine` is no setting of a kind: see `evaluate.open_cell`. Raises `UserError` if a setting
-    has a name that the kind does not know, or none of the two values that it may have (`choices`).
+    has a name that the kind does not know, or none of the values that it may have (`choices`).
     """
     where = f"config/tasks.yaml: task '{job['task']}'"
     given = {
@@ -118,7 +120,7 @@ def read_settings(
     for name, values in choices.items():
         if getattr(settings, name) not in values:
             wrong = f"{name} '{getattr(settings, name)}'"
-            raise UserError(f"{where}: {wrong} is neither {' nor '.join(values)}")
+            raise UserError(f"{where}: {wrong} is none of {', '.join(values)}")
     return settings
 
 

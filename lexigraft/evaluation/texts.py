@@ -12,7 +12,7 @@ Row = TypeVar("Row")
 
 
 def sentences(corpus: str | Path, name: str) -> list[str]:
-    """The lines of `train.txt`, `heldout.txt` or `english.txt` of a corpus folder.
+    """The lines of `heldout.txt` or `english.txt` of a corpus folder.
 
     Raises `UserError` if the file is missing.
     """

@@ -88,9 +88,6 @@ def example_tokens(
     `text`, `parts` (text and weight of the 12 source tokens with the largest weights; empty where
     the row is random), `more` (number of further parts).
     """
-    by_rank = [i for i in pair.new_ids.tolist() if i not in pair.target_special_ids]
-    by_length = sorted(by_rank, key=lambda i: (len(pair.target_bytes[i]), i))
-    chosen = {*_spread(by_rank, _EXAMPLES // 2), *_spread(by_length, _EXAMPLES // 2)}
     return [
         {
             "token": pair.target_tokenizer.convert_ids_to_tokens(token_id),
@@ -98,8 +95,15 @@ def example_tokens(
             "parts": [list(part) for part in parts[:_MAX_PARTS]],
             "more": max(0, len(parts) - _MAX_PARTS),
         }
-        for token_id, parts in ((i, parts_of_token(i)) for i in sorted(chosen))
+        for token_id, parts in ((i, parts_of_token(i)) for i in example_ids(pair))
     ]
+
+
+def example_ids(pair: VocabularyPair) -> list[int]:
+    """The new tokens of `example_tokens`, ascending."""
+    by_rank = [i for i in pair.new_ids.tolist() if i not in pair.target_special_ids]
+    by_length = sorted(by_rank, key=lambda i: (len(pair.target_bytes[i]), i))
+    return sorted({*_spread(by_rank, _EXAMPLES // 2), *_spread(by_length, _EXAMPLES // 2)})
 
 
 def _spread(ids: list[int], count: int) -> list[int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lexigraft.atomic import write_json
 from lexigraft.auxiliary.language_files import read_dictionary
 from lexigraft.auxiliary.token_vectors import load_vectors
-from lexigraft.corpus.lines import read_part
+from lexigraft.corpus.amounts import read_amount
 from lexigraft.hardware import device
 from lexigraft.initialization.explanation import cosine_to_mean
 from lexigraft.initialization.registry import initializer
@@ -67,9 +67,10 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     Parameters
     ----------
     job
-        `settings`: `method` and `options`; `inputs`: folders `source`, `tokenizer`, `corpus`, and
-        of methods that read them `auxiliary` (role -> folder) and `dictionaries` (files, of a group
-        of languages all of theirs); `outputs`: `folder`; `seed`: a list.
+        `settings`: `method`, `options` and how much `text` it reads; `inputs`: folders `source`,
+        `tokenizer`, `corpus`, and of methods that read them `auxiliary` (role -> folder) and
+        `dictionaries` (files, of a group of languages all of theirs); `outputs`: `folder`; `seed`:
+        a list.
     """
     settings, inputs = job["settings"], job["inputs"]
     folder = Path(job["outputs"]["folder"])
@@ -84,7 +85,7 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
         initializer(settings["method"], **settings.get("options", {})),
         source,
         load_tokenizer(inputs["tokenizer"]),
-        corpus=read_part(inputs["corpus"]),
+        corpus=read_amount(inputs["corpus"], settings, inputs["source"]),
         auxiliary=auxiliary,
         seed=seed_from(*job["seed"]),
         matrices=matrices,

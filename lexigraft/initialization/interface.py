@@ -164,9 +164,26 @@ class Initializer(ABC):
 
     @abstractmethod
     def statistics(self) -> dict[str, Any]:
-        """Counts and shares over the new tokens, for reports: numbers, texts and None."""
+        """Counts and shares over the tokens, for reports: numbers, texts and None.
+
+        `copied_tokens` have the row of a source token, `initialized_tokens` are all others, and
+        `share_copied` is the share of the first among both: the coverage of SALT's Table 6 and
+        CW2V's Table 4.
+        """
+        pair = self._fitted()
+        copied = self._copied()
+        size = len(pair.shared_ids) + len(pair.new_ids)
         found = ((name, getattr(self, f"{name}_")) for name in self.counted)
-        return {name: None if value != value else value for name, value in found}  # NaN
+        return {
+            "copied_tokens": copied,
+            "initialized_tokens": size - copied,
+            "share_copied": copied / size,
+            **{name: None if value != value else value for name, value in found},  # NaN
+        }
+
+    def _copied(self) -> int:
+        """How many tokens of the target have the row of a source token."""
+        return len(self._fitted().shared_ids)
 
     @property
     def n_source(self) -> int:

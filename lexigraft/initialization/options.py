@@ -27,9 +27,13 @@ def number(default: float, maximum: float = math.inf) -> Any:
     )
 
 
-def positive(default: float) -> Any:
-    """A finite number above 0."""
-    return _option(default, lambda value: _is_finite(value) and value > 0, "a number above 0")
+def positive(default: float | None) -> Any:
+    """A finite number above 0; None too if that is the default."""
+
+    def allowed(value: Any) -> bool:
+        return default is None if value is None else _is_finite(value) and value > 0
+
+    return _option(default, allowed, "a number above 0")
 
 
 def boolean(default: bool) -> Any:

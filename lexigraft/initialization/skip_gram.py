@@ -7,7 +7,7 @@ expectation, with fewer rows to compute and less variance.
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,10 +29,14 @@ _LOGITS_AT_ONCE = 1 << 24  # 64 MiB of float32
 
 @dataclass(frozen=True)
 class TokenStream:
-    """Running text: token ids `tokens` int64 [n], and the sentence number of each, `sentence`."""
+    """Running text: token ids `tokens` int64 [n], and the sentence number of each, `sentence`.
+
+    `centres` bool [n] is which of them are centres of pairs; None is all. Contexts are all.
+    """
 
     tokens: np.ndarray
     sentence: np.ndarray
+    centres: np.ndarray | None = None
 
     @classmethod
     def of(cls, sentences: Sequence[np.ndarray]) -> "TokenStream":
@@ -40,6 +44,22 @@ class TokenStream:
         lengths = np.array([len(ids) for ids in sentences], dtype=np.int64)
         tokens = np.concatenate([*sentences, np.zeros(0, dtype=np.int64)])
         return cls(tokens, np.repeat(np.arange(len(sentences)), lengths))
+
+    def subsampled(
+        self, counts: np.ndarray, threshold: float, rng: np.random.Generator
+    ) -> "TokenStream":
+        """The same text, where a token is a centre with probability √(threshold / its count) [1]_.
+
+        `counts` int64 [number of token ids] are those of the training text; tokens that occur at
+        most `threshold` times always are centres. Drawn once, for all epochs, as in CW2V's code.
+
+        References
+        ----------
+        .. [1] Mikolov, Sutskever, Chen, Corrado and Dean 2013, "Distributed Representations of
+           Words and Phrases and their Compositionality", section 2.3, with counts for frequencies.
+        """
+        probability = np.sqrt(threshold / np.maximum(counts[self.tokens], 1))
+        return replace(self, centres=rng.random(len(self.tokens)) < probability)
 
     def neighbours(self, positions: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
         """Pairs of positions: each of `positions` with all within `window` in its sentence."""
@@ -121,8 +141,8 @@ def batches(
 ) -> Iterator[SkipGramBatch]:
     """Yield the batches of one epoch, with the sentences in random order.
 
-    A batch has `size` text positions, each the centre of up to `2 · window` pairs, and `negatives`
-    noise tokens per pair.
+    A batch has `size` centres of the text, each of up to `2 · window` pairs, and `negatives` noise
+    tokens per pair.
     """
     ends = np.flatnonzero(np.diff(text.sentence, append=-1)) + 1
     starts = np.concatenate([[0], ends[:-1]])
@@ -130,6 +150,8 @@ def batches(
     lengths = (ends - starts)[order]
     before = np.cumsum(lengths) - lengths
     positions = np.arange(len(text.tokens)) + np.repeat(starts[order] - before, lengths)
+    if text.centres is not None:
+        positions = positions[text.centres[positions]]
     for begin in range(0, len(positions), size):
         centre, context = text.neighbours(positions[begin : begin + size], window)
         if len(centre):
@@ -253,7 +275,9 @@ def train(
     rank: int,
     epochs: int,
     learning_rate: float,
+    weight_decay: float,
     batch_tokens: int,
+    subsampling: float | None,
 ) -> tuple[dict[str, ConvexRows], list[float], float | None]:
     """Train the weights of the new tokens' rows; all other rows are fixed.
 
@@ -270,11 +294,13 @@ def train(
     start
         Initial logits [len(new_ids), number of source tokens], the same for both matrices.
     rng
-        Generator of initial values, of the order of sentences, and of noise.
+        Generator of initial values, of the order of sentences, of centres, and of noise.
     window, negatives, rank
         Context tokens on either side, noise tokens per pair, and rank of the factors.
-    epochs, learning_rate, batch_tokens
-        Epochs over the text, Adam's learning rate, and text tokens per update.
+    epochs, learning_rate, weight_decay, batch_tokens
+        Epochs over the text, Adam's learning rate and L2 penalty, and centres per update.
+    subsampling
+        Threshold of `TokenStream.subsampled`; None takes every token as a centre.
     """
     import torch
 
@@ -286,14 +312,20 @@ def train(
         for which, source_rows in (("input", input_rows), ("output", output_rows))
     }
     factors = [factor for part in rows.values() for factor in (part.left, part.right)]
-    optimizer = torch.optim.Adam(factors, lr=learning_rate)
+    optimizer = torch.optim.Adam(factors, lr=learning_rate, weight_decay=weight_decay)
     noise = NoiseDistribution.of(text)
+    if subsampling is not None:
+        counts = np.bincount(text.tokens, minlength=pair.n_target)
+        text, validation = (
+            part.subsampled(counts, subsampling, rng) for part in (text, validation)
+        )
+    centres = len(text.tokens) if text.centres is None else int(text.centres.sum())
     batching = (window, negatives, batch_tokens)
     seed = int(rng.integers(2**32))
 
     def loss_of(batch: SkipGramBatch) -> "torch.Tensor":
-        centres = _rows_of(pair, rows["input"], batch.centres)
-        return batch.loss(centres @ _rows_of(pair, rows["output"], batch.contexts).T)
+        inputs = _rows_of(pair, rows["input"], batch.centres)
+        return batch.loss(inputs @ _rows_of(pair, rows["output"], batch.contexts).T)
 
     @torch.no_grad()
     def validation_loss() -> float:
@@ -310,7 +342,7 @@ def train(
     for epoch in range(epochs):
         begun = time.monotonic()
         batched = batches(text, noise, *batching, rng)
-        total = -(-len(text.tokens) // batch_tokens)
+        total = -(-centres // batch_tokens)
         for batch in tqdm(batched, desc=f"cw2v, epoch {epoch + 1}", total=total, disable=None):
             loss = loss_of(batch)
             if loss.requires_grad:  # a batch may have no new token

@@ -93,9 +93,16 @@ def findings(numbers: dict[str, Any]) -> list[Finding]:
 
 
 def caveats(study: StudyResults) -> list[str]:
-    """What a reader must not conclude, from the cards and records."""
+    """What a reader must not conclude, from the config, the cards and the records."""
+    trial = []
+    if study.budget is not None:
+        trial = [
+            f"A trial with a budget of {study.budget:g}: every amount of text (training text, "
+            "tokens, samples, and what vocabularies, vectors and initializers read) is this part "
+            "of the study's."
+        ]
     if study.scores.empty:
-        return study.notes
+        return trial + study.notes
     seeds, chance = len(study.seeds), "small differences may be chance"
     if seeds < 2:
         found = [f"One seed: there is no standard deviation, and {chance}."]
@@ -116,7 +123,7 @@ def caveats(study: StudyResults) -> list[str]:
     reasons = Counter((lost.metric, lost.why) for lost in study.not_scored)
     found += [f"{name} did not score {number(count, 0)} run{'s' if count > 1 else ''}: {why}"
               for (name, why), count in reasons.items()]  # fmt: skip
-    return found + study.notes
+    return trial + found + study.notes
 
 
 def _score(study: StudyResults, chosen: list[Model], column: Column) -> dict[str, Any]:

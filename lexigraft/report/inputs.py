@@ -121,13 +121,14 @@ def files_read(inputs: Mapping[str, Any]) -> list[str]:
 def report_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a report: `study`, `title`, `reference`, `items` and `untrained` strategies.
 
-    `sources` says where each source model is from.
+    `budget` is the study's, if it has one. `sources` says where each source model is from.
     A strategy without phases is `none` in a report, whatever the study calls it.
     """
     untrained = [name for name, entry in config["strategies"].items() if not entry["phases"]]
     return {
         "study": config["study"],
         "title": config["title"],
+        **({"budget": config["budget"]} if "budget" in config else {}),
         "reference": {"strategy": config["report"]["reference_strategy"]},
         "items": [_with_none(item, untrained) for item in config["report"]["items"]],
         "untrained": untrained,

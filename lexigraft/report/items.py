@@ -4,7 +4,7 @@ A kind's file declares it as `KIND`, with its options, caption and what is said 
 to show. It imports no heavy library: the Snakefile is parsed again in every job.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -36,6 +36,13 @@ _FOLDER = Path(__file__).resolve().parent
 @dataclass(frozen=True)
 class Refers:
     """Says of an option that its names are those of a study's `tasks`, `tokenizers` or other."""
+
+    to: str
+
+
+@dataclass(frozen=True)
+class Unlike:
+    """Says of an option that its name must be none of a study's `tasks` or other."""
 
     to: str
 
@@ -205,11 +212,13 @@ def check_items(
     blocks: Sequence[Mapping[str, Any]],
     tasks: Collection[str],
     fragmentation: Mapping[str, Sequence[str]],
+    members: Collection[str] = (),
 ) -> None:
     """Check that items ask for what a study has.
 
     `blocks` are the study's `cells`: lists of names by what a config calls them. `tasks` are those
-    that it runs, `fragmentation` the `tokenizers` and `languages` that it compares without a model.
+    that it runs, `fragmentation` the `tokenizers` and `languages` that it compares without a model,
+    `members` the languages of its groups.
     A UserError where an item names something that no cell of the study has, a task that it does not
     run, or a tokenizer that it does not compare.
     """
@@ -217,8 +226,8 @@ def check_items(
     known = {
         "tasks": (tasks, "run by this study"),
         "tokenizers": (fragmentation["tokenizers"], "compared by this study"),
-        "initializers": (of_cells["initializers"], "of this study"),
-        "sources": (of_cells["sources"], "of this study"),
+        **{of: (names, "of this study") for of, names in of_cells.items()},
+        "languages": ({*of_cells["languages"], *members}, "of this study"),
     }
     of_cells["languages"] += fragmentation["languages"]
     for number, item in enumerate(items):
@@ -227,14 +236,32 @@ def check_items(
             (f"where.{LISTS[axis]}", names, of_cells[LISTS[axis]], "of this study")
             for axis, names in item.where.items()
         ]
-        for option, declared in type(item.options).model_fields.items():
-            given = item.option(option) or ()
-            asked += [(option, (given,) if isinstance(given, str) else given, *known[data.to])
-                      for data in declared.metadata if isinstance(data, Refers)]  # fmt: skip
+        for option, names, marked in _marked(item.options):
+            if isinstance(marked, Refers):
+                asked.append((option, names, *known[marked.to]))
+            elif taken := [name for name in names if name in known[marked.to][0]]:
+                raise UserError(
+                    f"{place}.{option}: '{taken[0]}' is among the {marked.to} of this study; give "
+                    "it another name"
+                )
         for option, names, valid, among in asked:
             for name in names:
                 if name not in valid:
                     raise unknown(f"{place}.{option}", name, valid, among)
+
+
+def _marked(
+    options: BaseModel, place: str = ""
+) -> Iterator[tuple[str, Sequence[str], Refers | Unlike]]:
+    """Options that name what a study has, or must not: where they are, the names, and the mark."""
+    for option, declared in type(options).model_fields.items():
+        given = getattr(options, option) or ()
+        for mark in declared.metadata:
+            if isinstance(mark, Refers | Unlike):
+                yield f"{place}{option}", (given,) if isinstance(given, str) else given, mark
+        for number, inner in enumerate(given if isinstance(given, tuple) else ()):
+            if isinstance(inner, BaseModel):
+                yield from _marked(inner, f"{place}{option}[{number}].")
 
 
 def choices(annotation: Any) -> list[str]:

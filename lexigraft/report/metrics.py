@@ -1,7 +1,7 @@
 """What each number in a record is called, which way is better, and how many digits it gets."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,15 @@ _KNOWN = {
     "english_accuracy": Metric("English accuracy", False, 3),
     "fertility": Metric("tokens per word", True, 2),
     "tokens_per_sentence": Metric("tokens per sentence", True, 1),
+    "train_tokens_per_sentence": Metric("tokens per training sentence", True, 2),
     "steps_per_sentence": Metric("decoding steps per sentence", True, 1),
     "bytes_per_token": Metric("bytes per token", False, 2),
     "characters_per_token": Metric("characters per token", False, 2),
     "english_parity": Metric("tokens per token of English", True, 2),
 }
+
+# What a metric of a language of a group begins with.
+_PREFIXES = tuple(f"{name}_" for name in ("accuracy", "f1", "exact_match"))
 
 # The score that stands for a kind of task; a kind that is not here is shown by its first metric.
 _PRIMARY = {
@@ -78,9 +82,15 @@ _SPEED = re.compile(
 
 
 def metric(name: str) -> Metric:
-    """How the metric `name` is shown; a name that is not known is shown as it is spelled."""
+    """How the metric `name` is shown; a name that is not known is shown as it is spelled.
+
+    `<metric>_<language>`, which groups of languages have, is shown as its metric.
+    """
     if name in _KNOWN:
         return _KNOWN[name]
+    if (of := max(filter(name.startswith, _PREFIXES), key=len, default=None)) is not None:
+        known, language = _KNOWN[of.removesuffix("_")], name.removeprefix(of)
+        return replace(known, title=f"{known.title} ({language})")
     if match := _SPEED.fullmatch(name):
         unit = match["unit"].replace("_", " ")
         return Metric(f"{unit} per second, batch {match['batch']}", False, 1)

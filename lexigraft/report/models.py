@@ -40,7 +40,8 @@ def models(study: StudyResults, initializers: list[str] | None = None) -> list[M
     """Source, LAPT and each initializer under the reference strategy, for each source model.
 
     Where an item asks for several strategies, LAPT and initializers are rows under each of them.
-    Where LAPT has none of these it is the study's first, but not beside untrained models.
+    Where LAPT has none of these it is the study's first of text alone, which is what the name means
+    (training on samples of tasks is something else), but not beside untrained models.
     Initializers that an item names for a vocabulary that it names are rows even where no record
     has them.
     """
@@ -54,7 +55,8 @@ def models(study: StudyResults, initializers: list[str] | None = None) -> list[M
         own = [cell for cell in cells if cell.source == source and cell.baseline]
         found += [cell for cell in own if cell.is_source]
         lapt = [cell for cell in own if not cell.is_source]
-        stand_in = [] if "none" in where.get("strategy", ()) else lapt[:1]
+        plain = [cell for cell in lapt if study.is_of_text_alone(cell.strategy)]
+        stand_in = [] if "none" in where.get("strategy", ()) else plain[:1]
         found += [cell for cell in lapt if cell.strategy in strategies] or stand_in
         new = (Model(source, *names)
                for names in product(study.new_vocabularies, wanted, strategies))  # fmt: skip

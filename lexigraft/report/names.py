@@ -37,6 +37,8 @@ _BENCHMARKS = {
 }
 # Kinds of tasks whose names are short enough to stand over every language.
 _TASKS = {"translation": "MT", "summarization": "SUM"}
+# The kind of task that a mean over several tasks has.
+AVERAGE = "average"
 # Titles of entries of the study: registry -> name -> what it is shown as.
 _TITLES: ContextVar[Mapping[str, Mapping[str, str]] | None] = ContextVar("titles", default=None)
 
@@ -97,6 +99,8 @@ def _readable(key: str) -> str:
 
 def task_name(task: str, kind: str) -> str:
     """A task over a narrow column: `MT` for translation, `ARC-E 5-shot` for arc-easy-5-shot."""
+    if kind == AVERAGE:
+        return task
     title = _title("tasks", task)
     benchmark, *shots = title.removesuffix("-shot").rsplit("-", 1)
     if benchmark in _BENCHMARKS and title.endswith("-shot"):

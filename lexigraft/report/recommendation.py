@@ -178,13 +178,18 @@ def _recommend(study: StudyResults) -> list[Recommendation]:
 def gains(study: StudyResults, found: Recommendation) -> Gains:
     """Compare the measured cell with Source and LAPT; all tests are corrected for each other.
 
-    LAPT is the one of the same strategy or, without one, the study's first. Scores that are noise
-    are not compared.
+    LAPT is the one of the same strategy or, without one, the study's first of text alone. Scores
+    that are noise are not compared.
     """
     model, language = found.measured, found.language
     source = Model(model.source, "source", "none", "none")
-    trained = [cell for cell in _cells(study, model.source, language)
-               if cell.baseline and not cell.is_source]  # fmt: skip
+    trained = [
+        cell
+        for cell in _cells(study, model.source, language)
+        if cell.baseline
+        and not cell.is_source
+        and (cell.strategy == model.strategy or study.is_of_text_alone(cell.strategy))
+    ]
     lapt = sorted(trained, key=lambda cell: cell.strategy != model.strategy)[:1]
     english = [(language, task, _ENGLISH + name) for _, task, name in found.columns]
     changes = []

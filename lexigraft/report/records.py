@@ -101,6 +101,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
         name=settings["study"],
         title=settings.get("title") or settings["study"],
         reference=settings.get("reference") or {},
+        budget=settings.get("budget"),
         languages=inputs.get("languages") or {},
         **evaluated,
         corpora=dict(cards(corpora, "texts")),
@@ -267,9 +268,18 @@ def _metrics(records: Iterable[dict[str, Any]], names: list[str]) -> pandas.Data
     rows = [
         row
         for record in records
-        for row in _numbers({name: record[name] for name in names}, record["metrics"])
+        for row in _numbers({name: record[name] for name in names}, _with_members(record))
     ]
     return pandas.DataFrame(rows, columns=[*names, "metric", "value"])
+
+
+def _with_members(record: dict[str, Any]) -> dict[str, Any]:
+    """The metrics of a record, with those of each member of a group: `fertility_<language>`."""
+    return record["metrics"] | {
+        f"{name}_{member}": value
+        for member, metrics in record.get("members", {}).items()
+        for name, value in metrics.items()
+    }
 
 
 def _contaminated(paths: list[Path]) -> list[Contaminated]:

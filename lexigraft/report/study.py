@@ -14,6 +14,7 @@ from lexigraft.report.published import Published
 from lexigraft.report.summarize import CELL, Frame, summarize
 
 SEEDED = [*CELL, "seed"]
+MONOLINGUAL = "monolingual"  # what the settings of a phase call the corpus
 # The frames of a study that hold rows of cells.
 _FRAMES = ("scores", "fragmentation", "training", "curves", "initialization", "alignment",
            "checkpoints")  # fmt: skip
@@ -109,6 +110,7 @@ class StudyResults:
     published: list[Published] = field(default_factory=list)  # numbers of papers to compare with
     # Speed task -> the kind of task whose prompts it generates from.
     prompts_from: dict[str, str] = field(default_factory=dict)
+    budget: float | None = None  # the part of all amounts of text that is trained on
     # What the reader must know about files that were missing or could not be read.
     notes: list[str] = field(default_factory=list)
     item: Item = field(default_factory=lambda: Item("", ""))  # that this part is shown by
@@ -193,6 +195,11 @@ class StudyResults:
     def strategy(self, key: str) -> StrategyName:
         """Procedure, objective and length of a strategy."""
         return parse_strategy(key, self.phases.get(key))
+
+    def is_of_text_alone(self, strategy: str) -> bool:
+        """Whether a strategy trains on the corpus alone, on no samples of tasks or pairs."""
+        phases = self.phases.get(strategy, [])
+        return all(phase.get("data", MONOLINGUAL) == MONOLINGUAL for phase in phases)
 
     def kind(self, task: str) -> str:
         """The kind of a task; empty where no record has it."""

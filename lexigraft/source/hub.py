@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 # hold copies for other programs, and not the second copy of the weights in Mistral's repositories.
 WANTED = ["*.safetensors", "*.json", "*.model", "*.txt", "*.jinja"]
 _UNWANTED = ["*/*", "consolidated*"]
-TOKENIZER = ["tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "*.jinja"]
+# `vocab.txt` is a BERT's, which `config.json` says.
+TOKENIZER = [
+    "tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "*.jinja", "vocab.txt",
+    "config.json",
+]  # fmt: skip
 
 
 def resolve(spec: Mapping[str, Any], wanted: list[str] = WANTED) -> tuple[Path, str | None]:

@@ -61,12 +61,15 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
 
     `AutoTokenizer` is not used: it may select a class that rebuilds the normalizer and the
     pre-tokenizer and then encodes differently. Where the folder does not assign roles to its
-    special tokens, they are taken from the class that transformers maps to the model type. Raises
-    `UserError` if there is no readable `tokenizer.json`.
+    special tokens, they are taken from the class that transformers maps to the model type. A BERT
+    without it has its WordPiece vocabulary in `vocab.txt`, which transformers converts. Raises
+    `UserError` if there is neither.
     """
-    from transformers import PreTrainedTokenizerFast
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
     file = Path(folder) / "tokenizer.json"
+    if not file.is_file() and _has_word_pieces(Path(folder)):
+        return AutoTokenizer.from_pretrained(folder, use_fast=True, trust_remote_code=False)
     if not file.is_file():
         advice = "load it with transformers and save it with tokenizer.save_pretrained(folder)"
         if (file.parent / "tokenizer.model").is_file():
@@ -334,6 +337,12 @@ def _located(
     if "input" not in found:
         raise UserError(f"source {folder}: its files hold no input matrix")
     return found
+
+
+def _has_word_pieces(folder: Path) -> bool:
+    """Whether `vocab.txt` is the vocabulary of a BERT: PhoBERT, for one, has another in its own."""
+    is_bert = _read_json(folder / "config.json").get("model_type") == "bert"
+    return is_bert and (folder / "vocab.txt").is_file()
 
 
 def _default_roles(folder: Path) -> dict[str, Any]:

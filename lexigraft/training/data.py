@@ -7,7 +7,7 @@ loss is divided by the targets of all of them.
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -51,34 +51,66 @@ class SequenceSource(Protocol):
         """Tokens of each sequence, [len(self)] int64."""
 
 
+class JoinedArrays:
+    """Arrays [n_i] of one type, one after another, as one that is never in memory as a whole."""
+
+    def __init__(self, parts: Sequence[np.ndarray]):
+        self.parts, self.dtype = tuple(parts), parts[0].dtype
+        self._ends = np.cumsum([len(part) for part in parts])
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def __getitem__(self, places: slice) -> np.ndarray:
+        begin, end, _ = places.indices(len(self))
+        found, number = [], int(np.searchsorted(self._ends, begin, "right"))
+        while begin < end:
+            before = self._ends[number] - len(self.parts[number])
+            found.append(self.parts[number][begin - before : end - before])
+            begin, number = int(self._ends[number]), number + 1
+        return np.concatenate(found or [self.parts[0][:0]])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.concatenate(self.parts).astype(dtype or self.dtype, copy=False)
+
+
+Array = np.ndarray | JoinedArrays
+
+
 @dataclass(frozen=True)
 class EncodedTexts:
     """Texts as token ids, one after another."""
 
-    tokens: np.ndarray  # [n] int32, of all of them
-    lengths: np.ndarray  # [texts] int32: how many tokens each has
+    tokens: Array  # [n] int32, of all of them
+    lengths: Array  # [texts] int32: how many tokens each has
 
 
 @dataclass(frozen=True)
 class TextBlocks:
     """A text of `tokens` [n] int32, cut into blocks of `length`; the last one may be shorter.
 
-    `starts` are the tokens, ascending, at which separate documents begin; None joins all.
+    A last block of one token is left out: it has nothing to predict. `starts` are the tokens,
+    ascending, at which separate documents begin; None joins all.
     """
 
-    tokens: np.ndarray
+    tokens: Array
     length: int
     starts: np.ndarray | None = None
 
+    @property
+    def size(self) -> int:
+        """Tokens of all blocks."""
+        return len(self.tokens) - (len(self.tokens) % self.length == 1)
+
     def __len__(self) -> int:
-        return -(-len(self.tokens) // self.length)
+        return -(-self.size // self.length)
 
     def __getitem__(self, index: int) -> TrainingSequence:
         if not 0 <= index < len(self):
             raise IndexError(index)
         begin = index * self.length
         # A copy: torch warns of memory that it must not write to.
-        tokens = self.tokens[begin : begin + self.length].copy()
+        tokens = np.array(self.tokens[begin : min(begin + self.length, self.size)])
         if self.starts is None:
             return TrainingSequence(tokens)
         inside = np.searchsorted(self.starts, [begin, begin + len(tokens)])
@@ -93,7 +125,38 @@ class TextBlocks:
 
     def lengths(self) -> np.ndarray:
         """Tokens of each sequence, [len(self)] int64."""
-        return np.minimum(self.length, len(self.tokens) - np.arange(len(self)) * self.length)
+        return np.minimum(self.length, self.size - np.arange(len(self)) * self.length)
+
+
+@dataclass(frozen=True)
+class MixedBlocks:
+    """The blocks of the members of a group, one member after the other, and their shares.
+
+    The tokens of a mixture have the shares: one pass over it reads as many blocks as there are
+    without repeating one, which is all of one member and a part of each of the others.
+    """
+
+    members: dict[str, TextBlocks]  # of one length
+    shares: dict[str, float]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.members.values()))
+
+    def __getitem__(self, index: int) -> TrainingSequence:
+        for blocks in self.members.values():
+            if index < len(blocks):
+                return blocks[index]
+            index -= len(blocks)
+        raise IndexError(index)
+
+    def lengths(self) -> np.ndarray:
+        """Tokens of each sequence, [len(self)] int64."""
+        return np.concatenate([blocks.lengths() for blocks in self.members.values()])
+
+    @property
+    def one_pass(self) -> float:
+        """Tokens of a pass."""
+        return min(blocks.size / self.shares[name] for name, blocks in self.members.items())
 
 
 @dataclass(frozen=True)
@@ -142,19 +205,21 @@ def read_sentences(corpus: str | Path, name: str, limit: int | None = None) -> l
 
     Raises a UserError if the file is missing or has no line.
     """
-    return list(iterate_sentences(corpus, name, limit))
-
-
-def iterate_sentences(corpus: str | Path, name: str, limit: int | None = None) -> Iterator[str]:
-    """The same, one by one."""
-    file, line = Path(corpus) / f"{name}.txt", ""
+    file = Path(corpus) / f"{name}.txt"
+    found: list[str] = []
     if file.exists():
         # Only "\n" ends a sentence: splitlines() would also split at U+2028 and the like.
         with file.open(encoding="utf-8") as lines:
-            for line in islice((line for line in lines if line != "\n"), limit):
-                yield line.removesuffix("\n")
-    if not line:
-        raise UserError(f"{file}: no sentences; the corpus stage must write at least one")
+            sentences = (line.removesuffix("\n") for line in lines if line != "\n")
+            found = list(islice(sentences, limit))
+    if not found:
+        raise no_sentences(file)
+    return found
+
+
+def no_sentences(file: Path) -> UserError:
+    """The error of a file that is missing or has no line."""
+    return UserError(f"{file}: no sentences; the corpus stage must write at least one")
 
 
 def read_english(corpus: str | Path, limit: int | None = None) -> list[str]:
@@ -174,19 +239,16 @@ def pack(texts: EncodedTexts, length: int, *, apart: bool = False) -> TextBlocks
     """Cut sentences that follow one another into blocks of `length` tokens.
 
     Yamaguchi et al.'s code does the same and drops the rest of every 1,000 sentences; here nothing
-    is dropped, since the rest of a small corpus may be all of it. A last block of one token is left
-    out: it has nothing to predict.
+    is dropped but a last block of one token, since the rest of a small corpus may be all of it.
 
     With `apart`, the sentences of a block do not attend to each other: positions start again at 0
     with each of them, and no other one predicts its first token. The rest of a cut sentence is
     separate.
     """
-    tokens = texts.tokens
-    if len(tokens) % length == 1:
-        tokens = tokens[:-1]
     if not apart:
-        return TextBlocks(tokens, length)
-    return TextBlocks(tokens, length, np.cumsum(texts.lengths) - texts.lengths)
+        return TextBlocks(texts.tokens, length)
+    lengths = np.asarray(texts.lengths)
+    return TextBlocks(texts.tokens, length, np.cumsum(lengths) - lengths)
 
 
 def encode_samples(
@@ -240,6 +302,34 @@ def visiting_order(
     order = repeated_order(blocks, max(1, round(epochs * blocks)), seed)
     begin, end = (round(part * len(order)) for part in share)
     return order[begin:end]
+
+
+def mixed_order(
+    source: MixedBlocks, epochs: float, share: tuple[float, float], seed: list[Any]
+) -> np.ndarray:
+    """As `visiting_order`, of the blocks of a mixture.
+
+    Each member has its share of the blocks, repeated where there are fewer, spread evenly over the
+    order.
+    """
+    orders, first = [], 0
+    for name, blocks in source.members.items():
+        count = round(epochs * source.one_pass * source.shares[name] / blocks.length)
+        orders.append(first + repeated_order(len(blocks), max(1, count), [*seed, name]))
+        first += len(blocks)
+    order = interleave(orders)
+    begin, end = (round(part * len(order)) for part in share)
+    return order[begin:end]
+
+
+def interleave(orders: Sequence[np.ndarray]) -> np.ndarray:
+    """Merge several orders into one, each spread evenly over it, [sum of their lengths].
+
+    Every section has each of them in its share, to within one: no training step lacks a text by
+    chance, and the schedule treats all texts alike.
+    """
+    position = np.concatenate([(np.arange(len(order)) + 0.5) / len(order) for order in orders])
+    return np.concatenate(orders)[np.argsort(position, kind="stable")]
 
 
 class SequenceDataset:

@@ -135,10 +135,11 @@ class SimulatedPhase:
         between
             Whether there are gradients of an earlier pass in any case, not only if a step has one.
         """
-        strategy, length = self.strategy, self.phase.length
+        strategy, phase = self.strategy, self.phase
+        length = phase.length
         if strategy.gradient_checkpointing:
             recompute_layers(self.model, recompute)
-        lengths = strategy.batch_sequences * [length]
+        lengths = phase.batch_sequences * [length]
         passes = split_step(lengths, tokens or pass_tokens("cuda"), gpus)[0]
         in_parts = offload or gpus > 1
         with as_on_a_gpu(self.dtype, logits), as_one_of(gpus) if in_parts else nullcontext():

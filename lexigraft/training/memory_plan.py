@@ -107,7 +107,8 @@ class _Choice:
         share = usual.recompute if strategy.gradient_checkpointing else 0.0
         if share > 0 and setting("recompute") is None:
             share = self._least_share(usual.tokens)
-        most = min(MOST_TOKENS, strategy.batch_sequences * self.phase.phase.length)
+        phase = self.phase.phase
+        most = min(MOST_TOKENS, phase.batch_sequences * phase.length)
         if share > 0 or setting("pass_tokens") or most <= usual.tokens:
             return PhaseMemory(usual.tokens, share)
         if self._peak(most, share) <= self.usable:

@@ -81,14 +81,15 @@ def run_phase(
         if setting("compile"):
             for layer in decoder_layers(trained.model):
                 layer.compile()
-        steps = optimizer_steps(len(sequences), strategy.batch_sequences)
+        steps = optimizer_steps(len(sequences), phase.batch_sequences)
         arguments = trainer_arguments(  # `Checkpointing` asks for saves by the clock
             folder,
             seed,
-            per_device_train_batch_size=strategy.batch_sequences,
+            per_device_train_batch_size=phase.batch_sequences,
             num_train_epochs=1,  # the sequences already are all epochs, in their order
             learning_rate=phase.learning_rate,
             weight_decay=strategy.weight_decay,
+            adam_epsilon=strategy.epsilon,
             optim="adamw_8bit" if strategy.optimizer == "adamw-8bit" else "adamw_torch_fused",
             logging_steps=1,
             disable_tqdm=True,
@@ -100,7 +101,7 @@ def run_phase(
             train_dataset=sequences,
             callbacks=callbacks,
             objective=own,
-            batch_sequences=strategy.batch_sequences,
+            batch_sequences=phase.batch_sequences,
             schedule=schedule or schedules(strategy, [steps])[0],
             tokens=memory.tokens,
         )

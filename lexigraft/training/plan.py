@@ -1,28 +1,34 @@
 """The plan of each phase: its sequences, in order and mixed in shares, and its learning rate."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch.utils.data import ConcatDataset
 from transformers import PreTrainedTokenizerFast
 
+from lexigraft.corpus.mixture import text_shares
 from lexigraft.corpus.sample_file import read_samples
 from lexigraft.errors import UserError
 from lexigraft.training.data import (
+    MixedBlocks,
     SampleSequences,
     SequenceDataset,
     SequenceSource,
+    TextBlocks,
     encode_samples,
+    interleave,
+    mixed_order,
     pack,
     repeated_order,
     visiting_order,
 )
-from lexigraft.training.settings import MONOLINGUAL, Strategy
+from lexigraft.training.settings import MONOLINGUAL, Phase, Strategy
 from lexigraft.training.tokenized_corpus import tokenize_corpus
 
 
@@ -33,7 +39,8 @@ def plan_phases(
 
     The first text of a phase's `data` determines the length of the phase: its share of the
     strategy's `epochs`, which are passes over that text, or of its `tokens`, which are of that
-    text. The others are repeated or cut to their share of the sequences.
+    text; or so many of its own. Phases of one text continue where the one before it ended. The
+    other texts are repeated or cut to their share of the sequences.
 
     Raises a UserError if a text is missing or has no sequence that fits, or if a phase gets none.
     """
@@ -41,14 +48,12 @@ def plan_phases(
 
     @cache
     def encoded(name: str) -> Any:
-        if name == MONOLINGUAL:
-            return tokenize_corpus(tokenizer, inputs["corpus"], strategy.sentences)
         return encode_samples(tokenizer, read_samples(inputs["samples"][name]))
 
     @cache
     def text(name: str, length: int) -> SequenceSource:
         if name == MONOLINGUAL:
-            return pack(encoded(name), length, apart=strategy.packing == "apart")
+            return read_blocks(strategy, tokenizer, inputs["corpus"], length)
         return SampleSequences.within(length, encoded(name), name)
 
     ends = [*accumulate(phase.share for phase in strategy.phases)]
@@ -60,10 +65,17 @@ def plan_phases(
         source: Any = text(first, phase.length)
         # Only other texts are named in the seed, which keeps the order of monolingual text stable.
         own = seed if first == MONOLINGUAL else [*seed, first]
-        epochs = strategy.epochs
-        if strategy.tokens is not None:
-            epochs = strategy.tokens / int(source.lengths().sum())
-        order = visiting_order(len(source), epochs, share, own)
+        epochs = _epochs(strategy, source)
+        if phase.has_own_amount:
+            # Of the text that the phases read together, the part after the phases before it.
+            amounts = [
+                _epochs(one, source) * (first in list(one.data)[:1]) for one in strategy.phases
+            ]
+            before, epochs = sum(amounts[:number]), sum(amounts)
+            share = (before / epochs, (before + amounts[number]) / epochs)
+        visit = mixed_order if isinstance(source, MixedBlocks) else visiting_order
+        blocks = source if isinstance(source, MixedBlocks) else len(source)
+        order = visit(blocks, epochs, share, own)
         if not len(order):
             raise UserError(
                 f"strategy: phase {number} gets no sequence of {len(source)} x "
@@ -80,6 +92,30 @@ def plan_phases(
             order = interleave([one + begin for one, begin in zip(orders, begins, strict=True)])
         plan.append(SequenceDataset(source, order))
     return plan
+
+
+def read_blocks(
+    strategy: Strategy, tokenizer: PreTrainedTokenizerFast, corpus: str | Path, length: int
+) -> TextBlocks | MixedBlocks:
+    """The training text of a corpus in blocks: a language's, or those of each member of a group."""
+    shares, apart = text_shares(corpus), strategy.packing == "apart"
+    found = {}
+    for member, share in shares.items():
+        limit = strategy.sentences and max(1, round(strategy.sentences * share))
+        encoded = tokenize_corpus(tokenizer, corpus, limit, member)
+        found[member] = pack(encoded, length, apart=apart)
+    return MixedBlocks(found, shares) if "" not in found else found[""]
+
+
+def _epochs(amount: Strategy | Phase, source: SequenceSource) -> float:
+    """The passes over a text that a strategy, or a phase with an amount of its own, asks for."""
+    one_pass, languages = float(source.lengths().sum()), 1
+    if isinstance(source, MixedBlocks):
+        one_pass, languages = source.one_pass, len(source.members)
+    tokens = amount.tokens
+    if amount.tokens_per_language is not None:
+        tokens = languages * amount.tokens_per_language
+    return tokens / one_pass if tokens is not None else amount.epochs or 0.0
 
 
 def cumulative_tokens(plan: list[SequenceDataset], number: int, batch_sequences: int) -> np.ndarray:
@@ -113,16 +149,6 @@ def sequence_counts(first: int, shares: Mapping[str, float]) -> dict[str, int]:
     own, *_ = shares.values()
     others = list(shares.items())[1:]
     return {name: max(1, round(first * share / own)) for name, share in others}
-
-
-def interleave(orders: Sequence[np.ndarray]) -> np.ndarray:
-    """Merge several orders into one, each spread evenly over it, [sum of their lengths].
-
-    Every section has each of them in its share, to within one: no training step lacks a text by
-    chance, and the schedule treats all texts alike.
-    """
-    position = np.concatenate([(np.arange(len(order)) + 0.5) / len(order) for order in orders])
-    return np.concatenate(orders)[np.argsort(position, kind="stable")]
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from lexigraft.training.registry import objective, objectives
 
 Part = Literal["embeddings", "head", "new-rows", "lora", "outside-layers", "all", "adapter"]
 PARTS = get_args(Part)
+AMOUNTS = ("tokens", "tokens_per_language", "epochs")  # of training: a strategy's, or a phase's own
 MONOLINGUAL = "monolingual"  # the corpus; every other name in `data` is an entry of samples
 Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -117,7 +118,17 @@ class Phase(Settings):
         "its `samples`; or several with their shares of the sequences, such as `{monolingual: "
         "0.85, tasks: 0.15}`. The first one sets how many sequences there are",
     )
-    share: Share = Field(1.0, description="part of the strategy's epochs. All shares add up to 1")
+    share: Share = Field(
+        1.0, description="part of the strategy's epochs or tokens. All shares add up to 1"
+    )
+    tokens: int = optional(
+        "instead of `share`: train on about so many tokens of the first text. Every phase then has "
+        "an amount of its own",
+        ge=1,
+    )
+    tokens_per_language: int = optional("the same, times the members of a group", ge=1)
+    epochs: float = optional("instead of `share`: passes over the first text", gt=0)
+    batch_sequences: int = optional("instead of the strategy's", ge=1)
     learning_rate: float = optional("instead of the strategy's", gt=0)
     lora: Lora = optional("keys that differ from the strategy's")
     adapter: AdapterSettings | None = optional("of `trainable: [adapter]`: its adapters")
@@ -139,9 +150,16 @@ class Phase(Settings):
 
     @model_serializer(mode="plain")
     def given(self) -> dict[str, Any]:
-        """The same; one text alone by its name."""
+        """The same; one text alone by its name, and no share beside an amount of its own."""
         own = super().given()
+        if self.has_own_amount:
+            del own["share"]
         return own | {"data": next(iter(self.data)) if len(self.data) == 1 else self.data}
+
+    @property
+    def has_own_amount(self) -> bool:
+        """Whether the phase says how long it is, whatever the strategy does."""
+        return any(getattr(self, key) is not None for key in AMOUNTS)
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -173,6 +191,13 @@ class Phase(Settings):
                 "'lora' adapts every linear layer, so whole layers need a phase of their own"
             )
         return items
+
+    @model_validator(mode="after")
+    def _has_one_amount(self) -> "Phase":
+        given = [key for key in ("share", *AMOUNTS) if key in self.model_fields_set]
+        if len(given) > 1:
+            raise KeyedError(given[1], f"'{given[0]}' says how long the phase is; take one out")
+        return self
 
     @model_validator(mode="after")
     def _has_what_its_objective_needs(self) -> "Phase":
@@ -212,7 +237,8 @@ class StrategyResources(Settings):
 class Strategy(Settings):
     """Phases, and what they share. Defaults are those of Yamaguchi et al. (lowres), Table 6.
 
-    A phase may override `learning_rate` and `lora`; each phase of a strategy has its own.
+    A phase may override `batch_sequences`, `learning_rate` and `lora`: each phase that is read has
+    its own.
     """
 
     phases: Annotated[tuple[Phase, ...], Strict(False)] = Field(
@@ -223,6 +249,11 @@ class Strategy(Settings):
         None,
         "train on about so many tokens, whatever number of `epochs` that is. Vocabularies are then "
         "compared at equal cost, not on equal text",
+        ge=1,
+    )
+    tokens_per_language: int | None = _left_out(
+        None,
+        "the same, times the members of a group: a strategy for groups of any size",
         ge=1,
     )
     sentences: int | None = Field(
@@ -239,6 +270,9 @@ class Strategy(Settings):
     )
     weight_decay: float = Field(
         0.01, ge=0, description="AdamW's, on all parameters but norms and biases"
+    )
+    epsilon: float = _left_out(
+        1e-8, "AdamW's, which is added to the root of its second moment", gt=0
     )
     schedule: Literal["cosine", "linear", "constant"] = Field(
         "cosine", description="of the learning rate. The first two end at zero"
@@ -277,11 +311,17 @@ class Strategy(Settings):
         default_factory=Curve, description="of the held-out curve drawn during training"
     )
 
+    @model_serializer(mode="plain")
+    def given(self) -> dict[str, Any]:
+        """The same, without `epochs` where each phase has an amount of its own."""
+        own = super().given()
+        if any(phase.has_own_amount for phase in self.phases):
+            del own["epochs"]
+        return own
+
     @model_validator(mode="after")
     def _phases_fit_together(self) -> "Strategy":
-        total = sum(phase.share for phase in self.phases)
-        if self.phases and abs(total - 1) > 1e-6:
-            raise KeyedError("phases", f"their shares add up to {total:g}; they must add up to 1")
+        self._check_amounts()
         for number, phase in enumerate(self.phases):
             if number and "adapter" in phase.trainable:
                 key = f"phases[{number}].trainable"
@@ -298,10 +338,31 @@ class Strategy(Settings):
                 lora = _filled(phase.lora, **{n: v for n, v in self.lora if n not in own})
             if "adapter" in phase.trainable and adapter is None:
                 adapter = AdapterSettings()
-            rate = phase.learning_rate or self.learning_rate
-            completed.append(_filled(phase, learning_rate=rate, lora=lora, adapter=adapter))
+            shared = {"batch_sequences": phase.batch_sequences or self.batch_sequences,
+                      "learning_rate": phase.learning_rate or self.learning_rate}  # fmt: skip
+            completed.append(_filled(phase, **shared, lora=lora, adapter=adapter))
         self.__dict__["phases"] = tuple(completed)
         return self
+
+    def _check_amounts(self) -> None:
+        """The phases share the strategy's amount, or each of them has its own."""
+        given = [key for key in AMOUNTS if key in self.model_fields_set]
+        if {"tokens", "tokens_per_language"} <= {*given}:
+            reason = "'tokens' says how much is trained on; take one out"
+            raise KeyedError("tokens_per_language", reason)
+        own = [phase.has_own_amount for phase in self.phases]
+        if any(own):
+            if not all(own):
+                key, keys = f"phases[{own.index(False)}]", ", ".join(AMOUNTS)
+                reason = f"needs one of {keys}, as another phase has one of its own"
+                raise KeyedError(key, reason)
+            if given:
+                reason = "every phase has an amount of its own; take this one out"
+                raise KeyedError(given[0], reason)
+            return
+        total = sum(phase.share for phase in self.phases)
+        if self.phases and abs(total - 1) > 1e-6:
+            raise KeyedError("phases", f"their shares add up to {total:g}; they must add up to 1")
 
 
 def read_strategy(settings: Mapping[str, Any], where: str = "strategy") -> Strategy:

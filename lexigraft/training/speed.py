@@ -46,10 +46,12 @@ def tokens_per_second(model_folder: str | Path, settings: Mapping[str, Any]) -> 
     phase has it and else `clm`.
     """
     source = Path(model_folder)
-    phase = read_strategy(settings).phases[-1]
+    last = settings["phases"][-1]
     # One pass a step: how many passes a step has hardly changes the time of a token.
-    together = max(1, pass_tokens(device().type) // phase.length)
-    strategy = read_strategy({**settings, "batch_sequences": together})
+    together = max(1, pass_tokens(device().type) // last["length"])
+    phases = [*settings["phases"][:-1], {**last, "batch_sequences": together}]
+    strategy = read_strategy({**settings, "phases": phases})
+    phase = strategy.phases[-1]
 
     def hold(model: PreTrainedModel) -> None:
         FrozenWeights(model, source).hold(own_parameters(model, phase))

@@ -1,19 +1,21 @@
 """Training texts as tokens on disk: tokenized once for all jobs with the same tokenizer.
 
-`<corpus>/.tokens/` holds a file for each text and each way to encode it, named by the digests of
-both. It is made under a lock by the first job that needs it, and memory-mapped by all. No card
-lists it: it may be deleted at any time, and a damaged one is made anew.
+`<corpus>/.tokens/` holds the tokens of each text in each encoding, in shards that are named by the
+digests of both and by the part of the text. They are made under a lock by the first job that needs
+them, and memory-mapped by all. An interrupted job leaves whole shards. No card lists them: they may
+be deleted at any time, and a damaged one is made anew.
 """
 
 import fcntl
 import hashlib
 import json
 import logging
+import os
 import tempfile
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,61 +27,114 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.atomic import PARTIAL, replacing
 from lexigraft.completion import input_checksum
+from lexigraft.corpus.mixture import text_file
 from lexigraft.inference.text_encoding import BATCH, encode, start_ids
-from lexigraft.training.data import EncodedTexts, concatenate, iterate_sentences
+from lexigraft.training.data import EncodedTexts, JoinedArrays, concatenate, no_sentences
 
 FOLDER = ".tokens"
+SHARD = 1 << 26  # bytes of the text of a shard, about
+_READ = 1 << 24  # bytes that are read at once
 _SUM = 8  # int32 numbers of the SHA-256 at the end of a file
 logger = logging.getLogger(__name__)
 
 
 def tokenize_corpus(
-    tokenizer: PreTrainedTokenizerFast, corpus: str | Path, limit: int | None = None
+    tokenizer: PreTrainedTokenizerFast,
+    corpus: str | Path,
+    limit: int | None = None,
+    member: str = "",
 ) -> EncodedTexts:
-    """The first `limit` sentences of `train.txt` of a corpus folder, see `text_encoding.encode`.
+    """The first `limit` sentences of the training text of a corpus, see `text_encoding.encode`.
 
-    The arrays are read-only and memory-mapped, from a temporary file where the corpus cannot be
-    written to. Raises a UserError if `train.txt` is missing or has no line.
+    Of a group, the text is that of one `member`. The arrays are read-only and memory-mapped, from
+    temporary files where the corpus cannot be written to. Raises a UserError if the text is missing
+    or has no line.
     """
-    text = _digest(input_checksum(Path(corpus, "train.txt")))
-    file = Path(corpus, FOLDER, f"{text}-{_encoding_digest(tokenizer, limit)}")
+    text = text_file(corpus, member)
+    if not text.is_file():
+        raise no_sentences(text)
+    folder = Path(corpus, FOLDER, member)
+    content, encoding = _digest(input_checksum(text)), _encoding_digest(tokenizer)
+    own = f"{content}-{encoding}"
+    parts = [(folder / f"{own}-{begin}-{end}", (begin, end)) for begin, end in _shards(text, limit)]
 
-    def write(out: IO[bytes]) -> None:
-        _write(out, _encoded_batches(tokenizer, iterate_sentences(corpus, "train", limit)))
+    def write(out: IO[bytes], part: tuple[int, int]) -> None:
+        _write(out, _encoded_batches(tokenizer, _sentences(text, *part)))
 
-    if found := _read(file):
-        return found
+    found = [_read(file) for file, _ in parts]
+    if all(found):
+        return _joined(found)
     try:
-        file.parent.mkdir(exist_ok=True)
-        with file.with_suffix(".lock").open("w") as lock:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / f"{own}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if found := _read(file):
-                return found  # made by another process since
-            if file.exists():
-                logger.warning("%s is damaged and made anew", file)
-            for old in file.parent.iterdir():  # of other texts, or by a killed process
-                if text not in old.name or old.name.startswith(f"{PARTIAL}{file.stem}-"):
+            for old in folder.iterdir():  # of other texts, or by a killed process
+                stale = content not in old.name
+                if old.is_file() and (stale or old.name.startswith(f"{PARTIAL}{own}")):
                     old.unlink(missing_ok=True)
-            with replacing(file) as temporary, temporary.open("wb") as out:
-                write(out)
-        if found := _read(file):
-            return found
+            for number, (file, part) in enumerate(parts):
+                if found[number] or _read(file):  # by another process since
+                    continue
+                if file.exists():
+                    logger.warning("%s is damaged and made anew", file)
+                with replacing(file) as temporary, temporary.open("wb") as out:
+                    write(out, part)
+        found = [_read(file) for file, _ in parts]
     except OSError as error:
-        logger.warning("the tokens of %s cannot be stored beside it: %s", corpus, error)
-    with tempfile.TemporaryFile() as unnamed:
-        write(unnamed)
-        found = _read(unnamed)
-    assert found is not None
-    return found
+        logger.warning("the tokens of %s cannot be stored beside it: %s", text, error)
+    for number, (_, part) in enumerate(parts):
+        if not found[number]:
+            with tempfile.TemporaryFile() as unnamed:
+                write(unnamed, part)
+                found[number] = _read(unnamed)
+    return _joined(found)
 
 
-def _encoding_digest(tokenizer: PreTrainedTokenizerFast, limit: int | None) -> str:
+def _joined(found: Sequence[EncodedTexts | None]) -> EncodedTexts:
+    shards = [one for one in found if one]
+    if len(shards) == 1:
+        return shards[0]
+    return EncodedTexts(
+        JoinedArrays([one.tokens for one in shards]), JoinedArrays([one.lengths for one in shards])
+    )
+
+
+def _shards(text: Path, limit: int | None) -> list[tuple[int, int]]:
+    """Begin and end in bytes of each shard of the first `limit` sentences, whole lines each."""
+    with text.open("rb") as file:
+        size = text.stat().st_size
+        if limit is not None:
+            lines = islice((line for line in iter(file.readline, b"") if line != b"\n"), limit)
+            deque(lines, maxlen=0)
+            size = file.tell()
+        cuts = [0]
+        while cuts[-1] < size:
+            file.seek(cuts[-1] + SHARD - 1)
+            file.readline()
+            cuts.append(min(file.tell(), size))
+    if len(cuts) == 1:
+        raise no_sentences(text)
+    return list(pairwise(cuts))
+
+
+def _sentences(text: Path, begin: int, end: int) -> Iterator[str]:
+    with text.open("rb") as file:
+        file.seek(begin)
+        while begin < end:
+            line = file.readline()
+            begin += len(line)
+            # Only "\n" ends a sentence: splitlines() would also split at U+2028 and the like.
+            if line != b"\n":
+                yield line.decode().removesuffix("\n")
+
+
+def _encoding_digest(tokenizer: PreTrainedTokenizerFast) -> str:
     """Digest of all that the tokens of a text depend on."""
     # First, since a call resets truncation and padding, which `to_str` contains.
     start = start_ids(tokenizer)
     content = tokenizer.backend_tokenizer.to_str()
     special = tokenizer.split_special_tokens
-    return _digest(tokenizers.__version__, start, special, limit, content)
+    return _digest(tokenizers.__version__, start, special, content)
 
 
 def _encoded_batches(
@@ -122,16 +177,33 @@ def _write(out: IO[bytes], batches: Iterator[EncodedTexts]) -> None:
 def _read(file: Path | IO[bytes]) -> EncodedTexts | None:
     """What `_write` has written, memory-mapped; None if there is no such file or it is damaged."""
     try:
+        if isinstance(file, Path):
+            with file.open("rb") as opened:
+                is_whole = _is_whole(opened)
+        else:
+            is_whole = _is_whole(file)
+        if not is_whole:
+            return None
         values = np.asarray(np.memmap(file, np.int32, "r"))
     except OSError:
-        return None
-    except ValueError:  # it has no bytes, or no whole number of int32
-        values = np.empty(0, np.int32)
-    if hashlib.sha256(values[:-_SUM].data).digest() != values[-_SUM:].tobytes():
         return None
     end = len(values) - _SUM - 1
     begin = end - int(values[end])  # of the lengths
     return EncodedTexts(values[:begin], values[begin:end])
+
+
+def _is_whole(file: IO[bytes]) -> bool:
+    """Whether a file ends with its checksum. It is read, not mapped, so that it takes no memory."""
+    left = file.seek(0, os.SEEK_END) - 4 * _SUM
+    if left <= 0 or left % 4:
+        return False
+    file.seek(0)
+    digest = hashlib.sha256()
+    while left:
+        content = file.read(min(left, _READ))
+        digest.update(content)
+        left -= len(content)
+    return digest.digest() == file.read()
 
 
 def _digest(*content: Any) -> str:

@@ -146,7 +146,10 @@ class _Run:
         check_length(self.model, self.plan)
         if strategy.packing == "apart":
             check_document_separation(self.model)
-        self.steps = [optimizer_steps(len(part), strategy.batch_sequences) for part in self.plan]
+        self.steps = [
+            optimizer_steps(len(part), phase.batch_sequences)
+            for part, phase in zip(self.plan, strategy.phases, strict=True)
+        ]
         self.training_log = TrainingLog(self.checkpoints / "log.jsonl")
         corpus, count = self.inputs["corpus"], strategy.curve.sentences
         texts = {"": read_sentences(corpus, "heldout", count)}
@@ -189,7 +192,7 @@ class _Run:
             names, adapter = prepare_phase(model, phase, self.new_ids)
         progress.trained |= set(names)
         progress.adapter_size += attached_parameter_count(model)
-        tokens = cumulative_tokens(self.plan, number, strategy.batch_sequences)
+        tokens = cumulative_tokens(self.plan, number, phase.batch_sequences)
         kind = objective(phase.objective)
         context = PhaseContext(
             model, self.tokenizer, strategy, phase, progress, self.inputs, self.job["seed"]

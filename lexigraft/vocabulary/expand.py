@@ -35,6 +35,7 @@ MERGES = ("continued", "append", "auxiliary-first")
 # U+200C and U+200D are excluded because Indic and Arabic words need them.
 _LATIN = re.compile("[\0-\u024f\u2000-\u200b\u2010-\u2bff\ufe0f\U0001f000-\U0001faff]*")
 _CONTINUATION = bytes(range(0x80, 0xC0))
+_VISIBLE_ASCII = re.compile("[!-~]")
 
 
 def expand_tokenizer(
@@ -46,6 +47,7 @@ def expand_tokenizer(
     marks: str = "auto",
     english: Iterable[str] = (),
     english_change: float | None = None,
+    ascii: bool = True,
 ) -> "PreTrainedTokenizerFast":
     """Add exactly `new_tokens` tokens, learned from a corpus, to a BPE tokenizer.
 
@@ -75,6 +77,9 @@ def expand_tokenizer(
         Of these sentences, at most this share is segmented otherwise than by the source tokenizer:
         merges beyond that are not learned. For target languages in Latin script, with `continued`
         alone.
+    ascii
+        Whether a new token may have ASCII characters, a space at its beginning aside. False leaves
+        the words of Latin script nearly as they were, German ones too (CW2V's code, its Table 3).
 
     Returns
     -------
@@ -102,14 +107,15 @@ def expand_tokenizer(
     if english_change is not None and (merges != "continued" or not english):
         raise UserError("english_change: needs merges: continued, and English sentences")
     bpe = read_bpe(source_tokenizer)
-    texts = list(corpus) if marks == "auto" else corpus
+    # Read twice; a sequence may be on disk.
+    texts = corpus if marks != "auto" or isinstance(corpus, Sequence) else list(corpus)
     pre_tokenizer = pre_tokenization(source_tokenizer.backend_tokenizer, marks, texts)
     words = count_words(pre_tokenizer, bpe, texts)
     first = merges == "auxiliary-first"
     rules: Rules = (PairRules if bpe.byte_level else PieceRules)(
         bpe.mergeable, [] if first else bpe.merges
     )
-    accepts = token_filter(bpe, words, protect_latin=not first)
+    accepts = token_filter(bpe, words, protect_latin=not first, ascii=ascii)
     if merges == "continued":
         limit = None
         if english_change is not None:
@@ -123,6 +129,7 @@ def expand_tokenizer(
         causes = [f"merges={merges!r}"]
         causes += [f"auxiliary_size={auxiliary_size}"] if merges != "continued" else []
         causes += [f"english_change={english_change}"] if english_change is not None else []
+        causes += [] if ascii else ["ascii=False"]
         advice = "ask for fewer or give more text"
         spelled = (piece_bytes(word, bpe.spelling).decode(errors="ignore") for word in words)
         if cuts_at_marks(pre_tokenizer) and is_in_marked_script(spelled):
@@ -148,7 +155,8 @@ def expanded_sizes(
     with the tokens of a smaller one. Sizes that the corpus does not yield are left out; the last
     pair then has all the tokens that there are, if any. Raises what `expand_tokenizer` raises.
     """
-    bpe, texts = read_bpe(source_tokenizer), list(corpus)
+    bpe = read_bpe(source_tokenizer)
+    texts = corpus if isinstance(corpus, Sequence) else list(corpus)
     pre_tokenizer = pre_tokenization(source_tokenizer.backend_tokenizer, "auto", texts)
     words = count_words(pre_tokenizer, bpe, texts)
     rules: Rules = (PairRules if bpe.byte_level else PieceRules)(bpe.mergeable, bpe.merges)
@@ -287,7 +295,9 @@ def words_of(pre_tokenizer: "Tokenizer", bpe: Bpe, text: str) -> list[str]:
     return [part for piece in pre_tokens(pre_tokenizer, text) for part in word.findall(piece)]
 
 
-def token_filter(bpe: Bpe, words: Counter[str], protect_latin: bool) -> Callable[[str], bool]:
+def token_filter(
+    bpe: Bpe, words: Counter[str], protect_latin: bool, ascii: bool = True
+) -> Callable[[str], bool]:
     """A function that tells whether a token may be added to a tokenizer.
 
     A token is rejected if it is already in the vocabulary; if it contains white space after its
@@ -295,7 +305,8 @@ def token_filter(bpe: Bpe, words: Counter[str], protect_latin: bool) -> Callable
     digits with anything, as their trainer does. (In byte-level models the pre-tokenizer ensures
     this.) With `protect_latin` also if it may occur in Latin script, unless the words of the corpus
     are mostly in Latin script themselves. Otherwise names and loan words of, e.g., a Telugu corpus
-    would become tokens that change how English is segmented.
+    would become tokens that change how English is segmented. Without `ascii` also if it has any
+    ASCII character but a space at its beginning.
     """
     protect_latin = protect_latin and not _is_mostly_latin(words, bpe.spelling)
 
@@ -307,6 +318,7 @@ def token_filter(bpe: Bpe, words: Counter[str], protect_latin: bool) -> Callable
             and not any(character.isspace() for character in text[1:])
             and (bpe.byte_level or not _joins_classes(text))
             and not (protect_latin and _may_be_latin(data))
+            and (ascii or not _VISIBLE_ASCII.search(text))
         )
 
     return accepts

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import PARTIAL, write_json
+from lexigraft.corpus.mixture import MEASURED
 from lexigraft.errors import UserError
 from lexigraft.source.model import tokenizer_family
 from lexigraft.source.sentencepiece import (
@@ -46,9 +47,10 @@ def store_vocabulary(
 ) -> tuple[list[str], dict[str, Any]]:
     """Write a tokenizer made of `source` and its description; returns file names and card facts.
 
-    `lines` are the training text, `english` sentences in the language of the source; for
-    `source_folder` and `model` see `save_tokenizer`.
+    `lines` are the training text, of which `MEASURED` are measured; `english` are sentences in the
+    language of the source; for `source_folder` and `model` see `save_tokenizer`.
     """
+    lines = lines[:MEASURED]
     files = save_tokenizer(tokenizer, folder, source_folder, lines[:1000], model)
     write_json(Path(folder, "vocabulary.json"), description)
     new = {token["id"] for token in description["new_tokens"]}

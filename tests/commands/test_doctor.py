@@ -13,10 +13,10 @@ def test_only_what_is_missing_fails(monkeypatch, capsys, state, fails):
     monkeypatch.setattr(doctor, "CHECKS", (lambda: iter(found),))
     if fails:
         with pytest.raises(typer.Exit) as end:
-            doctor.doctor()
+            doctor.check_machine()
         assert end.value.exit_code == 1
     else:
-        doctor.doctor()
+        doctor.check_machine()
     assert capsys.readouterr().out.splitlines() == [
         f"{state:<8}a thing", "        get it", "ok      another"
     ]  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 
 from lexigraft.corpus.groups import mix_corpora
 from lexigraft.corpus.language import prepare_corpus
+from lexigraft.corpus.mixture import all_texts, read_part, text_shares
 from lexigraft.evaluation.texts import member_sentences, sentences
 
 SEED = (0, "corpus", "group")
@@ -46,24 +47,34 @@ def lines_of(folder, name):
     return (Path(folder) / f"{name}.txt").read_text("utf-8").split("\n")[:-1]
 
 
-def test_the_training_text_has_the_shares_and_no_sentence_twice(members, tmp_path):
+def test_members_have_all_their_text_and_what_is_read_has_the_shares(members, tmp_path):
     files, facts = mix_corpora(settings({"el": 0.75, "sw": 0.25}), members, tmp_path / "out", SEED)
-    train = lines_of(tmp_path / "out", "train")
-    # Of 16 Greek sentences, at three quarters: 21 in all.
-    assert Counter(line.split()[0] for line in train) == {"πρόταση": 16, "sentensi": 5}
-    assert len(set(train)) == len(train) == 21
-    assert facts["members"]["el"]["share"] == 0.75
+    for name, place in members.items():
+        assert lines_of(tmp_path / "out" / "members" / name, "train") == lines_of(place, "train")
+    read = list(read_part(tmp_path / "out"))
+    # Of 16 Greek sentences of 9 characters, at three quarters: 48 characters of Swahili.
+    assert Counter(line.split()[0] for line in read) == {"πρόταση": 16, "sentensi": 5}
+    assert len(set(read)) == len(read) == 21
+    for end in range(1, len(read)):
+        greek = sum(len(line) for line in read[:end] if line.startswith("π"))
+        assert abs(greek - 0.75 * sum(map(len, read[:end]))) <= 10
+    assert text_shares(tmp_path / "out") == {"el": 0.75, "sw": 0.25}
     assert facts["members"]["sw"] == {
-        "share": 0.25, "train_sentences": 5, "of": 20, "kept_out_of_training": 0,
+        "share": 0.25, "train_sentences": 20, "of": 20, "kept_out_of_training": 0,
         "heldout_sentences": 4,
     }  # fmt: skip
     assert all((tmp_path / "out" / name).is_file() for name in files)
 
 
-def test_the_languages_are_mixed_and_not_one_behind_the_other(members, tmp_path):
-    mix_corpora(settings(), members, tmp_path / "out", SEED)
-    words = [line.split()[0] for line in lines_of(tmp_path / "out", "train")]
-    assert len({tuple(words[:8]), tuple(sorted(words[:8])), tuple(sorted(words[:8])[::-1])}) == 3
+def test_a_limited_group_draws_by_its_shares(members, tmp_path):
+    limited = settings({"el": 0.75, "sw": 0.25}, train_sentences=12)
+    _, facts = mix_corpora(limited, members, tmp_path / "out", SEED)
+    drawn = {name: lines_of(tmp_path / "out" / "members" / name, "train") for name in members}
+    assert {name: len(lines) for name, lines in drawn.items()} == {"el": 10, "sw": 2}
+    assert facts["reduced"] == {}
+    for name, place in members.items():
+        every = lines_of(place, "train")
+        assert sorted(drawn[name], key=every.index) == drawn[name] != every[: len(drawn[name])]
 
 
 def test_held_out_text_has_equally_many_sentences_of_each_member(members, tmp_path):
@@ -83,15 +94,14 @@ def test_no_member_trains_on_what_another_is_tested_on(members, tmp_path):
     members["sw"] = corpus(tmp_path / "s", ["maandishi"], [held], (), [target], [summary])
     (members["sw"] / "english.txt").write_text("Yes\n")
     _, facts = mix_corpora(settings(), members, tmp_path / "out", SEED)
-    assert set(lines_of(tmp_path / "out", "train")) == {"καλό κείμενο", "maandishi"}
+    assert set(all_texts(tmp_path / "out")) == {"καλό κείμενο", "maandishi"}
     assert facts["members"]["el"]["kept_out_of_training"] == 4
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_others(members, tmp_path):
     for run, seed in (("one", SEED), ("two", SEED), ("three", (1, "corpus", "group"))):
-        mix_corpora(settings(), members, tmp_path / run, seed)
-    one, two, three = ((tmp_path / run / "train.txt").read_bytes() for run in
-                       ("one", "two", "three"))  # fmt: skip
+        mix_corpora(settings(train_sentences=12), members, tmp_path / run, seed)
+    one, two, three = (list(all_texts(tmp_path / run)) for run in ("one", "two", "three"))
     assert one == two != three
 
 
@@ -102,12 +112,14 @@ def test_a_member_that_left_the_group_leaves_no_file(members, tmp_path):
 
 
 def test_a_group_of_small_texts_takes_what_there_is_and_says_so(members, tmp_path, caplog):
-    _, facts = mix_corpora(settings(train_sentences=90), members, tmp_path / "out", SEED)
-    taken = sum(one["train_sentences"] for one in facts["members"].values())
-    _, whole = mix_corpora(settings(train_sentences=None), members, tmp_path / "all", SEED)
-    assert taken == sum(one["train_sentences"] for one in whole["members"].values()) < 90
-    assert facts["reduced"] == {"train_sentences": {"wanted": 90, "taken": taken}}
-    assert f"Two: the texts are smaller than its size: train_sentences {taken} of 90" in caplog.text
+    equal = {"el": 0.5, "sw": 0.5}
+    _, facts = mix_corpora(settings(equal, train_sentences=90), members, tmp_path / "out", SEED)
+    # 16 Greek sentences of 9 characters, and as many characters of Swahili.
+    taken = {name: one["train_sentences"] for name, one in facts["members"].items()}
+    assert taken == {"el": 16, "sw": 14}
+    assert facts["reduced"] == {"train_sentences": {"wanted": 90, "taken": 30}}
+    assert "Two: the texts are smaller than its size: train_sentences 30 of 90" in caplog.text
+    _, whole = mix_corpora(settings(equal), members, tmp_path / "all", SEED)
     assert whole["reduced"] == {}
 
 
@@ -129,5 +141,5 @@ def test_two_real_languages_as_they_are_prepared(kolibri, tmp_path):
     small, large = sorted(facts["members"].values(), key=lambda one: one["of"])
     # Closer to equal shares than to sizes.
     assert 0.4 < small["share"] <= 0.5 <= large["share"]
-    train = set(lines_of(tmp_path / "out", "train"))
+    train = set(all_texts(tmp_path / "out"))
     assert not train & set(lines_of(tmp_path / "out", "heldout"))

@@ -2,11 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lexigraft.corpus.groups import check_shares, counts_of, shares_of
+from lexigraft.corpus.groups import _drawn, counts_of, shares_of
+from lexigraft.corpus.mixture import check_shares
+from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.errors import UserError
 
 # VocADT, Appendix C.
@@ -29,34 +32,44 @@ def test_a_fixed_share_leaves_the_rest_to_the_temperature():
     assert shares == pytest.approx({"en": 1 / 3, "a": 1 / 6, "b": 1 / 2})
 
 
+def ones(sizes):
+    """Texts of so many sentences of one character."""
+    return {name: np.ones(size, dtype=np.int64) for name, size in sizes.items()}
+
+
+def counted(sizes, shares, sentences=None, characters=None):
+    return counts_of(ones(sizes), shares, ("seed",), sentences, characters)
+
+
 def test_the_largest_mix_repeats_no_sentence_and_uses_one_language_completely():
-    sizes = dict.fromkeys(LATIN, 100)
-    # 100 / 0.32 = 312.5 sentences; 32 % of 312 are 99.84.
-    counts = counts_of(sizes, LATIN, None)
-    assert sum(counts.values()) == 312
-    assert counts == {"en": 53, "sw": 50, "id": 100, "et": 72, "ht": 37}
+    counts, whole = counted(dict.fromkeys(LATIN, 100), LATIN)
+    # 100 / 0.32 = 312.5 characters; 32 % of these are 100, and 17 % are 53.1.
+    assert counts == {"en": 53, "sw": 50, "id": 100, "et": 71, "ht": 37}
+    assert whole == {"train_sentences": 311, "train_characters": 313}
 
 
 def test_a_total_is_met_exactly():
-    assert counts_of({"a": 9, "b": 9, "c": 9}, {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}, 10) == {
-        "a": 4, "b": 3, "c": 3,
-    }  # fmt: skip
+    equal = {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}
+    assert counted({"a": 9, "b": 9, "c": 9}, equal, 10)[0] == {"a": 4, "b": 3, "c": 3}
 
 
 @given(
-    sizes=st.lists(st.integers(1, 5000), min_size=2, max_size=6),
-    temperature=st.floats(0.5, 10),
+    sizes=st.lists(st.lists(st.integers(1, 50), min_size=1, max_size=80), min_size=2, max_size=6),
     share=st.floats(0.05, 0.9),
+    characters=st.integers(1, 2000) | st.none(),
 )
-def test_counts_are_the_shares_to_within_one_sentence(sizes, temperature, share):
-    named = {str(place): size for place, size in enumerate(sizes)}
-    shares = shares_of(named, {"0": share}, temperature)
-    assert sum(shares.values()) == pytest.approx(1)
-    counts = counts_of(named, shares, None)
-    total = sum(counts.values())
-    for name, count in counts.items():
-        assert count <= named[name]
-        assert abs(count - total * shares[name]) <= 1
+def test_a_mix_has_its_shares_of_characters_to_within_a_sentence(sizes, share, characters):
+    texts = {str(place): np.array(own) for place, own in enumerate(sizes)}
+    shares = shares_of({name: own.sum() for name, own in texts.items()}, {"0": share}, 1)
+    counts, whole = counts_of(texts, shares, ("seed",), None, characters)
+    total = min(own.sum() / shares[name] for name, own in texts.items())
+    assert whole["train_characters"] == pytest.approx(total, abs=1)
+    total = min(total, characters or total)
+    for name, own in texts.items():
+        lines = StoredLines.of_lines("x" * size for size in own)
+        drawn = _drawn(lines, counts[name], ("seed",), name)
+        assert len(drawn) == counts[name]
+        assert total * shares[name] - own.max() <= drawn.sizes.sum() <= total * shares[name] + 0.1
 
 
 @pytest.mark.parametrize(
@@ -73,5 +86,6 @@ def test_shares_that_cannot_be_had_are_refused(shares, message):
 
 
 def test_a_language_with_little_text_bounds_all_of_them():
-    assert counts_of({"a": 60, "b": 10}, {"a": 0.5, "b": 0.5}, 100) == {"a": 10, "b": 10}
-    assert counts_of({"a": 60, "b": 10}, {"a": 0.8, "b": 0.2}, 49) == {"a": 39, "b": 10}
+    sizes = {"a": 60, "b": 10}
+    assert counted(sizes, {"a": 0.5, "b": 0.5}, 100)[0] == {"a": 10, "b": 10}
+    assert counted(sizes, {"a": 0.8, "b": 0.2}, 49)[0] == {"a": 40, "b": 9}

@@ -191,6 +191,25 @@ def test_a_limited_training_set_has_that_size_and_the_order_of_the_text(telugu):
     assert places == sorted(places)
 
 
+@given(st.integers(1, 9000), st.integers(0, 3))
+def test_training_text_has_as_many_characters_as_are_asked_for(wanted, seed):
+    text = [f"ఇది {'క' * (number % 40)}గ {'ఖగఘచ'[number % 4] * number}" for number in range(90)]
+    sizes = Sizes(None, 5, 0, 0, train_characters=wanted)
+    try:
+        split = split_corpus(text, [], [], sizes, ("characters", seed))
+    except UserError:
+        assert wanted < 100  # no sentence is as short
+        return
+    trained = sum(map(len, split.train))
+    left = [line for line in text if line not in {*split.train, *split.heldout}]
+    assert trained <= wanted
+    if split.reduced:
+        assert split.reduced["train_characters"] == {"wanted": wanted, "taken": trained}
+        assert len(left) == split.kept_out["like_heldout"]
+    else:  # within a sentence
+        assert wanted - trained < max(map(len, text))
+
+
 def test_all_that_is_left_is_trained_on_without_a_limit(telugu):
     split = split_corpus(telugu, [], [], Sizes(None, 10, 0, 0), SEED)
     assert len(split.train) == len(telugu) - 10 - split.kept_out["like_heldout"]
@@ -295,6 +314,10 @@ def brute_force(sentences: list[str], threshold: float) -> list[str]:
     return [sentence for sentence, _ in kept]
 
 
+def distinct(sentences: list[str], threshold: float) -> list[str]:
+    return [sentences[place] for place in without_near_duplicates(sentences, threshold)]
+
+
 @pytest.fixture(scope="module")
 def varied() -> list[str]:
     """Sentences of drawn words, some of them again with one to three words changed."""
@@ -318,17 +341,17 @@ def varied() -> list[str]:
 def test_near_duplicates_are_those_of_a_comparison_of_all_pairs(varied, threshold):
     expected = brute_force(varied, threshold)
     assert 120 <= len(expected) < len(varied)
-    found = without_near_duplicates(varied, threshold)
+    found = distinct(varied, threshold)
     # MinHash may miss a pair at the threshold itself; it never drops what is not similar.
     assert {*expected} <= {*found} if threshold == 1 else len({*expected} - {*found}) <= 2
     assert len(found) <= 1.02 * len(expected)
-    assert found == without_near_duplicates(varied, threshold)
+    assert found == distinct(varied, threshold)
 
 
 def test_near_duplicates_are_in_no_part_and_counted(varied):
     sizes = Sizes(None, 20, 0, 0, near_duplicates=0.8)
     split = split_corpus(varied, [], [], sizes, SEED)
-    kept = without_near_duplicates(varied, 0.8)
+    kept = distinct(varied, 0.8)
     assert sorted([*split.train, *split.heldout]) == sorted(kept)
     assert split.kept_out["near_duplicate"] == len({*varied}) - len(kept) > 20
     assert "near_duplicate" not in split_corpus(varied, [], [], NOTHING, SEED).kept_out
@@ -336,4 +359,19 @@ def test_near_duplicates_are_in_no_part_and_counted(varied):
 
 def test_short_sentences_and_sentences_without_letters_are_compared_too():
     lines = ["అవును", "అవును!", "1", "2", "కాదు"]
-    assert without_near_duplicates(lines, 0.9) == ["అవును", "1", "2", "కాదు"]
+    assert distinct(lines, 0.9) == ["అవును", "1", "2", "కాదు"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.permutations(range(60)), st.integers(1, 6), st.sampled_from([None, 30]))
+def test_held_out_text_of_the_end_is_of_the_last_tenth_and_the_rest_of_it_in_no_part(
+    numbers, wanted, limit
+):
+    sentences = [f"{chr(0x0C05 + number % 40)}{'క' * number} వాక్యం" for number in numbers]
+    sizes = Sizes(limit, wanted, 0, 0, heldout_from="end")
+    split = split_corpus(sentences, [], [], sizes, SEED)
+    last = sentences[-6:]
+    assert len(split.heldout) == wanted and set(split.heldout) <= set(last)
+    assert not set(split.train) & set(last)
+    assert split.train == [text for text in sentences[:-6] if text in set(split.train)]
+    assert limit or split.kept_out["like_heldout"] == 54 - len(split.train)

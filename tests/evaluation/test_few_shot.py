@@ -94,6 +94,16 @@ def test_a_prompt_is_the_examples_with_their_answers_and_the_question(byte_token
     assert prompts.shots == [2, 2]
 
 
+def test_what_is_asked_stands_once_before_all_examples(byte_tokenizer):
+    answered = [("one: ", "ένα"), ("two: ", "δύο")]
+    prompts = few_shot_prompts(byte_tokenizer(), ["three: ", "q" * 40], answered, 40, "Say.\n\n")
+    assert prompts.texts == ["Say.\n\none: ένα\n\ntwo: δύο\n\nthree: ", "Say.\n\n" + "q" * 40]
+    assert prompts.details(["a", "b"])["before_examples"] == "Say.\n\n"
+    alone = few_shot_prompts(byte_tokenizer(), ["x"], [], None, "Say.\n\n")
+    assert alone.texts == ["Say.\n\nx"]
+    assert alone.details([]) == {"before_examples": "Say.\n\n"}
+
+
 def test_the_first_examples_give_way_to_a_long_question(byte_tokenizer):
     answered = [("a" * 10, "b"), ("c" * 10, "d")]  # of 14 bytes each, with what is between
     asks = ["q" * 2, "q" * 3, "q" * 16, "q" * 17, "q" * 40]

@@ -9,7 +9,7 @@ import torch
 
 from lexigraft.corpus.examples import prepare_examples
 from lexigraft.errors import UserError
-from lexigraft.evaluation import evaluate
+from lexigraft.evaluation import evaluate, finetune
 from lexigraft.evaluation.tasks import classification, extractive_qa, tagging
 from lexigraft.provenance import write_card
 from lexigraft.source.model import load_model
@@ -188,3 +188,43 @@ def test_an_encoder_is_loaded_once_for_all_runs_which_are_those_that_it_has_alon
     record = json.loads((tmp_path / "all/classification/run-1/record.json").read_text())
     assert record["metrics"] == expected.metrics
     assert len(loads) == 1 and loads[0][1] == torch.float32
+
+
+def logits_of(model, tokenizer, described, validated=None, **settings):
+    """The logits of the validation examples after each epoch and of the test, and the details.
+
+    `validated` are the scores that the epochs get, in order.
+    """
+    from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
+
+    task = finetune.Transfer(model, described, finetune.FineTuning(**LEARNED | settings))
+    given, seen = iter(validated or ()), {"validation": [], "te": []}
+    encoded = tokenizer([row["second"] for row in task.train], max_length=task.length)
+    features = [{"input_ids": ids, "labels": at % 2} for at, ids in enumerate(encoded["input_ids"])]
+
+    def score(test, examples, predict):
+        seen[test].append(predict(features[:4]))
+        return {"accuracy": next(given) if test == "validation" else 0.0}, []
+
+    head, collator = AutoModelForSequenceClassification, DataCollatorWithPadding(tokenizer)
+    return seen, task.measure(head, collator, features, score).details
+
+
+def test_the_best_epoch_of_the_validation_examples_is_tested(model, roberta_tokenizer, job):
+    described = nli(job, tests=("te",))
+    places = described["inputs"]["examples"]
+    places["validation"] = places["train"]
+    seen, details = logits_of(model, roberta_tokenizer, described, [0.2, 0.9, 0.9, 0.1], epochs=4)
+    assert details["validation_scores"] == [0.2, 0.9, 0.9, 0.1] and details["epoch"] == 2
+    assert (seen["te"][0] == seen["validation"][1]).all()
+    assert (seen["te"][0] != seen["validation"][3]).any()
+
+
+def test_the_only_step_of_a_fine_tuning_learns(model, roberta_tokenizer, job):
+    described = nli(job, tests=("te",))
+    one = {"epochs": 1, "batch_size": 48}
+    learned, resting = (
+        logits_of(model, roberta_tokenizer, described, **one, learning_rate=rate)[0]["te"][0]
+        for rate in (1e-2, 1e-20)
+    )
+    assert abs(learned - resting).max() > 1e-3

@@ -8,7 +8,7 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.prompts import (
     article_prompts,
     into_english_prompts,
-    named_prompts,
+    named_translation_prompts,
     question_frame,
     summarization_frame,
     translation_prompts,
@@ -50,24 +50,25 @@ def test_a_language_without_instruction_and_name_is_named():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_each_language_of_the_paper_has_a_template_on_one_line(language):
-    before, after = summarization_frame(FOLDER, language)
+    _, (before, after) = summarization_frame(FOLDER, language)
     assert "\n" not in before + after
     assert "{" not in before + after
     assert before.endswith(": ")
     assert before.count(":") == after.count(":") == 1
     assert (after[0], after[-1]) == (" ", ":")
-    assert before != summarization_frame(FOLDER, "yo")[0]
+    assert before != summarization_frame(FOLDER, "yo")[1][0]
 
 
 def test_the_prompt_is_instruction_label_article_and_label():
-    before, after = summarization_frame(FOLDER, "sw")
+    first, (before, after) = summarization_frame(FOLDER, "sw")
+    assert first == ""
     assert f"{before}Habari.{after}" == (
         "Andika muhtasari mfupi wa maandishi yafuatayo kwa Kiswahili. Makala: Habari. Muhtasari:"
     )
 
 
 def test_another_language_is_asked_in_english_for_a_summary_in_it():
-    before, after = summarization_frame(FOLDER, "ta")
+    _, (before, after) = summarization_frame(FOLDER, "ta")
     assert before == "Write a short summary of the following text in Tamil. Article: "
     assert after == " Summary:"
     with pytest.raises(UserError, match="language 'xx' has neither"):
@@ -83,21 +84,37 @@ def test_translation_into_english_is_asked_for_in_english():
 
 
 def test_names_stand_before_sentence_and_answer():
-    assert named_prompts(FOLDER, "English", "Swahili", ["Good {day}"]) == [
-        "English: Good {day}\nSwahili:"
-    ]
-
-
-def test_a_headline_is_asked_for_in_english_of_every_language():
-    before, after = summarization_frame(FOLDER, "te", "title")
-    assert f"{before}x{after}" == (
-        "Write a headline for the following text in Telugu. Text: x Headline:"
+    before, prompts = named_translation_prompts(
+        FOLDER, "names", "English", "Swahili", ["Good {day}"]
     )
+    assert (before, prompts) == ("", ["English: Good {day}\nSwahili:"])
+
+
+def test_the_prompts_of_cw2v_say_once_what_is_asked():
+    asked, prompts = named_translation_prompts(FOLDER, "cw2v", "Hindi", "English", ["x"])
+    assert asked == "Translate this from Hindi into English:\n\n"
+    assert prompts == ["Hindi: x\nEnglish: "]
+    asked, (before, after) = summarization_frame(FOLDER, "ta", "cw2v")
+    assert asked.startswith("Summarize the following Tamil article(s)") and asked.endswith(".\n\n")
+    assert f"{before}x{after}" == "Tamil article: x\nTamil summary:"
+    asked, frame = question_frame(FOLDER, "ta", "cw2v")
+    assert asked.endswith("given passage.")
+    assert frame == ("Passage: ", "\nQuestion: ", "\nAnswer:")
+
+
+@pytest.mark.parametrize("named", [
+    lambda name: named_translation_prompts(FOLDER, name, "Hindi", "English", []),
+    lambda name: summarization_frame(FOLDER, "ta", name),
+    lambda name: question_frame(FOLDER, "ta", name),
+])  # fmt: skip
+def test_a_prompt_that_is_not_there_is_named_with_those_that_are(named):
+    with pytest.raises(UserError, match=r"'cw2w' is not known; did you mean 'cw2v'"):
+        named("cw2w")
 
 
 def test_a_question_has_the_labels_of_its_language_or_english_ones():
-    assert question_frame(FOLDER, "de") == ("Kontext: ", "\nFrage: ", "\nAntwort:")
-    assert question_frame(FOLDER, "mr") == ("Context: ", "\nQuestion: ", "\nAnswer:")
+    assert question_frame(FOLDER, "de") == ("", ("Kontext: ", "\nFrage: ", "\nAntwort:"))
+    assert question_frame(FOLDER, "mr") == ("", ("Context: ", "\nQuestion: ", "\nAnswer:"))
 
 
 TRUNCATED_LANGUAGES = {"el": "Η κυβέρνηση ανακοίνωσε νέο σχέδιο. ", "my": "မြန်မာနိုင်ငံတွင် မိုးရွာသည်။ "}
@@ -144,7 +161,7 @@ def length(tokenizer, text):
 
 
 def frame(make_job, language):
-    return summarization_frame(make_job("summarization")["inputs"]["prompts"], language)
+    return summarization_frame(make_job("summarization")["inputs"]["prompts"], language)[1]
 
 
 @pytest.mark.parametrize("language", TRUNCATED_LANGUAGES)

@@ -224,7 +224,7 @@ def test_settings_that_do_not_fit_together_are_refused(model, byte_tokenizer, ma
     for settings, message in (
         ({"batch_sizes": [3], "prompts": 4}, "multiple of every batch size"),
         ({"new_tokens": 1}, "new_tokens must be 2"),
-        ({"prompts_from": "poems"}, "prompts_from 'poems' is neither"),
+        ({"prompts_from": "poems"}, "prompts_from 'poems' is none of"),
     ):
         with pytest.raises(UserError, match=message):
             evaluate(model, byte_tokenizer(), make_job("speed", **settings))

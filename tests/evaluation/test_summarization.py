@@ -122,8 +122,8 @@ def test_pieces_of_a_tokenizer_can_be_compared_instead(model, byte_tokenizer, ma
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"select": "longest"}, "select 'longest' is neither random nor shortest"),
-        ({"form": "poem"}, "form 'poem' is neither summary nor title"),
+        ({"select": "longest"}, "select 'longest' is none of random, shortest, first"),
+        ({"prompt": "poem"}, "'poem' is not known"),
         ({"rouge_tokenizer": "no/such/folder/here"}, "rouge_tokenizer: 'no/such/folder/here'"),
         ({"max_prompt_tokens": 5}, "no room for an article"),
     ],
@@ -142,12 +142,19 @@ def test_a_corpus_without_articles_is_named(model, byte_tokenizer, job):
         evaluate(model, byte_tokenizer(), job)
 
 
-def test_a_title_is_asked_for_in_english(model, byte_tokenizer, make_job):
-    job = make_job("summarization", form="title", max_new_tokens=2)
-    details = evaluate(model, byte_tokenizer(), job).details
-    assert details["around_article"] == (
-        "Write a headline for the following text in Greek. Text: ", " Headline:"
-    )  # fmt: skip
+def test_the_first_articles_are_summarized_after_the_first_examples(
+    model, byte_tokenizer, make_job
+):
+    job = make_job(
+        "summarization", prompt="cw2v", select="first", samples=2, shots=1, max_new_tokens=2
+    )
+    for run in (0, 1):
+        job["seed"][-1] = run
+        details = evaluate(model, byte_tokenizer(), job).details
+        assert details["before_examples"].startswith("Summarize the following Greek article(s)")
+        assert details["around_article"] == ("Greek article: ", "\nGreek summary:")
+        assert [one["id"] for one in details["examples"]] == ["a0"]
+        assert [row["id"] for row in predictions(job)] == ["a1", "a2"]
 
 
 def test_examples_stand_before_every_article_that_leaves_them_room(model, byte_tokenizer, make_job):

@@ -58,10 +58,10 @@ def test_lines_of_held_out_text_and_none_of_an_empty_file(tmp_path):
 
 @pytest.fixture
 def train(tmp_path):
-    """Rome's question in capitals, its context in two sentences, and something else."""
-    file = tmp_path / "train.txt"
-    file.write_text(f"{'wo liegt rom'.upper()}\n{LONG[:80]}\n{LONG[80:]}\nandere Sätze\n", "utf-8")
-    return file
+    """A corpus of Rome's question in capitals, its context in two sentences, and more."""
+    text = f"{'wo liegt rom'.upper()}\n{LONG[:80]}\n{LONG[80:]}\nandere Sätze\n"
+    (tmp_path / "train.txt").write_text(text, "utf-8")
+    return tmp_path
 
 
 LONG = "".join(chr(ord("a") + (7 * at * at + at // 26) % 26) for at in range(220))

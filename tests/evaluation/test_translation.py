@@ -128,7 +128,7 @@ def test_cells_are_asked_as_alma_trains_them_in_both_directions(model, byte_toke
 
 
 def test_a_prompt_that_is_not_there_is_refused(model, byte_tokenizer, make_job):
-    with pytest.raises(UserError, match="it must be instruction, names or alma"):
+    with pytest.raises(UserError, match="'chat' is not known; known are cw2v, names"):
         evaluate(model, byte_tokenizer(), make_job("translation", prompt="chat"))
 
 

@@ -1,4 +1,5 @@
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -56,6 +57,39 @@ def test_a_pass_pairs_every_token_with_its_neighbours_once(sentences, window, si
     for centre, context in pairs_by_definition(sentences, window):
         expected[centre, context] += 1
     assert np.array_equal(found, expected)
+
+
+@given(SENTENCES, st.integers(1, 4), st.integers(1, 9), st.data())
+@settings(deadline=None, max_examples=40)
+def test_where_some_tokens_are_centres_their_pairs_alone_are_found(sentences, window, size, data):
+    text = TokenStream.of(sentences)
+    n = len(text.tokens)
+    text = replace(
+        text, centres=np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    )
+    found, expected = np.zeros((7, 7)), np.zeros((7, 7))
+    noise, draws = NoiseDistribution.of(text), np.random.default_rng(1)
+    for batch in batches(text, noise, window, 2, size, draws):
+        found[np.ix_(batch.centres, batch.contexts)] += batch.positives
+    begin = 0
+    for sentence in sentences:
+        for at in range(len(sentence)):
+            near = range(max(0, at - window), min(len(sentence), at + window + 1))
+            for context in near if text.centres[begin + at] else ():
+                expected[sentence[at], sentence[context]] += context != at
+        begin += len(sentence)
+    assert np.array_equal(found, expected)
+
+
+def test_a_token_is_a_centre_with_the_root_of_the_threshold_over_its_count():
+    counts = np.array([2, 1, 32, 50_000])
+    text = TokenStream.of([np.repeat(np.arange(4), counts)])
+    thinned = text.subsampled(counts, 2, np.random.default_rng(0))
+    kept = np.bincount(thinned.tokens[thinned.centres], minlength=4)
+    assert kept[:2].tolist() == [2, 1]  # as often as the threshold, or less often
+    assert 0 < kept[2] < 32
+    assert kept[3] == pytest.approx(np.sqrt(2 * 50_000), rel=0.15)
+    assert np.array_equal(thinned.tokens, text.tokens)  # which still are contexts
 
 
 def test_drawn_noise_has_the_distribution_in_the_mean():

@@ -77,7 +77,8 @@ class MadeStudy:
         self.inputs[kind_of].append(str(place / "record.json"))
         self.inputs["planned"].append((cell[1], task))
 
-    def trained(self, cell, before, after, steps=60, checkpoints=1, english=None):
+    def trained(self, cell, before, after, steps=60, checkpoints=1, english=None,
+                parameters=135_000_000):  # fmt: skip
         """The card and the log of a trained cell; `english` is before and after."""
         *names, seed = cell
         place = self.folder / "training" / "/".join(names) / f"seed-{seed}"
@@ -95,7 +96,7 @@ class MadeStudy:
                 lines.append({"event": "heldout", "step": step, "tokens": 512 * step,
                               "bits_per_byte": now, "perplexity": 9.0})  # fmt: skip
         write(place / "card.json", {
-            "trained_parameters": 42_000_000, "total_parameters": 135_000_000, "steps": steps,
+            "trained_parameters": 42_000_000, "total_parameters": parameters, "steps": steps,
             "tokens": 512 * steps, "seconds": steps / 2, "tokens_per_second": 1024.0,
             "peak_memory_bytes": 2_400_000_000, "precision": "float32", "device": "x86_64 CPU",
             "threads": 1, "resumed_from_step": None, "heldout_before": before,
@@ -115,12 +116,13 @@ class MadeStudy:
         self.inputs["training"][str(place)] = dict(zip(SEEDED, cell, strict=True))
 
     def vocabulary(self, language, new_tokens=500, before=253.0, after=71.0, source="tiny",
-                   name="expand-500"):  # fmt: skip
-        """A vocabulary's fragmentation record."""
+                   name="expand-500", members=None):  # fmt: skip
+        """A vocabulary's fragmentation record; `members` are metrics of those of a group."""
         key = (source, language, name)
         record = self.folder / "evaluation" / "/".join(key) / "fragmentation" / "record.json"
         write(record, {
             "source": key[0], "language": language, "vocabulary": key[2],
+            "members": members or {},
             "metrics": {
                 "fertility": after / 8, "source_fertility": before / 8,
                 "tokens_per_sentence": after, "source_tokens_per_sentence": before,
@@ -151,7 +153,8 @@ class MadeStudy:
                 "token": "x", "text": (" " if i % 2 else "") + word,
                 "parts": [] if drawn else own, "more": 3 if i % 5 == 4 else 0,
             })  # fmt: skip
-        statistics = {"new_tokens": 500, "cosine_to_mean": 0.61}
+        statistics = {"new_tokens": 500, "copied_tokens": 1500, "initialized_tokens": 500,
+                      "share_copied": 0.75, "cosine_to_mean": 0.61}  # fmt: skip
         if not drawn:
             statistics |= {
                 "share_recipe": 0.992, "share_copy": 0.0, "share_fallback": 0.008,

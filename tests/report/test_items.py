@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,14 @@ def test_lapt_of_another_strategy_stands_in_for_one_that_was_not_trained(two):
         ("none", "none"),
         ("none", "full"),
     ]
+
+
+def test_lapt_is_no_model_that_was_trained_on_samples_of_tasks(two):
+    phases = {"full": [{"length": 64, "data": {"monolingual": 0.85, "tasks": 0.15}}]}
+    part = replace(two, phases=phases).part(
+        Item("results", "t", where={"strategy": ("other",), "source": ("first",)})
+    )
+    assert [model.is_source for model in models(part)] == [True]
 
 
 def test_lapt_of_another_strategy_is_no_row_beside_untrained_models(two):

@@ -232,6 +232,35 @@ def test_fragmentation_shows_before_and_after(small):
     assert texts[9:11] == ["55.0 %", "0.0 %"]
 
 
+def test_fragmentation_shows_lengths_of_training_text_and_parameters(small):
+    small.vocabulary("te-made")
+    record = Path(small.inputs["fragmentation"][-1])
+    found = json.loads(record.read_text())
+    length = "train_tokens_per_sentence"
+    found["metrics"] |= {length: 60.0, f"source_{length}": 80.0}
+    record.write_text(json.dumps(found))
+    for cell, size in (
+        (("tiny", "te-made", "source", "none", FULL, 0), 2_000_000_000),
+        (("tiny", "te-made", "expand-500", "align", FULL, 0), 1_500_000_000),
+    ):
+        small.trained(cell, 3.0, 2.0, parameters=size)
+    wanted = ["train_tokens_per_sentence", "parameters"]
+    (asked,) = read_items([{"item": "fragmentation", "metrics": wanted}])
+    study = read_study(small.settings, small.inputs).part(asked)
+    (row,) = fragmentation.build(study).rows
+    assert [cell.text for cell in row.cells] == [
+        "80.00", "60.00", "−25.0 %", "2.00", "1.50", "−25.0 %"
+    ]  # fmt: skip
+
+
+def test_fragmentation_follows_a_group_with_its_members(small):
+    small.vocabulary("te-made", members={"te-only": {"fertility": 2.5, "source_fertility": 9.0}})
+    group, member = build(fragmentation, small).rows
+    assert "Te only" in member.stub and "Te only" not in group.stub
+    assert [cell.text for cell in member.cells[2:4]] == ["9.00", "2.50"]
+    assert member.cells[0].text == ""
+
+
 def test_initializers_show_the_statistics_of_their_cards(small):
     small.initialized("te-made", "align")
     small.initialized("te-made", "random", "seed-0")
@@ -239,8 +268,9 @@ def test_initializers_show_the_statistics_of_their_cards(small):
     table = build(initializers, small)
     columns = [name for _, name in table.columns]
     found = cells(table)
-    assert columns == ["new tokens", "recipe", "copy", "fallback", "in hull", "source tokens",
-                       "entropy", "largest hub", "input"]  # fmt: skip
+    assert columns == ["copied", "initialized", "coverage", "recipe", "copy", "fallback", "in hull",
+                       "source tokens", "entropy", "largest hub", "input"]  # fmt: skip
+    assert [cell.text for cell in found["Random"][:3]] == ["1,500", "500", "75.0 %"]
     assert found["Align"][columns.index("fallback")].text == "0.8 %"
     assert found["Align"][columns.index("in hull")].text == "100.0 %"
     assert found["Align"][columns.index("input")].text == "0.61"

@@ -116,7 +116,8 @@ def test_of_a_tokenizer_no_weights_are_fetched(monkeypatch, tmp_path):
     assert resolve_place("org/name", "main", TOKENIZER)[1] == COMMIT
     there = ["tokenizer.json", "tokenizer_config.json", "model.safetensors", "config.json", "a.py"]
     patterns = {key: asked[key] for key in ("allow_patterns", "ignore_patterns")}
-    assert list(filter_repo_objects(there, **patterns)) == there[:2]
+    wanted = [*there[:2], "config.json", "vocab.txt"]  # the last two are those of a BERT
+    assert list(filter_repo_objects([*there, "vocab.txt"], **patterns)) == wanted
     assert asked["revision"] == "main"
 
 

@@ -220,3 +220,21 @@ def test_a_source_without_a_readable_file_is_reported(content, tmp_path):
         (tmp_path / "source.json").write_text(content)
     with pytest.raises(UserError, match=r"source\.json: cannot be read"):
         open_source(tmp_path)
+
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "Haus", "##tür", "haus", "ü", "u"]
+
+
+def test_a_bert_without_a_tokenizer_json_has_the_word_pieces_of_its_vocabulary(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n", encoding="utf-8")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    kept = {"do_lower_case": False, "strip_accents": False}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(kept))
+    tokenizer = load_tokenizer(tmp_path)
+    assert tokenizer.get_vocab() == {piece: number for number, piece in enumerate(PIECES)}
+    assert tokenizer.tokenize("Haustür haus ü Tor") == ["Haus", "##tür", "haus", "ü", "[UNK]"]
+    assert tokenizer.mask_token == "[MASK]"
+    # A vocabulary of that name is another thing in other models: PhoBERT's is of BPE.
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "roberta"}))
+    with pytest.raises(UserError, match=r"has no tokenizer\.json"):
+        load_tokenizer(tmp_path)

@@ -24,7 +24,7 @@ def test_the_registry_holds_the_values_of_vocadt():
         form="dense", entries=256, alpha=0.1
     )
     assert (phase.length, phase.learning_rate, phase.objective) == (512, 2e-6, "clm")
-    assert (strategy.batch_sequences, strategy.epochs) == (128, 1)
+    assert (strategy.batch_sequences, phase.tokens_per_language) == (128, 500_000_000)
     assert (strategy.weight_decay, strategy.warmup, strategy.schedule) == (0.01, 0.01, "cosine")
     assert read_strategy(registered("vocadt-alpha-0")).phases[0].adapter.alpha == 0
     assert read_strategy(registered("vocadt-sparse")).phases[0].adapter.form == "sparse"
@@ -34,6 +34,7 @@ def test_alma_follows_the_adapters():
     first, *rest = read_strategy(registered("vocadt-alma")).phases
     alma = read_strategy(registered("alma")).phases
     assert first.adapter == AdapterSettings()
+    assert (first.batch_sequences, {phase.batch_sequences for phase in rest}) == (128, {256})
     assert (first.learning_rate, [phase.learning_rate for phase in rest]) == (2e-6, [2e-5, 2e-5])
     assert [(p.trainable, p.data) for p in rest] == [(p.trainable, p.data) for p in alma]
 

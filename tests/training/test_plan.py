@@ -125,6 +125,77 @@ def test_a_budget_in_tokens_sets_the_length_for_any_text(job, with_bos, without_
         assert len(set(order[: len(first.source)])) == min(len(order), len(first.source))
 
 
+def test_phases_with_amounts_of_their_own_follow_one_another_on_their_text(job, without_bos):
+    phases = [
+        {**PHASE, "tokens": 320},
+        {**PHASE, "tokens": 640},
+        {**PHASE, "data": "sums", "epochs": 2},
+    ]
+    described = job({"phases": phases})
+    del described["settings"]["epochs"]
+    first, second, third = planned(described, without_bos)
+    assert (len(first), len(second)) == (10, 20)
+    blocks = monolingual(described, without_bos)
+    together = np.concatenate([first.order, second.order])
+    assert together.tolist() == repeated_order(len(blocks), 30, described["seed"]).tolist()
+    fitting = [tuple(s.tokens.tolist()) for s in encode_samples(without_bos, SAMPLES[:-1])]
+    assert Counter(tokens_of(third)) == Counter(2 * fitting)
+
+
+# ---- groups --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def group(job, telugu, greek):
+    """A job on a group of two languages, three quarters of whose tokens are Telugu."""
+
+    def build(settings):
+        described = job(settings)
+        corpus = Path(described["inputs"]["corpus"])
+        for name, lines in (("te", telugu[:30]), ("el", greek[:60])):
+            (corpus / "members" / name).mkdir(parents=True)
+            (corpus / "members" / name / "train.txt").write_text("\n".join(lines) + "\n", "utf-8")
+        (corpus / "mixture.json").write_text(json.dumps({"te": 0.75, "el": 0.25}))
+        (corpus / "train.txt").unlink()
+        return described
+
+    return build
+
+
+def of_telugu(sequences):
+    """Which sequences are of the first member."""
+    return sequences.order < len(sequences.source.members["te"])
+
+
+@pytest.mark.parametrize("wanted", [3200, 64_000])
+def test_a_group_trains_on_shares_of_tokens(group, without_bos, wanted):
+    described = group({"phases": [{**PHASE, "tokens": wanted}]})
+    del described["settings"]["epochs"]
+    [phase] = planned(described, without_bos)
+    assert len(phase) == wanted // 32
+    assert of_telugu(phase).sum() == pytest.approx(0.75 * len(phase), abs=1)
+    half = of_telugu(phase)[: len(phase) // 2]
+    assert half.sum() == pytest.approx(0.75 * len(half), abs=1)
+    # No block of a member comes more than once oftener than another of it.
+    for own in (phase.order[of_telugu(phase)], phase.order[~of_telugu(phase)]):
+        seen = Counter(own.tolist()).values()
+        assert max(seen) - (min(seen) if len(own) > max(own) else 0) <= 2
+
+
+def test_a_pass_over_a_group_ends_with_the_first_text(group, without_bos):
+    described = group({"phases": [PHASE], "epochs": 1})
+    [phase] = planned(described, without_bos)
+    blocks = phase.source.members
+    most = min(blocks["te"].size / 0.75, blocks["el"].size / 0.25)
+    assert sum(phase.tokens()) == pytest.approx(most, rel=0.02)
+    assert len(set(phase.order.tolist())) == len(phase)
+
+
+def test_an_amount_for_each_language_grows_with_the_group(group, without_bos):
+    [phase] = planned(group({"phases": [PHASE], "tokens_per_language": 1600}), without_bos)
+    assert len(phase) == 2 * 1600 // 32
+
+
 def test_a_phase_without_a_sequence_is_refused(job, without_bos):
     phases = [{**PHASE, "data": "sums", "share": 0.99}, {**PHASE, "data": "sums", "share": 0.01}]
     with pytest.raises(UserError, match="phase 1 gets no sequence of 9 x 1 epochs of 'sums'"):

@@ -37,6 +37,12 @@ def test_a_phase_may_override_the_learning_rate_and_parts_of_the_adapters():
     assert second.lora == Lora(r=2, alpha=16, dropout=0.05)
 
 
+def test_a_phase_may_have_steps_of_its_own_size():
+    own = {**PHASE, "share": 0.5, "batch_sequences": 128}
+    strategy = read_strategy({"phases": [own, {**PHASE, "share": 0.5}], "batch_sequences": 256})
+    assert [phase.batch_sequences for phase in strategy.phases] == [128, 256]
+
+
 def parts_of(phase):
     return tuple(item for item in phase.trainable if isinstance(item, str))
 
@@ -80,14 +86,14 @@ def test_the_registry_holds_the_paper_s_strategies():
 
 
 def test_alma_trains_the_whole_model_on_the_corpus_and_then_on_parallel_sentences():
-    # VocADT, §3.4; the values are those of ALMA (Xu et al. 2024).
+    # VocADT, §5.3: 5 B tokens of five languages, one pass over pairs; the rest is ALMA's.
     strategy = read_strategy(ENTRIES["alma"])
-    assert [(p.trainable, p.data, p.share) for p in strategy.phases] == [
-        (("all",), {"monolingual": 1.0}, 0.5),
-        (("all",), {"parallel": 1.0}, 0.5),
+    assert [(p.trainable, p.data, p.tokens_per_language, p.epochs) for p in strategy.phases] == [
+        (("all",), {"monolingual": 1.0}, 1_000_000_000, None),
+        (("all",), {"parallel": 1.0}, None, 1),
     ]
     assert {(p.length, p.learning_rate) for p in strategy.phases} == {(512, 2e-5)}
-    assert (strategy.batch_sequences, strategy.warmup, strategy.epochs) == (256, 0.01, 2)
+    assert (strategy.batch_sequences, strategy.warmup) == (256, 0.01)
 
 
 def test_a_name_alone_is_all_of_a_phase_s_text():

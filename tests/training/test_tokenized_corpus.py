@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 
@@ -9,6 +10,7 @@ from lexigraft.completion import input_checksum
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
 from lexigraft.training import tokenized_corpus
+from lexigraft.training.data import pack
 from lexigraft.training.tokenized_corpus import tokenize_corpus
 from lexigraft.verification import verify
 
@@ -72,7 +74,7 @@ def test_tokenizers_and_parts_of_a_text_are_told_apart(corpus, with_bos, without
     ways = [(with_bos, None), (without_bos, None), (without_bos, 5), (without_bos, 11)]
     for tokenizer, limit in 2 * ways:
         assert_whole(tokenize_corpus(tokenizer, corpus, limit), tokenizer, corpus, limit)
-    assert len(stored(corpus)) == 4
+    assert len(stored(corpus)) == 3  # 11 sentences are all
 
 
 def test_truncation_of_a_tokenizer_changes_nothing(corpus, batches, without_bos):
@@ -132,7 +134,7 @@ def test_a_corpus_that_cannot_be_written_to_is_read_all_the_same(corpus, with_bo
 def test_a_missing_text_leaves_no_tokens(tmp_path, with_bos):
     with pytest.raises(UserError, match=r"train\.txt: no sentences"):
         tokenize_corpus(with_bos, tmp_path)
-    assert stored(tmp_path) == []
+    assert not (tmp_path / ".tokens").exists()
 
 
 def test_a_corpus_is_the_same_with_its_tokens(corpus, with_bos):
@@ -144,9 +146,61 @@ def test_a_corpus_is_the_same_with_its_tokens(corpus, with_bos):
 
 
 def test_a_block_can_be_written_to_without_changing_the_corpus(corpus, with_bos):
-    from lexigraft.training.data import pack
-
     blocks = pack(tokenize_corpus(with_bos, corpus), 16)
     blocks[0].tokens[:] = 0
     assert_whole(tokenize_corpus(with_bos, corpus), with_bos, corpus)
     assert blocks[0].tokens.any()
+
+
+# ---- shards --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def in_shards(corpus, monkeypatch):
+    """The same text, in shards of about two sentences."""
+    monkeypatch.setattr(tokenized_corpus, "SHARD", 200)
+    return corpus
+
+
+def test_a_text_in_shards_has_the_same_tokens(in_shards, with_bos):
+    found = tokenize_corpus(with_bos, in_shards)
+    assert len(stored(in_shards)) == len(found.tokens.parts) > 3
+    sentences = (in_shards / "train.txt").read_text("utf-8").split("\n")[:-1]
+    expected = [ids for text in sentences for ids in encode(with_bos, [text])]
+    tokens = [token for ids in expected for token in ids]
+    assert np.asarray(found.tokens).tolist() == tokens
+    assert np.asarray(found.lengths).tolist() == [len(ids) for ids in expected]
+    for begin, end in ((0, 1), (3, 90), (17, 17), (len(tokens) - 5, len(tokens) + 9), (0, 10**6)):
+        assert found.tokens[begin:end].tolist() == tokens[begin:end]
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_blocks_run_over_the_ends_of_shards(in_shards, with_bos, monkeypatch, apart):
+    blocks = pack(tokenize_corpus(with_bos, in_shards), 16, apart=apart)
+    monkeypatch.setattr(tokenized_corpus, "SHARD", 1 << 20)
+    whole = pack(tokenize_corpus(with_bos, in_shards), 16, apart=apart)
+    assert len(blocks) == len(whole) and blocks.lengths().tolist() == whole.lengths().tolist()
+    for one, other in zip(blocks, whole, strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist()
+        for values, others in ((one.positions, other.positions), (one.targets, other.targets)):
+            assert (values is None and others is None) or values.tolist() == others.tolist()
+
+
+def test_an_interrupted_job_goes_on_with_the_shard_it_was_at(in_shards, with_bos):
+    tokenize_corpus(with_bos, in_shards)
+    first, *others, last = sorted(stored(in_shards), key=lambda file: int(file.name.split("-")[2]))
+    whole, made = last.read_bytes(), [file.stat().st_ino for file in others]
+    last.unlink()
+    first.write_bytes(b"damaged")
+    tokenize_corpus(with_bos, in_shards)
+    assert last.read_bytes() == whole and first.stat().st_size > 100
+    assert [file.stat().st_ino for file in others] == made
+
+
+def test_a_part_of_a_text_shares_the_shards_before_its_end(in_shards, batches, with_bos):
+    tokenize_corpus(with_bos, in_shards)
+    count = len(batches)
+    found = tokenize_corpus(with_bos, in_shards, 7)
+    sentences = (in_shards / "train.txt").read_text("utf-8").split("\n")[:7]
+    assert np.asarray(found.lengths).tolist() == [len(ids) for ids in encode(with_bos, sentences)]
+    assert len(batches) <= count + 1

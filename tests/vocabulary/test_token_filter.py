@@ -84,3 +84,16 @@ def test_sentencepiece_words_begin_at_spaces_without_a_pre_tokenizer(mistral_tok
     backend = mistral_tokenizer.backend_tokenizer
     words = count_words(backend, read_bpe(mistral_tokenizer), ["the sea", "the  sea\r\n"])
     assert words == {"▁the": 2, "▁sea": 1, "▁▁sea": 1}
+
+
+@pytest.mark.parametrize("token", ["für", "▁für", "ü.", "a", "я1"])
+def test_tokens_with_ascii_are_refused_where_none_is_wanted(token):
+    german = Counter({"▁für": 5})
+    bpe = Bpe({"▁": 0}, [], False, True, frozenset(), False, None, True)
+    assert not token_filter(bpe, german, False, ascii=False)(token)
+
+
+@pytest.mark.parametrize("token", ["ß", "▁ü", "▁తెలుగు", "ను"])
+def test_tokens_without_ascii_are_admitted_then_a_space_before_them_aside(token):
+    bpe = Bpe({"▁": 0}, [], False, True, frozenset(), False, None, True)
+    assert token_filter(bpe, Counter({"▁für": 5}), False, ascii=False)(token)

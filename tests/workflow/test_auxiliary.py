@@ -1,5 +1,6 @@
 """Auxiliaries in the real Snakefile: refused before the first job, computed once, stale alone."""
 
+import json
 from collections.abc import Iterator
 from copy import deepcopy
 
@@ -9,6 +10,7 @@ from lexigraft import UserError
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
+from workflow.stages import Study
 
 
 def untrained(miniature: dict, *initializers: str) -> dict:
@@ -156,3 +158,57 @@ def test_another_dictionary_changes_the_vectors_of_the_target_and_no_texts(study
     (study.folder / "other.txt").write_text("and\tర\n", encoding="utf-8")
     study.change(lambda config: config["languages"]["telugu"].update(dictionary="other.txt"))
     assert study.planned() == after("wechsel") | {reading("aligned-word-vectors")}
+
+
+def own_text(miniature: dict, name: str) -> dict:
+    """The miniature with vectors that are trained on the text of another language."""
+    config = untrained(miniature, "own")
+    config["languages"]["other"] = {**config["languages"]["telugu"], "name": "Another text"}
+    config["auxiliary"] = {"elsewhere": {"kind": "glove", "corpus": name}}
+    both = {"target": "elsewhere", "source": "elsewhere"}
+    config["initializers"] = {"own": {"base": "unifyvocab", "auxiliary": both}}
+    return config
+
+
+def test_vectors_are_trained_on_the_text_that_they_name(miniature):
+    study = Study(resolve(own_text(miniature, "other"), load_registries()))
+    jobs = [job.output for job in study.jobs().values() if job.rule == "train_glove"]
+    assert len(jobs) == 2  # of either tokenizer
+    for output in jobs:
+        described = json.loads(study.job("train_glove", output.wildcards))
+        assert described["inputs"]["corpus"].endswith("corpus/other")
+        assert described["settings"] == {"kind": "glove"}
+
+
+def test_a_text_of_vectors_that_is_not_there_is_refused(miniature):
+    assert "auxiliary.elsewhere.corpus: 'ohter' is not known; did you mean 'other'?" in refused(
+        own_text(miniature, "ohter")
+    )
+
+
+HYPERNETWORK = {"method": "zett", "options": {"hypernetwork": "./none"}, "languages": ["en", "te"]}
+
+
+def test_a_method_that_tells_languages_apart_is_given_that_of_the_cell(miniature):
+    config = untrained(miniature, "own")
+    config["initializers"] = {"own": HYPERNETWORK}
+    study = Study(resolve(config, load_registries()))
+    (output,) = [job.output for job in study.jobs().values() if "initiali" in job.rule]
+    settings = json.loads(study.job(output.rule, output.wildcards))["settings"]
+    assert settings["options"] == {"hypernetwork": "./none", "language": "te"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"languages": ["en", "el"]},
+            "own.languages: 'telugu' has code 'te', but the method knows",
+        ),
+        ({"method": "mean", "options": {}}, "initializers.own.options: "),
+    ],
+)
+def test_a_language_that_a_method_does_not_know_is_refused(miniature, changed, message):
+    config = untrained(miniature, "own")
+    config["initializers"] = {"own": {**HYPERNETWORK, **changed}}
+    assert message in refused(config)

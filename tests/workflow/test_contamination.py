@@ -56,7 +56,7 @@ def counted(config, registries):
     found = {}
     for language, task in searched(study):
         given = study.described("count_tests", {"language": language, "task": task})
-        assert given["inputs"]["text"] == f"results/corpus/{language}/train.txt"
+        assert given["inputs"]["text"] == f"results/corpus/{language}"
         folder = f"results/corpus/{language}/contamination/{task}"
         assert given["outputs"]["folder"] == folder
         assert f"{folder}/card.json" in counts_of(study)

@@ -176,3 +176,29 @@ def test_a_device_that_is_not_listed_is_refused(lowres, monkeypatch):
     monkeypatch.setenv("LEXIGRAFT_DEVICE", "Voodoo2")
     with pytest.raises(UserError, match=r"LEXIGRAFT_DEVICE.*'Voodoo2' is not known; name one of"):
         edited(lowres, lambda config: None).cost_model  # noqa: B018
+
+
+def test_amounts_of_phases_cost_what_the_same_amount_of_a_strategy_does(lowres):
+    def amounts(whole=None, first=None, second=None):
+        def edit(config):
+            strategy = config["strategies"][CELL["strategy"]]
+            phases = [strategy["phases"][0] for _ in range(2)]
+            if whole:
+                strategy |= {"tokens": whole, "phases": [p | {"share": 0.5} for p in phases]}
+            else:
+                bare = [{k: v for k, v in p.items() if k != "share"} for p in phases]
+                strategy["phases"] = [bare[0] | first, bare[1] | second]
+
+        return trained(edited(lowres, edit))
+
+    parts = amounts(first={"tokens": 7 * 10**8}, second={"tokens_per_language": 3 * 10**8})
+    assert parts == pytest.approx(amounts(whole=10**9))
+
+
+def test_text_is_as_long_as_its_characters_allow(lowres):
+    def train(**limits):
+        study = edited(lowres, lambda config: config["languages"]["te"].update(limits))
+        return CostModel(study, "A100").text("te").sentences
+
+    assert train(train_sentences=None, train_characters=12 * 10**9) == 10**8
+    assert train(train_sentences=7, train_characters=12 * 10**9) == 7

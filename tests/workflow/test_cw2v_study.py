@@ -10,7 +10,7 @@ from tests.workflow.conftest import open_study, shown
 from workflow.config.checks import check_local_files
 
 PAPER = [
-    "cw2v-dictionary",
+    "cw2v-dictionary-2m",
     "ofa-none",
     "multivariate-small",
     "univariate",
@@ -46,17 +46,29 @@ def test_it_has_every_row_of_table_2_before_and_after_training(study):
 def test_the_settings_are_the_papers(study):
     vocabulary = study.config["vocabularies"]["expand-26k"]
     assert vocabulary["new_tokens"] == 25948  # Table 4 and section 4.2
-    entry = study.config["initializers"]["cw2v-dictionary"]
-    assert (entry["method"], entry["options"], entry["dictionary"]) == ("cw2v", {}, True)
+    entry = study.config["initializers"]["cw2v-dictionary-2m"]
+    assert (entry["method"], entry["dictionary"]) == ("cw2v", True)
+    assert entry["options"] == {"window": 5, "subsampling": 2}  # its code; a window of 10 in all
+    assert entry["text"]["tokens_per_language"] == 2_000_000  # section 4.3
     from lexigraft.initialization.registry import initializer
 
     defaults = signature(type(initializer("cw2v"))).parameters
-    assert [defaults[name].default for name in ("window", "negatives", "rank")] == [10, 5, 1024]
+    assert [defaults[name].default for name in ("negatives", "rank")] == [5, 1024]
     strategy = study.config["strategies"]["cpt"]
-    assert (strategy["epochs"], strategy["learning_rate"], strategy["warmup"]) == (1, 5e-5, 0.1)
+    assert (strategy["learning_rate"], strategy["warmup"]) == (5e-5, 0.1)
+    assert strategy["tokens_per_language"] == 500_000_000  # section 4.3
     assert strategy["schedule"] == "linear"
     assert strategy["checkpoints"] == 5  # Figure 3
     assert strategy["phases"][0]["length"] == 2048
+
+
+def test_its_tokens_are_learned_from_the_text_of_another_group(study):
+    axes = {"source": "llama-2-7b", "language": "cw2v-mix", "vocabulary": "expand-26k"}
+    given = study.described("expand_vocabulary", axes)
+    assert given["inputs"]["corpus"] == "results/corpus/cw2v-sentences"
+    assert "corpus" not in given["settings"] and given["settings"]["ascii"] is False
+    members = study.config["languages"]["cw2v-sentences"]["group"]["members"]
+    assert len(members) == 4 and not any("en" in name.split("-") for name in members)
 
 
 def test_checkpoints_are_scored_beside_the_ends(study):
@@ -76,7 +88,7 @@ def test_checkpoints_are_scored_beside_the_ends(study):
 
 def test_every_language_but_english_brings_its_dictionary(study, mini):
     for each, language in ((study, "cw2v-mix"), (mini, "cw2v-mix-mini")):
-        suffix = "-mini" if each is mini else ""
+        suffix = "-mini" if each is mini else "-2m"
         read = {
             wildcards["initializer"]: each.described("learn_initialization", wildcards)["inputs"]
             for wildcards in fitted(each, "learn_initialization")
@@ -87,8 +99,9 @@ def test_every_language_but_english_brings_its_dictionary(study, mini):
 
 
 def test_what_learns_from_the_model_runs_where_the_model_is_trained(study, mini):
-    learned = {"cw2v", "cw2v-dictionary", "cw2v-from-mean", "distill"}
-    of_mini = {f"{name}-mini" for name in learned}
+    names = {"cw2v", "cw2v-dictionary", "cw2v-from-mean"}
+    learned = {"distill", *(f"{name}-2m" for name in names)}
+    of_mini = {f"{name}-mini" for name in ("distill", *names)}
     for each, used in ((study, learned), (mini, of_mini)):
         rule = "learn_initialization"
         assert {wildcards["initializer"] for wildcards in fitted(each, rule)} == used
@@ -100,7 +113,8 @@ GENERATED = {f"{place}-{task}" for place in ("table-2", "figure-3")
 
 
 def test_the_miniature_has_every_initializer_and_item_and_its_files(study, mini):
-    assert shown(mini, "initializer", "initializers") == {cell.initializer for cell in study.cells}
+    # Those of either that differ in their text or options alone have the title of the others.
+    assert shown(mini, "initializer", "initializers") == shown(study, "initializer", "initializers")
     items = [
         [(item.kind, item.name) for item in read_items(each.config["report"]["items"])]
         for each in (study, mini)

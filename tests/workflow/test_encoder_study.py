@@ -101,6 +101,17 @@ def test_a_cell_learns_from_one_part_and_is_tested_on_its_language_and_english(c
     assert {f"{folder}/{part}/card.json" for part in ("train", "te", "en")} <= {*wanted}
 
 
+def test_validation_examples_are_read_beside_those_to_learn_from(config, registries):
+    examples = config["tasks"]["nli"]["examples"]
+    examples["validation"] = examples["train"] | {"path": "no/such.jsonl"}
+    given = described(config, registries, "evaluate", **cell())
+    parts = given["inputs"]["read"]["nli"]["examples"]
+    assert parts["validation"] == "results/examples/nli/validation"
+    part = described(config, registries, "prepare_examples", task="nli", part="validation")
+    assert part["settings"]["text"]["path"] == "no/such.jsonl"
+    assert "tasks.nli.examples (validation).text.path" in refused(config, registries)
+
+
 def test_a_group_is_tested_on_each_of_its_languages(config, registries):
     config["cells"][0]["languages"] = ["both"]
     given = described(config, registries, "evaluate", **cell("both"))
@@ -186,10 +197,12 @@ def test_what_a_task_lacks_is_named(config, registries, change, message):
 
 
 def test_the_tasks_of_cw2v_have_its_languages(registries):
-    from workflow.config.task_data import example_settings
+    from workflow.config.task_data import example_settings, learned_parts
 
     for task in ("xnli", "wikiann", "squad"):
-        for code in ("train", "en", "de", "ru", "hi", "ta"):
+        learned = learned_parts(registries, task)
+        assert learned == ["train"] if task == "squad" else ["train", "validation"]
+        for code in (*learned, "en", "de", "ru", "hi", "ta"):
             text = example_settings(registries, task, code)["text"]
             assert "{code}" not in json.dumps(text)
 
@@ -210,12 +223,13 @@ def test_the_grid_of_cw2v_for_roberta_has_every_row_and_checkpoint(paper):
     }  # fmt: skip
     assert tasks["evaluate"] == [3] * 13
     assert tasks["evaluate_checkpoint"] == [3] * 6 * 14  # the fifteenth is the cell itself
-    strategy = paper.config["strategies"]["mlm-512"]
+    strategy = paper.config["strategies"]["mlm-500m"]
     assert (strategy["batch_sequences"], strategy["learning_rate"]) == (32, 5e-5)  # Appendix G
+    assert (strategy["epsilon"], strategy["tokens_per_language"]) == (1e-6, 500_000_000)
     assert strategy["phases"][0]["trainable"] == ["all"]
     wanted = paper.inputs("evaluate", paper.cells[0].wildcards)
     parts = [card.split("/")[-2] for card in wanted if "/examples/xnli/" in card]
-    assert set(parts) == {"train", "en", "hi", "ta", "ru", "de"}
+    assert set(parts) == {"train", "validation", "en", "hi", "ta", "ru", "de"}
 
 
 def test_it_shares_the_texts_of_the_grid_for_llama(paper, registries):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft import UserError, load_cell
+from lexigraft.corpus.mixture import read_part
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
@@ -55,11 +56,14 @@ def test_the_training_text_is_mixed_by_the_shares(finished):
     assert {name: one["share"] for name, one in members.items()} == pytest.approx(
         {"telugu": 0.4, "greek": 0.6}
     )
-    counts = {name: one["train_sentences"] for name, one in members.items()}
-    train = (finished.folder / "results/corpus/both/train.txt").read_text("utf-8").splitlines()
-    assert sum(counts.values()) == len(train)
-    telugu = sum(any("\u0c00" <= letter <= "\u0c7f" for letter in line) for line in train)
-    assert abs(telugu - counts["telugu"]) <= 2
+    corpus = finished.folder / "results/corpus/both"
+    for name, one in members.items():
+        text = (corpus / "members" / name / "train.txt").read_text("utf-8")
+        assert text.count("\n") == one["train_sentences"]
+    train = list(read_part(corpus))
+    telugu = [any("\u0c00" <= letter <= "\u0c7f" for letter in line) for line in train]
+    characters = sum(len(line) for line, own in zip(train, telugu, strict=True) if own)
+    assert characters == pytest.approx(0.4 * sum(map(len, train)), abs=max(map(len, train)))
 
 
 def test_the_vocabulary_lists_what_is_new_by_id(finished):

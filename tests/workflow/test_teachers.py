@@ -183,11 +183,14 @@ def test_a_cell_has_one_teacher(config):
     assert "phases: the teachers large and tiny; a cell has one" in refused(config, change)
 
 
-def test_the_baselines_of_unifyvocab_differ_from_distillation_in_their_last_phase_alone():
+def test_unifyvocab_distills_after_a_new_vocabulary_and_its_baselines_have_none():
     entries = load_registries()["strategies"]
-    last = {name: entries[name]["phases"][-1] for name in ("direct-tuning", "sentence-distill")}
-    first = {name: entries[name]["phases"][:-1] for name in (*last, "distill")}
-    assert first["direct-tuning"] == first["sentence-distill"] == first["distill"]
-    distill = entries["distill"]["phases"][-1]
-    assert distill["data"] == last["direct-tuning"]["data"] == {"monolingual": 0.85, "tasks": 0.15}
-    assert last["sentence-distill"]["data"] == {"monolingual": 0.85, "answered": 0.15}
+    (direct,) = entries["direct-tuning"]["phases"]
+    (sentences,) = entries["sentence-distill"]["phases"]
+    *adapted, distill = entries["distill"]["phases"]
+    assert adapted == entries["progressive"]["phases"]
+    assert direct["data"] == distill["data"] == {"monolingual": 0.85, "tasks": 0.15}
+    assert sentences["data"] == {"monolingual": 0.85, "answered": 0.15}
+    # 235 M tokens, of which 85 % are of the first text.
+    for phase in (direct, sentences, distill):
+        assert phase["tokens"] / 0.85 == pytest.approx(235e6, rel=0.01)

@@ -229,6 +229,14 @@ def studies(registries):
     }
 
 
+@pytest.mark.parametrize("task", ["translation", "titles-4-shot", "questions-4-shot"])
+def test_a_prompt_that_is_not_there_is_refused_before_the_first_job(config, registries, task):
+    config["run_tasks"] = {"asked": {}}
+    config["tasks"] = {"asked": {"base": task, "prompt": "cw2w"}}
+    with pytest.raises(UserError, match=r"tasks\.asked\.prompt: 'cw2w' is not in config/prompts"):
+        resolve(config, registries)
+
+
 def test_the_models_of_vocadt_translate_after_five_examples_before_alma(studies):
     study = studies["vocadt"]
     for code in ("sw", "id", "et", "ht", "ko", "el", "ru", "bg", "uk", "kk"):
@@ -258,7 +266,7 @@ def test_the_models_of_cw2v_are_tested_in_every_language_at_every_checkpoint(stu
     study = studies["cw2v"]
     own = [name for name, entry in study.config["tasks"].items()
             if name in study.config["run_tasks"] and "examples" in entry]  # fmt: skip
-    assert len(own) == 1 + 4 + 4 + 4
+    assert len(own) == 1 + 4 + 4 + 5  # questions, translation out and in, headlines of English too
     assert {study.config["tasks"][task]["shots"] for task in own} == {4}
     checkpoints = [job.output.wildcards for job in study.jobs().values()
                    if job.rule == "evaluate_checkpoint"]  # fmt: skip

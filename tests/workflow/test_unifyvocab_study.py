@@ -6,13 +6,14 @@ import pytest
 
 from lexigraft.cells import Cell
 from lexigraft.report.items import read_items
+from lexigraft.training.settings import read_strategy
 from tests.workflow.conftest import open_study, shown
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT
 
-CODES = ("ar", "bn", "de", "en", "ja", "ko", "ta", "te", "th", "ur", "vi", "zh")
-TWELVE = [f"culturax-{code}" for code in CODES]
 BASELINES = ["gaussian-small", "permutation", "wechsel-english", "ofa-none", "focus"]
+FOUR, THREE = ["gemma", "qwen2", "llama-2", "llama-3"], ["gemma", "qwen2", "llama-3"]
+OURS = ["unifyvocab-1b"]
 
 
 @pytest.fixture(scope="module")
@@ -25,45 +26,61 @@ def mini():
     return open_study("unifyvocab-mini")
 
 
-def cells(sources, languages, vocabularies, initializers, strategies=("none", "progressive")):
-    names = product(sources, languages, vocabularies, initializers, strategies)
+def cells(sources, vocabularies, initializers, strategies, language="pile"):
+    names = product(sources, [language], vocabularies, initializers, strategies)
     return {Cell(*axes, seed=0) for axes in names}
 
 
 def test_it_has_every_row_of_table_1_that_can_be_had(study):
-    mixed = ["unifyvocab-mix"]
-    rows = cells(["pythia-1b"], mixed, ["gemma"], [*BASELINES, "unifyvocab", "unifyvocab-relative"])
-    rows |= cells(["pythia-1b"], ["slimpajama"], ["gemma"], ["unifyvocab"])
-    larger = ["gaussian-small", "permutation", "focus", "unifyvocab"]
-    rows |= cells(["pythia-2.8b"], mixed, ["gemma"], larger)
+    ours = [*OURS, "unifyvocab-slimpajama", "unifyvocab-relative-1b"]
+    rows = cells(["pythia-1b"], ["gemma"], ours, ["none", "progressive"])
+    rows |= cells(["pythia-1b"], ["gemma"], BASELINES, ["none", "progressive-baseline"])
+    larger = ["gaussian-small", "permutation", "focus"]
+    rows |= cells(["pythia-2.8b"], ["gemma"], larger, ["progressive-baseline"])
+    rows |= cells(["pythia-2.8b"], ["gemma"], OURS, ["progressive"])
     assert rows <= set(study.cells)
 
 
-def test_it_has_the_ten_replacements_of_table_2(study):
-    four = ["gemma", "qwen2", "llama-2", "llama-3"]
-    rows = cells(["pythia-1b"], ["unifyvocab-mix"], four, ["unifyvocab"], ["progressive"])
-    larger = ["pythia-2.8b", "pythia-6.9b"]
-    three = ["gemma", "qwen2", "llama-3"]
-    rows |= cells(larger, ["unifyvocab-mix"], three, ["unifyvocab"], ["progressive"])
+def test_glove_reads_its_own_text_whatever_the_model_is_tuned_on(study):
+    read = {name: (entry["corpus"], entry["text"]["tokens"])
+            for name, entry in study.config["auxiliary"].items()
+            if name in ("glove-1b", "glove-slimpajama", "glove-1m")}  # fmt: skip
+    assert read == {
+        "glove-1b": ("unifyvocab-mix", 10**9),
+        "glove-slimpajama": ("slimpajama", 10**9),
+        "glove-1m": ("unifyvocab-mix", 10**6),
+    }
+    shares = study.config["languages"]["unifyvocab-mix"]["group"]["shares"]
+    web = sum(share for name, share in shares.items() if name.startswith("culturax"))
+    assert (round(web, 6), shares["the-stack"], shares["proof-pile-2"]) == (0.4, 0.3, 0.3)
+
+
+def test_it_has_the_ten_replacements_of_table_2_and_the_three_of_table_6(study):
+    rows = cells(["pythia-1b"], FOUR, OURS, ["progressive"])
+    rows |= cells(["pythia-2.8b", "pythia-6.9b"], THREE, OURS, ["progressive"])
     assert len(rows) == 10
+    assert rows | cells(["pythia-1b"], THREE, OURS, ["progressive-2b"]) <= set(study.cells)
+
+
+def test_it_has_one_model_of_the_languages_of_table_4_before_and_after_training(study):
+    both, name = ["pythia-1b", "pythia-6.9b"], "culturax-twelve"
+    rows = cells(both, ["qwen2"], OURS, ["none", "progressive-4b"], name)
+    rows |= cells(both, ["qwen2"], ["focus"], ["none", "progressive-4b-baseline"], name)
+    rows |= cells([*both, "qwen2-1.5b", "qwen2-7b"], ["source"], ["none"], ["none"], name)
     assert rows <= set(study.cells)
-
-
-def test_it_has_the_languages_of_table_4_before_and_after_training(study):
-    pair = ["focus", "unifyvocab"]
-    assert cells(["pythia-1b", "pythia-6.9b"], TWELVE, ["qwen2"], pair) <= set(study.cells)
+    assert len(study.config["languages"][name]["group"]["members"]) == 12
 
 
 WAYS = ["progressive-slow", "progressive-fast", "full", "full-fast"]
 SHUFFLED = [f"unifyvocab-shuffled-{share}" for share in (25, 50, 75, 100)]
 
 
-def test_it_has_the_ways_of_training_of_figures_4b_5_and_7(study):
-    mixed = ["unifyvocab-mix"]
-    four = ["gemma", "qwen2", "llama-2", "llama-3"]
-    rows = cells(["pythia-1b"], mixed, ["gemma"], ["unifyvocab"], [*WAYS, "progressive"])
-    rows |= cells(["pythia-1b"], mixed, four, ["gaussian-small"], ["progressive"])
-    rows |= cells(["pythia-1b"], mixed, ["qwen2"], ["unifyvocab", *SHUFFLED], ["progressive"])
+def test_it_has_the_ways_of_training_of_figures_4b_5_6_and_7(study):
+    rows = cells(["pythia-1b"], ["gemma"], OURS, [*WAYS, "progressive"])
+    rows |= cells(["pythia-1b"], FOUR, ["gaussian-small"], ["progressive-baseline"])
+    rows |= cells(["pythia-1b"], ["qwen2"], [*OURS, *SHUFFLED], ["progressive"])
+    amounts = [f"unifyvocab-{amount}" for amount in ("1m", "10m", "100m", "1b")]
+    rows |= cells(["pythia-1b"], FOUR, amounts, ["first-step"])
     assert rows <= set(study.cells)
     for name, first in (("progressive-slow", 1.6e-4), ("progressive-fast", 2.56e-3)):
         phases = study.config["strategies"][name]["phases"]
@@ -75,10 +92,9 @@ def test_it_has_the_ways_of_training_of_figures_4b_5_and_7(study):
 def test_it_has_the_teachers_of_table_3_each_with_its_own_vocabulary(study):
     both = ["pythia-1b", "pythia-6.9b"]
     teachers = {"gemma": "distill-gemma", "qwen2": "distill", "llama-3": "distill-llama-3"}
-    baselines = ["direct-tuning", "sentence-distill"]
-    rows = cells(both, ["unifyvocab-mix"], ["source"], ["none"], baselines)
+    rows = cells(both, ["source"], ["none"], ["direct-tuning", "sentence-distill"])
     for vocabulary, strategy in teachers.items():
-        rows |= cells(both, ["unifyvocab-mix"], [vocabulary], ["unifyvocab"], [strategy])
+        rows |= cells(both, [vocabulary], OURS, [strategy])
         entry = study.config["strategies"][strategy]["phases"][-1]
         teacher = study.config["sources"][entry["distill"]["teacher"]]["hub"]
         assert teacher == study.config["vocabularies"][vocabulary]["tokenizer"]
@@ -87,16 +103,21 @@ def test_it_has_the_teachers_of_table_3_each_with_its_own_vocabulary(study):
 
 
 def test_the_settings_are_the_papers(study):
-    glove = study.config["auxiliary"]["glove"]
+    glove = study.config["auxiliary"]["glove-1b"]
     assert (glove["dimensions"], glove["window"], glove["epochs"]) == (300, 15, 15)
-    shares = study.config["languages"]["unifyvocab-mix"]["group"]["shares"]
-    assert shares == {"culturax-en": 0.4, "the-stack": 0.3, "proof-pile-2": 0.3}
-    strategy = study.config["strategies"]["progressive"]
-    assert [phase["trainable"] for phase in strategy["phases"]] == [["embeddings", "head"], ["all"]]
-    assert [phase["share"] for phase in strategy["phases"]] == [0.5, 0.5]
-    tokens = {strategy["batch_sequences"] * phase["length"] for phase in strategy["phases"]}
-    assert tokens == {2 * 2**20}
-    options = study.config["initializers"]["unifyvocab-relative"]["options"]
+    first = {"progressive": 6.4e-4, "progressive-baseline": 5e-5, "progressive-2b": 6.4e-4}
+    tokens = {"progressive": (2 << 20, 2500), "progressive-baseline": (2 << 20, 2500),
+              "progressive-2b": (1 << 20, 1000)}  # fmt: skip
+    for name, rate in first.items():
+        strategy = read_strategy(study.config["strategies"][name])
+        vocabulary, everything = strategy.phases
+        assert (vocabulary.trainable, everything.trainable) == (("embeddings", "head"), ("all",))
+        assert (vocabulary.learning_rate, everything.learning_rate) == (rate, 5e-5)
+        assert (strategy.weight_decay, strategy.warmup) == (0.01, 0.03)
+        step, steps = tokens[name]
+        assert {phase.batch_sequences * phase.length for phase in strategy.phases} == {step}
+        assert [phase.tokens for phase in strategy.phases] == [steps * step] * 2
+    options = study.config["initializers"]["unifyvocab-relative-1b"]["options"]
     assert options == {"anchors": 300}
 
 
@@ -110,8 +131,9 @@ def test_revisions_are_commits(study):
 
 def test_the_miniature_has_every_initializer_but_the_variants_of_glove(study, mini):
     variants = {"unifyvocab-100d", "unifyvocab-window-5", "unifyvocab-5-epochs"}
-    variants.add("unifyvocab-x-max-100")
-    used = {cell.initializer for cell in study.cells}
+    variants |= {"unifyvocab-x-max-100", "unifyvocab-slimpajama"}
+    variants |= {f"unifyvocab-{amount}" for amount in ("1m", "10m", "100m")}
+    used = shown(study, "initializer", "initializers")
     assert used - variants <= shown(mini, "initializer", "initializers")
 
 
@@ -122,15 +144,16 @@ def test_the_miniature_has_three_families_and_the_items_of_the_paper(study, mini
         if cell.vocabulary != "source"
     }
     assert families == {"sentencepiece-bpe", "sentencepiece-unigram", "byte-level-bpe"}
-    of = [{item.name for item in read_items(s.config["report"]["items"])} for s in (study, mini)]
-    assert {"table-1", "table-2", "table-3", "table-4", "figures-3b-8"} <= of[0]
-    assert {f"figure-{name}" for name in ("3a", "4a", "4b", "5", "7a", "7b")} <= of[0]
-    assert of[0] <= of[1]
+    of = [{(item.kind, item.name) for item in read_items(each.config["report"]["items"])}
+          for each in (study, mini)]  # fmt: skip
+    # Table 6 is Table 2 with fewer tokens.
+    assert of[0] - {("comparison", "table-6")} == of[1]
 
 
-def test_the_miniature_has_every_way_of_training_but_for_other_teachers(study, mini):
+def test_the_miniature_has_every_way_of_training_but_for_amounts_and_other_teachers(study, mini):
     used = [shown(each, "strategy", "strategies") for each in (study, mini)]
-    assert used[0] - {"distill-gemma", "distill-llama-3"} == used[1]
+    amounts = {"progressive-2b", "progressive-4b", "progressive-4b-baseline", "first-step"}
+    assert used[0] - amounts - {"distill-gemma", "distill-llama-3"} == used[1]
 
 
 def test_the_miniatures_data_is_there(mini, monkeypatch):

@@ -11,10 +11,12 @@ from lexigraft.report.items import read_items
 from lexigraft.training.settings import read_strategy
 from tests.workflow.conftest import copy_project, open_study, shown
 from workflow.config.checks import check_local_files
+from workflow.config.initializer_data import language_option
 from workflow.config.registries import ROOT
 
 GROUPS = ["madlad-latin", "madlad-mixed", "madlad-cyrillic"]
-TEN = [f"madlad-{code}" for code in ("sw", "id", "et", "ht", "ko", "el", "ru", "bg", "uk", "kk")]
+ZETT = ("sw", "id", "et", "ht", "ko", "el", "ru", "bg")
+TEN = [f"madlad-{code}" for code in (*ZETT, "uk", "kk")]
 MISTRAL, LLAMA = "mistral-7b", "llama-2-7b"
 
 
@@ -28,7 +30,7 @@ def mini():
     return open_study("vocadt-mini")
 
 
-def cells(source, languages, initializers, strategies, vocabulary="replace-50k"):
+def cells(source, languages, initializers, strategies, vocabulary="replace-50k-madlad"):
     own = [name if name == "none" else f"{name}-madlad" for name in strategies]
     names = product([source], languages, [vocabulary], initializers, own)
     return {Cell(*axes, seed=0) for axes in names}
@@ -54,7 +56,8 @@ def test_it_has_the_adapters_of_both_models_of_all_languages_and_of_figure_5(stu
 def test_it_has_the_baselines_before_and_after_alma(study):
     wanted = cells(MISTRAL, GROUPS, ["ofa-none"], ["none", "alma"])
     wanted |= cells(MISTRAL, TEN, ["focus"], ["none", "alma"])
-    wanted |= cells(MISTRAL, TEN[:8], ["zett-mistral"], ["none", "alma"])
+    wanted |= cells(MISTRAL, TEN[:8], ["zett-mistral-multilingual"], ["none", "alma"])
+    wanted |= cells(MISTRAL, ["madlad-en"], ["focus", "zett-mistral-multilingual"], ["none"])
     wanted |= cells(MISTRAL, GROUPS, ["none"], ["alma"], "source")
     assert wanted <= set(study.cells)
 
@@ -76,17 +79,34 @@ def test_the_settings_are_the_papers(study):
         assert (strategies[name].batch_sequences, strategies[name].warmup) == (128, 0.01)
     for name, alpha in (("vocadt-alma", 0.1), ("vocadt-alpha-0-alma", 0)):
         first, *full = strategies[name].phases
+        assert [phase.batch_sequences for phase in (first, *full)] == [128, 256, 256]
         assert (first.trainable, first.adapter.alpha) == (("adapter",), alpha)
         assert [list(phase.data) for phase in full] == [["monolingual"], ["parallel"]]
         assert {phase.trainable for phase in full} == {("all",)}
-        assert [phase.share for phase in strategies[name].phases] == [0.25, 0.5, 0.25]
+        # 0.5 B tokens a language, 5 B of a group of five, and one pass over the pairs
+        each = [phase.tokens_per_language for phase in (first, *full)]
+        assert (each, full[1].epochs) == ([500_000_000, 1_000_000_000, None], 1)
     shares = study.config["languages"]["madlad-latin"]["group"]["shares"]
     assert list(shares.values()) == [0.17, 0.16, 0.32, 0.23, 0.12]  # Appendix C
     for language in TEN:
         parallel = study.config["languages"][language]["samples"]["parallel"]
         assert parallel["pairs"] == 15_000
         assert parallel["text"]["quality_column"]
-    assert study.config["vocabularies"]["replace-50k"]["size"] == 50_000
+    vocabulary = study.config["vocabularies"]["replace-50k-madlad"]
+    assert (vocabulary["size"], vocabulary["text"]) == (50_000, {"tokens_per_language": 2_000_000})
+
+
+def test_every_cell_of_zett_is_given_its_language(study):
+    codes = {
+        cell.language: language_option(study.config, cell.initializer, cell.language)
+        for cell in study.cells
+        if cell.initializer.startswith("zett")
+    }
+    assert codes == {f"madlad-{code}": {"language": code} for code in ("en", *ZETT)}
+    assert (
+        "multilingual"
+        in study.config["initializers"]["zett-mistral-multilingual"]["options"]["hypernetwork"]
+    )
 
 
 def test_every_language_is_translated_by_the_models_that_have_it(study):
@@ -121,13 +141,14 @@ def test_snakemake_plans_it_before_any_data_is_there(tmp_path):
         for rule, count in re.findall(r"^(\w+)\s+(\d+)$", output, flags=re.MULTILINE)
     }
     # As they are; the starts of adapters for Mistral and Llama 2; OFA; FOCUS and ZeTT.
-    untrained = (4 + 3) + (4 + 3) + 3 + (10 + 8)
+    untrained = (4 + 3) + (4 + 3) + 3 + (11 + 9)
     # Mistral's own vocabulary; adapters; those before ALMA; baselines under ALMA; sparse ones.
     trained = 3 + 9 + 3 + (3 + 10 + 8) + (3 + 6)
     assert counts["train"] == untrained + trained
-    # A tokenizer of each group for each model, of all, and of each language.
-    assert counts["train_vocabulary"] == 3 + 3 + 1 + 10
-    assert counts["mix_corpora"] == 4 and counts["prepare_corpus"] == 11
+    # A tokenizer of each group for each model, of all, and of each language and English.
+    assert counts["train_vocabulary"] == 3 + 3 + 1 + 11
+    # Texts of each language, and FLORES in each for its tokens.
+    assert counts["mix_corpora"] == 4 and counts["prepare_corpus"] == 11 + 11
     # ALMA reads pairs of every language alone and of every group.
     assert counts["prepare_samples"] == 10 and counts["mix_samples"] == 3
     # Examples of each language, for either direction.
@@ -138,13 +159,12 @@ def test_the_miniature_has_every_initializer_but_zett_and_every_strategy_and_ite
     registries = {"initializer": "initializers", "strategy": "strategies"}
     names = {axis: [shown(each, axis, registry) for each in (study, mini)]
              for axis, registry in registries.items()}  # fmt: skip
-    assert names["initializer"][0] - {"zett-mistral"} == names["initializer"][1]
+    assert names["initializer"][0] - {"zett-mistral-multilingual"} == names["initializer"][1]
     assert names["strategy"][0] == names["strategy"][1] - {"vocadt-alpha-0-slow"}
-    items = [
-        [(item.kind, item.name) for item in read_items(each.config["report"]["items"])]
-        for each in (study, mini)
-    ]
-    assert items[0] == items[1]
+    full, small = (read_items(each.config["report"]["items"]) for each in (study, mini))
+    # Of the tables that differ in their tasks alone it has one.
+    assert {(item.kind, item.name) for item in small} < {(item.kind, item.name) for item in full}
+    assert {item.kind for item in small} == {item.kind for item in full}
 
 
 def test_the_miniature_has_two_models_and_four_groups(mini):

@@ -16,6 +16,7 @@ from lexigraft.training.settings import check_optimizer, of_new_vocabulary
 from workflow.config.initializer_data import (
     MODEL,
     TOKENIZER,
+    auxiliary_corpora,
     check_folder,
     check_initializer,
     check_needed_files,
@@ -25,6 +26,7 @@ from workflow.config.task_data import (
     check_benchmarks,
     check_examples,
     check_local_examples,
+    check_prompts,
     check_tested,
     tested_language,
 )
@@ -63,8 +65,13 @@ def check_study(study: dict[str, Any]) -> None:
         _require(study["tasks"][name]["kind"], kinds(), f"tasks.{name}.kind")
         _check_engine(name, study["tasks"][name])
         _check_learned_metrics(study, name)
+    for name in sorted({*used(study, "vocabularies")} - {SOURCE_VOCABULARY}):
+        if text := study["vocabularies"][name].get("corpus"):
+            _require(text, study["languages"], f"vocabularies.{name}.corpus")
     for name in sorted({*used(study, "initializers")} - {NO_INITIALIZER}):
         check_initializer(name, study["initializers"][name], list(study["auxiliary"]))
+    for name, text in auxiliary_corpora(study).items():
+        _require(text, study["languages"], f"auxiliary.{name}.corpus")
     _check_packages(study)
     check_tested(study)
     _check_fragmentation(study)
@@ -79,6 +86,7 @@ def check_study(study: dict[str, Any]) -> None:
     check_teachers(study)
     _check_kinds_of_sources(study)
     check_examples(study)
+    check_prompts(study)
     check_benchmarks(study)
     check_samples(study)
     check_needs(study)
@@ -109,11 +117,14 @@ def check_local_files(study: dict[str, Any]) -> None:
 
 
 def languages_read(study: dict[str, Any]) -> list[str]:
-    """Languages and groups whose texts a study reads: of cells, of tasks and for tokenizers."""
+    """Languages and groups whose texts a study reads: of cells, tasks, tokenizers and vectors."""
     measured = study["fragmentation"]["languages"]
+    vocabularies = (study["vocabularies"].get(name, {}) for name in used(study, "vocabularies"))
+    learned = (entry["corpus"] for entry in vocabularies if "corpus" in entry)
     tasks = (study["tasks"][name] for name in study["run_tasks"])
     tested = (task["language"] for task in tasks if task.get("language"))
-    return sorted({*used(study, "languages"), *tested, *measured})
+    vectors = auxiliary_corpora(study).values()
+    return sorted({*used(study, "languages"), *tested, *measured, *vectors, *learned})
 
 
 def _single_languages(study: dict[str, Any]) -> list[str]:

@@ -3,7 +3,7 @@
 Each check raises a `UserError` that names the key that is wrong and says what to do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -47,16 +47,40 @@ def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) 
         raise UserError(
             f"initializers.{name}.dictionary: true, but method '{method}' reads none; take it out"
         )
-    if entry["options"]:
+    options = entry["options"] | (
+        {"language": entry["languages"][0]} if "languages" in entry else {}
+    )
+    if options:
         # Only then: making an initializer imports numpy, and the Snakefile is to stay light.
         try:
-            registry.initializer(method, **entry["options"])
+            registry.initializer(method, **options)
         except UserError as error:
             raise UserError(f"initializers.{name}.options: {error}") from None
 
 
+def language_option(study: Mapping[str, Any], initializer: str, language: str) -> dict[str, str]:
+    """The option `language` of an initializer that tells languages apart, for cells of a language.
+
+    Empty for all others. A UserError where it does not know the language.
+    """
+    entry = study["initializers"].get(initializer, {})
+    if "languages" not in entry:
+        return {}
+    code = entry["options"].get("language") or study["languages"][language].get("code")
+    if code not in entry["languages"]:
+        what = f"'{language}' has code '{code}'" if code else f"'{language}' is a group"
+        raise UserError(
+            f"initializers.{initializer}.languages: {what}, but the method knows "
+            f"{', '.join(entry['languages'])}; leave the language out of its cells, or set "
+            "options.language in an entry of its own"
+        )
+    return {"language": code}
+
+
 def check_needs(study: dict[str, Any]) -> None:
     """Languages name what their vocabularies and initializers need, which these can read."""
+    for initializer, language in used(study, "initializers", "languages"):
+        language_option(study, initializer, language)
     for need in _needs(study):
         if not need.place:
             raise UserError(
@@ -146,6 +170,14 @@ def _plm(study: dict[str, Any], language: str, name: str) -> tuple[str, str]:
     """Key of a model of a language, and where it is; the key of the entry where there is none."""
     where, plms = f"languages.{language}.plms.{name}", study["languages"][language]["plms"]
     return (f"{where}.model", plms[name]["model"]) if name in plms else (where, "")
+
+
+def auxiliary_corpora(study: Mapping[str, Any]) -> dict[str, str]:
+    """The auxiliaries of a study's cells that are trained on a corpus of their own, and these."""
+    entries = (study["initializers"].get(name, {}) for name in used(study, "initializers"))
+    names = {name for entry in entries for name in entry.get("auxiliary", {}).values()}
+    found = {name: study["auxiliary"].get(name, {}).get("corpus") for name in sorted(names)}
+    return {name: text for name, text in found.items() if text}
 
 
 def _auxiliaries(study: dict[str, Any], initializer: str, kind: str) -> dict[str, Any]:

@@ -88,8 +88,9 @@ class Group(Settings):
     )
     shares: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
         default_factory=dict,
-        description="language -> its share of the training sentences. `{}` fixes none; all members "
-        "have one, and they add up to 1, or the others share the rest",
+        description="language -> its share of the training tokens, and of the characters that "
+        "vocabularies, vectors and initializers read. `{}` fixes none; all members have one, and "
+        "they add up to 1, or the others share the rest",
     )
     temperature: float = Field(
         1.0,
@@ -200,8 +201,21 @@ class LanguageConfig(Settings):
         description="training sentences at most, drawn at random. `null` is all ([texts that are "
         "smaller](#small-texts))",
     )
+    train_characters: Whole = optional(
+        "characters of training text at most, drawn by sentences at random: the amount for large "
+        "texts, where `train_sentences` is `null`. A token has 4 of English, about"
+    )
+    read_characters: Whole = optional(
+        "characters of `text` that are read at most, of its files in random order; training text "
+        "is drawn from these, and English from a hundred million of `english` at most. By default "
+        "all is read, and of a data set of the hub all is fetched"
+    )
     heldout_sentences: Whole = Field(
         1000, description="sentences for perplexity and bits per byte, at most"
+    )
+    heldout_from: Literal["anywhere", "end"] = optional(
+        "where held-out sentences are drawn: from all of the text, which is the default, or from "
+        "its last tenth (`end`), of which none is trained on"
     )
     english_sentences: Whole = Field(
         1000, description="sentences for the check of English, at most"
@@ -226,7 +240,7 @@ class LanguageConfig(Settings):
                 if key not in self.model_fields_set:
                     raise ValueError(f"'{key}' is missing")
         for key in self.model_fields if "group" in self.model_fields_set else ():
-            allowed = ("name", "group", "train_sentences")
+            allowed = ("name", "group", "train_sentences", "train_characters")
             if key in self.model_fields_set and key not in allowed:
                 raise KeyedError(
                     key, f"a group has {', '.join(allowed)} alone; set '{key}' for its members"

@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, Tag, model_validator
 
+from lexigraft.corpus.amounts import TextAmount
 from lexigraft.settings import KeyedError, Settings, by_shape, chosen_by, optional
-from workflow.config.texts import Chosen, Whole, Words
+from workflow.config.texts import Chosen, Name, Unique, Whole, Words
 
 HubName = Annotated[
     str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$")
@@ -14,6 +15,12 @@ HubName = Annotated[
 Revision = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
 Megabytes = Annotated[int, Field(ge=500)]
 Positive = Annotated[float, Field(gt=0)]
+
+
+def _read(what: str) -> Any:
+    return optional(
+        f"how much of the corpus {what} ([amounts](#amounts-of-text)). By default all of it"
+    )
 
 
 class _Located(Settings):
@@ -116,11 +123,25 @@ class PackageConfig(Settings):
     members: list[str] = Field(min_length=1, description="shell patterns of the files to unpack")
 
 
+class CorpusConfig(Settings):
+    """A large corpus of the hub, with the texts of each language in files of their own."""
+
+    name: HubName = Field(description="the data set on the hub")
+    revision: Revision = optional("a commit, tag or branch of the hub. Pin it")
+    data_files: Words = Field(
+        description="pattern of the files of a language; `{code}` stands for what a text calls it"
+    )
+    column: str = Field("text", description="column or field of the texts")
+    license: Words = optional("its licence, for readers of the config")
+    terms: Words = optional("where its terms are accepted, if they must be")
+
+
 class Expansion(Settings):
     """The source's tokens stay, new ones are added."""
 
     mode: Literal["expand"] = Field(description="the source's tokens stay, new ones are added")
     new_tokens: Whole = Field(description="how many tokens are added, exactly")
+    text: TextAmount = _read("it is learned from")
     merges: Literal["continued", "append", "auxiliary-first"] = Field(
         "continued",
         description="`continued` learns further merges where the source tokenizer stopped; "
@@ -142,6 +163,14 @@ class Expansion(Settings):
         "sentences is segmented anew, for target languages in Latin script. `null`: all merges. "
         "With `merges: continued` alone",
     )
+    corpus: Name = optional(
+        "a language or group of languages.yaml whose text the tokens are learned from. By default "
+        "that of the cell"
+    )
+    ascii: bool = optional(
+        "`false` adds no token with an ASCII character, as CW2V's code: words in Latin script are "
+        "then cut nearly as before, in every language"
+    )
 
     @model_validator(mode="after")
     def _can_limit_change(self) -> "Expansion":
@@ -158,6 +187,7 @@ class TrainedReplacement(Settings):
         description="what kind of tokenizer is trained on the corpus"
     )
     size: Whole = Field(description="how many tokens it has, exactly")
+    text: TextAmount = _read("it is trained on")
     superwords: Annotated[float, Field(ge=0, lt=1)] = Field(
         0.0,
         description="share of the tokens that may span several words, learned last (SuperBPE: "
@@ -209,6 +239,7 @@ class FastText(Settings):
     """Static vectors of tokens, trained on the corpus by fastText."""
 
     kind: Literal["fasttext"] = Field(description="trained on the corpus by fastText")
+    text: TextAmount = _read("they are trained on")
     model: Literal["cbow", "skipgram"] = optional("the training objective")
     dimensions: Whole = optional("width of the vectors")
     window: Whole = optional("tokens on either side that count as context, at most")
@@ -230,6 +261,11 @@ class Glove(Settings):
     """Static vectors of tokens, trained on the corpus by GloVe."""
 
     kind: Literal["glove"] = Field(description="trained on the corpus by GloVe")
+    corpus: Name = optional(
+        "a language or group of languages.yaml whose text they are trained on. By default that of "
+        "the cell"
+    )
+    text: TextAmount = _read("they are trained on")
     dimensions: Whole = optional("width of the vectors")
     window: Whole = optional("tokens on either side; one that is d tokens away counts 1/d")
     epochs: Whole = optional("passes over the pairs")
@@ -299,6 +335,11 @@ class InitializerConfig(Settings):
         False, description="whether the method reads the language's `dictionary`. `cw2v` can"
     )
     options: dict[str, Any] = Field(default_factory=dict, description="keywords of the method")
+    languages: Annotated[list[str], Field(min_length=1), Unique] = optional(
+        "codes of the languages that the method tells apart, as a multilingual hypernetwork does: "
+        "its option `language` is the code of the cell's language, unless `options` have one"
+    )
+    text: TextAmount = _read("the method reads")
     draws: bool = Field(
         False, description="whether the method draws at random. It is then fitted once per seed"
     )

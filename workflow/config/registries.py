@@ -16,10 +16,13 @@ from lexigraft.errors import UserError, unknown
 from lexigraft.report.items import check_items, read_items
 from lexigraft.settings import validate
 from lexigraft.training.settings import Strategy
+from workflow.config.budget import apply_budget
 from workflow.config.checks import check_study
+from workflow.config.corpora import resolve_corpora
 from workflow.config.languages import LanguageConfig
 from workflow.config.models import (
     Auxiliary,
+    CorpusConfig,
     InitializerConfig,
     MetricConfig,
     PackageConfig,
@@ -29,6 +32,7 @@ from workflow.config.models import (
 )
 from workflow.config.study import StudyConfig
 from workflow.config.tasks import AnyTask
+from workflow.config.training_data import members, used
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # What an entry of each registry is.
@@ -36,6 +40,7 @@ REGISTRIES: dict[str, Any] = {
     "packages": PackageConfig,
     "sources": SourceConfig,
     "tokenizers": TokenizerConfig,
+    "corpora": CorpusConfig,
     "languages": LanguageConfig,
     "vocabularies": Vocabulary,
     "auxiliary": Auxiliary,
@@ -101,9 +106,13 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
             study["titles"][kind] = titles
     for entry in study["initializers"].values():
         entry["auxiliary"] = by_role(entry["auxiliary"])
+    resolve_corpora(study)
     check_study(study)
+    apply_budget(study)
     items = read_items(study["report"]["items"])
-    check_items(items, study["cells"], study["run_tasks"], study["fragmentation"])
+    groups = used(study, "languages")
+    tested = {name for group in groups for name in members(study, group)}
+    check_items(items, study["cells"], study["run_tasks"], study["fragmentation"], tested)
     return study
 
 

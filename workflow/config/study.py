@@ -11,6 +11,7 @@ from workflow.config.texts import Name, Unique, Whole, Words
 
 Names = Annotated[list[Name], Field(min_length=1), Unique]
 Seed = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(gt=0, lt=1)]
 Path = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9/._-]+$")]
 _PATH = "a path of letters, digits, '/', '.', '_' and '-'"
 
@@ -148,6 +149,11 @@ class StudyConfig(Settings):
         0,
         description="a whole number from 0. Every random draw derives from it and the cell's name",
     )
+    budget: Share = optional(
+        "trains on this part of every amount of text, such as 0.01, to try a large study: of "
+        "training text, tokens, samples, and what vocabularies, vectors and initializers read. "
+        "Results lie in `<results>/budget-<budget>`, and the report says so"
+    )
     prefix: str | None = Field(
         None,
         description="folder below which `results` and `packages_folder` lie "
@@ -196,6 +202,7 @@ class StudyConfig(Settings):
     packages: Entries = optional(_OWN)
     sources: Entries = optional(_OWN)
     tokenizers: Entries = optional(_OWN)
+    corpora: Entries = optional(_OWN)
     languages: Entries = optional(_OWN)
     vocabularies: Entries = optional(_OWN)
     auxiliary: Entries = optional(_OWN)

@@ -1,9 +1,9 @@
 """What tasks are tested on: languages, test sets, examples, benchmarks and checkpoints.
 
-Tasks bring tests of their own in three forms: `examples` of kinds that fine-tune (`train` and
-`test`), `examples` of kinds that generate (`test` and `shots`), and tasks of lm-evaluation-harness
-(`harness`). Each text says which languages it serves, by their codes; `{code}` in it stands for the
-code of each, or for what its `languages` say that the text calls it.
+Tasks bring tests of their own in three forms: `examples` of kinds that fine-tune (`train`,
+`validation` and `test`), `examples` of kinds that generate (`test` and `shots`), and tasks of
+lm-evaluation-harness (`harness`). Each text says which languages it serves, by their codes;
+`{code}` in it stands for the code of each, or for what its `languages` say that the text calls it.
 
 Each check raises a `UserError` that names the task and what it lacks.
 """
@@ -11,7 +11,10 @@ Each check raises a `UserError` that names the task and what it lacks.
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError, unknown
@@ -20,6 +23,8 @@ from workflow.config.training_data import members, used
 
 ENGLISH = "english"
 TRAIN = "train"  # the part that is learned from; tests are called by their language's code
+VALIDATION = "validation"  # the part that chooses the epoch of what is learned
+_PROMPTS = Path(__file__).resolve().parents[2] / "config/prompts"
 _PARTS = {"tests": "test", "shots": "shots"}  # what a job calls them, and what a task does
 
 
@@ -109,10 +114,17 @@ def example_parts(config: Mapping[str, Any], task: str, language: str) -> dict[s
     return _tests_of(config, task, language, _codes_of(entry["examples"]["test"]))
 
 
+def learned_parts(config: Mapping[str, Any], task: str) -> list[str]:
+    """The parts of a task's examples that fine-tuning reads: `train`, and `validation` if any."""
+    given = config["tasks"][task]["examples"]
+    return [part for part in (TRAIN, VALIDATION) if part in given]
+
+
 def example_settings(config: Mapping[str, Any], task: str, part: str) -> dict[str, Any]:
     """Settings of the job that reads one part of a task's examples: `text`, `columns`, `labels`."""
     examples = config["tasks"][task]["examples"]
-    text = examples["train"] if part == TRAIN else _text_of(examples["test"], part)
+    learned = part in (TRAIN, VALIDATION)
+    text = examples[part] if learned else _text_of(examples["test"], part)
     own = ("languages", "columns", "labels")
     return {
         "kind": config["tasks"][task]["kind"],
@@ -196,7 +208,8 @@ def check_local_examples(config: Mapping[str, Any]) -> None:
     """The local files of examples and test sets are there, and not empty."""
     read: dict[tuple[str, str], dict[str, Any]] = {}
     for task, language in _run_on(config, "fine_tunes"):
-        for part in (TRAIN, *example_parts(config, task, language).values()):
+        tested = example_parts(config, task, language).values()
+        for part in (*learned_parts(config, task), *tested):
             read[task, part] = example_settings(config, task, part)
     for task, language in _run_on(config, "generates"):
         for parts in own_test_parts(config, task, language).values():
@@ -204,6 +217,20 @@ def check_local_examples(config: Mapping[str, Any]) -> None:
                 read[task, part] = own_test_settings(config, task, part)
     for (task, part), settings in read.items():
         check_files({"text": settings["text"]}, f"tasks.{task}.examples ({part})")
+
+
+def check_prompts(config: Mapping[str, Any]) -> None:
+    """The prompts that tasks name are there."""
+    for task in config["run_tasks"]:
+        entry = config["tasks"][task]
+        kind, name = task_kind(entry["kind"]), entry.get("prompt")
+        if name is None or not kind.own_prompts or name in kind.own_prompts:
+            continue
+        file = _PROMPTS / f"{kind.prompts}.yaml"
+        named = yaml.safe_load(file.read_text(encoding="utf-8"))["named"]
+        if name not in named:
+            among = f"in config/prompts/{file.name}"
+            raise unknown(f"tasks.{task}.prompt", name, [*kind.own_prompts, *named], among)
 
 
 def check_benchmarks(config: Mapping[str, Any]) -> None:

@@ -76,6 +76,10 @@ class TrainingExamples(Settings):
     labels: list[str] = optional("names of the labels, in the order of their numbers", min_length=2)
     columns: Columns = Field(description="what the table calls the parts of an example")
     train: Rows = Field(description="English examples to learn from")
+    validation: Rows = optional(
+        "English examples that choose the epoch: the one with the highest score on them is "
+        "tested. By default the last one is"
+    )
     test: list[LabelledText] = Field(
         min_length=1, description="a list of texts, each with the codes of its `languages`"
     )
@@ -110,11 +114,14 @@ class HarnessTasks(Settings):
     languages: CalledCodes = Field(
         description="ISO 639 codes, or a mapping from each to what stands for {code}"
     )
-    folder: Annotated[str, StringConstraints(pattern="^[a-zA-Z0-9_-]+(/[a-zA-Z0-9_-]+)*$")] = Field(
-        description="a folder of lm_eval/tasks, such as xcopa"
+    folder: Annotated[
+        str, StringConstraints(pattern=r"^(\./)?[a-zA-Z0-9_-]+(/[a-zA-Z0-9_-]+)*$")
+    ] = Field(
+        description="a folder of lm_eval/tasks, such as xcopa; or one of your own, such as "
+        "./config/harness/xnli-cw2v, with definitions in the harness' format"
     )
     task: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9{][A-Za-z0-9._{}-]*$")] = Field(
-        description="a task of the harness, such as xcopa_{code}"
+        description="a task that is defined there, such as xcopa_{code}"
     )
 
 

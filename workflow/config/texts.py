@@ -134,7 +134,17 @@ class HubColumn(HubRows):
     column: str = optional(_COLUMN)
 
 
-Text = Chosen[Catalogue, Lines, JsonLines, ParquetColumn, HubColumn]
+class CorpusText(Settings):
+    """The texts of a language in a large corpus of the hub."""
+
+    loader: Literal["corpus"]
+    corpus: str = Field(description="a name of corpora.yaml")
+    code: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9_-]+$")] = Field(
+        description="what the corpus calls the language"
+    )
+
+
+Text = Chosen[Catalogue, Lines, JsonLines, ParquetColumn, HubColumn, CorpusText]
 # Texts that the training text is searched for.
 SearchedText = Chosen[Lines, JsonLines, ParquetColumn, HubColumn]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
-from lexigraft.corpus.groups import check_shares
 from lexigraft.corpus.local_files import check_files
+from lexigraft.corpus.mixture import check_shares
 from lexigraft.errors import UserError, suggestion, unknown
 from lexigraft.training.settings import samples_of, teacher_of
 

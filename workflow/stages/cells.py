@@ -18,6 +18,7 @@ from lexigraft.initialization.registry import method_file, read_roles
 from lexigraft.source.hub import is_folder
 from lexigraft.training.registry import objective_file
 from lexigraft.training.settings import samples_of, teacher_of, trains_whole_model
+from workflow.config.initializer_data import language_option
 from workflow.config.training_data import members
 from workflow.stages.stage import Describe, Output, Resources, fixed, named, of_source, stage
 from workflow.stages.study import Study
@@ -88,8 +89,13 @@ def _vocabulary_stage(how: str, **options: Any) -> Callable[[Describe], Describe
 @_vocabulary_stage("expand", resources=fixed(4000, 30))
 def expand_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
     """The source's tokenizer with new tokens."""
-    inputs = {"source": source(study, axes["source"]), "corpus": corpus(study, axes["language"])}
-    return {"settings": study.config["vocabularies"][axes["vocabulary"]], "inputs": inputs}
+    entry = study.config["vocabularies"][axes["vocabulary"]]
+    read = corpus(study, entry.get("corpus") or axes["language"])
+    settings = {key: value for key, value in entry.items() if key != "corpus"}
+    return {
+        "settings": settings,
+        "inputs": {"source": source(study, axes["source"]), "corpus": read},
+    }
 
 
 @_vocabulary_stage("train", resources=fixed(8000, 60))
@@ -125,16 +131,31 @@ def train_fasttext(study: Study, **wildcards: str) -> dict[str, Any]:
     """fastText vectors of a tokenizer's tokens."""
     described = _vectors(study, **wildcards)
     described["inputs"]["corpus"] = corpus(study, wildcards["language"])
+    if "text" in described["settings"]:  # whose tokenizer counts tokens
+        described["inputs"]["source"] = source(study, wildcards["source"])
     names = AUXILIARY_PATH.format(**wildcards).split("/")
     return {**described, "seed": [study.config["seed"], "auxiliary", *names]}
 
 
-# 40 bytes for each pair of tokens that stand near each other: 30,000 sentences of 40 tokens have 36
-# million of them at most.
-@_auxiliary_stage("glove", fixed(4000, 120))
+def _gloving(study: Study, **wildcards: str) -> Resources:
+    """40 bytes and fifteen updates for each pair of tokens that stand near each other.
+
+    30,000 sentences of 40 tokens have 36 million such pairs at most; of texts with a number of
+    tokens, there are assumed to be 1.5 pairs a token.
+    """
+    text = study.config["auxiliary"][wildcards["auxiliary"]].get("text", {})
+    millions = text.get("tokens", 0) // 10**6
+    return Resources(4000 + 60 * millions, 120 + millions)
+
+
+@_auxiliary_stage("glove", _gloving)
 def train_glove(study: Study, **wildcards: str) -> dict[str, Any]:
-    """GloVe vectors of a tokenizer's tokens."""
-    return train_fasttext(study, **wildcards)
+    """GloVe vectors of a tokenizer's tokens, of a text of their own where they name one."""
+    described = train_fasttext(study, **wildcards)
+    settings = dict(described["settings"])
+    if text := settings.pop("corpus", None):
+        described["inputs"]["corpus"] = corpus(study, text)
+    return described | {"settings": settings}
 
 
 def _reading(study: Study, **wildcards: str) -> Resources:
@@ -205,8 +226,10 @@ def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
     names = members(study.config, axes["language"])
     paths = [study.config["languages"][name]["dictionary"] for name in names]
     dictionaries = [path for path in paths if path and entry["dictionary"]]
+    language = language_option(study.config, wildcards["initializer"], axes["language"])
     return {
-        "settings": {"method": entry["method"], "options": entry["options"]},
+        "settings": {key: entry[key] for key in ("method", "text") if key in entry}
+        | {"options": entry["options"] | language},
         "inputs": {
             "source": source(study, axes["source"]),
             "tokenizer": vocabulary(study, axes),

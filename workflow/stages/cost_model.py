@@ -11,11 +11,11 @@ With P parameters of a model, and F the FLOP/s and B the bytes a second of a dev
     loading       START_SECONDS, and 2 P bytes from disk
 
 Tokens of a text are its sentences x epochs x CHARACTERS of a sentence / characters of a token,
-unless a strategy sets them (`tokens`); the constants below say what is assumed of texts. Without
-`reads_cards` an estimate follows from the config alone, so that time limits are the same whatever
-lies on disk; with it, what cards of sources, corpora and tokenizers say takes the place of
-assumptions. Left out are extra heads, adapters of VocADT, attention's own products, the cache of
-generation, and vLLM. docs/status.md has the table of assumptions.
+unless a strategy or its phases set them (`tokens`); the constants below say what is assumed of
+texts. Without `reads_cards` an estimate follows from the config alone, so that time limits are the
+same whatever lies on disk; with it, what cards of sources, corpora and tokenizers say takes the
+place of assumptions. Left out are extra heads, adapters of VocADT, attention's own products, the
+cache of generation, and vLLM. docs/status.md has the table of assumptions.
 """
 
 import json
@@ -137,8 +137,9 @@ class CostModel:
                 length = sentences * text.characters * density
             else:
                 length = self._sample_tokens(language, first, density)
-            visited = strategy.get("tokens") or strategy["epochs"] * length
-            flops += phase["share"] / share * visited * each
+            amount = phase if "share" not in phase else strategy
+            visited = self._visited(amount, language, length) * phase.get("share", 1.0)
+            flops += visited / share * each
         together = gpus if gpus == 1 else EFFICIENCY * gpus
         curve = strategy["curve"]
         each = text.characters * density + CHARACTERS / ENGLISH
@@ -288,13 +289,25 @@ class CostModel:
             return Text(count, sizes["characters"] / count, sizes["bytes"] / count)
         entries = [self.config["languages"][name] for name in members(self.config, language)]
         width = fmean(_WIDTHS.get(entry.get("script", "Latn"), 3) for entry in entries)
-        if part == "train":
-            given = self.config["languages"][language].get("train_sentences") or SENTENCES
-        else:
-            given = sum(entry.get(f"{part}_sentences") or TESTS for entry in entries)
         own = [entry.get("resources", {}).get("characters", CHARACTERS) for entry in entries]
         characters = CHARACTERS if part == "english" else fmean(own)
+        if part == "train":
+            given = self._train_sentences(language, characters)
+        else:
+            given = sum(entry.get(f"{part}_sentences") or TESTS for entry in entries)
         return Text(given, characters, characters * width)
+
+    def _train_sentences(self, language: str, characters: float) -> float:
+        """By what limits the text; of a group, where nothing does, by what limits its members'."""
+        entry = self.config["languages"][language]
+        limits = [entry.get("train_sentences")]
+        if most := entry.get("train_characters"):
+            limits.append(most / characters)
+        given = [limit for limit in limits if limit]
+        if not given and "group" in entry:
+            names = members(self.config, language)
+            return sum(self._train_sentences(name, characters) for name in names)
+        return min(given, default=SENTENCES)
 
     def _density(self, source: str, language: str, vocabulary: str) -> float:
         """Tokens of a character: the more tokens a vocabulary has for a language, the fewer."""
@@ -320,6 +333,12 @@ class CostModel:
                 rows = 2 * (entry.get("pairs") or 0) or entry.get("questions") or SENTENCES
                 found += rows * CHARACTERS * (density + 1 / ENGLISH)
         return found
+
+    def _visited(self, amount: Mapping[str, Any], language: str, length: float) -> float:
+        """Tokens that a strategy or a phase trains on, of a text that is `length` tokens long."""
+        if each := amount.get("tokens_per_language"):
+            return float(each * len(members(self.config, language)))
+        return float(amount.get("tokens") or amount["epochs"] * length)
 
     def _card(self, rule: str, **wildcards: str) -> dict[str, Any]:
         """A card that lies on disk, if cards are read; all that make one folder write one card."""

@@ -157,6 +157,7 @@ def _used_config(study: Study) -> dict[str, Any]:
     keep = {
         "sources": {*used(config, "sources")} | teachers(config),
         "languages": {*read}.union(*(members(config, language) for language in read)),
+        "corpora": set[str](),  # which languages have taken over
         "tokenizers": set(config["fragmentation"]["tokenizers"]),
         "vocabularies": {*used(config, "vocabularies")},
         "initializers": initializers,

@@ -1,6 +1,7 @@
 """Packages, source models, corpora, samples and test sets: what is read from outside."""
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import is_selected
@@ -11,18 +12,18 @@ from lexigraft.evaluation.learned.checkpoint import state
 from lexigraft.evaluation.task_kinds import task_kind
 from workflow.config.task_data import (
     ENGLISH,
-    TRAIN,
     benchmark_settings,
     benchmarks_of,
     example_parts,
     example_settings,
+    learned_parts,
     own_test_parts,
     own_test_settings,
     tested_language,
 )
 from workflow.config.training_data import ANSWERED, answered_samples, members
 from workflow.stages.stage import Describe, Output, Resources, named, stage
-from workflow.stages.study import Study
+from workflow.stages.study import Study, in_repository
 
 EXAMPLES = "examples.jsonl"  # what `lexigraft.corpus.examples` writes
 _LANGUAGES = named("language", "languages", lambda entry: "group" not in entry)
@@ -80,6 +81,7 @@ def prepare_source(study: Study, source: str) -> dict[str, Any]:
     return {"settings": entry, "inputs": _package(study, [entry])}
 
 
+_OF_GROUP = ("name", "group", "train_sentences", "train_characters")
 # Rules of their own read these keys of a language.
 _NOT_TEXT = ("word_vectors", "english_word_vectors", "dictionary", "plms", "samples")
 
@@ -101,7 +103,7 @@ def mix_corpora(study: Study, language: str) -> dict[str, Any]:
     """The texts of a group, mixed of its members'."""
     entry = study.config["languages"][language]
     return {
-        "settings": {key: entry[key] for key in ("name", "group", "train_sentences")},
+        "settings": {key: entry[key] for key in _OF_GROUP if key in entry},
         "inputs": {"members": {name: corpus(study, name) for name in entry["group"]["members"]}},
         "seed": [study.config["seed"], "corpus", language],
     }
@@ -170,9 +172,9 @@ def _examples_stage(declared: str, part: str) -> Callable[[Describe], Describe]:
     return stage("corpus", "examples/{task}/{part}", names=names, patterns={"part": part})
 
 
-@_examples_stage("fine_tunes", "train|[a-z]{2,3}")
+@_examples_stage("fine_tunes", "train|validation|[a-z]{2,3}")
 def prepare_examples(study: Study, task: str, part: str) -> dict[str, Any]:
-    """Examples that a task is learned from (part `train`), or tested on, by code."""
+    """Examples that a task is learned from (`train`, `validation`), or tested on, by code."""
     settings = example_settings(study.config, task, part)
     return {"settings": settings, "inputs": _local(local_files(settings))}
 
@@ -193,7 +195,7 @@ def count_tests(study: Study, language: str, task: str) -> dict[str, Any]:
         # Which columns of a test set are searched is the task kind's to say, not its code's.
         "settings": {"kind": kind, "texts": texts},
         "inputs": {
-            "text": corpus(study, language).file("train.txt"),
+            "text": corpus(study, language),
             "tests": searched_tests(study, language, task),
         },
         "language": language,
@@ -206,7 +208,14 @@ def prepare_benchmark(study: Study, benchmark: str) -> dict[str, Any]:
     """The data of a task of lm-evaluation-harness, looked for."""
     settings = benchmark_settings(study.config, benchmark)
     folder = study.output("prepare_benchmark", benchmark=benchmark)
-    return {"settings": settings, "inputs": {}, "state": benchmark_state(settings["data"], folder)}
+    definitions: list[str] = []
+    if settings["folder"].startswith("."):
+        place = settings["folder"].removeprefix("./")
+        place = place if Path(place).is_dir() else in_repository(place)
+        definitions = sorted(str(file) for file in Path(place).glob("*"))
+        settings = settings | {"folder": place if place.startswith("/") else f"./{place}"}
+    state = benchmark_state(settings["data"], folder)
+    return {"settings": settings, "inputs": _local(definitions), "state": state}
 
 
 @stage("evaluation", "metrics/{metric}")
@@ -238,8 +247,9 @@ def read_by(study: Study, language: str, task: str) -> dict[str, Any]:
         "prompts": study.prompts,
     }
     if parts := example_parts(config, task, language):
-        (train,) = outputs("prepare_examples", {TRAIN: TRAIN}).values()
-        found["examples"] = {"train": train, "tests": outputs("prepare_examples", parts)}
+        learned = {part: part for part in learned_parts(config, task)}
+        tests = {"tests": outputs("prepare_examples", parts)}
+        found["examples"] = outputs("prepare_examples", learned) | tests
     if own := own_test_parts(config, task, language):
         found["test_sets"] = {key: outputs("prepare_test_set", own[key]) for key in own}
     if benchmarks := benchmarks_of(config, task, language):

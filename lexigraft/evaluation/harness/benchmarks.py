@@ -60,20 +60,26 @@ def prepare_benchmark(
 def load_task(name: str, folder: str) -> "TaskDict":
     """Make a task of the harness, or all tasks of a group of it, which reads their data sets.
 
-    `name` is what the harness calls it, such as `xcopa_sw` or `mmmlu_de_de`; `folder` is where in
-    the harness's `tasks` its definition lies. Only this is searched: the harness has 13,000
-    definitions, and takes a minute to read all.
+    `name` is what its definition calls it, such as `xcopa_sw` or `mmmlu_de_de`; `folder` is where
+    in the harness's `tasks` that lies, or a folder of definitions of one's own, which begins with
+    `.` or `/`. Only this is searched: the harness has 13,000 definitions, and takes a minute to
+    read all.
 
-    Returns `tasks`, by name, and `groups`: what `lm_eval.evaluate` takes. Raises `UserError` if the
-    harness has no such folder, no such task in it, or the task does not choose.
+    Returns `tasks`, by name, and `groups`: what `lm_eval.evaluate` takes. Raises `UserError` if
+    there is no such folder, no such task in it, a definition of one's own has code, or the task
+    does not choose.
     """
-    root = Path(lm_eval.tasks.__file__).parent
-    if not (root / folder).is_dir():
+    place, own = Path(lm_eval.tasks.__file__).parent / folder, folder.startswith((".", "/"))
+    if own:
+        place = Path(folder)
+        _check_definitions(place)
+    if not place.is_dir():
         raise UserError(f"config/tasks.yaml: folder '{folder}' is none of {HARNESS}'s tasks")
-    manager = TaskManager(include_path=root / folder, include_defaults=False)
+    manager = TaskManager(include_path=place, include_defaults=False)
     if name not in manager.all_tasks:
+        among = "defined there" if own else f"of {HARNESS}"
         raise unknown(f"config/tasks.yaml: task in folder '{folder}'", name, manager.all_tasks,
-                      f"of {HARNESS}")  # fmt: skip
+                      among)  # fmt: skip
     asks = (manager.task_index[name].cfg or {}).get("output_type", "multiple_choice")
     if asks != "multiple_choice":
         raise UserError(
@@ -87,6 +93,18 @@ def load_task(name: str, folder: str) -> "TaskDict":
         if not (task.has_training_docs() or task.has_validation_docs() or task.fewshot_cfg.split):
             task.fewshot_cfg.split = task.config.test_split
     return loaded
+
+
+def _check_definitions(folder: Path) -> None:
+    """A folder of definitions is there, and none of them runs code: `!function` would import it."""
+    if not folder.is_dir():
+        raise UserError(f"config/tasks.yaml: folder '{folder}': there is no such folder")
+    for file in sorted(folder.iterdir()):
+        if file.is_file() and "!function" in file.read_text(encoding="utf-8"):
+            raise UserError(
+                f"{file}: has a !function, whose code would be run; definitions of one's own have "
+                "templates alone"
+            )
 
 
 def longest_texts(folder: str | Path) -> list[str]:

@@ -30,7 +30,9 @@ _PARTIAL = "likelihoods-{}.partial.jsonl"
 class Scored(NamedTuple):
     """What a model scored on one task of the harness, or on a group of tasks."""
 
-    metrics: dict[str, float]  # the harness's own: `acc`, and `acc_norm` where there is one, 0 to 1
+    metrics: dict[
+        str, float
+    ]  # `acc`, and `acc_norm` by length, from 0 to 1; and others of the task
     # One per example: `id`, `task`, `source` (the question), `prompt` (what stands before each
     # choice, examples included), `choices`, their `loglikelihoods`, `output` (the choice that is
     # taken), `reference`, and the harness's metrics of it.
@@ -60,7 +62,8 @@ def score(
         Examples shown before each question. A task that is defined with none gets none.
     by_length
         Whether `output` is the best choice by log-likelihood over length in characters, which the
-        harness's `acc_norm` counts, or by log-likelihood alone, as `acc` does.
+        harness's `acc_norm` counts, or by log-likelihood alone, as `acc` does. Tasks without
+        `acc_norm` then have one, of that choice.
     seed
         Of the draw of these examples, where the task does not take its first ones.
     draw
@@ -93,6 +96,11 @@ def score(
         for key, value in found["results"][name].items()
         if key.endswith(",none") and "_stderr" not in key
     }
+    if by_length and "acc_norm" not in metrics:
+        # A task that the harness scores by likelihood alone, such as TruthfulQA's one right answer.
+        for row in rows:
+            row["acc_norm"] = float(row["output"] == row["reference"])
+        metrics["acc_norm"] = sum(row["acc_norm"] for row in rows) / len(rows)
     facts = {
         "versions": {each: found["versions"][each] for each in tasks},
         "shots": {each: found["n-shot"][each] for each in tasks},

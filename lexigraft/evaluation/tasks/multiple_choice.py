@@ -29,7 +29,7 @@ class MultipleChoiceSettings:
 
     shots: int = 0  # examples before each question
     # Which of the harness's metrics is the `accuracy` of the record: `acc`, or `acc_norm`, which
-    # divides log-likelihoods by the number of characters of the answer.
+    # divides log-likelihoods by the number of characters of the answer, and which all tasks have.
     metric: str = "acc"
     samples: int | None = None  # of a run, drawn of each task of the harness; none: all of them
     batch_size: int | None = None  # the most answers read together; none: as many as fit

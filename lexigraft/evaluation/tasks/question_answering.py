@@ -30,6 +30,9 @@ class QuestionAnsweringSettings:
     max_prompt_tokens: int = 4096
     max_new_tokens: int = 32
     batch_size: int | None = None  # the most at a time; none: as many as fit
+    # `labels`, in the language of the question, or an entry of `named` in
+    # config/prompts/question_answering.yaml.
+    prompt: str = prompts.LABELS
     normalization: str = "mlqa"  # or `squad`: by whose rules answers are equal, see `answers`
     # ISO 639 code of contexts and answers where it is not the question's, for `mlqa`.
     answers_in: str | None = None
@@ -50,8 +53,9 @@ def evaluate(
     """Ask the questions of each language that the cell is adapted for, and English ones.
 
     SALT (section 4.3, three examples), CW2V (section 4.6, four). Labels of the prompt are in the
-    language of the test; greedy decoding, cut at the first line feed. `f1` and `exact_match` are
-    means over questions, from 0 to 100, then over languages (`task_kinds.metrics_by_language`).
+    language of the test by default; greedy decoding, cut at the first line feed. `f1` and
+    `exact_match` are means over questions, from 0 to 100, then over languages
+    (`task_kinds.metrics_by_language`).
 
     Writes `outputs["predictions"]`: one JSON object per question. `test` names its language, and
     its `prompt` stands behind the last `shots` of that language's examples in `details`. Raises
@@ -99,6 +103,7 @@ TASK = TaskKind(
     generates=True,
     every_language=True,
     prompts="question_answering",
+    own_prompts=(prompts.LABELS,),
     columns={"question": "question", "context": "context", "answers": "answers.text"},  # SQuAD's
 )
 
@@ -115,7 +120,9 @@ def _questions_of(
     texts = ("question", "context")
     examples, tests = prompts.examples_and_tests(job, every, settings.shots, texts, name)
     tests = draw(tests, settings.samples, job, f"questions {name}")
-    before, between, after = prompts.question_frame(job["inputs"]["prompts"], code)
+    first, (before, between, after) = prompts.question_frame(
+        job["inputs"]["prompts"], code, settings.prompt
+    )
 
     def frame(row: prompts.Row) -> tuple[str, str]:
         return before, f"{between}{row['question']}{after}"
@@ -123,8 +130,9 @@ def _questions_of(
     limit = prompts.prompt_limit(model, settings.max_new_tokens, settings.max_prompt_tokens)
     assert limit is not None
     contexts, frames = [row["context"] for row in tests], [frame(row) for row in tests]
+    whole = [(first + start, end) for start, end in frames]
     try:
-        fitting = prompts.fit_texts(tokenizer, contexts, frames, limit)
+        fitting = prompts.fit_texts(tokenizer, contexts, whole, limit)
     except prompts.NoRoomError as error:
         raise UserError(
             f"config/tasks.yaml: task '{job['task']}': a prompt of {limit} tokens has no room "
@@ -133,7 +141,7 @@ def _questions_of(
         ) from None
     queries = [context.join(around) for context, around in zip(fitting, frames, strict=True)]
     answered = [(row["context"].join(frame(row)), row["answers"][0]) for row in examples]
-    prompted = prompts.few_shot_prompts(tokenizer, queries, answered, limit)
+    prompted = prompts.few_shot_prompts(tokenizer, queries, answered, limit, first)
     rows = [
         {
             "id": f"{name}-{row['id']}",

@@ -19,8 +19,8 @@ class SummarizationSettings:
     """Defaults of Yamaguchi et al. (section 6.4, Appendix C.2, published evaluation scripts)."""
 
     samples: int | None = 500  # articles of a run; none: all of them
-    # `random`: another sample for each run, as the paper says. `shortest`: the shortest articles,
-    # the same for every run, as its published code does.
+    # `random`: another sample for each run, as the paper says. The same for every run: `shortest`,
+    # the shortest articles, as its published code does, or `first`, the first ones, as CW2V's.
     select: str = "random"
     max_prompt_tokens: int = 4096  # the end of a longer article is left out
     max_new_tokens: int = 128
@@ -29,8 +29,12 @@ class SummarizationSettings:
     # Whose tokens ROUGE-L compares: a hub name or a folder (the paper: google/mt5-base), or none
     # for `text_metrics.ScriptTokenizer`, which needs no download.
     rouge_tokenizer: str | None = None
-    form: str = "summary"  # or `title`, as CW2V tests XL-Sum
-    shots: int = 0  # examples before each article, see `prompts.examples_and_tests`
+    # `instruction`, that of Yamaguchi et al., or an entry of `named` in
+    # config/prompts/summarization.yaml.
+    prompt: str = prompts.INSTRUCTION
+    # Examples before each article, with `select: first` the first ones; see
+    # `prompts.examples_and_tests`.
+    shots: int = 0
 
 
 def evaluate(
@@ -38,10 +42,11 @@ def evaluate(
 ) -> Measurement:
     """Summarize a sample of articles and score it.
 
-    They are the task's own or those of the corpus. The prompt is the target-language template of
-    Yamaguchi et al. (Table 8), with the article cut to fit (`prompts.article_prompts`) and as many
-    examples before it as still fit; greedy decoding, cut at the first line feed. `rouge_l` is the
-    mean over articles of the F-measure on the scale 0 to 100; an empty summary scores 0.
+    They are the task's own or those of the corpus. The prompt is by default the target-language
+    template of Yamaguchi et al. (Table 8), with the article cut to fit (`prompts.article_prompts`)
+    and as many examples before it as still fit; greedy decoding, cut at the first line feed.
+    `rouge_l` is the mean over articles of the F-measure on the scale 0 to 100; an empty summary
+    scores 0.
     `new_token_share_output` and `new_token_share_input` are as in translation.
 
     Writes `outputs["predictions"]`: one JSON object per article, which has the article as it stood
@@ -49,9 +54,7 @@ def evaluate(
     around an article in every prompt, and which examples stand before it. Raises `UserError` if
     there are no articles, a prompt has no room for one, or a setting cannot be.
     """
-    settings = read_settings(
-        SummarizationSettings, job, select=("random", "shortest"), form=("summary", "title")
-    )
+    settings = read_settings(SummarizationSettings, job, select=("random", "shortest", "first"))
     scorer = rouge_tokenizer(settings.rouge_tokenizer)
     corpus = job["inputs"]["corpus"]
     every = prompts.read_test_set(job, "tests") or task_rows(corpus, "summarization")
@@ -61,12 +64,14 @@ def evaluate(
             "source in config/languages.yaml or take summarization out of the study"
         )
     examples, tests = prompts.examples_and_tests(
-        job, every, settings.shots, ("source", "reference")
+        job, every, settings.shots, ("source", "reference"), first=settings.select == "first"
     )
     if settings.select == "random":
         tests = draw(tests, settings.samples, job, "articles")
     else:
-        tests = sorted(tests, key=lambda pair: len(pair["source"]))[: settings.samples]
+        if settings.select == "shortest":
+            tests = sorted(tests, key=lambda pair: len(pair["source"]))
+        tests = tests[: settings.samples]
     queries = prompts.article_prompts(
         model,
         tokenizer,
@@ -74,10 +79,12 @@ def evaluate(
         [pair["source"] for pair in tests],
         max_prompt_tokens=settings.max_prompt_tokens,
         max_new_tokens=settings.max_new_tokens,
-        form=settings.form,
+        prompt=settings.prompt,
     )
     answered = [(pair["source"].join(queries.frame), pair["reference"]) for pair in examples]
-    prompted = prompts.few_shot_prompts(tokenizer, queries.texts, answered, queries.limit)
+    prompted = prompts.few_shot_prompts(
+        tokenizer, queries.texts, answered, queries.limit, queries.before
+    )
     rows = predict(
         model,
         tokenizer,
@@ -111,5 +118,6 @@ TASK = TaskKind(
     generates=True,
     scored_by_learned_metrics=True,
     prompts="summarization",
+    own_prompts=(prompts.INSTRUCTION,),
     language_texts="summarization",
 )

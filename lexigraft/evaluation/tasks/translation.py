@@ -22,8 +22,8 @@ class TranslationSettings:
     samples: int | None = 500  # pairs of a run; none: all of them
     max_new_tokens: int = 128
     batch_size: int | None = None  # the most at a time; none: as many as fit
-    # `instruction`, that of Yamaguchi et al.; `names`, that of VocADT with examples; or `alma`,
-    # which strategies train on.
+    # `instruction`, that of Yamaguchi et al.; `alma`, which strategies train on; or an entry of
+    # `named` in config/prompts/translation.yaml, such as `names`, that of VocADT with examples.
     prompt: str = "instruction"
     into_english: bool = False  # translate from the target language into English
     shots: int = 0  # examples before each sentence, see `prompts.examples_and_tests`
@@ -59,7 +59,7 @@ def evaluate(
     examples, tests = prompts.examples_and_tests(job, every, settings.shots, ("source", "target"))
     tests = draw(tests, settings.samples, job, "pairs")
     source, target = ("target", "source") if settings.into_english else ("source", "target")
-    queries, example_queries = (
+    (before, queries), (_, example_queries) = (
         _queries(settings, job, [pair[source] for pair in rows]) for rows in (tests, examples)
     )
     prompted = prompts.few_shot_prompts(
@@ -67,6 +67,7 @@ def evaluate(
         queries,
         [(query, pair[target]) for query, pair in zip(example_queries, examples, strict=True)],
         prompts.prompt_limit(model, settings.max_new_tokens),
+        before,
     )
     rows = predict(
         model,
@@ -108,22 +109,21 @@ TASK = TaskKind(
     generates=True,
     scored_by_learned_metrics=True,
     prompts="translation",
+    own_prompts=(prompts.INSTRUCTION, "alma"),
     language_texts="parallel",
 )
 
 
-def _queries(settings: TranslationSettings, job: dict[str, Any], sentences: list[str]) -> list[str]:
+def _queries(
+    settings: TranslationSettings, job: dict[str, Any], sentences: list[str]
+) -> tuple[str, list[str]]:
+    """What stands once before all examples, and a prompt per sentence."""
     files, name = job["inputs"]["prompts"], job["language_name"]
     source, target = (name, ENGLISH) if settings.into_english else (ENGLISH, name)
     if settings.prompt == "alma":
-        return [translation_prompt(source, target, sentence) for sentence in sentences]
-    if settings.prompt == "names":
-        return prompts.named_prompts(files, source, target, sentences)
-    if settings.prompt == "instruction":
+        return "", [translation_prompt(source, target, sentence) for sentence in sentences]
+    if settings.prompt == prompts.INSTRUCTION:
         if settings.into_english:
-            return prompts.into_english_prompts(files, name, sentences)
-        return prompts.translation_prompts(files, job["language"], sentences)
-    raise UserError(
-        f"config/tasks.yaml: task '{job['task']}': prompt is '{settings.prompt}'; it must be "
-        "instruction, names or alma"
-    )
+            return "", prompts.into_english_prompts(files, name, sentences)
+        return "", prompts.translation_prompts(files, job["language"], sentences)
+    return prompts.named_translation_prompts(files, settings.prompt, source, target, sentences)

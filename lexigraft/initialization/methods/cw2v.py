@@ -11,14 +11,17 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import decompose, mean_rows, rows_with_fallback
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.matrix import Matrix, check_matrix
-from lexigraft.initialization.options import choice, integer, positive
+from lexigraft.initialization.options import choice, integer, number, positive
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.skip_gram import ConvexRows, TokenStream, train, truncate_weights
 from lexigraft.initialization.training_text import tokenized_sentences, validation_split
 
 logger = logging.getLogger(__name__)
 
-_OF_TRAINING = ("window", "negatives", "rank", "epochs", "learning_rate", "batch_tokens")
+_OF_TRAINING = (
+    "window", "negatives", "rank", "epochs", "learning_rate", "weight_decay", "batch_tokens",
+    "subsampling",
+)  # fmt: skip
 _SPREAD = 0.1  # share of a row that `start: mean` spreads over all source tokens
 
 
@@ -42,10 +45,13 @@ class CW2V(RecipeInitializer):
         Noise tokens per pair of tokens, sampled by their counts to the power of 3/4.
     rank
         Rank of `A`: width of its two factors.
-    epochs, learning_rate
-        Of Adam; the published code uses 5 and 3e-4, the paper names none.
+    epochs, learning_rate, weight_decay
+        Of Adam; the published code uses 5, 3e-4 and, for RoBERTa, 0.001, the paper names none.
     batch_tokens
-        Tokens of the text per update.
+        Tokens of the text per update, of those that are centres.
+    subsampling
+        A token that occurs more often than this is a centre with probability √(subsampling /
+        count): the published code has 2, for RoBERTa 1. None: every token is.
     start
         Initial row: `mean-of-all` source tokens, or nine tenths the `mean` of its source pieces.
         The paper does not specify it.
@@ -65,7 +71,9 @@ class CW2V(RecipeInitializer):
     rank: int = integer(1024)
     epochs: int = integer(5, minimum=0)
     learning_rate: float = positive(3e-4)
+    weight_decay: float = number(0.0)
     batch_tokens: int = integer(256)
+    subsampling: float | None = positive(None)
     start: str = choice("mean-of-all", "mean")
     keep: int = integer(256)
 

@@ -1,10 +1,13 @@
 """UnifyVocab: a new token copies the source token nearest to it in GloVe vectors."""
 
+from typing import Any
+
 import numpy as np
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
+from lexigraft.initialization.explanation import example_ids, readable
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import boolean, integer, number
 from lexigraft.initialization.pairing import VocabularyPair
@@ -51,6 +54,7 @@ class UnifyVocab(RecipeInitializer):
     .. [3] Conneau et al. 2018, "Word Translation without Parallel Data", section 2.3.
     """
 
+    _NEAREST = 3  # source tokens of an example
     needs = ("target", "source")
     counted = ("anchors",)
     anchors: int | None = integer(None)
@@ -58,6 +62,14 @@ class UnifyVocab(RecipeInitializer):
     centred: bool = boolean(False)
     csls: int | None = integer(None)
     shuffled: float = number(0.0, maximum=1)
+
+    def examples(self) -> list[dict[str, Any]]:
+        """The same with `nearest`: the three nearest source tokens, as text, and their scores."""
+        ids = example_ids(self._fitted())
+        return [
+            example | {"nearest": self._nearest.get(token_id, [])}
+            for token_id, example in zip(ids, super().examples(), strict=True)
+        ]
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         target = self._ordinary(auxiliary, "target", pair.target_special_ids)
@@ -73,6 +85,13 @@ class UnifyVocab(RecipeInitializer):
             scores -= penalty
             nearest[block] = scores.argmax(axis=1)
         chosen = source.tokens[nearest]
+        self._nearest: dict[int, list[list[Any]]] = {}
+        for place in np.flatnonzero(np.isin(target.tokens[new], example_ids(pair))):
+            scores = rows @ queries[place] - penalty
+            self._nearest[int(target.tokens[new][place])] = [
+                [readable(pair.source_bytes[source.tokens[at]]), round(float(scores[at]), 4)]
+                for at in np.argsort(-scores, kind="stable")[: self._NEAREST]
+            ]
         if self.shuffled:
             rng = self._generator("shuffled")
             moved = rng.choice(len(chosen), round(self.shuffled * len(chosen)), replace=False)

@@ -1,8 +1,9 @@
 """How vocabularies cut text before and after the new tokens, and what becomes of English."""
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any, Literal
 
-from lexigraft.report.items import Kind
+from lexigraft.report.items import Kind, Options
 from lexigraft.report.metrics import ENGLISH_BITS_PER_BYTE, metric
 from lexigraft.report.models import Column, Model, models_of, vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.study import StudyResults
@@ -13,12 +14,29 @@ from lexigraft.report.table_notes import missing_note
 if TYPE_CHECKING:
     from lexigraft.report.score_differences import ScoreDifference
 
+_Shown = Literal[
+    "new_tokens", "fertility", "tokens_per_sentence", "bytes_per_token", "new_token_share",
+    "english", "train_tokens_per_sentence", "parameters",
+]  # fmt: skip
+_DEFAULT: tuple[_Shown, ...] = (
+    "new_tokens", "fertility", "tokens_per_sentence", "bytes_per_token", "new_token_share",
+    "english",
+)  # fmt: skip
+
+
+class FragmentationOptions(Options):
+    """The options of a table of fragmentation."""
+
+    metrics: tuple[_Shown, ...] = ()
+
+
 KIND = Kind(
     title="Fragmentation",
     caption="How vocabularies cut held-out text before and after the new tokens, how many of the "
     "tokens then are new, and what becomes of English. Of English: the sentences that are cut "
     "differently, and the change of bits per byte after training.",
     empty="no vocabulary was changed",
+    options=FragmentationOptions,
 )
 Key = tuple[str, str, str]  # source, language, vocabulary
 # Initializer and strategy of what stands for the mean over all of them: no entry is called so.
@@ -28,51 +46,38 @@ _ALL = "*"
 def build(study: StudyResults) -> Table | None:
     """One row per language and vocabulary: before → after, new-token share, and English.
 
-    The change of English is the mean over the trained cells of the vocabulary, and tested as such.
+    A group of languages is followed by its members, whose held-out texts are measured apart. The
+    change of English is the mean over the trained cells of the vocabulary, and tested as such.
     """
     from lexigraft.report.table_tests import bootstrap_notes
 
     frame = fragmentation(study)
     if frame.empty:
         return None
-    rows = []
+    shown = study.item.option("metrics") or _DEFAULT
+    rows: list[Row] = []
     keys = list(frame[CELL[:3]].itertuples(index=False, name=None))
-    changes, tests = _english(study, keys)
+    changes, tests = _english(study, keys) if "english" in shown else ({}, {})
     for key, found in zip(keys, frame.to_dict("records"), strict=True):
-        trained = _trained(select(study.summary, metric="new_token_share_output"), key)
         change = TableCell()
         if key in changes:
             stars = tests[key].stars if key in tests else ""
             change = TableCell(number(changes[key], 3, sign=True), value=changes[key], stars=stars)
-        cells = (
-            number_cell(found.get("new_tokens"), 0),
-            percent_cell(found.get("unused_new_tokens")),
-            *(
-                number_cell(value, metric(name).decimals)
-                for name in ("fertility", "tokens_per_sentence", "bytes_per_token")
-                for value in (found.get(f"{name}_before"), found.get(name))
-            ),
-            percent_cell(found.get("new_token_share_input")),
-            percent_cell(float(trained["mean"].mean())),
-            percent_cell(found.get("english_sentences_changed")),
-            change,
+        cells = _cells(study, key, found, change)
+        rows.append(Row(vocabulary_stub(study, *key), _flat(cells, shown)))
+        for member in _members(study, found):
+            own = _member_cells(cells, found, member)
+            rows.append(Row(vocabulary_stub(study, key[0], member, key[2]), _flat(own, shown)))
+    heads = tuple(head for name in shown for head in _HEADS[name])
+    notes = ["Before: the source tokenizer on the same sentences."]
+    if "train_tokens_per_sentence" in shown:
+        notes.append("Training text: a random sample of 100,000 texts, or all of fewer.")
+    if {"new_token_share", "english"} & {*shown}:
+        notes.append(
+            "Generated text and English bits per byte (change over Source): means of the trained "
+            "cells with this vocabulary."
         )
-        rows.append(Row(vocabulary_stub(study, *key), cells))
-    heads = (
-        ("new tokens", "number"),
-        ("new tokens", "unused in training text"),
-        *((title, when) for title in ("tokens per word", "tokens per sentence", "bytes per token")
-          for when in ("before", "after")),
-        ("target text", "share of new tokens"),
-        ("generated text", "share of new tokens"),
-        ("English", "sentences changed"),
-        ("English", "bits per byte, change ↓"),
-    )  # fmt: skip
-    notes = [
-        "Before: the source tokenizer on the same held-out sentences. Generated text and English "
-        "bits per byte (change over Source): means of the trained cells with this vocabulary.",
-        *bootstrap_notes([*tests.values()], "changes of English over Source"),
-    ]
+    notes += bootstrap_notes([*tests.values()], "changes of English over Source")
     untested = [f"{study.language(key[1])} {key[2]}" for key in changes if key not in tests]
     if untested:
         notes.append(
@@ -86,6 +91,102 @@ def build(study: StudyResults) -> Table | None:
     for name in next(iter(numbers.values()), ()):
         frame[f"{ENGLISH_BITS_PER_BYTE}_{name}"] = [numbers.get(key, {}).get(name) for key in keys]
     return Table(vocabulary_stub_names(study), heads, rows, frame, notes)
+
+
+_HEADS: dict[str, tuple[tuple[str, str], ...]] = {
+    "new_tokens": (("new tokens", "number"), ("new tokens", "unused in training text")),
+    "fertility": (("tokens per word", "before"), ("tokens per word", "after")),
+    "tokens_per_sentence": (("tokens per sentence", "before"), ("tokens per sentence", "after")),
+    "bytes_per_token": (("bytes per token", "before"), ("bytes per token", "after")),
+    "new_token_share": (
+        ("target text", "share of new tokens"), ("generated text", "share of new tokens"),
+    ),
+    "english": (("English", "sentences changed"), ("English", "bits per byte, change ↓")),
+    "train_tokens_per_sentence": (
+        ("tokens per training sentence", "before"), ("tokens per training sentence", "after"),
+        ("tokens per training sentence", "change"),
+    ),
+    "parameters": (
+        ("parameters in billions", "before"), ("parameters in billions", "after"),
+        ("parameters in billions", "change"),
+    ),
+}  # fmt: skip
+# What is measured on held-out text, and so of each member of a group.
+_OF_MEMBERS = ("fertility", "tokens_per_sentence", "bytes_per_token")
+
+
+def _cells(
+    study: StudyResults, key: Key, found: dict[str, Any], change: TableCell
+) -> dict[str, tuple[TableCell, ...]]:
+    """The cells of a vocabulary under the heads of each metric."""
+    trained = _trained(select(study.summary, metric="new_token_share_output"), key)
+    generated = percent_cell(float(trained["mean"].mean()))
+    length = "train_tokens_per_sentence"
+    parameters = _parameters(study, key)
+    return {
+        "new_tokens": (
+            number_cell(found.get("new_tokens"), 0), percent_cell(found.get("unused_new_tokens")),
+        ),
+        **{name: _both(found, name) for name in _OF_MEMBERS},
+        "new_token_share": (percent_cell(found.get("new_token_share_input")), generated),
+        "english": (percent_cell(found.get("english_sentences_changed")), change),
+        length: _with_change(found.get(f"{length}_before"), found.get(length), 2),
+        "parameters": _with_change(*(size / 1e9 for size in parameters), 2),
+    }  # fmt: skip
+
+
+def _member_cells(
+    cells: dict[str, tuple[TableCell, ...]], found: dict[str, Any], member: str
+) -> dict[str, tuple[TableCell, ...]]:
+    """The same for a member of a group: what is measured on its own text, else nothing."""
+    own = {}
+    for name in _OF_MEMBERS:
+        own[name] = found.get(f"{name}_{member}")
+        own[f"{name}_before"] = found.get(f"source_{name}_{member}")
+    share = percent_cell(found.get(f"new_token_share_input_{member}"))
+    blank = {name: (TableCell(""),) * len(several) for name, several in cells.items()}
+    measured = {name: _both(own, name) for name in _OF_MEMBERS}
+    return blank | measured | {"new_token_share": (share, TableCell(""))}
+
+
+def _flat(
+    cells: dict[str, tuple[TableCell, ...]], shown: tuple[_Shown, ...]
+) -> tuple[TableCell, ...]:
+    return tuple(cell for name in shown for cell in cells[name])
+
+
+def _members(study: StudyResults, found: dict[str, Any]) -> list[str]:
+    """The languages of a group, which have numbers of their own."""
+    prefix = "source_fertility_"
+    names = (str(name) for name in study.fragmentation["metric"].unique())
+    return [name.removeprefix(prefix) for name in names
+            if name.startswith(prefix) and found[name] == found[name]]  # fmt: skip
+
+
+def _both(found: dict[str, Any], name: str) -> tuple[TableCell, TableCell]:
+    decimals = metric(name).decimals
+    before, after = (number_cell(found.get(key), decimals) for key in (f"{name}_before", name))
+    return before, after
+
+
+def _with_change(
+    before: float | None, after: float | None, decimals: int
+) -> tuple[TableCell, TableCell, TableCell]:
+    """A number before and after, and the change as a share of the first."""
+    known = before is not None and after is not None and before == before and after == after
+    change = percent_cell(after / before - 1, sign=True) if known and before else TableCell()
+    return number_cell(before, decimals), number_cell(after, decimals), change
+
+
+def _parameters(study: StudyResults, key: Key) -> tuple[float, float]:
+    """Parameters of the source model, and of those with a vocabulary; NaN where no card says so."""
+    frame = study.training
+    if "total_parameters" not in frame:
+        return math.nan, math.nan
+    source = select(frame, source=key[0])
+    before = source[source["vocabulary"] == "source"]
+    after = select(source, language=key[1], vocabulary=key[2])
+    return float(before["total_parameters"].mean()), float(after["total_parameters"].mean())
 
 
 def fragmentation(study: StudyResults) -> Frame:

@@ -9,8 +9,9 @@ from lexigraft.report.table import MISSING, Row, Table, number_cell, percent_cel
 
 KIND = Kind(
     title="Initializers before training",
-    caption="What each initializer computes before any training. How many tokens got a recipe, a "
-    "copy of one source token or the fallback; how many source tokens a recipe has (nonzeros, "
+    caption="What each initializer computes before any training. How many tokens of the vocabulary "
+    "have the row of a source token, and how many of the others a recipe, a copy of one source "
+    "token or the fallback; how many source tokens a recipe has (nonzeros, "
     "entropy); the share of new rows in the convex hull of the source rows; how many new tokens "
     "use the most used source token; how near the new rows are to the mean of all; and, with a "
     "task of kind greedy agreement, whether the untrained graft still writes what the source model "
@@ -20,7 +21,9 @@ KIND = Kind(
 AGREEMENT = "greedy_agreement"  # a kind of task, and its main metric
 # Statistics in reading order, with what stands over them; a method's own follow as they are called.
 _COLUMNS = {
-    "new_tokens": ("", "new tokens"),
+    "copied_tokens": ("tokens", "copied"),
+    "initialized_tokens": ("tokens", "initialized"),
+    "share_copied": ("tokens", "coverage"),
     "share_recipe": ("share of new tokens", "recipe"),
     "share_copy": ("share of new tokens", "copy"),
     "share_fallback": ("share of new tokens", "fallback"),
@@ -32,8 +35,9 @@ _COLUMNS = {
     "output_cosine_to_mean": ("cosine to the mean", "head"),
     AGREEMENT: ("greedy output", "unchanged"),
 }
-# `share_fallback` says it already. What a head of its own recipe counts is in the CSV file alone.
-_UNSHOWN = ("fallbacks",)
+# `share_fallback` and `initialized_tokens` say them already, but that SALT copies some new tokens.
+# What a head of its own recipe counts is in the CSV file alone.
+_UNSHOWN = ("fallbacks", "new_tokens")
 
 
 def build(study: StudyResults) -> Table | None:

@@ -5,12 +5,19 @@ from typing import Annotated
 
 from pydantic import Field
 
+from lexigraft.report.averages import (
+    Averages,
+    average_columns,
+    average_notes,
+    in_order,
+    with_averages,
+)
 from lexigraft.report.items import BatchSize, Kind, Name, Refers, ScoreOptions
 from lexigraft.report.metrics import metric, primary_metric
 from lexigraft.report.models import COLUMN, Column, Model, find, models, models_of, stub, stub_names
-from lexigraft.report.names import initializer_name, task_name
+from lexigraft.report.names import AVERAGE, initializer_name, task_name
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import SummaryRow, select
+from lexigraft.report.summarize import Frame, SummaryRow, select
 from lexigraft.report.table import Row, Table, is_compact, ranked, score_cell
 from lexigraft.report.table_notes import (
     lapt_note,
@@ -25,6 +32,7 @@ from lexigraft.report.tables.speed import SPEED_UP_NOTE, speed_up_cell, speed_up
 class ResultOptions(ScoreOptions):
     """The options of a table of results."""
 
+    averages: Averages = ()
     speed_up_of: Annotated[
         Name | None,
         Refers("initializers"),
@@ -48,8 +56,8 @@ KIND = Kind(
 def build(study: StudyResults) -> Table | None:
     """Rows Source, LAPT and the initializers, by source model; a column per language and task.
 
-    With `speed_up_of`, a last row of each source model says how much faster that initializer's
-    model writes the same text (Table 5).
+    With `averages`, means of these are columns, too. With `speed_up_of`, a last row of each source
+    model says how much faster that initializer's model writes the same text (Table 5).
     """
     chosen = models(study)
     columns = quality_columns(study)
@@ -105,37 +113,46 @@ def results_table(
 
     headers = headers or stub_names(study)
     stubs = stubs or [stub(model, headers) for model in chosen]
-    compact = is_compact(len(columns), len(headers))
+    means = average_columns(study.item.option("averages") or (), columns)
+    shown = in_order(columns, means)
+    averaged = with_averages(study, means) if means else study
+    compact = is_compact(len(shown), len(headers))
     changes = changes_over_source(study, chosen, columns)
     rows = []
     for model, left in zip(chosen, stubs, strict=True):
         cells = []
-        for column in columns:
-            noise = study.is_noise(model.source, column)
-            score = find(study.summary, model, *column)
+        for column in shown:
+            noise = all(study.is_noise(model.source, one) for one in means.get(column, [column]))
+            score = find(averaged.summary, model, *column)
             cell = score_cell(score, metric(column[2]), compact=compact, noise=noise)
             cells.append(changes.starred(cell, model, column))
         rows.append(Row(left, tuple(cells), model.baseline, model.source))
-    rows = ranked(rows, [metric(name).lower_is_better for *_, name in columns])
-    heads, explained = column_heads(study, columns, compact)
-    own = set(chosen)
-    data = study.summary[[model in own for model in models_of(study.summary)]]
-    own_columns = set(columns)
-    data = data[[key in own_columns for key in data[COLUMN].itertuples(index=False, name=None)]]
+    rows = ranked(rows, [metric(name).lower_is_better for *_, name in shown])
+    heads, explained = column_heads(averaged, shown, compact)
+    data = _rows_of(averaged.summary, chosen, shown)
     third = "▲ blue: better" if compact else "Third number: change over Source. Blue: better"
     notes = [
-        *seed_notes(study, chosen, data),
+        *seed_notes(study, chosen, _rows_of(data, chosen, columns)),
         *lapt_note(study, chosen),
         f"{third} than Source; {'▼ ' if compact else ''}red: worse; full colour at a "
         "change of 50 %. Bold: best, underlined: second, among the rows with new tokens.",
         *changes.notes,
         *noise_notes(study, chosen, columns),
+        *average_notes(study, means),
         *explained,
         *not_scored_notes(study, columns),
         *missing_note(rows, heads),
     ]
     table = Table(headers, heads, rows, changes.beside(data), notes, title)
-    return _with_speed_ups(table, study, chosen, columns)
+    return _with_speed_ups(table, study, chosen, shown)
+
+
+def _rows_of(summary: Frame, models: list[Model], columns: list[Column]) -> Frame:
+    """The rows of a summary that these models have in these columns."""
+    keys = summary[COLUMN].itertuples(index=False, name=None)
+    shown, own = set(columns), set(models)
+    return summary[[model in own and key in shown
+                    for model, key in zip(models_of(summary), keys, strict=True)]]  # fmt: skip
 
 
 def column_heads(
@@ -162,7 +179,8 @@ def column_heads(
         elif tasks.count(task) > 1:
             label += f" {metric(name).title}"
         labels[task, name] = label
-    listed = (f"{label}: {task}, {arrows[name]}" for (task, name), label in labels.items())
+    listed = (f"{label}: {task}, {arrows[name]}" for (task, name), label in labels.items()
+              if study.kind(task) != AVERAGE)  # fmt: skip
     heads = [(study.language(language), labels[task, name]) for language, task, name in columns]
     return heads, [f"{', '.join(listed)}."]
 

@@ -23,6 +23,7 @@ _LINES = {"read": "read", "kept": "kept", "duplicate": "repeated"}
 # Key of a size of a corpus -> what it counts.
 _SIZES = {
     "train_sentences": "training sentences",
+    "train_characters": "characters of training text",
     "heldout_sentences": "held-out sentences",
     "english_sentences": "English sentences",
     "translation_pairs": "pairs to translate",

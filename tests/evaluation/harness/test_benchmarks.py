@@ -183,7 +183,7 @@ def test_a_benchmark_is_counted_and_one_without_data_says_why(prepared, tmp_path
     (tmp_path / "train.txt").write_text("es ist NASS!\nSie weint.\nNichts davon.\n", "utf-8")
     job = {
         "rule": "count_tests", "settings": {"kind": "multiple_choice"},
-        "inputs": {"text": str(tmp_path / "train.txt"),
+        "inputs": {"text": str(tmp_path),
                    "tests": {"german": str(found), "swahili": str(lacking)}},
         "outputs": {"folder": str(tmp_path)},
         "language": "german", "task": "xnli-0-shot",
@@ -194,3 +194,38 @@ def test_a_benchmark_is_counted_and_one_without_data_says_why(prepared, tmp_path
     # The longer one of each pair: "Es ist nass", "Sie lacht", "Er singt" and "Nein".
     assert (row["test"], row["texts"], row["found"]) == ("german", 4, 1)
     assert record["not_counted"] == {"swahili": "no network"}
+
+
+def test_definitions_of_one_s_own_ask_as_cw2v_does(hub, tmp_path):
+    from lexigraft.evaluation.harness.benchmarks import load_task, prepare_benchmark
+    from lexigraft.evaluation.harness.data import stored_data_sets
+
+    rows = [{"premise": f"p{at} ", "hypothesis": f"h{at}", "label": at % 3} for at in range(5)]
+    place = hub / "Divyanshu/indicxnli/ta"
+    import pandas
+
+    for split in ("validation", "test"):
+        (place / split).mkdir(parents=True)
+        pandas.DataFrame(rows).to_parquet(place / split / "0000.parquet")
+    folder = str(REPOSITORY / "config/harness/xnli-cw2v")
+    _, facts = prepare_benchmark("xnli_cw2v_ta", folder, str(hub), tmp_path / "out")
+    assert facts["available"], facts["why"]
+    with stored_data_sets(tmp_path / "out/data"):
+        (task,) = load_task("xnli_cw2v_ta", folder)["tasks"].values()
+        task.set_fewshot_seed(seed=1)
+        prompt = task.fewshot_context(task.eval_docs[4], num_fewshot=2)
+        assert prompt.endswith(
+            "given premise.\n\nPremise: p0\nHypothesis: h0\nAnswer: true\n\n"
+            "Premise: p1\nHypothesis: h1\nAnswer: unknown\n\nPremise: p4\nHypothesis: h4\nAnswer:"
+        )
+        assert task.doc_to_choice(task.eval_docs[4]) == ["true", "unknown", "false"]
+
+
+def test_definitions_of_one_s_own_run_no_code(tmp_path):
+    from lexigraft.evaluation.harness.benchmarks import load_task
+
+    with pytest.raises(UserError, match="there is no such folder"):
+        load_task("mine", str(tmp_path / "none"))
+    (tmp_path / "mine.yaml").write_text("task: mine\nprocess_docs: !function utils.process\n")
+    with pytest.raises(UserError, match=r"mine\.yaml: has a !function"):
+        load_task("mine", str(tmp_path))

@@ -127,6 +127,13 @@ def test_every_twentieth_sentence_is_watched_and_not_learned_from(fit):
     assert fit([*["abcde"] * 18, "xyzc", "abcde"]).fallbacks_ == []
 
 
+def test_frequent_tokens_are_fewer_centres_of_what_is_learned_from_and_watched(fit):
+    every, thinned, none = (fit(CORPUS, epochs=1, subsampling=at) for at in (None, 1, 1e9))
+    assert none.losses_ == fit(CORPUS, epochs=1, subsampling=1e8).losses_
+    assert none.losses_[0] == pytest.approx(every.losses_[0], rel=1e-6)
+    assert thinned.losses_ != none.losses_
+
+
 def test_a_tied_matrix_has_two_recipes(fit, matrices):
     tied = {"input": matrices["input"]}
     fitted = fit(CORPUS, given=tied, epochs=2, learning_rate=0.05)
@@ -189,7 +196,8 @@ def test_real_text_is_predicted_better_than_at_the_start(smollm2_tokenizer, telu
 @pytest.mark.parametrize(
     ("option", "value"),
     [("rank", 0), ("window", 1.5), ("epochs", -1), ("keep", 0), ("start", "random"),
-     ("learning_rate", 0), ("negatives", True), ("batch_tokens", 0)],
+     ("learning_rate", 0), ("negatives", True), ("batch_tokens", 0), ("subsampling", 0),
+     ("weight_decay", -0.1)],
 )  # fmt: skip
 def test_an_option_without_such_a_value_is_named(option, value):
     with pytest.raises(UserError, match=f"option '{option}' of initializer 'cw2v'"):

@@ -77,7 +77,11 @@ def test_old_rows_are_bit_identical_in_bfloat16(many_new, skewed):
 def test_there_is_no_recipe(many_new):
     fitted = initializer("random").fit(*many_new)
     assert fitted.weights_ is None
-    assert fitted.statistics() == {"new_tokens": 1500, "share_fallback": 0}
+    copied = len(fitted.pair_.shared_ids)
+    assert fitted.statistics() == {
+        "new_tokens": 1500, "share_fallback": 0, "copied_tokens": copied,
+        "initialized_tokens": 1500, "share_copied": copied / (copied + 1500),
+    }  # fmt: skip
 
 
 def test_the_explanation_names_the_distribution(many_new):

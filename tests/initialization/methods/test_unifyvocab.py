@@ -52,6 +52,15 @@ def test_a_new_token_copies_the_source_token_of_the_highest_cosine(fit, row):
     assert (statistics["share_copy"], statistics["anchors"]) == (1.0, 0)
 
 
+def test_examples_have_the_three_nearest_source_tokens(fit):
+    of_source = {"x": (10, 10), "y": (0, 0.1), "xy": (3, 1), "a": (-1, 0)}
+    (abc, de) = fit({"abc": (2, 0), "de": (0.1, 5)}, of_source).examples()
+    # Cosines of (1, 0) to the directions of the source tokens; (0, 1) is at a right angle.
+    assert abc["text"] == "abc"
+    assert abc["nearest"] == [["xy", 0.9487], ["x", 0.7071], ["y", 0.0]]
+    assert [text for text, _ in de["nearest"]] == ["y", "x", "xy"]
+
+
 def test_shared_tokens_copy_their_own_row_whatever_is_near(fit, row):
     fitted = fit({"abc": (1, 0), "de": (0, 1), "ab": (1, 0)}, {"x": (1, 0), "ab": (0, 1)})
     assert row(fitted, "ab") == {"ab": 1.0}

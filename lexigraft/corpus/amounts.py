@@ -1,0 +1,72 @@
+"""How much of a corpus is read: by vocabularies, vectors and initializers."""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pydantic import model_validator
+
+from lexigraft.corpus.lines import read_lines
+from lexigraft.corpus.mixture import read_part, text_file, text_shares
+from lexigraft.settings import Settings, optional, validate
+from lexigraft.source.model import open_tokenizer
+
+_AT_ONCE = 1000  # texts whose tokens are counted together
+
+
+class TextAmount(Settings):
+    """The most of a corpus that something reads: exactly one key."""
+
+    sentences: int = optional("the first sentences or documents", ge=1)
+    tokens: int = optional("so many tokens of the source model's tokenizer", ge=1)
+    sentences_per_language: int = optional("as `sentences`, of each member of a group", ge=1)
+    tokens_per_language: int = optional("as `tokens`, of each member of a group", ge=1)
+
+    @model_validator(mode="after")
+    def _is_one_amount(self) -> "TextAmount":
+        if len(self.model_fields_set) != 1:
+            raise ValueError(f"needs exactly one of: {', '.join(type(self).model_fields)}")
+        return self
+
+
+def read_amount(
+    corpus: str | Path, settings: Mapping[str, Any], source: str | Path
+) -> Iterator[str]:
+    """The training text of a corpus, see `mixture.read_part`, as much as `text` of settings says.
+
+    Without `text` that is all of it. `source` is the source model, whose tokenizer counts tokens.
+    The text with which an amount of tokens is reached is the last one. Of a group, amounts of each
+    language are read one language after the other.
+    """
+    if "text" not in settings:
+        yield from read_part(corpus)
+        return
+    amount = validate(TextAmount, settings["text"], "text")
+    count_tokens = None
+    if amount.tokens or amount.tokens_per_language:
+        encode = open_tokenizer(source).backend_tokenizer.encode_batch_fast
+
+        def count_tokens(texts: list[str]) -> list[int]:
+            return [len(found) for found in encode(texts, add_special_tokens=False)]
+
+    if most := amount.sentences or amount.tokens:
+        yield from _up_to(read_part(corpus), most, count_tokens)
+    else:
+        most = amount.sentences_per_language or amount.tokens_per_language or 0
+        for member in text_shares(corpus):
+            yield from _up_to(read_lines(text_file(corpus, member)), most, count_tokens)
+
+
+def _up_to(
+    texts: Iterator[str], most: int, count_tokens: Callable[[list[str]], list[int]] | None
+) -> Iterator[str]:
+    if count_tokens is None:
+        yield from islice(texts, most)
+        return
+    while most > 0 and (batch := list(islice(texts, _AT_ONCE))):
+        for text, tokens in zip(batch, count_tokens(batch), strict=True):
+            if most <= 0:
+                return
+            yield text
+            most -= tokens

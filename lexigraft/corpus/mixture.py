@@ -1,0 +1,88 @@
+"""The texts of a corpus folder: one language's, or those of a group's members, mixed by shares.
+
+A corpus of a language has `train.txt`. One of a group has `members/<language>/train.txt` and
+`mixture.json`: member -> its share of the text. Shares are of characters where text is read, and of
+tokens where it is trained on. Standard library only: settings import this module.
+"""
+
+import heapq
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from lexigraft.corpus.lines import read_lines
+from lexigraft.errors import UserError
+
+MIXTURE, MEMBERS = "mixture.json", "members"
+ROUNDING = 1e-6  # tolerance for sums of shares with few digits
+MEASURED = 100_000  # training texts that a vocabulary is measured on, at most
+
+
+def text_shares(corpus: str | Path) -> dict[str, float]:
+    """The share of each member of a group; of a language's corpus, of `""` alone.
+
+    >>> text_shares("results/corpus/telugu")
+    {'': 1.0}
+    """
+    file = Path(corpus, MIXTURE)
+    if not file.is_file():
+        return {"": 1.0}
+    shares: dict[str, float] = json.loads(file.read_text(encoding="utf-8"))
+    return shares
+
+
+def text_file(corpus: str | Path, member: str, part: str = "train") -> Path:
+    """The file of a member's `train` or `heldout` text; of a language's own where member is `""`.
+
+    >>> str(text_file("corpus/both", "telugu"))
+    'corpus/both/members/telugu/train.txt'
+    """
+    return Path(corpus, MEMBERS, member, f"{part}.txt") if member else Path(corpus, f"{part}.txt")
+
+
+def read_part(corpus: str | Path, part: str = "train") -> Iterator[str]:
+    """The lines of the part `train`, `heldout` or `english` of a corpus, see `read_lines`.
+
+    The training text of a group is mixed: any beginning of it has the shares of characters, to
+    within a line of each member. It ends where that is no longer possible, with the first text that
+    is read to its end.
+    """
+    shares = text_shares(corpus) if part == "train" else {"": 1.0}
+    if set(shares) == {""}:
+        yield from read_lines(Path(corpus, f"{part}.txt"))
+        return
+    texts = {name: read_lines(text_file(corpus, name)) for name in shares}
+    # Of each member: characters read by share, so that the one that is behind comes next.
+    behind = [(0.0, place, name) for place, name in enumerate(shares)]
+    while True:
+        read, place, name = behind[0]
+        line = next(texts[name], None)
+        if line is None:
+            return
+        yield line
+        heapq.heapreplace(behind, (read + max(1, len(line)) / shares[name], place, name))
+
+
+def all_texts(corpus: str | Path) -> Iterator[str]:
+    """All training text of a corpus, of a group one member after the other."""
+    for member in text_shares(corpus):
+        yield from read_lines(text_file(corpus, member))
+
+
+def check_shares(members: list[str], shares: Mapping[str, float]) -> None:
+    """Check that shares belong to members and leave a positive share for the other members.
+
+    Raises `UserError` for a share of an unknown member, and for shares that do not add up to 1, or
+    leave nothing for the others.
+    """
+    for name in shares:
+        if name not in members:
+            raise UserError(f"shares: '{name}' is no member; known are {', '.join(members)}")
+    total, missing = sum(shares.values()), [name for name in members if name not in shares]
+    if not missing and abs(total - 1) > ROUNDING:
+        raise UserError(f"shares: they add up to {total:g}, not 1; change them or leave one out")
+    if missing and total > 1 - ROUNDING:
+        raise UserError(
+            f"shares: they add up to {total:g}, which leaves nothing for {', '.join(missing)}; "
+            "lower them or give these a share"
+        )

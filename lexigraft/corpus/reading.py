@@ -1,0 +1,126 @@
+"""A text of any size is read once, shard by shard, into a sample on disk.
+
+A shard is a file of a text, or of a data set of the hub. Where the amount to read is limited, the
+shards are read in random order until it is reached: of hundreds of gigabytes, those alone are
+downloaded. An interrupted reading goes on where it was two minutes before.
+"""
+
+import hashlib
+import json
+import logging
+import math
+import shutil
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned
+from lexigraft.corpus.local_files import local_files
+from lexigraft.corpus.readers import text_shards
+from lexigraft.corpus.stored_lines import StoredLines, StoredSample
+from lexigraft.randomness import generator
+
+FOLDER = ".reading"
+_SECONDS = 120.0  # between two times that the state is stored
+_FINGERPRINT = 16  # bytes, see `cleaning.fingerprint`
+_EVERY = 256  # texts between two looks at the clock
+logger = logging.getLogger(__name__)
+
+
+def draw_text(
+    settings: Mapping[str, Any],
+    folder: str | Path,
+    seed: tuple[str | int, ...],
+    counts: CleaningCounts,
+    lines: int | None,
+    characters: int | None,
+    package: str | Path | None = None,
+) -> StoredLines:
+    """A uniform sample of the distinct sentences of a language's text, in the order of reading.
+
+    `settings` is the language's entry: `name`, `text`, `minimum_characters`, `repair` and
+    `read_characters`, the most that is read. `lines` and `characters` are the most that are drawn.
+    What was read before an interruption is in `folder/.reading`, until `forget`; the sample is the
+    same with and without one. `counts` are of all that was read.
+    """
+    from tqdm import tqdm
+
+    repairs: Collection[str] = settings.get("repair", ())
+    minimum, most = settings["minimum_characters"], settings.get("read_characters")
+    place = Path(folder, FOLDER, _digest(settings, seed, lines, characters))
+    sample = StoredSample((*seed, "sentences"), lines, characters, place)
+    shards = text_shards(settings["text"], package)
+    order = list(range(len(shards)))
+    if most is not None:
+        order = generator(*seed, "shards").permutation(len(shards)).tolist()
+    shard, texts, read, seen = 0, 0, 0, set[bytes]()
+    if sample.restored is not None:
+        state, remembered = sample.restored
+        shard, texts, read = state["shard"], state["texts"], state["characters"]
+        vars(counts).update(state["counts"])
+        seen = {
+            remembered[at : at + _FINGERPRINT] for at in range(0, len(remembered), _FINGERPRINT)
+        }
+        logger.info("%s: reading goes on in shard %d, text %d", settings["name"], shard, texts)
+
+    def save() -> None:
+        state = {"shard": shard, "texts": texts, "characters": read, "counts": asdict(counts)}
+        sample.save(state, b"".join(seen))
+
+    saved = time.monotonic()
+    with tqdm(desc=f"read {settings['name']}", unit="text", unit_scale=True, disable=None) as bar:
+        while shard < len(order) and (most is None or read < most):
+            for text in islice(shards[order[shard]](), texts, None):
+                for sentence in cleaned([text], counts, minimum, REMEMBERED, repairs, seen):
+                    sample.add(sentence)
+                    read += len(sentence)
+                texts += 1
+                bar.update()
+                if most is not None and read >= most:
+                    break
+                if texts % _EVERY == 0 and time.monotonic() - saved > _SECONDS:
+                    save()
+                    saved = time.monotonic()
+            else:
+                shard, texts = shard + 1, 0
+    if sample.restored is not None or time.monotonic() - saved > _SECONDS:
+        save()
+    return sample.ordered()
+
+
+def read_some(
+    text: Mapping[str, Any],
+    most: int | None,
+    seed: tuple[str | int, ...],
+    package: str | Path | None = None,
+) -> Iterator[str]:
+    """The texts of settings, or of files in random order so many characters of them."""
+    shards = text_shards(text, package)
+    order = generator(*seed, "shards").permutation(len(shards)).tolist()
+    left = math.inf if most is None else most
+    for place in range(len(shards)) if most is None else order:
+        for one in shards[place]():
+            yield one
+            left -= len(one)
+            if left <= 0:
+                return
+
+
+def forget(folder: str | Path) -> None:
+    """Delete what `draw_text` stored of an unfinished corpus."""
+    shutil.rmtree(Path(folder, FOLDER), ignore_errors=True)
+
+
+def _digest(settings: Mapping[str, Any], *more: Any) -> str:
+    """A name for the state of a reading: of its settings, and the user's files as they are."""
+    keys = ("text", "minimum_characters", "repair", "read_characters")
+    files = [Path(file).stat() for file in local_files({"text": settings["text"]})]
+    content = [
+        [settings.get(key) for key in keys],
+        [(file.st_size, file.st_mtime_ns) for file in files],
+        more,
+    ]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

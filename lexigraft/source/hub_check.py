@@ -1,0 +1,152 @@
+"""Asks the hub for what a study will read: is it there, may it be read, and which commit is it?
+
+The user's token and `HF_ENDPOINT` are those of huggingface_hub. Nothing is downloaded.
+"""
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+OK, NOT_PINNED, GATED, MISSING, UNUSABLE, NO_ANSWER = (
+    "ok", "not pinned", "gated", "missing", "unusable", "no answer",
+)  # fmt: skip
+USABLE = (OK, NOT_PINNED)
+# What an asset must have: of each tuple one file.
+_NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {
+    "model": (("*.safetensors",), ("config.json",), ("tokenizer.json", "tokenizer.model")),
+    "tokenizer": (("tokenizer.json",),),
+    "encoder": (("*.safetensors",), ("config.json",)),
+    "hypernetwork": (("*.safetensors",), ("config.json",)),
+    "metric": (("*.ckpt", "*.safetensors", "*.bin", "config.json"),),
+    "data set": (("*.parquet", "*.jsonl*", "*.json*", "*.csv*", "*.tsv*", "*.txt*", "*.arrow"),),
+}
+_READ = {  # of each kind the files that are downloaded, for their size
+    "model": ("*.safetensors", "*.json", "*.model", "*.txt"),
+    "tokenizer": ("tokenizer*.json", "special_tokens_map.json", "added_tokens.json"),
+}
+_COMMIT = re.compile("[0-9a-f]{40}")
+_ATTEMPTS, _LONGEST = 5, 60.0  # of a request, and seconds between two of them
+_SECONDS = 20.0  # to wait for an answer
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class HubAsset:
+    """Something that a study reads from the hub; `where` says for what."""
+
+    kind: Literal["model", "tokenizer", "encoder", "hypernetwork", "metric", "data set"]
+    name: str
+    revision: str | None = None
+    files: tuple[str, ...] = ()  # patterns of the files that are read; () is what the kind needs
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class HubAnswer:
+    """What the hub says: a state, what is wrong or to be done, and bytes to read where known."""
+
+    state: str
+    detail: str = ""
+    size: int | None = None
+
+
+def ask_hub(
+    asset: HubAsset,
+    endpoint: str | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> HubAnswer:
+    """Ask the hub for one asset; a hub that is busy (429) or fails (5xx) is asked again."""
+    from huggingface_hub import HfApi, errors
+
+    api = HfApi(endpoint=endpoint)
+    try:
+        return _retried(lambda: _ask(api, asset), sleep)
+    except errors.GatedRepoError:
+        return HubAnswer(GATED, f"accept its terms: {api.endpoint}/{_path(asset)}, `hf auth login`")
+    except errors.RevisionNotFoundError:
+        return HubAnswer(MISSING, f"no revision {asset.revision}")
+    except errors.RepositoryNotFoundError:
+        return HubAnswer(MISSING, "no such repository, or it is private: `hf auth login`")
+    except errors.HfHubHTTPError as error:
+        status = error.response.status_code
+        if status in (401, 403):
+            return HubAnswer(GATED, f"access refused ({status}): `hf auth login`, or its terms")
+        return HubAnswer(NO_ANSWER, f"the hub answers {status}; try again later")
+    except (errors.HTTPError, OSError) as error:  # the former of the library's connections
+        return HubAnswer(NO_ANSWER, f"{api.endpoint} is not reached ({type(error).__name__})")
+
+
+def _ask(api: "HfApi", asset: HubAsset) -> HubAnswer:
+    kind = _type(asset)
+    info = api.repo_info(
+        asset.name,
+        revision=asset.revision,
+        repo_type=kind,
+        files_metadata=True,
+        timeout=_SECONDS,
+    )
+    if getattr(info, "gated", False) or getattr(info, "private", False):
+        api.auth_check(asset.name, repo_type=kind)
+    files = {one.rfilename: one.size or 0 for one in info.siblings or ()}
+    if lacking := _lacking(asset, files):
+        return HubAnswer(UNUSABLE, lacking)
+    patterns = asset.files or _READ.get(asset.kind, ("*",))
+    size = sum(size for name, size in files.items() if _matches(name, patterns, asset))
+    if not _COMMIT.fullmatch(asset.revision or ""):
+        named = f"revision {asset.revision}" if asset.revision else "no revision"
+        return HubAnswer(NOT_PINNED, f"{named}; today it is {info.sha}", size)
+    return HubAnswer(OK, "", size)
+
+
+def _lacking(asset: HubAsset, files: dict[str, int]) -> str:
+    """What an asset lacks of the layout in which it is read; empty if nothing."""
+    if asset.files:
+        gone = [one for one in asset.files if not any(fnmatch(name, one) for name in files)]
+        return f"no file {', '.join(gone)}" if gone else ""
+    for patterns in _NEEDED[asset.kind]:
+        if not any(_matches(name, patterns, asset) for name in files):
+            if asset.kind == "data set" and any(name.endswith(".py") for name in files):
+                return "has a loading script alone; read its branch refs/convert/parquet"
+            return f"no file {' or '.join(patterns)}"
+    return ""
+
+
+def _matches(name: str, patterns: Sequence[str], asset: HubAsset) -> bool:
+    """Whether a file is one of these; of models, those in subfolders are for other programs."""
+    if "/" in name and asset.kind in ("model", "tokenizer", "encoder", "hypernetwork"):
+        return False
+    return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def _type(asset: HubAsset) -> str:
+    return "dataset" if asset.kind == "data set" else "model"
+
+
+def _path(asset: HubAsset) -> str:
+    return f"datasets/{asset.name}" if asset.kind == "data set" else asset.name
+
+
+def _retried(ask: Callable[[], Found], sleep: Callable[[float], None]) -> Found:
+    from huggingface_hub.errors import HfHubHTTPError
+
+    for attempt in range(1, _ATTEMPTS):
+        try:
+            return ask()
+        except HfHubHTTPError as error:
+            status = error.response.status_code
+            if status != 429 and status < 500:
+                raise
+            sleep(_pause(error.response.headers.get("Retry-After"), attempt))
+    return ask()
+
+
+def _pause(asked: Any, attempt: int) -> float:
+    """Seconds until the next attempt: those that the hub asks for, or twice as many each time."""
+    seconds = float(asked) if str(asked or "").isdigit() else 2.0**attempt
+    return min(seconds, _LONGEST)

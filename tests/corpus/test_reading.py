@@ -1,0 +1,128 @@
+"""Text on disk: the sample is that of a stream in memory, with and without interruptions."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lexigraft.corpus import reading, stored_lines
+from lexigraft.corpus.cleaning import CleaningCounts
+from lexigraft.corpus.readers import read_sentences
+from lexigraft.corpus.reading import draw_text, forget, read_some
+from lexigraft.corpus.sampling import StreamSample
+from lexigraft.corpus.stored_lines import StoredLines, StoredSample
+
+SEED = ("0", "corpus", "te")
+lines = st.lists(st.text("abగె\u2028", min_size=1, max_size=4), max_size=60)
+
+
+@pytest.fixture(autouse=True)
+def frequent(monkeypatch):
+    """Lines are dropped, and the state stored, all the time."""
+    monkeypatch.setattr(stored_lines, "_SLACK", 3)
+    monkeypatch.setattr(reading, "_SECONDS", -1.0)
+    monkeypatch.setattr(reading, "_EVERY", 1)
+
+
+@settings(max_examples=50)
+@given(lines, st.integers(0, 20) | st.none(), st.integers(0, 60) | st.none())
+def test_a_sample_on_disk_has_the_smallest_hashes_up_to_its_size(texts, size, characters):
+    stored, ranked = StoredSample(SEED, size, characters), StreamSample[str](None, SEED)
+    for text in texts:
+        stored.add(text)
+        ranked.add(text, text)
+    expected, left = [], characters
+    for text in ranked.shuffled()[:size]:  # by their hashes
+        if left is not None and (left := left - len(text)) < 0:
+            break
+        expected.append(text)
+    drawn = stored.ordered()
+    assert sorted(drawn) == sorted(expected)
+    first = [texts.index(text) for text in drawn]
+    assert first == sorted(first)
+    assert [drawn[place] for place in range(len(drawn))] == list(drawn)
+    assert drawn.sizes.tolist() == [len(text) for text in drawn]
+
+
+@given(lines, st.lists(st.booleans(), min_size=60, max_size=60))
+def test_stored_lines_are_a_sequence(texts, kept):
+    stored = StoredLines.of_lines(texts)
+    assert stored == texts and len(stored) == len(texts)
+    assert stored[2:5] == texts[2:5]
+    wanted = dict(zip(texts, kept, strict=False))
+    assert stored.without(wanted.get) == [text for text in texts if not wanted[text]]
+
+
+def test_lines_of_a_file_are_those_between_line_feeds(tmp_path):
+    (tmp_path / "text").write_text("a\u2028b\n\nగె\n", "utf-8")
+    assert StoredLines.of_file(tmp_path / "text") == ["a\u2028b", "", "గె"]
+
+
+@pytest.fixture
+def language(tmp_path):
+    """A language whose text has five files with repeated lines."""
+    draw = random.Random(1)
+    for name in "abcde":
+        text = "".join(f"sentence {draw.randrange(150)} of it \n" for _ in range(60))
+        (tmp_path / "texts").mkdir(exist_ok=True)
+        (tmp_path / "texts" / f"{name}.txt").write_text(text)
+    text = {"loader": "text", "paths": [str(tmp_path / "texts")]}
+    return {"name": "Telugu", "text": text, "minimum_characters": 1, "repair": []}
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("most", [None, 1000])
+def test_an_interrupted_reading_goes_on_and_draws_the_same(language, tmp_path, monkeypatch, most):
+    language |= {"read_characters": most}
+    whole_counts = CleaningCounts()
+    whole = draw_text(language, tmp_path / "whole", SEED, whole_counts, 40, None)
+    added, seen = StoredSample.add, []
+
+    def add(sample, line):
+        seen.append(line)
+        if len(seen) in (15, 35, 50):  # of which the last ones are read again
+            raise Killed
+        added(sample, line)
+
+    monkeypatch.setattr(StoredSample, "add", add)
+    for _ in range(3):
+        with pytest.raises(Killed):
+            draw_text(language, tmp_path / "cut", SEED, CleaningCounts(), 40, None)
+    counts = CleaningCounts()
+    assert draw_text(language, tmp_path / "cut", SEED, counts, 40, None) == list(whole)
+    assert counts == whole_counts
+    assert len(seen) <= whole_counts.kept + 3
+    forget(tmp_path / "cut")
+    assert list((tmp_path / "cut").iterdir()) == []
+
+
+def test_a_changed_text_is_read_from_its_beginning(language, tmp_path):
+    first = draw_text(language, tmp_path, SEED, CleaningCounts(), None, None)
+    (tmp_path / "texts" / "c.txt").write_text("another sentence\n")
+    counts = CleaningCounts()
+    second = draw_text(language, tmp_path, SEED, counts, None, None)
+    assert counts.read == 241 and "another sentence" in {*second} - {*first}
+
+
+def test_files_are_read_in_random_order_up_to_the_amount(language, tmp_path):
+    found = set()
+    for seed in range(6):
+        counts = CleaningCounts()
+        language |= {"read_characters": 500}
+        place = tmp_path / str(seed)
+        drawn = draw_text(language, place, ("order", seed), counts, None, None)
+        assert 500 <= sum(map(len, drawn)) < 520
+        found.add(drawn[0])
+    assert len(found) > 2
+
+
+def test_of_other_texts_some_characters_of_files_in_random_order_are_read(language):
+    firsts = {next(read_some(language["text"], 100, ("some", seed))) for seed in range(8)}
+    assert len(firsts) > 2
+    read = list(read_some(language["text"], 100, SEED))
+    assert sum(map(len, read)) - len(read[-1]) < 100 <= sum(map(len, read))
+    assert list(read_some(language["text"], None, SEED)) == list(read_sentences(language["text"]))

@@ -1,0 +1,117 @@
+"""Columns of means in a table of results, against means worked out by hand."""
+
+import re
+
+import pytest
+
+from lexigraft.errors import UserError
+from lexigraft.report.averages import Average, average_columns, in_order
+from lexigraft.report.items import check_items, read_items
+from lexigraft.report.records import read_study
+from lexigraft.report.tables import results
+
+FULL = "full-clm-512"
+TASKS = ("arc", "boolq")
+
+
+def score(made, cell, language, task, value):
+    made.record(("m", language, *cell), task, "multiple_choice", {"accuracy": value})
+
+
+@pytest.fixture
+def table(made_study):
+    """Source and Align, which has two seeds, on two tasks in two languages; Mean lacks one."""
+
+    def build(*averages):
+        made_study.settings["reference"] = {"strategy": FULL}
+        for language, shift in (("te-made", 0.0), ("el-made", 0.2)):
+            for task, value in zip(TASKS, (0.2, 0.4), strict=True):
+                source = ("source", "none", "none", 0)
+                score(made_study, source, language, task, value + shift)
+                for seed in (0, 1):
+                    align = ("big", "align", FULL, seed)
+                    score(made_study, align, language, task, value + shift + 0.1 * (seed + 1))
+                if (language, task) != ("el-made", "boolq"):
+                    score(made_study, ("big", "mean", FULL, 0), language, task, value)
+        study = read_study(made_study.settings, made_study.inputs)
+        (item,) = read_items([{"item": "results", "averages": list(averages)}])
+        return results.build(study.part(item))
+
+    return build
+
+
+def row(table, name):
+    """Heading of a column -> what a row has there."""
+    heads = [" ".join(filter(None, head)).split(":")[0].lower() for head in table.columns]
+    (found,) = [one for one in table.rows if one.stub[-1] == name]
+    return dict(zip(heads, found.cells, strict=True))
+
+
+def test_a_mean_over_tasks_stands_behind_its_languages_columns(table):
+    found = table({"title": "Avg", "over": ["tasks"]})
+    assert [head.split(":")[0] for _, head in found.columns] == [*TASKS, "Avg"] * 2
+    source = row(found, "Source")
+    assert source["telugu avg"].value == pytest.approx(0.3)
+    assert source["greek avg"].value == pytest.approx(0.5)
+
+
+def test_the_deviation_of_a_mean_is_that_of_the_means_of_each_seed(table):
+    cell = row(table({"title": "Avg", "over": ["tasks"]}), "Align")["telugu avg"]
+    # Seeds 0 and 1 have 0.3 + 0.1 and 0.3 + 0.2: mean 0.45, deviation 0.1 / sqrt(2).
+    assert (cell.text, cell.deviation, cell.change) == ("0.450", "0.071", "+0.150")
+
+
+def test_a_mean_over_languages_is_one_column_for_each_task(table):
+    found = row(table({"title": "Both", "over": ["languages"]}), "Source")
+    assert found["both arc"].value == pytest.approx(0.3)
+    assert found["both boolq"].value == pytest.approx(0.5)
+
+
+def test_a_mean_over_tasks_and_languages_is_the_last_column(table):
+    found = table({"title": "Avg"})
+    assert found.columns[-1] == ("", "Avg: accuracy ↑")
+    assert row(found, "Source")["avg"].value == pytest.approx(0.4)
+
+
+def test_a_row_that_lacks_a_score_has_no_mean_over_it(table):
+    found = table({"title": "Avg", "over": ["tasks"]}, {"title": "Both", "over": ["languages"]})
+    mean = row(found, "Mean")
+    assert mean["greek avg"].text == mean["both boolq"].text == "–"
+    assert mean["both arc"].value == pytest.approx(0.2)
+
+
+def test_an_average_says_what_it_is_of_and_is_in_the_csv(table):
+    found = table({"title": "Avg"})
+    assert "Avg: the mean over arc and boolq, and over Telugu and Greek." in found.notes
+    means = found.data[found.data["task"] == "Avg"].set_index("initializer")["mean"]
+    assert means["none"] == pytest.approx(0.4)
+
+
+def test_an_average_of_some_columns_leaves_the_others_out():
+    columns = [("te", task, name) for task in "abc" for name in ("f1", "accuracy")]
+    average = Average(title="Avg", tasks=("a", "c"), metrics=("f1",))
+    means = average_columns([average], columns)
+    assert means == {("", "Avg", "f1"): [("te", "a", "f1"), ("te", "c", "f1")]}
+    assert in_order(columns, means) == [*columns, ("", "Avg", "f1")]
+
+
+def test_what_is_one_column_has_no_mean():
+    assert average_columns([Average(over=("languages",))], [("te", "a", "f1")]) == {}
+
+
+@pytest.mark.parametrize(
+    ("average", "message"),
+    [
+        ({"tasks": ["arc", "bolq"]}, ".averages[0].tasks: 'bolq' is not run by this study; did"),
+        ({"languages": ["te"]}, ".averages[0].languages: 'te' is not of this study; known are el"),
+        ({"title": "arc"}, ".averages[0].title: 'arc' is among the tasks of this study; give"),
+        ({"over": ["metrics"]}, ".averages[0].over[0]: 'metrics' is not one of"),
+        ({"task": ["arc"]}, ".averages[0]: unknown key 'task'; did you mean 'tasks'?"),
+    ],
+)
+def test_an_average_that_cannot_be_is_the_users_error(average, message):
+    block = {"sources": [], "languages": ["el"], "vocabularies": [], "initializers": [],
+             "strategies": []}  # fmt: skip
+    with pytest.raises(UserError, match=re.escape(f"report.items[0]{message}")):
+        check_items(read_items([{"item": "results", "averages": [average]}]), [block],
+                    dict.fromkeys(TASKS), {"tokenizers": [], "languages": []})  # fmt: skip

@@ -1,0 +1,193 @@
+"""What the hub says of an asset, asked of a small server that answers as the hub does."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+import pytest
+
+from lexigraft.source.hub_check import (
+    GATED,
+    MISSING,
+    NO_ANSWER,
+    NOT_PINNED,
+    OK,
+    UNUSABLE,
+    HubAsset,
+    ask_hub,
+)
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+MODEL = {
+    "config.json": 10,
+    "tokenizer.json": 200,
+    "model.safetensors": 5000,
+    "original/model.safetensors": 7000,
+    "pytorch_model.bin": 5000,
+}
+DATA = {
+    "README.md": 1,
+    "data/te/te_clean_0000.jsonl.gz": 300,
+    "data/te/te_clean_0001.jsonl.gz": 400,
+    "data/te/te_noisy_0000.jsonl.gz": 900,
+}
+REPOSITORIES = {
+    "models/org/model": MODEL,
+    "models/org/gated": MODEL,
+    "models/org/accepted": MODEL,
+    "models/org/pickled": {"config.json": 1, "tokenizer.json": 1, "pytorch_model.bin": 1},
+    "datasets/org/data": DATA,
+    "datasets/org/script": {"script.py": 1, "README.md": 1},
+}
+# What stands in the way of a request, once each: name of a repository -> statuses.
+FAULTS: dict[str, list[int]] = {}
+
+
+class Hub(BaseHTTPRequestHandler):
+    """`/api/{models,datasets}/<name>[/revision/<revision>]` and `…/auth-check`."""
+
+    seen: ClassVar[list[tuple[str, str | None]]] = []
+
+    def do_GET(self):
+        path = self.path.partition("?")[0].removeprefix("/api/")
+        self.seen.append((path, self.headers.get("Authorization")))
+        name, _, rest = (
+            path.replace("/auth-check", "#auth").replace("/revision/", "#").partition("#")
+        )
+        if FAULTS.get(name):
+            self.answer(FAULTS[name].pop(0), headers={"Retry-After": "7"})
+        elif name not in REPOSITORIES:
+            self.answer(401 if "private" in name else 404, "RepoNotFound")
+        elif rest == "auth":
+            refused = name.endswith("gated")
+            self.answer(403 if refused else 200, "GatedRepo" if refused else None, {})
+        elif rest not in ("", "main", COMMIT):
+            self.answer(404, "RevisionNotFound")
+        else:
+            files = [{"rfilename": one, "size": size} for one, size in REPOSITORIES[name].items()]
+            gated = "manual" if name.endswith(("gated", "accepted")) else False
+            content = {
+                "id": name.split("/", 1)[1],
+                "sha": COMMIT,
+                "gated": gated,
+                "siblings": files,
+            }
+            self.answer(200, None, content)
+
+    def answer(self, status, code=None, content=None, headers=None):
+        body = json.dumps(content or {"error": code}).encode()
+        self.send_response(status)
+        for key, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(key, value)
+        if code:
+            self.send_header("X-Error-Code", code)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def endpoint():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture
+def ask(endpoint, monkeypatch):
+    """`ask(kind, name, …)`: the answer, and how long was waited before each further attempt."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    FAULTS.clear()
+    Hub.seen.clear()
+
+    def call(kind, name, revision=None, files=()):
+        waited = []
+        return ask_hub(HubAsset(kind, name, revision, files), endpoint, waited.append), waited
+
+    return call
+
+
+def test_a_pinned_model_with_its_files_is_ok_and_its_size_is_what_is_read(ask):
+    answer, waited = ask("model", "org/model", COMMIT)
+    assert (answer.state, answer.size, waited) == (OK, 5210, [])
+
+
+@pytest.mark.parametrize("revision", [None, "main"])
+def test_a_branch_is_not_pinned_and_its_commit_is_named(ask, revision):
+    answer, _ = ask("model", "org/model", revision)
+    assert answer.state == NOT_PINNED and COMMIT in answer.detail
+
+
+def test_of_a_tokenizer_only_its_files_count(ask):
+    assert ask("tokenizer", "org/pickled", COMMIT)[0].size == 1
+    assert ask("tokenizer", "org/model", COMMIT)[0].size == 200
+
+
+def test_a_model_without_safe_weights_is_unusable(ask):
+    answer, _ = ask("model", "org/pickled", COMMIT)
+    assert answer.state == UNUSABLE and "*.safetensors" in answer.detail
+
+
+def test_terms_that_were_not_accepted_are_named_with_what_to_do(ask, endpoint):
+    answer, _ = ask("model", "org/gated", COMMIT)
+    assert answer.state == GATED and f"{endpoint}/org/gated" in answer.detail
+    assert ask("model", "org/accepted", COMMIT)[0].state == OK
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "revision"),
+    [("model", "org/none", None), ("data set", "org/private", None), ("model", "org/model", "v9")],
+)
+def test_what_is_not_there_is_missing(ask, kind, name, revision):
+    answer, waited = ask(kind, name, revision)
+    assert answer.state == MISSING and waited == []
+    assert ("v9" in answer.detail) == (revision == "v9")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refusal_without_a_reason_asks_for_a_token(ask, status):
+    FAULTS["models/org/model"] = [status]
+    answer, waited = ask("model", "org/model", COMMIT)
+    assert answer.state in (GATED, MISSING) and "hf auth login" in answer.detail
+    assert waited == []
+
+
+def test_a_busy_hub_is_asked_again_when_it_says(ask):
+    FAULTS["models/org/model"] = [429, 503, 429]
+    answer, waited = ask("model", "org/model", COMMIT)
+    assert answer.state == OK and waited == [7, 7, 7]
+
+
+def test_a_hub_that_stays_broken_gives_no_answer(ask):
+    FAULTS["models/org/model"] = [500] * 9
+    answer, waited = ask("model", "org/model", COMMIT)
+    assert (answer.state, len(waited)) == (NO_ANSWER, 4) and "500" in answer.detail
+
+
+def test_a_hub_that_is_not_reached_gives_no_answer():
+    answer = ask_hub(HubAsset("model", "org/model"), "http://127.0.0.1:9", lambda _: None)
+    assert answer.state == NO_ANSWER and "127.0.0.1:9" in answer.detail
+
+
+def test_of_a_data_set_the_files_of_its_patterns_count(ask):
+    answer, _ = ask("data set", "org/data", COMMIT, ("data/te/te_clean_*.jsonl.gz",))
+    assert (answer.state, answer.size) == (OK, 700)
+    answer, _ = ask("data set", "org/data", COMMIT, ("data/el/el_clean_*.jsonl.gz",))
+    assert answer.state == UNUSABLE and "data/el" in answer.detail
+
+
+def test_a_data_set_with_a_script_alone_is_unusable(ask):
+    answer, _ = ask("data set", "org/script", COMMIT)
+    assert answer.state == UNUSABLE and "refs/convert/parquet" in answer.detail
+
+
+def test_the_user_s_token_is_sent(ask, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    ask("model", "org/model", COMMIT)
+    assert {token for _, token in Hub.seen} == {"Bearer hf_secret"}
