@@ -123,8 +123,8 @@ def mix_corpora(
         },
     }
     files = [MIXTURE, *(f"{part}.txt" for part in parts), TRANSLATION, SUMMARIZATION]
-    own = [f"{MEMBERS}/{name}/{part}.txt" for name in members for part in ("train", "heldout")]
-    return [*files, *own], facts
+    files += [f"{MEMBERS}/{name}/{part}.txt" for name in members for part in ("train", "heldout")]
+    return files, facts
 
 
 def shares_of(

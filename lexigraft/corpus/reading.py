@@ -24,7 +24,7 @@ from lexigraft.corpus.stored_lines import StoredLines, StoredSample
 from lexigraft.randomness import generator
 
 FOLDER = ".reading"
-_SECONDS = 120.0  # between two times that the state is stored
+SAVE_SECONDS = 120.0  # between two times that the state is stored
 _FINGERPRINT = 16  # bytes, see `cleaning.fingerprint`
 _EVERY = 256  # texts between two looks at the clock
 logger = logging.getLogger(__name__)
@@ -81,12 +81,12 @@ def draw_text(
                 bar.update()
                 if most is not None and read >= most:
                     break
-                if texts % _EVERY == 0 and time.monotonic() - saved > _SECONDS:
+                if texts % _EVERY == 0 and time.monotonic() - saved > SAVE_SECONDS:
                     save()
                     saved = time.monotonic()
             else:
                 shard, texts = shard + 1, 0
-    if sample.restored is not None or time.monotonic() - saved > _SECONDS:
+    if sample.restored is not None or time.monotonic() - saved > SAVE_SECONDS:
         save()
     return sample.ordered()
 

@@ -265,7 +265,7 @@ def _find_tests(
                 if own := matches & numbers.keys():
                     first[place] = min(numbers[match] for match in own)
             others[place] = sentence in other_tests
-    return _Found(*firsts, others)
+    return _Found(firsts[0], firsts[1], others)
 
 
 def _fewer(firsts: np.ndarray, most: int) -> int:

@@ -82,7 +82,7 @@ class StoredLines(Sequence[str]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment] (what is equal by content has no hash)
 
     def select(self, chosen: np.ndarray | slice) -> "StoredLines":
         """Those lines whose places are in `chosen`, or where it is true, bool [n]."""
@@ -150,7 +150,6 @@ class StoredSample:
         self._drop()
         self._file.flush()
         os.fsync(self._file.fileno())
-        arrays = {name: np.array(getattr(self, f"_{name}")) for name in _ARRAYS}
         with replacing(self._folder / _STATE) as temporary, temporary.open("wb") as out:
             np.savez(
                 out,
@@ -158,7 +157,10 @@ class StoredSample:
                 size=np.int64(self._file.tell()),
                 state=np.array(json.dumps(state)),
                 more=np.frombuffer(more, dtype=np.uint8),
-                **arrays,
+                ranks=np.array(self._ranks),
+                begins=np.array(self._begins),
+                ends=np.array(self._ends),
+                sizes=np.array(self._sizes),
             )
 
     def _open(self) -> IO[bytes]:

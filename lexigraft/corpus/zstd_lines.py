@@ -24,7 +24,7 @@ def zstd_shards(addresses: Sequence[str]) -> list[Callable[[], Rows]]:
     """
     from fsspec.core import url_to_fs
 
-    found = []
+    found: list[Callable[[], Rows]] = []
     for address in addresses:
         system, path = url_to_fs(address)
         files = sorted(system.glob(path))

@@ -93,7 +93,8 @@ def _ask(api: "HfApi", asset: HubAsset) -> HubAnswer:
     )
     if getattr(info, "gated", False) or getattr(info, "private", False):
         api.auth_check(asset.name, repo_type=kind)
-    files = {one.rfilename: one.size or 0 for one in info.siblings or ()}
+    siblings = getattr(info, "siblings", None) or ()
+    files = {one.rfilename: one.size or 0 for one in siblings}
     if lacking := _lacking(asset, files):
         return HubAnswer(UNUSABLE, lacking)
     patterns = asset.files or _READ.get(asset.kind, ("*",))

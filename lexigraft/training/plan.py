@@ -73,9 +73,10 @@ def plan_phases(
             ]
             before, epochs = sum(amounts[:number]), sum(amounts)
             share = (before / epochs, (before + amounts[number]) / epochs)
-        visit = mixed_order if isinstance(source, MixedBlocks) else visiting_order
-        blocks = source if isinstance(source, MixedBlocks) else len(source)
-        order = visit(blocks, epochs, share, own)
+        if isinstance(source, MixedBlocks):
+            order = mixed_order(source, epochs, share, own)
+        else:
+            order = visiting_order(len(source), epochs, share, own)
         if not len(order):
             raise UserError(
                 f"strategy: phase {number} gets no sequence of {len(source)} x "

@@ -95,7 +95,8 @@ def _joined(found: Sequence[EncodedTexts | None]) -> EncodedTexts:
     if len(shards) == 1:
         return shards[0]
     return EncodedTexts(
-        JoinedArrays([one.tokens for one in shards]), JoinedArrays([one.lengths for one in shards])
+        JoinedArrays([np.asarray(one.tokens) for one in shards]),
+        JoinedArrays([np.asarray(one.lengths) for one in shards]),
     )
 
 
@@ -167,8 +168,8 @@ def _write(out: IO[bytes], batches: Iterator[EncodedTexts]) -> None:
         digest.update(content)
 
     for batch in batches:
-        put(batch.tokens)
-        lengths.append(batch.lengths)
+        put(np.asarray(batch.tokens))
+        lengths.append(np.asarray(batch.lengths))
     put(np.concatenate(lengths))
     put(np.array([sum(map(len, lengths))], dtype=np.int32))
     out.write(digest.digest())

@@ -21,7 +21,7 @@ lines = st.lists(st.text("abగె\u2028", min_size=1, max_size=4), max_size=60)
 def frequent(monkeypatch):
     """Lines are dropped, and the state stored, all the time."""
     monkeypatch.setattr(stored_lines, "_SLACK", 3)
-    monkeypatch.setattr(reading, "_SECONDS", -1.0)
+    monkeypatch.setattr(reading, "SAVE_SECONDS", -1.0)
     monkeypatch.setattr(reading, "_EVERY", 1)
 
 

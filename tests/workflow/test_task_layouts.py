@@ -1,0 +1,80 @@
+"""Data sets of tasks are read in the layouts of the hub: their real names, and invented rows."""
+
+import pyarrow
+import pytest
+from pyarrow.parquet import write_table
+
+from lexigraft.atomic import read_jsonl
+from lexigraft.corpus.examples import prepare_examples
+from lexigraft.corpus.readers import read_articles
+from lexigraft.corpus.test_sets import prepare_test_set
+from workflow.config.registries import entries_of
+from workflow.config.task_data import example_settings, own_test_settings
+
+QUESTION = {"id": "1", "context": "Bern ist klein.", "question": "Was ist klein?",
+            "answers": {"answer_start": [0], "text": ["Bern"]}}  # fmt: skip
+TWO_SENTENCES = {"premise": "Es regnet.", "hypothesis": "Es ist nass.", "label": 0}
+WORDS = {"tokens": ["Bern", "ist", "klein"], "ner_tags": [5, 0, 0], "langs": ["de"] * 3,
+         "spans": ["LOC: Bern"]}  # fmt: skip
+ARTICLE = {"id": "1", "url": "https://example.org/1", "title": "Ein Titel",
+           "summary": "Eine Zusammenfassung", "text": "Ein langer Text"}  # fmt: skip
+# Task and code -> file, rows, and what is read of them: (key of a row, value).
+GENERATED = {
+    ("mlqa", "de"): ("mlqa.de.de/test/0000.parquet", QUESTION, ("question", "Was ist klein?")),
+    ("xquad", "de"): ("xquad.de/validation-00000-of-00001.parquet", QUESTION,
+                      ("question", "Was ist klein?")),
+    ("indicqa", "te"): ("indicqa.te/test/0000.parquet", QUESTION, ("question", "Was ist klein?")),
+    ("squad-answers", "en"): ("plain_text/validation-00000-of-00001.parquet",
+                              {**QUESTION, "title": "Bern"}, ("question", "Was ist klein?")),
+}  # fmt: skip
+LEARNED = {
+    ("xnli", "de"): ("de/test-00000-of-00001.parquet", TWO_SENTENCES),
+    ("xnli", "te"): ("te/test/0000.parquet", TWO_SENTENCES),
+    ("wikiann", "de"): ("de/test-00000-of-00001.parquet", WORDS),
+    ("squad", "de"): ("xquad.de/validation-00000-of-00001.parquet", QUESTION),
+    ("squad", "te"): ("indicqa.te/test/0000.parquet", QUESTION),
+}
+
+
+@pytest.fixture(scope="module")
+def config():
+    return {"tasks": entries_of("tasks")}
+
+
+def copy_of(text, file, row, folder):
+    """A text of settings that is read from a copy of its data set with one row."""
+    place = folder / "data"
+    (place / file).parent.mkdir(parents=True)
+    write_table(pyarrow.Table.from_pylist([row]), place / file)
+    if "data_files" not in text:  # then the data set's card says where its configurations are
+        name, split = file.split("/")[0], text["split"]
+        configs = f"- config_name: {name}\n  data_files:\n  - split: {split}\n    path: {file}"
+        (place / "README.md").write_text(f"---\nconfigs:\n{configs}\n---\n")
+    return {key: value for key, value in text.items() if key != "revision"} | {"name": str(place)}
+
+
+@pytest.mark.parametrize(("task", "code"), GENERATED)
+def test_a_task_that_generates_reads_its_tests(task, code, config, tmp_path):
+    file, row, (key, value) = GENERATED[task, code]
+    settings = own_test_settings(config, task, f"test-{code}")
+    settings["text"] = copy_of(settings["text"], file, row, tmp_path)
+    [written], _ = prepare_test_set(settings, tmp_path / "out")
+    [found] = read_jsonl(tmp_path / "out" / written)
+    assert found[key] == value
+
+
+@pytest.mark.parametrize(("task", "code"), LEARNED)
+def test_a_task_that_learns_reads_its_tests(task, code, config, tmp_path):
+    file, row = LEARNED[task, code]
+    settings = example_settings(config, task, code)
+    settings["text"] = copy_of(settings["text"], file, row, tmp_path)
+    [written], _ = prepare_examples(settings, tmp_path / "out")
+    assert len(read_jsonl(tmp_path / "out" / written)) == 1
+
+
+@pytest.mark.parametrize(("language", "file"), [("te", "telugu"), ("ar", "arabic")])
+def test_articles_of_a_language_are_read_with_their_summaries(language, file, tmp_path):
+    text = entries_of("languages")[language]["summarization"]
+    text = copy_of(text, f"{file}/test/0000.parquet", ARTICLE, tmp_path)
+    text["data_files"] = text["data_files"][:1]  # the other part has a file of its own
+    assert list(read_articles(text)) == [(ARTICLE["text"], ARTICLE["summary"])]
