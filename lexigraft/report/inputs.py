@@ -150,12 +150,18 @@ def _located(source: Mapping[str, Any], packages: Mapping[str, Any]) -> str:
     return f"{source['file']} of {package['registry']} package {name} {package['version']}"
 
 
-def _with_none(item: str | dict[str, Any], untrained: list[str]) -> str | dict[str, Any]:
-    where = item.get("where", {}) if isinstance(item, dict) else {}
-    if not isinstance(item, dict) or "strategies" not in where:
+def _with_none(item: Any, untrained: list[str]) -> Any:
+    """An item, or a part of one, whose `strategies` are called as in reports."""
+    if isinstance(item, list):
+        return [_with_none(one, untrained) for one in item]
+    if not isinstance(item, dict):
         return item
-    names = ["none" if name in untrained else name for name in where["strategies"]]
-    return item | {"where": where | {"strategies": names}}
+    return {
+        key: ["none" if name in untrained else name for name in value]
+        if key == "strategies"
+        else _with_none(value, untrained)
+        for key, value in item.items()
+    }
 
 
 def _single_languages(config: Mapping[str, Any], cells: list[Cell]) -> list[str]:

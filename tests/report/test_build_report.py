@@ -96,6 +96,22 @@ def test_a_source_is_named_by_its_file_and_version_its_revision_or_its_folder():
     }
 
 
+def test_strategies_without_phases_are_none_wherever_an_item_names_them():
+    config = {
+        "study": "s", "title": "", "cells": [], "packages": {}, "sources": {},
+        "strategies": {"none-16": {"phases": []}, "full": {"phases": [{}]}},
+        "report": {
+            "reference_strategy": "full",
+            "items": ["results", {"item": "comparison", "where": {"strategies": ["none-16"]},
+                      "families": [{"title": "a", "models": [{"strategies": ["full", "none-16"]}]}],
+            }],
+        },
+    }  # fmt: skip
+    plain, item = report_settings(config)["items"]
+    assert (plain, item["where"]) == ("results", {"strategies": ["none"]})
+    assert item["families"] == [{"title": "a", "models": [{"strategies": ["full", "none"]}]}]
+
+
 class Checked(HTMLParser):
     def __init__(self):
         super().__init__()

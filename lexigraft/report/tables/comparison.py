@@ -101,7 +101,8 @@ def compared(study: StudyResults) -> Compared | None:
     import pandas
 
     item = study.item
-    columns = list(_columns(study, item))
+    by_task = {str(task): rows for task, rows in study.scores.groupby("task", sort=False)}
+    columns = list(_columns(study, item, by_task))
     titles: dict[Model, str] = {}
     frames, predictions, notes = [], [], []
     for source in study.order("source"):
@@ -112,11 +113,11 @@ def compared(study: StudyResults) -> Compared | None:
             row = _row(models, source, family.title)
             taken: dict[tuple[str, ...], list[str]] = {}  # language and strategy -> columns
             for column in columns:
-                found = _first(study, models, column)
+                tested, task, name = column
+                found = _first(study, models, by_task[task], column) if task in by_task else None
                 if found is None:
                     continue
                 cell, scores = found
-                tested, task, name = column
                 frames.append(scores.assign(**row.keys(), language=tested, metric=name))
                 of = study.language(tested) if tested else task
                 taken.setdefault((cell["language"], cell["strategy"]), []).append(of)
@@ -140,12 +141,11 @@ def compared(study: StudyResults) -> Compared | None:
     return Compared(part, titles, [column for column in columns if column in own], notes)
 
 
-def _columns(study: StudyResults, item: Item) -> Iterator[Column]:
+def _columns(study: StudyResults, item: Item, by_task: dict[str, Frame]) -> Iterator[Column]:
     """Each tested language of the tasks that tell languages apart, and all other tasks."""
-    tasks = item.tasks or tuple(map(str, study.scores["task"].drop_duplicates()))
     tested = item.option("tested") or ()
-    for task in tasks:
-        found = select(study.scores, task=task)
+    for task in item.tasks or by_task:
+        found = by_task.get(task, study.scores[:0])
         known = set(found["metric"])
         kind = next(iter(found["kind"]), "")
         main = primary_metric(str(kind), [str(name) for name in known])
@@ -187,11 +187,10 @@ def _row(models: list[dict[str, str]], source: str, title: str) -> Model:
 
 
 def _first(
-    study: StudyResults, models: list[dict[str, str]], column: Column
+    study: StudyResults, models: list[dict[str, str]], of_task: Frame, column: Column
 ) -> tuple[dict[str, str], Frame] | None:
     """The first model with a score, and its scores under whatever name its records have."""
-    tested, task, name = column
-    of_task = select(study.scores, task=task)
+    tested, _, name = column
     for cell in models:
         own = select(of_task, **cell)
         alone = tested in ("", cell["language"])
