@@ -92,7 +92,7 @@ def read_paper(study: str, folder: Path = FOLDER) -> tuple[Paper, list[PaperRow]
 
 def as_markdown(rows: list[PaperRow]) -> str:
     """The rows as a table in Markdown, below a sentence that counts them by verdict."""
-    counts = Counter(row.verdict for row in rows)
+    counts: Counter[str] = Counter(row.verdict for row in rows)
     counted = ", ".join(f"{counts[verdict]} {text}" for verdict, text in _VERDICTS.items())
     lines = [
         f"{len(rows)} rows: {counted}.",

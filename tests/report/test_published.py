@@ -88,7 +88,7 @@ def test_what_only_the_paper_has_is_counted_and_what_is_no_score_is_not(made, tm
     source = {"vocabulary": "source", "value": "10"}
     table = build(made, numbers(tmp_path, only_there, mean, source))
     assert len(table.rows) == 1
-    assert table.notes[-1].startswith("1 other numbers of the papers")
+    assert table.notes[-1].endswith("of what this study does not have: 1.")
     assert build(made, numbers(tmp_path, only_there, mean)) is None
 
 
@@ -128,6 +128,11 @@ def test_a_source_model_that_the_study_has_not_is_refused():
     block = {axis: ["m"] for axis in axes}
     with pytest.raises(UserError, match=r"items\[0\]\.stands_for: 'n' is not of this study"):
         check_items(items, [block], ["mt"], {"tokenizers": [], "languages": []})
+
+
+def test_a_wrong_axis_of_a_cell_is_named_with_its_model():
+    with pytest.raises(UserError, match=r"stands_for\.m: unknown key 'sorce'.*'source'"):
+        read_items([{"item": "published", "stands_for": {"m": {"sorce": "base"}}}])
 
 
 @pytest.mark.parametrize(

@@ -41,14 +41,11 @@ class PublishedOptions(ScoreOptions):
     tables: Annotated[
         Names, Field(description="of the paper's tables these alone, by their numbers as text")
     ] = ()
-    stands_for: Annotated[
-        dict[Name, StandsFor],
-        Refers("sources"),
-        Field(
-            description="source model -> the names of the cell that it is in the paper, such as "
-            "`{source: mistral-7b, strategy: vocadt}` for a model that the authors published"
-        ),
-    ] = {}  # noqa: RUF012 - a default of pydantic, which copies it
+    stands_for: Annotated[dict[Name, StandsFor], Refers("sources")] = Field(
+        default_factory=dict,
+        description="source model -> the names of the cell that it is in the paper, such as "
+        "`{source: mistral-7b, strategy: vocadt}` for a model that the authors published",
+    )
 
 
 KIND = Kind(
@@ -86,7 +83,7 @@ def build(study: StudyResults) -> Table | None:
         "the last digit that the paper prints.",
     ]
     if missing:
-        notes.append(f"{missing} other numbers of the papers have no counterpart in this study.")
+        notes.append(f"Other numbers of the papers, of what this study does not have: {missing}.")
     heads = [("", "Paper"), ("", "Here"), ("", "Difference"), ("", "Within the spread")]
     return Table(("Table", "Row", "Column"), heads, rows, pandas.DataFrame(data), notes)
 
