@@ -37,7 +37,7 @@ class Check(Settings):
     value: Any = Field(description="what the resolved configuration has there")
 
 
-class Row(Settings):
+class PaperRow(Settings):
     """One setting, table, figure or data set of a paper, and what the project does about it."""
 
     row: Text = Field(description="what it is; a table or figure by its number: `Table 3`")
@@ -57,7 +57,7 @@ class Row(Settings):
     check: Check | None = Field(None, description="a setting that a test compares")
 
     @model_validator(mode="after")
-    def _is_explained(self) -> "Row":
+    def _is_explained(self) -> "PaperRow":
         if self.verdict != "same" and self.reason is None:
             raise ValueError(f"'reason' is missing: verdict '{self.verdict}' needs one")
         return self
@@ -74,21 +74,23 @@ class Paper(Settings):
     rows: Annotated[list[dict[str, Any]], Field(min_length=1)] = Field(description="its rows")
 
 
-def read_paper(study: str, folder: Path = FOLDER) -> tuple[Paper, list[Row]]:
+def read_paper(study: str, folder: Path = FOLDER) -> tuple[Paper, list[PaperRow]]:
     """The paper of a study and its rows; a UserError names the file and the row that is wrong."""
     path = folder / f"{study}.yaml"
     place = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
     paper = validate(Paper, read_yaml(path), f"{place}: paper")
-    rows: list[Row] = []
+    rows: list[PaperRow] = []
     for number, given in enumerate(paper.rows, 1):
-        row = validate(Row, given, f"{place}: row {number} ({given.get('row', 'without a name')})")
+        row = validate(
+            PaperRow, given, f"{place}: row {number} ({given.get('row', 'without a name')})"
+        )
         if row.row in [other.row for other in rows]:
             raise UserError(f"{place}: row {number} ({row.row}): there is a row of this name above")
         rows.append(row)
     return paper, rows
 
 
-def as_markdown(rows: list[Row]) -> str:
+def as_markdown(rows: list[PaperRow]) -> str:
     """The rows as a table in Markdown, below a sentence that counts them by verdict."""
     counts = Counter(row.verdict for row in rows)
     counted = ", ".join(f"{counts[verdict]} {text}" for verdict, text in _VERDICTS.items())
