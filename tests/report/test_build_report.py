@@ -82,7 +82,7 @@ def test_the_page_says_which_model_and_texts_it_is_of_and_when_it_was_built(made
 def test_a_source_is_named_by_its_file_and_version_its_revision_or_its_folder():
     axes = ("languages", "vocabularies", "initializers", "strategies")
     config = {
-        "study": "s", "title": "", "strategies": {},
+        "study": "s", "title": "", "strategies": {}, "aliases": [],
         "report": {"items": [], "reference_strategy": None},
         "cells": [{"sources": ["a", "b", "c"], **dict.fromkeys(axes, ("x",)), "seeds": [0]}],
         "packages": {"p": {"registry": "pypi", "version": "1.2"}},
