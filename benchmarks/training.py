@@ -1,9 +1,11 @@
 """Speed and memory of training, against the plain Trainer and PEFT script a user would write.
 
-python benchmarks/training.py [CONFIG_FOLDER] [--sequences N] [--length N] [--threads N] [NAME …]
+python benchmarks/training.py [--config FOLDER] [--vocabulary N] [--sequences N] [--length N]
+                              [--threads N] [--precision …] [--record] [NAME …]
 
 The model is that of a folder with a config.json (by default SmolLM2-135M's shape), with random
-weights; text is random too. Each strategy is trained for four steps in a process of its own, by
+weights; text is random too. `--record` writes `docs/results/training.json`, of which
+`docs/benchmarks.md` is made. Each strategy is trained for three steps in a process of its own, by
 this library and by the script, with the same model, text, optimizer, batch and precision. Tokens
 per second are those of all steps but the first. Memory is the peak beyond the model itself; on a
 GPU it is the peak of all tensors, of which there is room for 79 GiB, as on a card of 80 GB. A
@@ -13,8 +15,12 @@ vocabulary anew in each pass, as their definition says.
 
 import argparse
 import json
+import sys
 import time
+from datetime import UTC, datetime
 from functools import partial
+from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -36,6 +42,9 @@ from transformers import (
     TrainingArguments,
 )
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import lexigraft
 from lexigraft.hardware import device, precision
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.training.adapted_layers import attach_adapters
@@ -47,8 +56,9 @@ from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_he
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import decoder_layers, own_parameters, prepare_phase
+from workflow.pages import write_record
 
-STEPS = 4
+STEPS = 3
 GPU_BYTES = 79 * 2**30
 NEW_TOKENS = 1000
 ADAPTED_TOKENS = 1500  # the new vocabulary that adapters are for
@@ -84,41 +94,77 @@ STRATEGIES: dict[str, dict[str, Any]] = {
 
 def main(arguments: argparse.Namespace) -> None:
     """Print tokens per second and MiB of each strategy, theirs, ours, and the ratio."""
-    print(f"{'':13}{'tokens/s':>26}{'peak MiB':>28}")
-    print(f"{'':13}{'script':>9}{'ours':>9}{'ratio':>8}{'script':>10}{'ours':>9}{'ratio':>9}")
-    for name in arguments.names or STRATEGIES:
-        sizes = arguments.sequences, arguments.length, arguments.sequences, STEPS
+    began, rows = datetime.now(UTC), []
+    print(f"{'':22}{'tokens/s':>26}{'peak MiB':>28}")
+    print(f"{'':22}{'script':>9}{'ours':>9}{'ratio':>8}{'script':>10}{'ours':>9}{'ratio':>9}")
+    every = product(arguments.precision, arguments.names or STRATEGIES)
+    for accuracy, name in every:
+        sizes = [arguments.sequences, arguments.length, arguments.sequences, STEPS]
+        sizes.append(arguments.vocabulary)
         given = [str(arguments.config or ""), *map(str, sizes)]
         script, ours = (
-            in_its_own_process(__file__, "--work", who, name, *given, threads=arguments.threads)
+            in_its_own_process(
+                __file__,
+                *("--work", who, name, *given),
+                threads=arguments.threads,
+                LEXIGRAFT_PRECISION=accuracy,
+            )
             for who in ("script", "ours")
         )
         if "error" in script or "error" in ours:
-            print(f"{name:13}{script.get('error', '')} {ours.get('error', '')}", flush=True)
+            print(
+                f"{accuracy:9}{name:13}{script.get('error', '')} {ours.get('error', '')}",
+                flush=True,
+            )
             continue
         speed, memory = ours["speed"] / script["speed"], ours["mib"] / script["mib"]
         print(
-            f"{name:13}{script['speed']:9.0f}{ours['speed']:9.0f}{speed:8.2f}"
+            f"{accuracy:9}{name:13}{script['speed']:9.0f}{ours['speed']:9.0f}{speed:8.2f}"
             f"{script['mib']:10.0f}{ours['mib']:9.0f}{memory:9.2f}",
             flush=True,
         )
+        rows.append(
+            [
+                accuracy,
+                name,
+                *(round(who[key], 1) for key in ("speed", "mib") for who in (script, ours)),
+            ]
+        )
+    if arguments.record:
+        run = {
+            "date": str(began.date()),
+            "version": lexigraft.__version__,
+            "torch": torch.__version__,
+        }
+        run |= {name: version(name) for name in ("transformers", "peft")}
+        given = ("threads", "vocabulary", "sequences", "length")
+        run |= {name: getattr(arguments, name) for name in given}
+        columns = ["precision", "strategy", "script_speed", "speed", "script_mib", "mib"]
+        write_record("training", {"run": run, "tables": {"trainings": [columns, *rows]}})
 
 
 def work(
-    who: str, name: str, config: str, sequences: int, length: int, rows: int, steps: int
+    who: str,
+    name: str,
+    config: str,
+    sequences: int,
+    length: int,
+    rows: int,
+    steps: int,
+    vocabulary: int = 0,
 ) -> None:
     """Train in this process and print what it took; the script's passes have so many `rows`."""
     if torch.cuda.is_available():
         there = torch.cuda.get_device_properties(0).total_memory
         torch.cuda.set_per_process_memory_fraction(min(1.0, GPU_BYTES / there))
-    model = random_model(config, torch.float32)
+    model = random_model(config, torch.float32, vocabulary=vocabulary)
     vocabulary = model.config.get_text_config().vocab_size
     tokens = ADAPTED_TOKENS if name.startswith("vocadt") else vocabulary
     text = np.random.default_rng(0).integers(tokens, size=(steps * sequences, length))
     clock, new_ids = Clock(), list(range(vocabulary - NEW_TOKENS, vocabulary))
     more = None
     if name == "distill":
-        more = random_model(config, torch.float32, seed=1).eval()
+        more = random_model(config, torch.float32, vocabulary=vocabulary, seed=1).eval()
     elif name.startswith("vocadt"):
         more = recipe(vocabulary)
     with TemporaryDirectory() as folder:
@@ -133,13 +179,18 @@ def work(
     print(json.dumps(found))
 
 
-def random_model(config: str, dtype: torch.dtype, seed: int = 0) -> PreTrainedModel:
+def random_model(
+    config: str, dtype: torch.dtype, *, vocabulary: int = 0, seed: int = 0
+) -> PreTrainedModel:
     """A model of random weights, made on the device: the CPU would take minutes for a large one.
 
-    `config` is a folder with a config.json; empty, it is SmolLM2-135M's shape.
+    `config` is a folder with a config.json; empty, it is SmolLM2-135M's shape. The vocabulary is
+    the config's if it is 0.
     """
     torch.manual_seed(seed)
     settings = AutoConfig.from_pretrained(config) if config else LlamaConfig(**SMOLLM2)
+    if vocabulary:
+        settings.get_text_config().vocab_size = vocabulary
     with device():
         return AutoModelForCausalLM.from_config(settings, dtype=dtype)
 
@@ -311,16 +362,18 @@ class MadeHead(MadeEmbedding):
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--config", type=Path, help="a folder with a config.json")
+    parser.add_argument("--vocabulary", type=int, default=0, help="its tokens, else the config's")
     parser.add_argument("--sequences", type=int, default=8, help="of an optimizer step")
     parser.add_argument("--length", type=int, default=256, help="tokens of a sequence")
     parser.add_argument("--threads", type=int, default=1)
+    names = ("float32", "bfloat16")
+    parser.add_argument("--precision", nargs="+", choices=names, default=names[:1])
+    parser.add_argument("--record", action="store_true", help="write docs/results/training.json")
     parser.add_argument("names", nargs="*", choices=[*STRATEGIES, []])
     return parser.parse_args()
 
 
 if __name__ == "__main__":
-    import sys
-
     if sys.argv[1:2] == ["--work"]:
         who, name, config, *sizes = sys.argv[2:]
         work(who, name, config, *map(int, sizes))

@@ -10,6 +10,7 @@ import logging
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 IGNORED = -100  # a label that counts for no loss, by torch's convention
 # The most numbers in the logits of a chunk. Each chunk adds a gradient of the size of the head, so
 # larger chunks are faster.
-CHUNK_LOGITS = {"cpu": 2**25, "cuda": 2**28}
+CHUNK_LOGITS = {"cpu": 2**26, "cuda": 2**28}
 LEAST_LOGITS = 2**25  # smaller ones free little: what does not fit with them is something else
 _BYTES = 16  # of each number: in the model's precision, as float32, its loss and its gradients
 
@@ -256,13 +257,15 @@ class _Rest:
     inputs: dict[str, Any]
 
     def __call__(self, states: torch.Tensor, head: torch.nn.Module | None) -> torch.Tensor:
-        forward = self.head.forward if head is None else head
+        used = self.head if head is None else head
+        # The head's own `forward` is replaced, so that it is not found by calling the head.
+        forward = _adding_linear(used) or (self.head.forward if head is None else head)
         with (
             _replaced_forward(self.body, lambda *_, **__: self.output),
             _replaced_forward(self.head, lambda *_, **__: forward(states[None])),
         ):
             # Of the class, without wrappers around the instance's `forward`.
-            return type(self.model).forward(self.model, **self.inputs).logits[0]
+            return type(self.model).forward(self.model, **self.inputs).logits.flatten(0, 1)
 
     def parameters(self) -> list[torch.nn.Parameter]:
         """Trained parameters from the head on, tied ones included."""
@@ -299,7 +302,7 @@ class _Sum(torch.autograd.Function):
         # A function, which frees its gradients before the next chunk's: they are as large as the
         # head. Gradients are added in place, which allocates nothing.
         def compute(chunk):
-            with torch.set_grad_enabled(bool(wanted)):
+            with torch.set_grad_enabled(bool(wanted)), _gradients_added(weight is not None):
                 part = states[chunk].detach().requires_grad_(needed[0])
                 one = loss(part, chunk)
             if wanted:
@@ -325,6 +328,54 @@ class _Sum(torch.autograd.Function):
         rest = upstream if context.weight is None else upstream / context.weight
         scaled = (None if some is None else some.mul_(rest) for some in gradients)
         return None, None, None, *scaled
+
+
+class _AddingLinear(torch.autograd.Function):
+    """A linear layer that adds the gradient of its weight to `.grad`, and returns none.
+
+    A large matrix is neither allocated nor read once more for each chunk.
+    """
+
+    @staticmethod
+    def forward(context, states, weight):
+        context.save_for_backward(states, weight)
+        return torch.nn.functional.linear(states, weight)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context, upstream):
+        states, weight = context.saved_tensors
+        if weight.grad is None:
+            weight.grad = torch.zeros_like(weight)
+        weight.grad.addmm_(upstream.flatten(0, -2).t(), states.flatten(0, -2))
+        return upstream @ weight, None
+
+
+_adds_gradients: ContextVar[bool] = ContextVar("adds_gradients", default=False)
+
+
+@contextmanager
+def _gradients_added(added: bool) -> Iterator[None]:
+    """Whether heads may add the gradients of their weights to `.grad` themselves."""
+    token = _adds_gradients.set(added)
+    try:
+        yield
+    finally:
+        _adds_gradients.reset(token)
+
+
+def _adding_linear(head: Any) -> Callable[[torch.Tensor], torch.Tensor] | None:
+    """The function of a head whose weight's gradient can be added in place, else None.
+
+    In bfloat16 a product cannot be added to a float32 gradient without a tensor of its own.
+    """
+    plain = type(head) is torch.nn.Linear and head.bias is None and head.weight.requires_grad
+    if not (plain and _adds_gradients.get() and torch.is_grad_enabled()):
+        return None
+    weight = head.weight
+    if weight.dtype != torch.float32 or torch.is_autocast_enabled(weight.device.type):
+        return None
+    return lambda states: _AddingLinear.apply(states, weight)
 
 
 def _add_gradient(parameter: torch.Tensor, gradient: torch.Tensor | None) -> None:
