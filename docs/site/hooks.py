@@ -90,19 +90,19 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return with_references(markdown) if path == "docs/library.md" else markdown
 
 
-def on_page_content(html: str, **_: Any) -> str:
-    """Render formulas as MathML, which browsers show without a script."""
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Render formulas as MathML, which browsers show without a script, and numbered references."""
 
     def rendered(found: re.Match[str]) -> str:
         display = "block" if found[2] == "[" else "inline"
         return convert(unescape(found[3]).strip(), display=display)
 
-    return _FORMULA.sub(rendered, html)
-
-
-def on_post_build(config: Any) -> None:
-    """Say where the site is."""
-    print(f"Open {Path(config.site_dir, 'index.html')}")
+    html = _FORMULA.sub(rendered, html)
+    if page.file.src_uri.startswith("docs/reference/"):
+        # reStructuredText's footnotes, [1]_ and .. [1], which numpy's docstrings have.
+        html = re.sub(r"\[(\d)\]_", r"[\1]", html)
+        html = re.sub(r"(?<!<p>)\s*\.\. \[(\d)\]", r"<br>[\1]", html).replace("<p>.. [", "<p>[")
+    return html
 
 
 def shown(path: str) -> str:
@@ -153,7 +153,7 @@ def initializers() -> str:
         file = method_file(name)
         own = re.findall(r"^class (\w+)\(", (ROOT / file).read_text("utf-8"), re.MULTILINE)
         module = file.removesuffix(".py").replace("/", ".")
-        options = {"heading": name, "members": False, "show_bases": False}
+        options = {"heading": name, "toc_label": name, "members": False, "show_bases": False}
         parts.append(f"::: {module}.{own[0]}\n    options: {json.dumps(options)}")
     return "\n\n".join(parts)
 
