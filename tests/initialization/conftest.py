@@ -166,11 +166,11 @@ def row():
 
 
 @pytest.fixture(scope="session")
-def expanded_telugu(smollm2_tokenizer, telugu):
-    """SmolLM2's tokenizer with 100 new Telugu tokens."""
+def expanded_telugu(smollm2_cut, telugu):
+    """SmolLM2's first merges with 100 new Telugu tokens."""
     from lexigraft.vocabulary.expand import expand_tokenizer
 
-    return expand_tokenizer(smollm2_tokenizer, telugu, new_tokens=100)
+    return expand_tokenizer(smollm2_cut, telugu, new_tokens=100)
 
 
 @pytest.fixture

@@ -7,15 +7,17 @@ import pytest
 
 from lexigraft.report.figures import loss_curves
 from lexigraft.report.items import read_items
-from tests.report.drawing import clashes, drawn_texts
+from tests.report.drawing import clashes, drawn_figure, drawn_texts
+
+NAME = "loss_curves"
 
 
-def test_of_two_losses_the_next_tokens_is_drawn(made_study, monkeypatch):
+def test_of_two_losses_the_next_tokens_is_drawn(made_study):
     cell = ("m", "te-made", "expand-500", "mean", "lora-mtp-512", 0)
     made_study.record(cell, "perplexity", "perplexity", {"bits_per_byte": 1.0})
     made_study.trained(cell, 2.0, 1.0, steps=6)
     add_second_loss(next(iter(made_study.inputs["training"])))
-    figure, _ = drawn_texts(monkeypatch, loss_curves, made_study)
+    figure = drawn_figure(loss_curves, made_study)
     (line,) = [line for line in figure.axes[0].lines if len(line.get_xdata())]
     assert line.get_ydata().tolist() == [1.5] * 6
 
@@ -52,8 +54,11 @@ def two_strategies(made_study):
 
 
 def drawn(monkeypatch, made, **item):
-    (asked,) = read_items([{"item": "loss_curves", **item}])
-    return drawn_texts(monkeypatch, loss_curves, made, asked)
+    return drawn_texts(monkeypatch, loss_curves, made, *read_items([{"item": NAME, **item}]))
+
+
+def figure_of(made, **item):
+    return drawn_figure(loss_curves, made, *read_items([{"item": NAME, **item}]))
 
 
 def curves(axis):
@@ -80,8 +85,8 @@ def test_under_one_strategy_the_vocabulary_alone_names_a_line(two_strategies, mo
     assert {"small", "large"} <= {text for text, _ in texts}
 
 
-def test_english_is_drawn_where_it_is_asked_for(two_strategies, monkeypatch):
-    figure, _ = drawn(monkeypatch, two_strategies, metrics=["english_bits_per_byte"])
+def test_english_is_drawn_where_it_is_asked_for(two_strategies):
+    figure = figure_of(two_strategies, metrics=["english_bits_per_byte"])
     assert [axis.get_ylabel() for axis in figure.axes] == [
         "English bits per byte\n(16 sentences)"
     ] * 2
@@ -103,7 +108,7 @@ def test_curves_over_tokens_have_a_scale_that_suits_them(
 ):
     for folder in two_strategies.inputs["training"]:
         rewrite(folder, "step", lambda step: {"tokens": tokens_of_a_step * step})
-    by_step, _ = drawn(monkeypatch, two_strategies, metrics=["loss"])
+    by_step = figure_of(two_strategies, metrics=["loss"])
     by_token, texts = drawn(monkeypatch, two_strategies, metrics=["loss"], over="tokens")
     steps, tokens = (curves(figure.axes[0])[0].get_xdata() for figure in (by_step, by_token))
     assert steps.tolist() == [1, 2, 3, 4, 5, 6]
@@ -132,16 +137,16 @@ def test_among_several_strategies_lapt_of_none_of_them_is_left_out(two_strategie
     assert not [text for text, _ in texts if "LAPT" in text]
 
 
-def test_source_models_have_panels_of_their_own(two_strategies, monkeypatch):
+def test_source_models_have_panels_of_their_own(two_strategies):
     cell = ("n", "te-made", "small", "mean", "a-clm-64", 0)
     two_strategies.record(cell, "perplexity", "perplexity", {"bits_per_byte": 1.0})
     two_strategies.trained(cell, 2.0, 1.0, steps=6)
-    figure, _ = drawn(monkeypatch, two_strategies, metrics=["loss"])
+    figure = figure_of(two_strategies, metrics=["loss"])
     titles = [axis.get_title(loc="left") for axis in figure.axes]
     assert titles == ["Telugu, m", "Greek, m", "Telugu, n"]
 
 
-def test_an_encoder_has_perplexities_and_no_panel_of_bits(made_study, monkeypatch):
+def test_an_encoder_has_perplexities_and_no_panel_of_bits(made_study):
     cell = ("m", "te-made", "small", "mean", "full-mlm-64", 0)
     made_study.record(cell, "asks", "classification", {"accuracy": 0.5})
     made_study.trained(cell, 2.0, 1.0, steps=6)
@@ -150,9 +155,9 @@ def test_an_encoder_has_perplexities_and_no_panel_of_bits(made_study, monkeypatc
         "heldout",
         lambda step: {"bits_per_byte": None, "perplexity": 40.0 if step == 0 else 10.0},
     )
-    figure, _ = drawn(monkeypatch, made_study)
+    figure = figure_of(made_study)
     assert [axis.get_ylabel() for axis in figure.axes] == ["training loss, nats per token"]
-    figure, _ = drawn(monkeypatch, made_study, metrics=["perplexity", "english_perplexity"])
+    figure = figure_of(made_study, metrics=["perplexity", "english_perplexity"])
     (axis,) = figure.axes
     assert axis.get_ylabel() == "held-out perplexity\n(16 sentences)"
     (line,) = curves(axis)

@@ -12,7 +12,7 @@ from lexigraft.report.figures import (
     vocabulary_size,
 )
 from lexigraft.report.items import read_items
-from tests.report.drawing import clashes, drawn_texts, outside
+from tests.report.drawing import clashes, drawn_figure, drawn_texts, outside
 
 SIZES = {"expand-500": 500, "expand-50": 50, "expand-5000": 5000}
 LANGUAGES = ["te-made", "el-made"]
@@ -47,9 +47,16 @@ def add(made, cell, chrf, speed_up):
         made.record(cell, "speed", "speed", metrics, settings={"prompts_from": "translation"})
 
 
+def item_of(**item):
+    return read_items([{"item": "vocabulary_size", "name": "figure", **item}])[0]
+
+
 def draw(monkeypatch, module, made, **item):
-    (asked,) = read_items([{"item": "vocabulary_size", "name": "figure", **item}])
-    return drawn_texts(monkeypatch, module, made, asked)
+    return drawn_texts(monkeypatch, module, made, item_of(**item))
+
+
+def figure_of(module, made, **item):
+    return drawn_figure(module, made, item_of(**item))
 
 
 def lines(axis):
@@ -66,14 +73,14 @@ def test_points_stand_at_their_size_in_order(sized, monkeypatch):
     assert {"MT, chrF", "MT, speed-up (×)"} <= {text.replace("\n", " ") for text, _ in texts}
 
 
-def test_source_and_lapt_are_lines_across(sized, monkeypatch):
-    figure, _ = draw(monkeypatch, vocabulary_size, sized)
+def test_source_and_lapt_are_lines_across(sized):
+    figure = figure_of(vocabulary_size, sized)
     across = [line.get_ydata()[0] for line in figure.axes[0].lines if len(line.get_xdata()) == 2]
     assert across == [10.5, 12.5]
 
 
-def test_the_speed_up_is_over_the_source_model(sized, monkeypatch):
-    figure, _ = draw(monkeypatch, vocabulary_size, sized)
+def test_the_speed_up_is_over_the_source_model(sized):
+    figure = figure_of(vocabulary_size, sized)
     speed = figure.axes[2]
     assert lines(speed) == [[[0, 2.0], [1, 2.0], [2, 2.0]]] * 2
 
@@ -86,20 +93,20 @@ def test_points_that_are_missing_are_named(sized, monkeypatch):
     assert "Telugu" not in note
 
 
-def test_scores_that_are_all_the_same_have_a_scale_of_whole_numbers(made_study, monkeypatch):
+def test_scores_that_are_all_the_same_have_a_scale_of_whole_numbers(made_study):
     made_study.settings["reference"] = {"strategy": "full"}
     made_study.vocabulary("te-made", 50, 100, 50, "m", "expand-50")
     for cell in (("source", "none", "none"), ("expand-50", "mean", "full")):
         made_study.record(("m", "te-made", *cell, 0), "translation", "translation", {"chrf": 0.0})
-    figure, _ = draw(monkeypatch, vocabulary_size, made_study, tasks=["translation"])
+    figure = figure_of(vocabulary_size, made_study, tasks=["translation"])
     assert figure.axes[0].get_ylim() == (-1, 1)
 
 
-def test_no_line_leads_across_a_size_that_is_missing(sized, monkeypatch):
+def test_no_line_leads_across_a_size_that_is_missing(sized):
     for name in sized.inputs["records"]:
         if "/te-made/expand-500/align/" in name and "/translation/" in name:
             Path(name).unlink()
-    figure, _ = draw(monkeypatch, vocabulary_size, sized)
+    figure = figure_of(vocabulary_size, sized)
     (_, first), (_, second), (_, third) = lines(figure.axes[0])[1]
     assert (first, third) == (12.5, 13.5)
     assert math.isnan(second)
@@ -119,8 +126,8 @@ def test_an_item_shows_the_vocabularies_that_it_names(sized, monkeypatch):
     assert not any("expand-5000" in text for text, _ in texts)
 
 
-def test_prompts_and_outputs_have_their_shares(sized, monkeypatch):
-    figure, _ = draw(monkeypatch, target_token_share, sized)
+def test_prompts_and_outputs_have_their_shares(sized):
+    figure = figure_of(target_token_share, sized)
     prompts, mean, align = lines(figure.axes[0])
     assert [y for _, y in prompts] == [25, 25, 25]
     assert [y for _, y in mean] == pytest.approx([10, 10, 10])
@@ -160,7 +167,7 @@ def test_source_tokenizers_are_compared_with_english(made_study, monkeypatch):
     assert clashes(texts) == []
 
 
-def test_quality_stands_against_the_speed_on_prompts_of_its_task(made_study, monkeypatch):
+def test_quality_stands_against_the_speed_on_prompts_of_its_task(made_study):
     for initializer, strategy, gain in (("none", "none", 1), ("align", "full", 2)):
         cell = ("m", "te-made", "big", initializer, strategy, 0)
         made_study.record(cell, "mt", "translation", {"chrf": 20.0})
@@ -169,7 +176,7 @@ def test_quality_stands_against_the_speed_on_prompts_of_its_task(made_study, mon
             metrics = {"tokens_per_second_batch_1": 1.0,
                        "characters_per_second_batch_1": rate * gain**rate}  # fmt: skip
             made_study.record(cell, task, "speed", metrics, settings={"prompts_from": prompts})
-    figure, _ = draw(monkeypatch, speed_quality, made_study)
+    figure = figure_of(speed_quality, made_study)
     for axis, speed_up in zip(figure.axes, (2**5, 2**7), strict=True):
         large = [line.get_xdata()[0] for line in axis.lines if line.get_markersize() == 7]
         assert large == [1, speed_up]

@@ -1,12 +1,12 @@
 """What is computed anew, and what is not: real runs of the miniature study after a change."""
 
+import fcntl
 import json
 import os
 import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -169,8 +169,9 @@ def test_a_killed_evaluation_loses_the_run_under_way_at_most(study):
         return {file: file.stat().st_mtime_ns for file in notes}
 
     before = complete()
+    command = [study.python, "scripts/evaluate.py", "more.json"]
     process = subprocess.Popen(
-        [sys.executable, "scripts/evaluate.py", "more.json"],
+        command,
         cwd=study.folder,
         env=study.environment(),
         stderr=subprocess.DEVNULL,
@@ -178,9 +179,10 @@ def test_a_killed_evaluation_loses_the_run_under_way_at_most(study):
     wait_until(lambda: len(complete()) >= len(before) + 2, process)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
+    with (folder / ".lock").open() as lock:  # the evaluation itself ends right after it
+        fcntl.flock(lock, fcntl.LOCK_EX)
     whole = complete()
     assert len(before) + 2 <= len(whole) < len(before) + 4
-    command = [study.python, "scripts/evaluate.py", "more.json"]
     subprocess.run(command, cwd=study.folder, env=study.environment(), check=True)
     after = complete()
     assert len(after) == len(before) + 4

@@ -288,18 +288,18 @@ def test_where_every_occurrence_covers_the_same_tokens_it_equals_the_mean(
 
 
 def test_with_continued_merges_it_equals_the_mean_on_real_text(
-    smollm2_tokenizer, expanded_telugu, telugu
+    smollm2_cut, expanded_telugu, telugu
 ):
-    align = initializer("align").fit(smollm2_tokenizer, expanded_telugu, corpus=telugu)
-    mean = initializer("mean").fit(smollm2_tokenizer, expanded_telugu)
+    align = initializer("align").fit(smollm2_cut, expanded_telugu, corpus=telugu)
+    mean = initializer("mean").fit(smollm2_cut, expanded_telugu)
     assert (align.occurrences_ > 0).sum() > 90
     assert align.by_characters_ == 0
     assert abs(align.weights_ - mean.weights_).max() < 1e-12
 
 
-def test_it_equals_the_definition_on_real_text(smollm2_tokenizer, telugu):
+def test_it_equals_the_definition_on_real_text(smollm2_cut, telugu):
     from lexigraft.vocabulary.expand import expand_tokenizer
 
-    target = expand_tokenizer(smollm2_tokenizer, telugu, 80, merges="auxiliary-first")
-    fitted = initializer("align").fit(smollm2_tokenizer, target, corpus=telugu[:200])
+    target = expand_tokenizer(smollm2_cut, telugu, 80, merges="auxiliary-first")
+    fitted = initializer("align").fit(smollm2_cut, target, corpus=telugu[:200])
     assert len(assert_equals_the_definition(fitted, telugu[:200])) > 40

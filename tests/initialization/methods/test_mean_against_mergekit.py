@@ -17,15 +17,15 @@ def readable(pair):
 
 
 @pytest.mark.parametrize("language", ["greek", "telugu"])
-def test_byte_level_means_are_mergekits(language, request, smollm2_tokenizer, matrix):
+def test_byte_level_means_are_mergekits(language, request, smollm2_cut, matrix):
     import torch
     from mergekit.tokensurgeon import subword_approximate
 
-    target = expand_tokenizer(smollm2_tokenizer, request.getfixturevalue(language), 60)
-    fitted = initializer("mean").fit(smollm2_tokenizer, target)
-    rows = matrix(len(smollm2_tokenizer), 12)
+    target = expand_tokenizer(smollm2_cut, request.getfixturevalue(language), 60)
+    fitted = initializer("mean").fit(smollm2_cut, target)
+    rows = matrix(len(smollm2_cut), 12)
     tokens, texts = zip(*readable(fitted.pair_), strict=True)
-    expected = subword_approximate(torch.from_numpy(rows), texts, False, smollm2_tokenizer)
+    expected = subword_approximate(torch.from_numpy(rows), texts, False, smollm2_cut)
     np.testing.assert_allclose(fitted.apply(rows)[list(tokens)], expected.numpy(), atol=1e-5)
     assert len(tokens) > 40
 

@@ -108,9 +108,9 @@ def words(tmp_path_factory, english, greek):
 
 @pytest.mark.parametrize("family", ["sentencepiece-unigram", "byte-level-bpe"])
 def test_on_real_text_it_makes_the_rows_of_the_published_package(
-    family, words, smollm2_tokenizer, greek, matrix
+    family, words, smollm2_cut, greek, matrix
 ):
-    source, target = smollm2_tokenizer, train_tokenizer(greek, family, 800)
+    source, target = smollm2_cut, train_tokenizer(greek, family, 800)
     paths = {name: words / f"{name}.bin" for name in ("english", "greek")}
     theirs = WECHSEL(
         *(fasttext.load_model(str(paths[name])) for name in ("english", "greek")),
