@@ -15,6 +15,8 @@ os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_BF16"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
+# Width of what commands print.
+os.environ["COLUMNS"] = "100"
 
 import pytest  # noqa: E402 (the environment must be set before anything imports numpy)
 
@@ -46,11 +48,18 @@ TOGETHER = (
     ),
     ("tests/training/test_distributed.py", "tests/training/test_adapter_cells.py"),
     ("tests/evaluation/harness/", "tests/workflow/test_benchmarks.py"),
+    ("tests/workflow/test_adapt.py", "tests/workflow/test_packaging.py"),
 )
 
 
 def pytest_configure(config):
-    """Let all workers share a Python that has imported what jobs import."""
+    """Let all workers share a Python that has imported what jobs import.
+
+    Where the user's cache is read-only, Snakemake has one in the repository.
+    """
+    from workflow.commands.running import snakemake_environment
+
+    os.environ.update(snakemake_environment())
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         from tests import preloaded_python
 
@@ -191,7 +200,7 @@ def bert_tokenizer():
     from transformers import PreTrainedTokenizerFast
 
     pieces = json.loads(
-        (package_folder("bert-tokenizer") / "package/assets/vocab.json").read_text()
+        (package_folder("bert-tokenizer") / "package/assets/vocab.json").read_text("utf-8")
     )
 
     def spelled(piece):
