@@ -125,7 +125,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; errors are one line, with exit code 1, and 2 for wrong usage."""
     add_workflow_to_path()
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # what a terminal cannot show is no error
+        # What a terminal cannot show is no error.
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
             stream.reconfigure(errors="replace")
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
