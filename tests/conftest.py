@@ -16,6 +16,8 @@ os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_BF16"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
+# Width of what commands print.
+os.environ["COLUMNS"] = "100"
 # Hundreds of processes import the same modules: they are compiled once, also where a variable of
 # the environment says that no bytecode is to be stored.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -56,11 +58,18 @@ TOGETHER = (
     ),
     ("tests/training/test_distributed.py", "tests/training/test_adapter_cells.py"),
     ("tests/evaluation/harness/", "tests/workflow/test_benchmarks.py"),
+    ("tests/workflow/test_adapt.py", "tests/workflow/test_packaging.py"),
 )
 
 
 def pytest_configure(config):
-    """Let all workers share the bytecode, and a Python that has imported what jobs import."""
+    """Let all workers share the bytecode, and a Python that has imported what jobs import.
+
+    Where the user's cache is read-only, Snakemake has one in the repository.
+    """
+    from workflow.commands.running import snakemake_environment
+
+    os.environ.update(snakemake_environment())
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         from compileall import compile_dir
 
@@ -209,7 +218,7 @@ def bert_tokenizer():
     from transformers import PreTrainedTokenizerFast
 
     pieces = json.loads(
-        (package_folder("bert-tokenizer") / "package/assets/vocab.json").read_text()
+        (package_folder("bert-tokenizer") / "package/assets/vocab.json").read_text("utf-8")
     )
 
     def spelled(piece):

@@ -46,7 +46,9 @@ def stage(job):
     with (folder / "order.txt").open("a") as file:
         file.write("begin\\n")
         file.flush()
-        time.sleep(job["settings"]["seconds"])
+        time.sleep(job["settings"].get("seconds", 0))
+        while (until := job["settings"].get("until")) and not Path(until).exists():
+            time.sleep(0.02)
         file.write("end\\n")
     return [], {}
 
@@ -94,22 +96,28 @@ def test_a_user_error_is_one_line_and_exit_status_one(script):
     assert "Traceback" not in errors
 
 
+def let_end_when_it_waits(process: subprocess.Popen, go: Path) -> None:
+    """Let what waits for a file go on once a process has said that it waits for that."""
+    assert any("waiting" in line for line in process.stderr)
+    go.touch()
+
+
 def test_two_processes_never_work_on_one_folder_at_a_time(script, tmp_path):
-    first = script({"seconds": 1.0})
+    first = script({"until": str(tmp_path / "go")})
     while not (tmp_path / "out/order.txt").exists():
         time.sleep(0.02)
     second = script({"seconds": 0.0})
-    _, said = second.communicate()
-    first.communicate()
+    let_end_when_it_waits(second, tmp_path / "go")
+    assert first.wait(timeout=30) == second.wait(timeout=30) == 0
     assert (tmp_path / "out/order.txt").read_text().split() == ["begin", "end"] * 2
-    assert "waiting" in said
 
 
 def test_a_job_that_another_process_did_meanwhile_is_done(script, tmp_path):
-    first = script({"seconds": 1.0})
+    first = script({"until": str(tmp_path / "go")})
     while not (tmp_path / "out/order.txt").exists():
         time.sleep(0.02)
-    second = script({"seconds": 1.0})
+    second = script({"until": str(tmp_path / "go")})
+    let_end_when_it_waits(second, tmp_path / "go")
     _, said = second.communicate()
     assert (first.wait(timeout=30), second.returncode) == (0, 0)
     assert (tmp_path / "out/order.txt").read_text().split() == ["begin", "end"]

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from io import TextIOWrapper
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -123,6 +124,10 @@ def _options(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; errors are one line, with exit code 1, and 2 for wrong usage."""
     add_workflow_to_path()
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal cannot show is no error.
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(errors="replace")
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         typer.main.get_command(app)(given, prog_name="lexigraft")

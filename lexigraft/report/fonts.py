@@ -135,6 +135,8 @@ def _register(font: _Font) -> str:
                 opened.flavor = None
                 opened.save(temporary)
     fontManager.addfont(path)
+    # Before one of the system with this name: figures are the same on all machines.
+    fontManager.ttflist.insert(0, fontManager.ttflist.pop())
     return FontProperties(fname=path).get_name()
 
 

@@ -25,12 +25,14 @@ def aligned(made_study):
             made_study.record(cell, "ppl", "perplexity", {"bits_per_byte": 1.0})
             made_study.trained(cell, 3.0 - 0.5 * rank, 1.0)
             log = Path([*made_study.inputs["training"]][-1], "log.jsonl")
-            lines = [json.loads(line) for line in log.read_text().splitlines()]
+            lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
             for line in lines:
                 if line["event"] == "step":
                     line["loss"] = (9.0 - rank + 0.5 * seed) if line["step"] == 1 else 1.0
             # The order of the lines does not decide which is the first step.
-            log.write_text("".join(json.dumps(line) + "\n" for line in reversed(lines)))
+            log.write_text(
+                "".join(json.dumps(line) + "\n" for line in reversed(lines)), encoding="utf-8"
+            )
     return made_study
 
 

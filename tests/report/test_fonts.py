@@ -3,6 +3,7 @@
 import base64
 import io
 import logging
+import shutil
 
 from fontTools.ttLib import TTFont
 
@@ -46,7 +47,25 @@ def test_bold_fonts_of_the_folder_are_not_taken_for_the_regular_one(noto):
     assert all(".400-" in name for name in paths)
 
 
-def test_a_script_that_no_font_shows_is_said_once(noto, caplog):
+def test_a_font_of_the_folder_goes_before_the_systems_of_its_name(noto, tmp_path, monkeypatch):
+    from matplotlib.font_manager import FontProperties, fontManager
+
+    family = "Noto Sans Telugu"
+    [file] = [font.path for font in open_fonts(noto).folder if font.family == family]
+    (tmp_path / "folder").mkdir()
+    others = [entry for entry in fontManager.ttflist if entry.name != family]
+    monkeypatch.setattr(fontManager, "ttflist", others)
+    with TTFont(file) as font:
+        font.flavor = None
+        font.save(tmp_path / "system.ttf")
+    fontManager.addfont(tmp_path / "system.ttf")
+    shutil.copy(file, tmp_path / "folder")
+    assert family in open_fonts(tmp_path / "folder").families("తెలుగు")
+    assert fontManager.findfont(FontProperties(family)) != str(tmp_path / "system.ttf")
+
+
+def test_a_script_that_no_font_shows_is_said_once(noto, caplog, monkeypatch):
+    monkeypatch.setattr("lexigraft.report.fonts._system_fonts", list)  # a system may show all
     fonts = open_fonts(noto)
     with caplog.at_level(logging.WARNING, logger="lexigraft.report.fonts"):
         fonts.families("𒀀𒀁")

@@ -71,9 +71,9 @@ def test_a_source_scored_on_other_sentences_is_no_line(trained):
 
 def change_card(folder, change):
     path = Path(folder, "card.json")
-    card = json.loads(path.read_text())
+    card = json.loads(path.read_text(encoding="utf-8"))
     change(card)
-    path.write_text(json.dumps(card))
+    path.write_text(json.dumps(card), encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -123,10 +123,10 @@ def test_times_of_several_devices_are_named(trained):
 def test_a_log_without_times_has_no_panel_of_them(trained):
     for folder in trained.inputs["training"]:
         log = Path(folder, "log.jsonl")
-        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
         for line in lines:
             line.pop("seconds", None)
-        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     tokens, *others = axes(trained)
     assert tokens.get_xlabel() == "training tokens"
     assert not any("time" in axis.get_xlabel() for axis in others)

@@ -30,11 +30,11 @@ def add_second_loss(folder):
 def rewrite(folder, event, told):
     """Put what is told of each step's number into the lines of this event."""
     log = Path(folder, "log.jsonl")
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     for line in lines:
         if line["event"] == event:
             line |= told(line["step"])
-    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
 @pytest.fixture

@@ -234,7 +234,7 @@ def test_a_learned_metric_is_tested_by_its_scores(made):
         scores = [0.5 + (one != SOURCE) * 0.2 + draw.gauss(0, 0.1) for _ in range(100)]
         file = record.parent / "learned" / "comet.json"
         file.parent.mkdir()
-        base = json.loads(record.read_text())
+        base = json.loads(record.read_text(encoding="utf-8"))
         file.write_text(json.dumps({**base, "learned_metric": "comet",
                                     "metrics": {"comet": sum(scores) / 100}, "scores": scores,
                                     "ids": [f"0-{at}" for at in range(100)]}))  # fmt: skip

@@ -280,9 +280,9 @@ def test_initializers_show_the_statistics_of_their_cards(small):
 def test_a_methods_own_statistics_follow_and_those_of_its_head_do_not(small):
     small.initialized("te-made", "align")
     card = Path(next(iter(small.inputs["initialization"])), "card.json")
-    found = json.loads(card.read_text())
+    found = json.loads(card.read_text(encoding="utf-8"))
     found["statistics"] |= {"anchors": 7, "output_mean_entropy": 1.0, "output_cosine_to_mean": 0.3}
-    card.write_text(json.dumps(found))
+    card.write_text(json.dumps(found), encoding="utf-8")
     table = build(initializers, small)
     assert [name for _, name in table.columns][-2:] == ["head", "anchors"]
     assert cells(table)["Align"][-1].text == "7"

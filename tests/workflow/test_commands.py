@@ -15,7 +15,12 @@ from lexigraft.installation import PIPELINE
 from lexigraft.settings import validate
 from tests.workflow.test_status import START, config, finish, finished, job_of, opened  # noqa: F401
 from workflow.commands.init import new_study
-from workflow.commands.running import machine_options, snakemake_command, with_profile_path
+from workflow.commands.running import (
+    machine_options,
+    snakemake_command,
+    snakemake_environment,
+    with_profile_path,
+)
 from workflow.commands.studies import cell_named, study_of
 from workflow.config.registries import resolve
 from workflow.config.study import StudyConfig
@@ -91,6 +96,13 @@ def test_targets_are_not_taken_for_values_of_an_option(no_gpu):
         assert read.targets == ["all"]
         assert [Path(file).name for file in read.configfile] == ["mine.yaml"]
         assert Path(read.snakefile) == PIPELINE / "Snakefile"
+
+
+def test_snakemake_has_a_cache_where_that_of_the_user_is_read_only(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for given, used in (("mine", "mine"), ("/proc/none", ".snakemake/cache")):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / given))
+        assert snakemake_environment()["XDG_CACHE_HOME"] == str(tmp_path / used)
 
 
 def test_the_profile_is_the_users_own_where_there_is_one(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -30,7 +31,7 @@ def run(context: typer.Context, study: StudyFile) -> None:
     """
     study_of(study)  # what is wrong with it is one line, before Snakemake starts
     command = snakemake_command(study, context.args)
-    os.execv(command[0], command)
+    os.execve(command[0], command, snakemake_environment())
 
 
 def export(
@@ -78,7 +79,8 @@ def export(
 
 def _run_to_its_end(command: Sequence[str]) -> int:
     """The exit code of a Snakemake, which on Ctrl-C ends its jobs before this process ends, too."""
-    process, interrupted = subprocess.Popen(command), False
+    process = subprocess.Popen(command, env=snakemake_environment())
+    interrupted = False
     while True:
         try:
             code = process.wait()
@@ -105,6 +107,16 @@ def snakemake_command(study_file: str, arguments: Sequence[str]) -> list[str]:
         str(PIPELINE / "Snakefile"),
         *with_profile_path(arguments),
     ]
+
+
+def snakemake_environment() -> dict[str, str]:
+    """The environment, with a cache below the working folder if that of the user is read-only."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    with suppress(OSError):
+        (cache / "snakemake").mkdir(parents=True, exist_ok=True)
+    if os.access(cache / "snakemake", os.W_OK):
+        return dict(os.environ)
+    return {**os.environ, "XDG_CACHE_HOME": str(Path(".snakemake/cache").resolve())}
 
 
 def machine_options(arguments: Sequence[str]) -> list[str]:
