@@ -130,14 +130,16 @@ def compared(study: StudyResults) -> ComparedFamilies | None:
     if not frames:
         return None
     scores = pandas.concat(frames, ignore_index=True)
-    own = dict.fromkeys(zip(scores["language"], scores["task"], scores["metric"], strict=True))
+    measured = {*zip(scores["language"], scores["task"], scores["metric"], strict=True)}
     lost = [task for task in item.tasks if task not in set(scores["task"])]
     notes += [f"Not measured: {', '.join(lost)}."] if lost else []
     # A score of one model may stand in several columns, but is one prediction.
     unique = list({(one.path, *one.cell.values()): one for one in predictions}.values())
     part = replace(study, scores=scores, predictions=unique, item=replace(item, where={}),
                    whole=None, not_scored=[], read={})  # fmt: skip
-    return ComparedFamilies(part, titles, [column for column in columns if column in own], notes)
+    return ComparedFamilies(
+        part, titles, [column for column in columns if column in measured], notes
+    )
 
 
 def _columns(study: StudyResults, item: Item, by_task: dict[str, Frame]) -> Iterator[Column]:
