@@ -71,7 +71,7 @@ metrics: .venv-metrics/main
 
 docs: .venv-docs/main
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
-	@echo "Open $(CURDIR)/site/index.html"
+	@echo "Open $(CURDIR)/site/index.html, or for its search http://localhost:8000 after: python3 -m http.server -d site"
 
 verify: .venv/main
 	@$(BIN)/python scripts/verify.py $(RESULTS) $(wildcard .cache/packages)

@@ -66,8 +66,7 @@ def on_files(files: Files, config: Any) -> Files:
         add(page)
     for path in sorted({path for page in pages() for path in linked_files(page).values()}):
         add(path) if Path(path).suffix in _IMAGES else add(f"{path}.md", shown(path))
-    for name in ("site.css", "iframe-worker.js"):
-        add(f"docs/site/{name}")
+    add("docs/site/site.css")
     add("docs/reference/lexigraft.md", reference("lexigraft"))
     add("docs/reference/initializers.md", initializers())
     for name in PACKAGES:
