@@ -34,6 +34,8 @@ MINIMUM = {
 }
 # Held-out text and tests are at most this part of a text that does not have the sizes asked for.
 _PART = 10
+# Characters of a held-out document, for which a sample of so many characters has room.
+_LONG = 10_000
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,10 @@ def split_corpus(
     )
     # More than needed, since those that contain a test or a held-out sentence are removed
     # afterwards: twice as many, or more where there are that many tests.
-    lines, characters = None, sizes.train_characters and 2 * sizes.train_characters
+    lines: int | None = None
+    characters: int | None = None
+    if sizes.train_characters is not None:
+        characters = 2 * sizes.train_characters + sizes.heldout_sentences * _LONG
     if sizes.train_sentences is not None:
         lines = sizes.train_sentences + sizes.heldout_sentences
         lines += max(lines, len(translation) + len(summarization))

@@ -138,8 +138,8 @@ def test_two_real_languages_as_they_are_prepared(kolibri, tmp_path):
     folders = {locale: tmp_path / locale for locale in ("te", "el")}
     _, facts = mix_corpora(two, folders, tmp_path / "out", SEED)
     assert sum(one["train_sentences"] for one in facts["members"].values()) == 600
-    small, large = sorted(facts["members"].values(), key=lambda one: one["of"])
+    shares = [one["share"] for one in facts["members"].values()]
     # Closer to equal shares than to sizes.
-    assert 0.4 < small["share"] <= 0.5 <= large["share"]
+    assert 0.4 < min(shares) <= 0.5 <= max(shares)
     train = set(all_texts(tmp_path / "out"))
     assert not train & set(lines_of(tmp_path / "out", "heldout"))

@@ -191,15 +191,11 @@ def test_a_limited_training_set_has_that_size_and_the_order_of_the_text(telugu):
     assert places == sorted(places)
 
 
-@given(st.integers(1, 9000), st.integers(0, 3))
+@given(st.integers(150, 9000), st.integers(0, 3))
 def test_training_text_has_as_many_characters_as_are_asked_for(wanted, seed):
     text = [f"ఇది {'క' * (number % 40)}గ {'ఖగఘచ'[number % 4] * number}" for number in range(90)]
     sizes = Sizes(None, 5, 0, 0, train_characters=wanted)
-    try:
-        split = split_corpus(text, [], [], sizes, ("characters", seed))
-    except UserError:
-        assert wanted < 100  # no sentence is as short
-        return
+    split = split_corpus(text, [], [], sizes, ("characters", seed))
     trained = sum(map(len, split.train))
     left = [line for line in text if line not in {*split.train, *split.heldout}]
     assert trained <= wanted
