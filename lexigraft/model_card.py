@@ -115,9 +115,11 @@ def describe_strategy(strategy: Mapping[str, Any], card: Mapping[str, Any]) -> s
         phases.append(
             f"{parts} ({phase.get('objective', 'clm')}, sequences of {phase['length']} tokens)"
         )
+    size = strategy["batch_sequences"]
+    sequences = f"{size} sequence{'s' if size > 1 else ''}"
     return (
         f"Trained: {'; then '.join(phases)}. {card['tokens']:,} tokens in {card['steps']:,} steps "
-        f"of {strategy['batch_sequences']} sequences, AdamW at {strategy['learning_rate']:g}, "
+        f"of {sequences}, AdamW at {strategy['learning_rate']:g}, "
         f"{card['trained_parameters']:,} of {card['total_parameters']:,} parameters."
     )
 
@@ -167,6 +169,7 @@ def _use(tokenizer: "PreTrainedTokenizerFast", masked: bool) -> str:
             )
         begun = f"{json.dumps(start)} + text" if start else "text"
         lines += [
+            'text = "The beginning of a text"',
             f'inputs = tokenizer({begun}, return_tensors="pt")',
             "print(tokenizer.decode(model.generate(**inputs, max_new_tokens=50)[0]))",
         ]
