@@ -108,7 +108,7 @@ def describe_strategy(strategy: Mapping[str, Any], card: Mapping[str, Any]) -> s
         return "Not trained after its vocabulary was changed."
     phases, batches = [], []
     for phase in strategy["phases"]:
-        batches.append(str(phase.get("batch_sequences", strategy["batch_sequences"])))
+        batches.append(phase.get("batch_sequences", strategy["batch_sequences"]))
         parts = ", ".join(
             part if isinstance(part, str) else f"layers {list(part['layers'])}"
             for part in phase["trainable"]
@@ -116,10 +116,11 @@ def describe_strategy(strategy: Mapping[str, Any], card: Mapping[str, Any]) -> s
         phases.append(
             f"{parts} ({phase.get('objective', 'clm')}, sequences of {phase['length']} tokens)"
         )
-    together = ", then ".join(dict.fromkeys(batches))
+    together = ", then ".join(map(str, dict.fromkeys(batches)))
+    sequences = "sequence" if batches[-1] == 1 else "sequences"
     return (
         f"Trained: {'; then '.join(phases)}. {card['tokens']:,} tokens in {card['steps']:,} steps "
-        f"of {together} sequences, AdamW at {strategy['learning_rate']:g}, "
+        f"of {together} {sequences}, AdamW at {strategy['learning_rate']:g}, "
         f"{card['trained_parameters']:,} of {card['total_parameters']:,} parameters."
     )
 
@@ -169,6 +170,7 @@ def _use(tokenizer: "PreTrainedTokenizerFast", masked: bool) -> str:
             )
         begun = f"{json.dumps(start)} + text" if start else "text"
         lines += [
+            'text = "The beginning of a text"',
             f'inputs = tokenizer({begun}, return_tensors="pt")',
             "print(tokenizer.decode(model.generate(**inputs, max_new_tokens=50)[0]))",
         ]

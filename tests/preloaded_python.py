@@ -76,6 +76,8 @@ def python(interpreter: str = sys.executable, preloaded: tuple[str, ...] = PRELO
         if not executable.exists():
             server = subprocess.Popen(
                 [interpreter, __file__, "serve", str(address), *preloaded],
+                # That of a command is added when it runs.
+                env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
                 stdin=life,
                 stdout=subprocess.PIPE,
                 start_new_session=True,

@@ -169,7 +169,7 @@ class StoredSample:
         state, lines = self._folder / _STATE, self._folder / _LINES
         if not state.is_file() or not lines.is_file():
             return lines.open("w+b")
-        with np.load(state) as found:
+        with np.load(state, allow_pickle=False) as found:
             for name in _ARRAYS:
                 getattr(self, f"_{name}").frombytes(found[name].tobytes())
             self._highest, size = int(found["highest"]), int(found["size"])

@@ -1,8 +1,12 @@
 """`lexigraft adapt` with a small model and generated sentences, to a model and its report."""
 
 import json
-import math
+import os
 import random
+import re
+import shutil
+import signal
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,28 +17,41 @@ from typer.testing import CliRunner
 
 from lexigraft.commands.app import app
 from lexigraft.errors import UserError
+from lexigraft.training.progress import describe_progress
 from tests import preloaded_python
 from workflow.adaptation import run
 from workflow.adaptation.choices import NewTokens, choose_new_tokens, modelled_speed, plan_budget
 from workflow.adaptation.outcome import Scores, conclusion
 from workflow.adaptation.request import source_entry
 from workflow.adaptation.text import LEAST_SENTENCES, language_of, look_at, warnings
+from workflow.stages.study import open_study
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SENTENCES = 300
+SENTENCES = 900
+GEORGIAN = """
+    აქ ბავშვი ბებია ბიჭი გოგო გუშინ გზა დედა დიდი დღეს ენა ერთი ვაშლი ზამთარი ზღვა თბილისი თეთრი
+    თოვლი იქ ის ისინი კარგი კატა კაცი ლამაზი მამა მდინარე მეგობარი მე მზე მთა მოვიდა მუშაობს მწვანე
+    ნახა ორი პატარა პური ქალაქი ქალი ქვა ღამე ყვავილი ყოველთვის შავი შენ ჩემი ცა წავიდა წერს წიგნი
+    წითელი წყალი ჭამს ხე ხვალ ხილი ჰგავს
+"""
 
 
-def generated(letters: str, sentences: int = SENTENCES) -> list[str]:
+def sentences_of(words: list[str], sentences: int = SENTENCES) -> list[str]:
+    rng = random.Random(1)
+    return [" ".join(rng.choices(words, k=rng.randint(5, 11))) for _ in range(sentences)]
+
+
+def generated(letters: str, sentences: int = 300) -> list[str]:
     """Sentences of words that repeat, in the letters of a script."""
     rng = random.Random(0)
     words = ["".join(rng.choices(letters, k=rng.randint(3, 8))) for _ in range(120)]
-    return [" ".join(rng.choices(words, k=rng.randint(5, 11))) for _ in range(sentences)]
+    return sentences_of(words, sentences)
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory, english):
-    folder = tmp_path_factory.mktemp("texts")
-    (folder / "el.txt").write_text("\n".join(generated("αβγδεηικλμνοπρσ")), encoding="utf-8")
+    folder = tmp_path_factory.mktemp("my texts")
+    (folder / "ka.txt").write_text("\n".join(sentences_of(GEORGIAN.split())), encoding="utf-8")
     (folder / "en.txt").write_text("\n".join(english[:20]), encoding="utf-8")
     return folder
 
@@ -48,66 +65,95 @@ def preloaded():
         yield
 
 
+def arguments(files, model, *options) -> list[str]:
+    given = [
+        "adapt", "--model", model, "--text", files / "ka.txt", "--english", files / "en.txt",
+        "--tokens", 3000, "--new-tokens", 60, "--cores", 2, *options,
+    ]  # fmt: skip
+    return [str(one) for one in given]
+
+
 def adapt(files, model, out, *options):
     """The result of the command; a UserError is raised as it is."""
-    given = [
-        "adapt", "--model", model, "--text", files / "el.txt", "--english", files / "en.txt",
-        "--tokens", 3000, "--new-tokens", 60, "--cores", 2, "--out", out, *options,
-    ]  # fmt: skip
-    result = CliRunner().invoke(app, [str(one) for one in given])
+    result = CliRunner().invoke(app, arguments(files, model, "--out", out, *options))
     if isinstance(result.exception, UserError):
         raise result.exception
     return result
 
 
 @pytest.fixture(scope="module")
-def adapted(tmp_path_factory, files, smollm2_folder_tiny, preloaded):
-    """The folder of an adaptation, and what it printed."""
-    out = tmp_path_factory.mktemp("adapted") / "out"
-    result = adapt(files, smollm2_folder_tiny, out)
-    assert result.exit_code == 0, result.output + (out / "snakemake.log").read_text()
-    return out, result.output
+def adapted(tmp_path_factory, files, smollm2_folder_tiny, installed):
+    """The folder of an adaptation by the installed package, and what it printed."""
+    folder = tmp_path_factory.mktemp("my work")
+    result = installed.run(folder, *arguments(files, smollm2_folder_tiny))
+    logs = [log.read_text("utf-8") for log in folder.glob("*/snakemake.log")]
+    assert result.returncode == 0, "".join([result.stderr, *logs])
+    [out] = folder.iterdir()
+    return out, result.stdout
 
 
 # ---- the whole of it ---------------------------------------------------------------------------
 
 
-def test_the_model_gives_the_recorded_bits_per_byte_with_transformers_alone(adapted):
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+ALONE = """
+import json, math, sys
+sys.modules["lexigraft"] = None  # to import it fails
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
+folder, heldout, beginning = sys.argv[1:]
+tokenizer = AutoTokenizer.from_pretrained(folder)
+model = AutoModelForCausalLM.from_pretrained(folder).eval()
+nats = size = 0.0
+for text in open(heldout, encoding="utf-8").read().split("\\n")[:-1]:
+    ids = tokenizer(beginning + text, return_tensors="pt").input_ids
+    with torch.no_grad():
+        logits = model(ids).logits[0, :-1].log_softmax(-1)
+    nats -= logits.gather(1, ids[0, 1:, None]).sum().item()
+    size += len(text.encode())
+print(nats / math.log(2) / size)
+"""
+
+
+def test_the_model_gives_the_recorded_bits_per_byte_with_transformers_alone(adapted, tmp_path):
     out, _ = adapted
-    [file] = out.glob("results/evaluation/*/my-el/expand-60/*/*/*/perplexity/run-0/record.json")
-    tokenizer = AutoTokenizer.from_pretrained(out / "model")
-    model = AutoModelForCausalLM.from_pretrained(out / "model").eval()
-    nats = size = 0.0
-    for text in (out / "results/corpus/my-el/heldout.txt").read_text("utf-8").split("\n")[:-1]:
-        # As the model card says.
-        ids = tokenizer(tokenizer.eos_token + text, return_tensors="pt").input_ids
-        with torch.no_grad():
-            logits = model(ids).logits[0, :-1].log_softmax(-1)
-        nats -= logits.gather(1, ids[0, 1:, None]).sum().item()
-        size += len(text.encode())
+    card = (out / "model/README.md").read_text(encoding="utf-8")
+    beginning = re.search(r"Begin every text with `(.+?)`", card)[1]
+    (tmp_path / "alone.py").write_text(ALONE, encoding="utf-8")
+    heldout = out / "results/corpus/my-ka/heldout.txt"
+    command = [preloaded_python.python(), tmp_path / "alone.py", out / "model", heldout, beginning]
+    own = subprocess.run(command, capture_output=True, text=True, check=True)
+    [file] = out.glob("results/evaluation/*/my-ka/expand-60/*/*/*/perplexity/run-0/record.json")
     recorded = json.loads(file.read_text())["metrics"]["bits_per_byte"]
-    assert nats / math.log(2) / size == pytest.approx(recorded, abs=1e-3)
+    assert float(own.stdout) == pytest.approx(recorded, abs=1e-3)
+    row = re.search(r"^\| Bits per byte \(.*\| (.+) \|$", card, re.MULTILINE)
+    assert float(row[1]) == pytest.approx(recorded, abs=1e-3)
 
 
 def test_the_model_card_tells_of_the_source_the_text_and_the_numbers(adapted, smollm2_cut):
     out, _ = adapted
     text = (out / "model/README.md").read_text(encoding="utf-8")
-    assert yaml.safe_load(text.split("---")[1])["language"] == ["el"]
-    assert "tiny adapted to Greek" in text
+    assert yaml.safe_load(text.split("---")[1])["language"] == ["ka"]
+    assert "tiny adapted to Georgian" in text
     assert f"Begin every text with `{smollm2_cut.eos_token}`" in text
     rows = {line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")}
     names = ("Bits per byte (lower is better)", "Tokens per sentence", "Bits per byte of English")
     assert {f"| {name}" for name in names} <= rows
     assert "–" not in text
-    assert "270 sentences" in text  # 30 are held out
+    assert f"{SENTENCES - SENTENCES // 10} sentences" in text  # the others are held out
     assert not (out / "model/card.json").exists()
 
 
+def test_nothing_that_is_written_names_the_installed_package(adapted, installed):
+    """So that the folder can be moved, and repeated by another installation."""
+    out, _ = adapted
+    for file in ("study.yaml", "adapt.json", "model/README.md", "report.html"):
+        text = (out / file).read_text(encoding="utf-8")
+        assert str(installed.environment) not in text and str(REPOSITORY) not in text, file
+
+
 def test_choices_are_printed_with_their_reasons(adapted):
-    for text in ("60", "as asked", "Greek (el)", "merge", "2x2ls-clm-512", "3,000 tokens"):
+    for text in ("60", "as asked", "Georgian (ka)", "merge", "2x2ls-clm-512", "3,000 tokens"):
         assert text in adapted[1]
 
 
@@ -115,19 +161,40 @@ def test_the_report_and_the_study_lie_beside_the_model(adapted):
     out, _ = adapted
     assert "<html" in (out / "report.html").read_text(encoding="utf-8")
     study = yaml.safe_load((out / "study.yaml").read_text(encoding="utf-8"))
-    assert study["languages"]["my-el"]["text"]["paths"][0].endswith("el.txt")
+    assert study["languages"]["my-ka"]["text"]["paths"][0].endswith("ka.txt")
 
 
-def test_the_same_command_again_trains_nothing_and_ends_alike(
-    adapted, files, smollm2_folder_tiny, preloaded
+def test_the_same_command_again_does_nothing_and_ends_alike(
+    adapted, files, smollm2_folder_tiny, installed
 ):
-    out, _ = adapted
+    out, printed = adapted
     [cell] = out.glob("results/training/*/*/expand-60/*/*/seed-0/changed.safetensors")
     before = cell.stat().st_mtime_ns
-    result = adapt(files, smollm2_folder_tiny, out)
-    assert result.exit_code == 0, result.output
+    result = installed.run(out.parent, *arguments(files, smollm2_folder_tiny))
+    assert result.returncode == 0, result.stderr
     assert cell.stat().st_mtime_ns == before
-    assert "Bits per byte" in result.output
+    assert "Nothing to do: all of it is finished." in result.stdout
+    end = printed[printed.index("Bits per byte") :]
+    assert str(out / "model") in end and result.stdout.endswith(end)
+
+
+def test_a_run_that_goes_on_says_how_far_the_last_one_came(adapted, monkeypatch):
+    out, _ = adapted
+    monkeypatch.chdir(out)
+    study = open_study("study.yaml")
+    targets = [study.output("build_report").card]
+    assert run.finished_part(study, targets) == ""
+    [card] = Path().glob("results/training/*/*/expand-60/*/*/seed-0/card.json")
+    steps = len(run._with_needs(study.jobs(), targets))
+    card.rename("card.json")
+    checkpoint = card.parent / "checkpoints/0/phase-0/checkpoint-1"
+    checkpoint.mkdir(parents=True)
+    try:
+        said = run.finished_part(study, targets)
+    finally:
+        Path("card.json").rename(card)
+        shutil.rmtree(card.parent / "checkpoints")
+    assert said.startswith(f"Going on: {steps - 1} of {steps} steps are finished; training goes on")
 
 
 def test_an_edited_study_is_not_overwritten(adapted, files, smollm2_folder_tiny):
@@ -165,6 +232,8 @@ def test_a_job_that_fails_is_one_line_with_its_reason(
         (["--initializer", "merg"], "--initializer: 'merg' .* did you mean 'merge'"),
         (["--strategy", "2x2ls"], "--strategy: '2x2ls'"),
         (["--model", "no-such-model"], "--model: 'no-such-model' is no folder"),
+        (["--model", "smollm2-13m"], "did you mean 'smollm2-135m'"),
+        (["--language", "Georgian"], "--language: 'Georgian' is no ISO 639 code"),
         (["--text", "nowhere.txt"], "nowhere.txt: there is no such file"),
     ],
 )
@@ -173,6 +242,12 @@ def test_wrong_requests_are_told_in_one_line(
 ):
     with pytest.raises(UserError, match=message):
         adapt(files, smollm2_folder_tiny, tmp_path / "out", *options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path, files):
+    with pytest.raises(UserError, match=r"--model: .* holds no config\.json"):
+        adapt(files, files, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -220,7 +295,7 @@ def test_repeated_and_damaged_lines_are_reported(tmp_path):
 
 @pytest.fixture(scope="module")
 def facts(files):
-    return look_at({"loader": "text", "paths": [str(files / "el.txt")]})
+    return look_at({"loader": "text", "paths": [str(files / "ka.txt")]})
 
 
 def test_a_small_text_gets_as_many_tokens_as_occur_often_in_it(facts, smollm2_cut):
@@ -252,7 +327,7 @@ def test_minutes_become_tokens_at_the_speed(facts):
 
 def test_a_small_text_is_read_four_times_at_most_unless_more_is_asked_for(facts):
     assert budget(facts, speed=1e6).epochs == pytest.approx(4, rel=0.01)
-    assert budget(facts, tokens=10**6).epochs > 100
+    assert budget(facts, tokens=10**6).epochs > 40
 
 
 def test_of_a_large_text_the_sentences_that_fit_are_read_once(facts):
@@ -284,6 +359,30 @@ def test_the_speed_of_training_is_measured(smollm2_folder_tiny):
     assert tokens_per_second(smollm2_folder_tiny, {"phases": phases}) > 0
 
 
+def test_beside_the_bar_stands_what_fits_into_eighty_columns(tmp_path):
+    step = {
+        "event": "step", "phase": 0, "step": 1200, "steps": 3000, "loss": 7.3, "seconds": 1.0,
+        "tokens_per_second": 81.0, "share_of_peak": None, "peak_memory_bytes": 2**31,
+    }  # fmt: skip
+    lines = [{"event": "heldout", "step": at, "bits_per_byte": 1.9 - at / 1e4} for at in (0, 900)]
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in [*lines, step]))
+    said = run.in_short(describe_progress(log))
+    assert said == "bits per byte 1.810 (1.900 before), 0:30:00 left"
+    assert len("training  1200/3000 ") + 10 + len(said) <= 80
+
+
+def test_what_stops_snakemake_itself_is_one_line(tmp_path, monkeypatch):
+    class Study:
+        def jobs(self):
+            return {}
+
+    monkeypatch.chdir(tmp_path)
+    said = 'WorkflowError in file "Snakefile", line 7:\nno space\n  File "Snakefile", line 7\n'
+    assert run._failure(Study(), 0, said).startswith("Snakemake failed: no space (see ")
+    assert "Snakemake failed: killed (" in run._failure(Study(), 0, "Job 1\nkilled\n")
+
+
 def test_models_are_folders_names_of_the_hub_or_of_the_registry(tmp_path):
     known = {"smollm2": {}, "tiny": {}}
     assert source_entry("smollm2", known) == ("smollm2", {})
@@ -292,6 +391,7 @@ def test_models_are_folders_names_of_the_hub_or_of_the_registry(tmp_path):
     )  # fmt: skip
     folder = tmp_path / "tiny"
     folder.mkdir()
+    (folder / "config.json").write_text("{}")
     assert source_entry(str(folder), known) == ("my-tiny", {"my-tiny": {"folder": str(folder)}})
 
 
@@ -308,7 +408,7 @@ def test_an_interrupted_run_ends_snakemake_and_says_how_to_go_on(
     tmp_path, files, smollm2_folder_tiny, monkeypatch, preloaded
 ):
     def interrupt(*_):
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGTERM)  # ends us as Ctrl-C does
 
     ended = []
     monkeypatch.setattr(run, "_state", interrupt)

@@ -142,7 +142,7 @@ def test_as_many_models_do_as_well_as_source_as_the_paper_says():
 @pytest.mark.parametrize("paper", TABLES)
 def test_numbers_are_of_cells_tasks_and_metrics_of_the_study(paper):
     configs = [open_study(name).config for name in STUDIES[paper]]
-    cells = [cell for config in configs for cell in cells_of(config["cells"])]
+    cells = [cell for config in configs for cell in cells_of(config["cells"], config["aliases"])]
     known = {axis: {getattr(cell, axis) for cell in cells} for axis in CELL}
     strange = {
         name for one in numbers(paper) for axis, name in one.cell.items() if name not in known[axis]

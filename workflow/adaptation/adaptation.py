@@ -22,8 +22,13 @@ from workflow.adaptation.outcome import (
     write_model,
 )
 from workflow.adaptation.request import Request, look
-from workflow.adaptation.run import LOG, run_study
-from workflow.adaptation.study import cells_of_adaptation, study_of_adaptation, write_study
+from workflow.adaptation.run import LOG, finished_part, run_study
+from workflow.adaptation.study import (
+    UNTRAINED,
+    cells_of_adaptation,
+    study_of_adaptation,
+    write_study,
+)
 from workflow.stages.study import open_study
 
 if TYPE_CHECKING:
@@ -53,7 +58,8 @@ class Adaptation:
         """All of it; what is finished is not done again."""
         self.out.mkdir(parents=True, exist_ok=True)
         with chdir(self.out):
-            if self.state.get("request") != asdict(self.request):
+            resumed = self.state.get("request") == asdict(self.request)
+            if not resumed:
                 if self._is_edited():
                     raise UserError(
                         f"{self.out / STUDY_FILE}: you have edited it, and other options would "
@@ -65,7 +71,7 @@ class Adaptation:
             for what, value, why in chosen.reasons:
                 typer.echo(f"  {what:<12} {value}\n  {'':<12} {why}")
             study = self._study(chosen)
-            self._finish(study, chosen)
+            self._finish(study, chosen, resumed)
 
     def _choose(self) -> Choices:
         """Prepare the model, by the study's own stage, for what is chosen depends on it."""
@@ -78,7 +84,8 @@ class Adaptation:
             run_study(study, file, [source.card], self.threads)
         finally:
             file.unlink(missing_ok=True)
-        typer.echo("  choosing; the speed of training is measured if need be")
+        timed = self.request.tokens is None and self.request.strategy != UNTRAINED
+        typer.echo("Choosing the new tokens" + (", and timing training" if timed else ""))
         return choose(
             self.asked,
             self.facts,
@@ -108,13 +115,16 @@ class Adaptation:
         file = Path(STUDY_FILE)
         return file.is_file() and _digest(file) != self.state.get("study")
 
-    def _finish(self, study: "Study", chosen: Choices) -> None:
+    def _finish(self, study: "Study", chosen: Choices, resumed: bool) -> None:
         from rich.console import Console
 
         cells = cells_of_adaptation(self.asked, chosen)
         exported = study.output("export_cell", **cells["adapted"].wildcards)
         targets = [study.output("build_report").card, exported.card]
-        run_study(study, Path(STUDY_FILE), targets, self.threads)
+        if resumed and (part := finished_part(study, targets)):
+            typer.echo(part)
+        if not run_study(study, Path(STUDY_FILE), targets, self.threads):
+            typer.echo("Nothing to do: all of it is finished.")
         scores = scores_of(study, cells)
         license = "" if study.config["sources"][self.asked.source].get("license") else hub_license(
             self.asked.sources

@@ -234,7 +234,10 @@ def _of_text(asked: Asked, facts: TextFacts) -> list[Reason]:
 def _training(budget: "Budget", told: str) -> Reason:
     read = f"{budget.sentences:,} sentences" if budget.sentences else "all sentences"
     times = "once" if budget.epochs == 1 else f"{budget.epochs:.1f} times"
-    steps = f"{budget.batch_sequences} sequences a step, learning rate {budget.learning_rate:g}"
+    several = "s" if budget.batch_sequences > 1 else ""
+    steps = (
+        f"{budget.batch_sequences} sequence{several} a step, learning rate {budget.learning_rate:g}"
+    )
     why = f"{budget.why}, {told}" if told else budget.why
     return Reason("training", f"{budget.tokens:,} tokens: {read}, {times}", f"{why}; {steps}")
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import NAME
-from lexigraft.errors import UserError, unknown
+from lexigraft.errors import UserError, suggestion, unknown
 from lexigraft.installation import PIPELINE
 from workflow.adaptation.text import UNDETERMINED, TextFacts, language_of, look_at, script_name
-from workflow.commands.texts import as_name, check_texts
+from workflow.commands.texts import as_name, check_code, check_texts
+from workflow.config.initializer_data import MODEL, check_folder
 from workflow.config.registries import load_registries, read_yaml
 
 
@@ -62,6 +63,8 @@ def look(request: Request, baselines: bool) -> tuple[TextFacts, Asked]:
     for option, name in (("initializers", request.initializer), ("strategies", request.strategy)):
         if name is not None and name not in registries[option]:
             raise unknown(f"--{option.rstrip('s').replace('ie', 'y')}", name, registries[option])
+    if request.language is not None:
+        check_code(request.language)
     settings = _text_settings(request.text, request.field, "--text")
     facts = look_at(settings)
     code = request.language or language_of(facts)
@@ -92,7 +95,8 @@ def _text_settings(places: Sequence[str], field: str, option: str) -> dict[str, 
 def source_entry(model: str, known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The name of a source model in the study, and its `sources`; none of the registry's.
 
-    Raises a `UserError` if it is neither in the registry nor a folder nor a name of the hub.
+    Raises a `UserError` if it is neither in the registry nor the folder of a model nor a name of
+    the hub.
     """
     if model in known:
         return model, {}
@@ -101,10 +105,11 @@ def source_entry(model: str, known: Mapping[str, Any]) -> tuple[str, dict[str, A
     if name in known:
         name = f"my-{name}"
     if folder.is_dir():
+        check_folder(str(folder), "--model", MODEL)
         return name, {name: {"folder": str(folder.resolve())}}
     if model.startswith(("/", ".", "~")) or not re.fullmatch(rf"{NAME}/{NAME}", model):
         raise UserError(
             f"--model: '{model}' is no folder that is there, no name of the Hugging Face hub "
-            f"(organisation/name), and not one of {', '.join(sorted(known))}"
+            f"(organisation/name), and not in lexigraft's registry{suggestion(model, known)}"
         )
     return name, {name: {"hub": model}}

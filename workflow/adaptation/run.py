@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,43 +14,50 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
 from lexigraft.training.progress import describe_progress
-from workflow.commands.running import snakemake_command
+from workflow.adaptation.study import UNTRAINED
+from workflow.commands.running import snakemake_command, snakemake_environment
 from workflow.status.results_folder import at_work
 from workflow.status.states import reason
 
 if TYPE_CHECKING:
     from workflow.stages import Study
+    from workflow.stages.study import Job
 
 LOG = "snakemake.log"
 _SECONDS = 0.5  # between two looks at the results folder
 _LINE_SECONDS = 30.0  # between two lines on the progress, where there is no terminal
+_BESIDE_BAR = 70  # characters of a line
 _TO_END = 20.0  # seconds that an interrupted Snakemake has
+_NOTHING = "Nothing to be done"  # says Snakemake
+_REASON = re.compile(r"^(?:\w+\.)*\w+(?:Error|Exception)\b.*:\n(.+)", re.MULTILINE)  # in its log
 
 
 class Interrupted(Exception):
     """The user has ended the run."""
 
 
-def run_study(study: "Study", file: Path, targets: Sequence[str], threads: int) -> None:
+def run_study(study: "Study", file: Path, targets: Sequence[str], threads: int) -> bool:
     """Make the targets of a study in its folder, which is the working folder, and show progress.
 
-    Raises a `UserError` with the reason if a job fails, and `Interrupted` on Ctrl-C, once Snakemake
-    has ended. What is finished is not done again.
+    What is finished is not done again; returns whether there was anything to do. Raises a
+    `UserError` with the reason if a job fails, and `Interrupted` on Ctrl-C, once Snakemake has
+    ended.
     """
     if at_work(study):
         raise UserError(f"{Path.cwd()}: another run is at work here; wait for it, or end it first")
     # One training or evaluation at a time, on all cores.
     together = [f"{rule}={threads}" for rule in ("train", "evaluate")]
     options = ["--cores", str(threads), "--set-threads", *together, "--quiet", "reason", "host"]
+    environment = snakemake_environment()
     with Path(LOG).open("a", encoding="utf-8") as log:
         if any(Path(".snakemake/locks").glob("*")):  # of a run that was killed
             unlock = snakemake_command(str(file), [*options, "--unlock"])
-            subprocess.run(unlock, stdout=log, stderr=log, check=False)
-        begun = time.time()
+            subprocess.run(unlock, stdout=log, stderr=log, env=environment, check=False)
+        begun, already = time.time(), Path(LOG).stat().st_size
         command = snakemake_command(str(file), [*options, "--", *targets])
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         try:
-            with _shown(study, targets, begun) as update:
+            with _ends_with_us(process), _shown(study, targets, begun) as update:
                 while process.poll() is None:
                     update()
                     time.sleep(_SECONDS)
@@ -58,8 +66,46 @@ def run_study(study: "Study", file: Path, targets: Sequence[str], threads: int) 
             raise Interrupted from None
         finally:
             _end(process)
+    said = Path(LOG).read_bytes()[already:].decode(errors="replace")
     if process.returncode:
-        raise UserError(_failure(study, begun))
+        raise UserError(_failure(study, begun, said))
+    return _NOTHING not in said
+
+
+def finished_part(study: "Study", targets: Sequence[str]) -> str:
+    """How much of the way to the targets an earlier run has gone; empty if all of it, or none."""
+    jobs = study.jobs()
+    wanted = _with_needs(jobs, targets)
+    done = sum(Path(card).is_file() for card in wanted)
+    if done in (0, len(wanted)):
+        return ""
+    begun = any(
+        any(Path(jobs[card].output).glob("checkpoints/*/phase-*"))
+        for card in wanted
+        if card in jobs and not Path(card).is_file()
+    )
+    training = "; training goes on from its last checkpoint" if begun else ""
+    return f"Going on: {done} of {len(wanted)} steps are finished{training}."
+
+
+@contextmanager
+def _ends_with_us(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """Within, what `kill` or a closed terminal sends to us ends a process too, as Ctrl-C does."""
+
+    def end(number: int, frame: Any) -> None:
+        process.terminate()
+        raise KeyboardInterrupt
+
+    usual = {
+        number: signal.signal(number, end)
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) != signal.SIG_IGN  # as under nohup
+    }
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -75,15 +121,18 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             continue
 
 
-def _failure(study: "Study", begun: float) -> str:
-    """Why a run failed, in one line: the error in the log of the first job that wrote one."""
+def _failure(study: "Study", begun: float, said: str) -> str:
+    """Why a run failed, in one line: the error in the log of the first job that wrote one.
+
+    Without such a job it is the last error among what Snakemake `said`.
+    """
     for job in study.jobs().values():
         log = Path(job.log)
         missing = not Path(job.output.card).is_file()
         if missing and log.is_file() and log.stat().st_mtime >= begun:
             return f"{job.rule}: {reason(job)} (see {Path.cwd() / log})"
-    lines = Path(LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return f"Snakemake failed: {lines[-1] if lines else 'no message'} (see {Path.cwd() / LOG})"
+    lines = [*said.strip().splitlines(), *_REASON.findall(said)] or ["no message"]
+    return f"Snakemake failed: {lines[-1]} (see {Path.cwd() / LOG})"
 
 
 # ---- progress ----------------------------------------------------------------------------------
@@ -129,9 +178,11 @@ def _bars(steps: int) -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TextColumn("{task.fields[said]}"),
-                  console=Console(stderr=True)) as progress:  # fmt: skip
+    console = Console(stderr=True)
+    # What stands beside it must fit: a line that is too long has no bar at all.
+    bar = BarColumn(max(10, min(40, console.width - _BESIDE_BAR)))
+    columns = (TextColumn("{task.description}"), bar, MofNCompleteColumn())
+    with Progress(*columns, TextColumn("{task.fields[said]}"), console=console) as progress:
         overall = progress.add_task("steps", total=steps, said="")
         training = progress.add_task("training", total=None, visible=False, said="")
 
@@ -141,12 +192,18 @@ def _bars(steps: int) -> Iterator[Any]:
             if log and step:
                 progress.update(
                     training, completed=step[0], total=step[1], visible=True,
-                    said=describe_progress(log).partition(", ")[2],
+                    said=in_short(describe_progress(log)),
                 )  # fmt: skip
             else:
                 progress.update(training, visible=False)
 
         yield update
+
+
+def in_short(progress: str) -> str:
+    """What a description of progress says of the held-out text and the time left."""
+    facts = [fact for fact in progress.split(", ") if fact.startswith("held-out") or "left" in fact]
+    return ", ".join(facts).replace("held-out ", "").replace(" before training", " before")
 
 
 def _with_needs(jobs: Any, targets: Sequence[str]) -> list[str]:
@@ -171,10 +228,17 @@ def _state(jobs: Any, wanted: Sequence[str], begun: float) -> tuple[int, str, Pa
         if Path(card).is_file():
             done += 1
         elif card in jobs and _begun(f"{jobs[card].output}/job.json", begun):
-            active.append(_NAMES.get(jobs[card].rule, jobs[card].rule))
+            active.append(_name(jobs[card]))
             for file in Path(jobs[card].output).glob("checkpoints/*/log.jsonl"):
                 log = file if _begun(str(file), begun) else log
     return done, ", ".join(dict.fromkeys(active)), log
+
+
+def _name(job: "Job") -> str:
+    """What a job does, as progress shows it; a model that is not trained is only measured."""
+    trained = job.output.wildcards.get("strategy") != UNTRAINED
+    rule = job.rule if trained or job.rule != "train" else "evaluate"
+    return _NAMES.get(rule, rule)
 
 
 def _begun(file: str, since: float) -> bool:

@@ -66,8 +66,9 @@ def look_at(
     sentences = list(islice(stream, MOST_READ))
     if len(sentences) < least:
         raise UserError(
-            f"{option}: {counts.read:,} lines have {len(sentences)} different sentences of "
-            f"{MINIMUM_CHARACTERS} letters or more; {least} are the least, some thousands better"
+            f"{option}: too little text: {len(sentences)} different sentences of "
+            f"{MINIMUM_CHARACTERS} letters or more (lines: {counts.read:,}); {least} are the "
+            "least, some thousands better"
         )
     sample = sentences[:: -(-len(sentences) // _SAMPLE)]
     script, share = script_of(sample)

@@ -17,7 +17,7 @@ def adapt(
         typer.Option(
             "--model",
             help="The model: a name of the Hugging Face hub, a folder, or a name of "
-            "config/sources.yaml.",
+            "lexigraft's own registry, such as smollm2-135m.",
             show_default=False,
         ),
     ],

@@ -13,10 +13,9 @@ from lexigraft.cells import NAME
 from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
 from workflow.commands.studies import check_installed
-from workflow.commands.texts import as_name
+from workflow.commands.texts import as_name, check_code
 
 _TEMPLATE = Path(__file__).with_name("new-study.yaml")
-_CODE = r"[a-z]{2,3}"  # of workflow.config.texts.Code
 _READ = 100_000  # lines of the text are looked at
 _HELDOUT = (10, 1000)  # sentences at least and at most, of texts that are there
 _TRAINED = 500
@@ -69,8 +68,7 @@ def init(
     check_installed()
     if file.exists():
         raise UserError(f"{file}: is there already; choose another name, or delete it first")
-    if not re.fullmatch(_CODE, language):
-        raise UserError(f"--language: '{language}' is no ISO 639 code, such as te, el or swh")
+    check_code(language)
     place = text or f"data/{language}.txt"
     content = new_study(str(file), model, language, place)
     file.parent.mkdir(parents=True, exist_ok=True)

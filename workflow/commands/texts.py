@@ -41,6 +41,14 @@ def as_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
 
 
+def check_code(language: str) -> None:
+    """Raise a `UserError` if the value of --language is no ISO 639 code."""
+    from workflow.config.texts import CODE
+
+    if not re.fullmatch(CODE, language):
+        raise UserError(f"--language: '{language}' is no ISO 639 code, such as te, el or swh")
+
+
 def check_texts(places: Sequence[Path | str], option: str) -> list[str]:
     """The whole paths of files and folders of text; a `UserError` if one is missing or empty."""
     from lexigraft.corpus.local_files import check_file, text_files

@@ -13,7 +13,8 @@ from lexigraft.cells import NAME
 from lexigraft.settings import Settings, by_shape, chosen_by, optional
 
 Name = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
-Code = Annotated[str, StringConstraints(pattern="^[a-z]{2,3}$")]
+CODE = "[a-z]{2,3}"
+Code = Annotated[str, StringConstraints(pattern=f"^{CODE}$")]
 Words = Annotated[str, StringConstraints(min_length=1)]
 Locale = Annotated[str, StringConstraints(pattern="^[A-Za-z_0-9]+$")]
 Whole = Annotated[int, Field(ge=1)]
