@@ -28,6 +28,7 @@ RESOURCES = {
 CONFIG = {
     "study": "made-up",
     "results": "results",
+    "aliases": [],
     "cells": [
         {
             "sources": ["small"],

@@ -40,6 +40,7 @@ def study(strategy=None, times=None, tasks=None, **resources):
         {
             "study": "made-up",
             "results": "results",
+            "aliases": [],
             "cells": [],
             "sources": {
                 "big": {"resources": SIZES | resources},
