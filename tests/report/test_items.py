@@ -138,7 +138,8 @@ def test_items_declare_the_records_that_they_alone_read():
 
 def test_the_workflow_knows_the_files_of_every_item():
     items = ["recommendation", "results", {"item": "results", "name": "table-5"}, "fertility"]
-    study = Study({"study": "s", "results": "r", "cells": [], "report": {"items": items}})
+    report = {"report": {"items": items}}
+    study = Study({"study": "s", "results": "r", "cells": [], "aliases": [], **report})
     files = {group: [file["value"] for file in report_files(study, group)] for group in GROUPS}
     assert files == {
         "pages": ["r/report/s/recommendation.html"],
