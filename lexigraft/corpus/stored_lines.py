@@ -82,7 +82,7 @@ class StoredLines(Sequence[str]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
 
-    __hash__ = None  # type: ignore[assignment] (what is equal by content has no hash)
+    __hash__ = None  # type: ignore[assignment]  # what is equal by content has no hash
 
     def select(self, chosen: np.ndarray | slice) -> "StoredLines":
         """Those lines whose places are in `chosen`, or where it is true, bool [n]."""
