@@ -69,9 +69,8 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
 
     file = Path(folder) / "tokenizer.json"
     if not file.is_file() and _has_word_pieces(Path(folder)):
-        converted: PreTrainedTokenizerFast = AutoTokenizer.from_pretrained(
-            folder, use_fast=True, trust_remote_code=False
-        )
+        converted = AutoTokenizer.from_pretrained(folder, use_fast=True, trust_remote_code=False)
+        assert isinstance(converted, PreTrainedTokenizerFast)
         return converted
     if not file.is_file():
         advice = "load it with transformers and save it with tokenizer.save_pretrained(folder)"
