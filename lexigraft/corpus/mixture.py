@@ -8,6 +8,7 @@ tokens where it is trained on. Standard library only: settings import this modul
 import heapq
 import json
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 from lexigraft.corpus.lines import read_lines
@@ -61,6 +62,11 @@ def read_part(corpus: str | Path, part: str = "train") -> Iterator[str]:
             return
         yield line
         heapq.heapreplace(behind, (read + max(1, len(line)) / shares[name], place, name))
+
+
+def measured_texts(corpus: str | Path) -> list[str]:
+    """The training texts that a vocabulary is measured on as it is made: the first ones."""
+    return list(islice(read_part(corpus), MEASURED))
 
 
 def all_texts(corpus: str | Path) -> Iterator[str]:

@@ -35,6 +35,10 @@ DIFFERENT = {
     "mlqa": {"shots": 3},
     "mlqa-english-text": {"shots": 3, "answers_in": "en"},
     "mlqa-english-question": {"shots": 3},
+    "truthfulqa-0-shot": {"metric": "acc_norm"},
+    "xnli": (tuned := {"epochs": 5, "learning_rate": 3.0e-5, "weight_decay": 0.1})
+    | {"batch_size": 64, "length": 256},
+    "wikiann": tuned | {"batch_size": 16, "warmup": 0.05, "length": 512},
     "xquad": {"shots": 3, "normalization": "squad"},
     "indicqa": {"shots": 3, "normalization": "squad"},
     "questions-4-shot": {"normalization": "squad", "prompt": "cw2v", "max_new_tokens": 50},

@@ -122,7 +122,7 @@ def _cells(
     trained = _trained(select(study.summary, metric="new_token_share_output"), key)
     generated = percent_cell(float(trained["mean"].mean()))
     length = "train_tokens_per_sentence"
-    fewer, more = (size / 1e9 for size in _parameters(study, key))
+    before, after = (size / 1e9 for size in _parameters(study, key))
     return {
         "new_tokens": (
             number_cell(found.get("new_tokens"), 0), percent_cell(found.get("unused_new_tokens")),
@@ -131,7 +131,7 @@ def _cells(
         "new_token_share": (percent_cell(found.get("new_token_share_input")), generated),
         "english": (percent_cell(found.get("english_sentences_changed")), change),
         length: _with_change(found.get(f"{length}_before"), found.get(length), 2),
-        "parameters": _with_change(fewer, more, 2),
+        "parameters": _with_change(before, after, 2),
     }  # fmt: skip
 
 
