@@ -1,5 +1,6 @@
 """Shared fixtures are real things: tokenizers, sentences, and models small enough for a test."""
 
+import fcntl
 import gc
 import os
 import sys
@@ -153,12 +154,27 @@ def read_once():
 
 
 @pytest.fixture(scope="session")
-def smollm2_tokenizer(smollm2_gguf):
-    """SmolLM2's byte-level BPE tokenizer, 49,152 tokens."""
+def smollm2_tokenizer(smollm2_gguf, tmp_path_factory):
+    """SmolLM2's byte-level BPE tokenizer, 49,152 tokens.
+
+    To read it from the GGUF file takes five seconds: one worker does, for all.
+    """
     from transformers import AutoTokenizer
 
-    with read_once():
-        return AutoTokenizer.from_pretrained(smollm2_gguf.parent, gguf_file=smollm2_gguf.name)
+    place = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = place.parent
+    folder, unfinished = place / "smollm2-tokenizer", place / "smollm2-tokenizer.unfinished"
+    with (place / "smollm2-tokenizer.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            with read_once():
+                read = AutoTokenizer.from_pretrained(
+                    smollm2_gguf.parent, gguf_file=smollm2_gguf.name
+                )
+            read.save_pretrained(unfinished)
+            unfinished.rename(folder)
+    return AutoTokenizer.from_pretrained(folder)
 
 
 def first_merges(tokenizer, size: int = 4000):

@@ -24,11 +24,12 @@ IDS = torch.tensor([[504, 3575, 282, 4649, 314, 216, 198, 49151, 0, 2]])
 
 @pytest.fixture(scope="module")
 def converted(smollm2_gguf, tmp_path_factory):
-    """SmolLM2 prepared by the script, and what transformers computed from the GGUF on the way.
+    """SmolLM2 prepared by the script, and what transformers made of the GGUF on the way.
 
-    To expand the weights takes ten seconds: they are looked at when the script has them read.
+    To expand the weights takes ten seconds, and the tokenizer five: they are looked at when the
+    script has them read.
     """
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder, seen = tmp_path_factory.mktemp("results") / "smollm2", {}
     job = {
@@ -37,7 +38,7 @@ def converted(smollm2_gguf, tmp_path_factory):
         "inputs": {"package": str(smollm2_gguf.parents[1])},
         "outputs": {"folder": str(folder)},
     }
-    read = AutoModelForCausalLM.from_pretrained
+    read, read_tokenizer = AutoModelForCausalLM.from_pretrained, AutoTokenizer.from_pretrained
 
     def watched(*arguments, **options):
         model = read(*arguments, **options)
@@ -46,8 +47,15 @@ def converted(smollm2_gguf, tmp_path_factory):
             seen.update(logits=model(IDS).logits, end=model.config.eos_token_id)
         return model
 
+    def watched_tokenizer(*arguments, **options):
+        tokenizer = read_tokenizer(*arguments, **options)
+        if options.get("gguf_file") == smollm2_gguf.name:
+            seen["tokenizer"] = tokenizer
+        return tokenizer
+
     with read_once(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(AutoModelForCausalLM, "from_pretrained", watched)
+        patch.setattr(AutoTokenizer, "from_pretrained", watched_tokenizer)
         patch.setattr(sys, "argv", ["prepare_source.py", json.dumps(job)])
         run_path(str(REPOSITORY / "scripts" / "prepare_source.py"), run_name="__main__")
     return folder, seen
@@ -67,13 +75,11 @@ def test_the_expanded_model_computes_what_transformers_computes_from_the_gguf(co
     assert model.get_input_embeddings().weight is model.get_output_embeddings().weight
 
 
-def test_the_saved_tokenizer_is_the_one_in_the_gguf(
-    prepared, smollm2_tokenizer, telugu, greek, burmese, english
-):
-    tokenizer = load_tokenizer(prepared)
+def test_the_saved_tokenizer_is_the_one_in_the_gguf(converted, telugu, greek, burmese, english):
+    tokenizer, from_gguf = load_tokenizer(converted[0]), converted[1]["tokenizer"]
     for sentence in [*telugu[:50], *greek[:50], *burmese[:50], *english[:50], " 12345  \n\tx"]:
         ids = tokenizer(sentence).input_ids
-        assert ids == smollm2_tokenizer(sentence).input_ids
+        assert ids == from_gguf(sentence).input_ids
         assert tokenizer.decode(ids, clean_up_tokenization_spaces=False) == sentence
     assert tokenizer.pad_token_id == tokenizer.eos_token_id == 2
 

@@ -158,8 +158,6 @@ def test_on_hardware_that_computes_in_float32_nothing_is_rounded(tmp_path, monke
 
 
 STRATEGIES = {
-    "lora": [LORA],
-    "layers": [LAYERS],
     "matrices, then lora": TWO_STAGE,
     "lora, then lora": [{**LORA, "share": 0.5}, {**LORA, "share": 0.5}],
     "matrices, then all": [TWO_STAGE[0], {**TWO_STAGE[0], "trainable": ["all"]}],
