@@ -166,7 +166,8 @@ def test_samples_are_no_part_of_the_corpus(changed):
         ),
         (
             lambda c: c["languages"]["both"].update(samples={}),
-            "languages.both.samples: a group has name, group, train_sentences, train_characters alone",
+            "languages.both.samples: a group has name, group, train_sentences, train_characters "
+            "alone",
         ),
     ],
 )
