@@ -42,12 +42,6 @@ LAYOUTS = {
         "arxiv", ["arxiv/train/arXiv_000.jsonl.zst", "arxiv/train/arXiv_001.jsonl.zst"],
         "arxiv/test/arXiv_000.jsonl.zst", {"meta": {"arxiv_id": "0000.00000"}},
     ),
-    "slimpajama": (
-        "chunk1",
-        ["train/chunk1/example_train_0.jsonl.zst", "train/chunk1/example_train_1.jsonl.zst"],
-        "validation/chunk1/example_holdout_0.jsonl.zst",
-        {"meta": {"redpajama_set_name": "RedPajamaC4"}},
-    ),
     "sangraha-verified": (
         "hin", ["verified/hin/data-0.parquet", "verified/hin/data-1.parquet"],
         "verified/tam/data-0.parquet", {"doc_id": "1", "type": "web"},
