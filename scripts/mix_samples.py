@@ -1,10 +1,11 @@
 """Mix the samples of the languages of a group."""
 
-from lexigraft.corpus.training_samples import mix_samples
 from lexigraft.job import Job, Written, run
 
 
 def stage(job: Job) -> Written:
+    from lexigraft.corpus.training_samples import mix_samples
+
     inputs = job["inputs"]
     return mix_samples(inputs["samples"], inputs["corpora"], job["outputs"]["folder"])
 

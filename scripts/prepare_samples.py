@@ -1,10 +1,11 @@
 """Make prompts with answers of one text, to train on."""
 
-from lexigraft.corpus.training_samples import prepare_samples
 from lexigraft.job import Job, Written, run
 
 
 def stage(job: Job) -> Written:
+    from lexigraft.corpus.training_samples import prepare_samples
+
     inputs, folder, seed = job["inputs"], job["outputs"]["folder"], tuple(job["seed"])
     return prepare_samples(job["settings"], inputs["corpus"], folder, seed, inputs.get("package"))
 

@@ -66,10 +66,15 @@ def test_frozen_weights_in_bfloat16_change_no_bit(name, trainable, tmp_path, mon
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_an_interrupted_run_ends_like_one_that_was_not(training_setup, dtype, monkeypatch):
+def test_an_interrupted_run_ends_like_one_that_was_not(
+    training_setup, training_setup_in, dtype, monkeypatch, tmp_path_factory
+):
     monkeypatch.setenv("LEXIGRAFT_PRECISION", dtype)
     test_train.test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(
-        training_setup, test_train.TWO_STAGE, "late"
+        training_setup,
+        test_train.uninterrupted_runs(training_setup_in, tmp_path_factory),
+        test_train.TWO_STAGE,
+        "late",
     )
 
 

@@ -152,6 +152,7 @@ class MadeStudy:
             examples.append({
                 "token": "x", "text": (" " if i % 2 else "") + word,
                 "parts": [] if drawn else own, "more": 3 if i % 5 == 4 else 0,
+                "nearest": [["one", 0.91], ["two", 0.5]] if initializer == "align" else [],
             })  # fmt: skip
         statistics = {"new_tokens": 500, "copied_tokens": 1500, "initialized_tokens": 500,
                       "share_copied": 0.75, "cosine_to_mean": 0.61}  # fmt: skip
@@ -379,7 +380,16 @@ def built(tmp_path_factory, noto):
     folder = tmp_path_factory.mktemp("full")
     made = full_study(folder)
     made.inputs["fonts"] = str(noto)
-    made.settings["items"] = [*kinds()]
+    families = [
+        {"title": "Before", "models": [{"initializers": ["none"], "strategies": ["none"]}]},
+        {"title": "Aligned", "models": [{"initializers": ["align"]}]},
+    ]
+    made.settings["items"] = [
+        {"item": kind, "families": families, "tasks": ["perplexity", "translation"]}
+        if kind in ("comparison", "family_scores")
+        else kind
+        for kind in kinds()
+    ]
     out = folder / "report"
     result = build_report(made.settings, made.inputs, {"folder": str(out)})
     return out, result, made

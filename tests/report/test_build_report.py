@@ -10,7 +10,7 @@ import pytest
 from lexigraft.errors import UserError
 from lexigraft.report.build import build_report
 from lexigraft.report.inputs import report_settings
-from lexigraft.report.items import DEFAULT, kinds, load
+from lexigraft.report.items import DEFAULT, kinds, load, read_items
 from lexigraft.report.names import shown_as
 from lexigraft.report.records import read_study
 from lexigraft.report.style import WIDTH, new_figure, panel_grid, save
@@ -98,7 +98,7 @@ def test_a_source_is_named_by_its_file_and_version_its_revision_or_its_folder():
 
 def test_strategies_without_phases_are_none_wherever_an_item_names_them():
     config = {
-        "study": "s", "title": "", "cells": [], "packages": {}, "sources": {},
+        "study": "s", "title": "", "cells": [], "aliases": [], "packages": {}, "sources": {},
         "strategies": {"none-16": {"phases": []}, "full": {"phases": [{}]}},
         "report": {
             "reference_strategy": "full",
@@ -383,7 +383,8 @@ def test_a_text_with_markup_is_shown_and_not_run(made_study, tmp_path):
 def test_letters_of_a_figure_have_one_size_and_neither_overlap_nor_leave_it(
     built, monkeypatch, name
 ):
-    figure, texts = drawn_texts(monkeypatch, load(name), built[2])
+    items = {item.name: item for item in read_items(built[2].settings["items"])}
+    figure, texts = drawn_texts(monkeypatch, load(name), built[2], items[name])
     # The page shows all figures as wide.
     assert figure.get_figwidth() == WIDTH
     assert len(texts) > 5

@@ -194,9 +194,8 @@ def without_clocks(log):
     return [{key: value for key, value in line.items() if key not in clocks} for line in log]
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(training_setup_in, tmp_path_factory):
-    """`uninterrupted(phases)`: tensors and log of a run over six sentences that nothing stops."""
+def uninterrupted_runs(training_setup_in, tmp_path_factory):
+    """A function of phases: tensors and log of a run over six sentences that nothing stops."""
     runs = {}
 
     def run(phases):
@@ -208,6 +207,12 @@ def uninterrupted(training_setup_in, tmp_path_factory):
         return runs[repr(phases)]
 
     return run
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(training_setup_in, tmp_path_factory):
+    """What `uninterrupted_runs` gives, once for all tests."""
+    return uninterrupted_runs(training_setup_in, tmp_path_factory)
 
 
 @pytest.mark.parametrize(
