@@ -58,7 +58,9 @@ def test_the_next_run_names_the_jobs_that_still_run(runs):
 def test_what_a_leftover_job_completes_is_not_trained_again(runs):
     checkout, _, _, last = runs
     assert last.process.returncode == 0, last.output
-    assert [job.state for job in checkout.submitted()] == ["COMPLETED", "COMPLETED"]
+    # Slurm learns of an end a moment after the job has written its card.
+    ended = ["COMPLETED", "COMPLETED"]
+    wait_until(lambda: [job.state for job in checkout.submitted()] == ended, 60, "both jobs ended")
     log = (checkout.folder / f"results/logs/training/{TARGET}.log").read_text()
     assert "complete already: nothing to do" in log
     assert json.loads((checkout.folder / card(TARGET)).read_text())["resumed_from_step"] is None
