@@ -1,10 +1,10 @@
 """Take another model's tokenizer in place of the source's own."""
 
+from lexigraft.corpus.mixture import measured_texts
 from lexigraft.job import Job, Written, run
 
 
 def stage(job: Job) -> Written:
-    from lexigraft.evaluation.fragmentation import measured_texts
     from lexigraft.initialization.pairing import pair_vocabularies
     from lexigraft.source.hub import TOKENIZER, resolve_place
     from lexigraft.source.model import load_tokenizer, open_tokenizer

@@ -6,7 +6,6 @@ No model is needed. Over-fragmentation is measured as in Yamaguchi et al. (Figur
 
 from collections.abc import Iterable, Sequence, Set
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.corpus.mixture import MEASURED, read_part
@@ -42,7 +41,7 @@ def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
     source, target = open_tokenizer(job["inputs"]["source"]), open_tokenizer(adapted)
     new = new_token_ids(adapted)
     texts = {name: sentences(corpus, name) for name in ("heldout", "english")}
-    texts["train"] = measured_texts(corpus)
+    texts["train"] = _drawn(read_part(corpus))
     pairs = [(pair["source"], pair["target"]) for pair in task_rows(corpus, "translation")]
     members = {
         member: fragmentation(source, target, new=new, heldout=lines)
@@ -70,7 +69,7 @@ def tokenizer_record(job: dict[str, Any]) -> dict[str, Any]:
     # The same content in every language, where there is a translation.
     pairs = task_rows(corpus, "translation")
     texts = [pair["target"] for pair in pairs] or sentences(corpus, "heldout")
-    train = measured_texts(corpus)
+    train = _drawn(read_part(corpus))
     english = [pair["source"] for pair in pairs]
     found = measure_tokenizer(tokenizer, texts=texts, english=english, train=train)
     return {
@@ -211,12 +210,8 @@ def _rates(tokens: int, texts: Sequence[str], words: int, prefix: str = "") -> d
     }
 
 
-def measured_texts(corpus: str | Path) -> list[str]:
-    """The training texts that are measured, the same for every tokenizer: SALT, Table 9."""
-    return _drawn(read_part(corpus))
-
-
 def _drawn(texts: Iterable[str]) -> list[str]:
+    """The training texts that are measured, the same for every tokenizer: SALT, Table 9."""
     sample = StreamSample[str](MEASURED, ("fragmentation",))
     for text in islice(texts, _BEGINNING):
         sample.add(text, text)
