@@ -1,12 +1,23 @@
 """Seeded uniform sampling of the distinct items of a stream, in the memory of the sample."""
 
 import heapq
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Generic, TypeVar
 
 from lexigraft.randomness import seed_from
 
 Item = TypeVar("Item")
+
+
+def keyed_hash(seed: tuple[str | int, ...]) -> Callable[[str], int]:
+    """A function of names that gives 64 bits, other ones for each seed: the smallest are drawn."""
+    key = seed_from(*seed).to_bytes(4, "big")
+
+    def rank(name: str) -> int:
+        return int.from_bytes(blake2b(name.encode(), digest_size=8, key=key).digest(), "big")
+
+    return rank
 
 
 class StreamSample(Generic[Item]):
@@ -20,7 +31,7 @@ class StreamSample(Generic[Item]):
 
     def __init__(self, size: int | None, seed: tuple[str | int, ...]):
         self.size = size
-        self._key = seed_from(*seed).to_bytes(4, "big")
+        self._rank = keyed_hash(seed)
         self._seen = 0
         self._kept: dict[int, tuple[int, Item]] = {}  # hash -> position in the stream, item
         # A heap of (score, negated hash) of the items kept; the first one is replaced next.
@@ -34,8 +45,7 @@ class StreamSample(Generic[Item]):
 
         Items with the highest `score` are preferred; among equal scores the sample is random.
         """
-        digest = blake2b(name.encode(), digest_size=8, key=self._key).digest()
-        rank = int.from_bytes(digest, "big")
+        rank = self._rank(name)
         self._seen += 1
         if self.size is None or len(self._kept) < self.size:
             if rank not in self._kept:

@@ -8,14 +8,13 @@ import os
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, overload
 
 import numpy as np
 
 from lexigraft.atomic import replacing
-from lexigraft.randomness import seed_from
+from lexigraft.corpus.sampling import keyed_hash
 
 _LINES, _STATE = "lines", "state.npz"  # files of a sample that can be continued
 _ARRAYS = ("ranks", "begins", "ends", "sizes")  # what is known of each line
@@ -111,7 +110,7 @@ class StoredSample:
         folder: str | Path | None = None,
     ):
         self._lines, self._characters = lines, characters
-        self._key = seed_from(*seed).to_bytes(4, "big")
+        self._rank = keyed_hash(seed)
         self._folder = None if folder is None else Path(folder)
         self._highest = _HIGHEST  # the largest hash that can be in the sample
         self._ranks, self._begins, self._ends = array("Q"), array("q"), array("q")
@@ -122,10 +121,10 @@ class StoredSample:
 
     def add(self, line: str) -> None:
         """Add a line to the sample if its hash is among the smallest."""
-        content = line.encode()
-        rank = int.from_bytes(blake2b(content, digest_size=8, key=self._key).digest(), "big")
+        rank = self._rank(line)
         if rank > self._highest:
             return
+        content = line.encode()
         begin = self._file.tell()
         self._file.write(content)
         self._ranks.append(rank)
