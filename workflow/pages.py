@@ -8,7 +8,6 @@ README.md and pages of `docs/`, each from the template of the same path.
 import json
 import re
 import shutil
-import subprocess
 import sys
 import traceback
 from datetime import datetime
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from lexigraft.atomic import replacing
 from lexigraft.cells import AXES
 from lexigraft.errors import UserError
-from lexigraft.provenance import read_card
+from lexigraft.provenance import commit_of_code, read_card
 from lexigraft.usage import DONE, read_usage
 from workflow.config.registries import ROOT
 from workflow.papers import as_markdown, read_paper
@@ -232,14 +231,10 @@ def _run(study: Study) -> dict[str, Any]:
     starts = [datetime.fromisoformat(line["started"]).timestamp() for line in lines]
     ends = [start + line["seconds"] for start, line in zip(starts, lines, strict=True)]
     versions = read_card(Path(study.output("build_report")))["versions"]
-    revision = subprocess.run(
-        ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"],
-        capture_output=True, text=True,
-    )  # fmt: skip
     return {
         "date": max(line["started"] for line in lines)[:10],
         "version": versions["lexigraft"],
-        "revision": revision.stdout.strip() or None,
+        "revision": commit_of_code(),
         "jobs": len(lines),
         "seconds": round(sum(line["seconds"] for line in lines)),
         "elapsed": round(max(ends) - min(starts)),
