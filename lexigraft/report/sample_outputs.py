@@ -3,6 +3,7 @@
 from statistics import median
 from typing import Any, NamedTuple
 
+from lexigraft.evaluation.task_kinds import ENGLISH
 from lexigraft.report.models import AXES, Column, Model, models_of
 from lexigraft.report.names import row_name
 from lexigraft.report.recommendation import recommend
@@ -171,7 +172,7 @@ def _predictions(
     """The outputs of the first seed and run of a model, by the id of the example."""
     first = _first(study, language, task, model)
     rows = first.rows() if first else []
-    return {row["id"]: row for row in rows if row.get("test") != "english"}
+    return {row["id"]: row for row in rows if row.get("test") != ENGLISH}
 
 
 def _first(study: StudyResults, language: str, task: str, model: Model) -> Predictions | None:
