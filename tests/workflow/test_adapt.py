@@ -19,11 +19,19 @@ from lexigraft.commands.app import app
 from lexigraft.errors import UserError
 from lexigraft.training.progress import describe_progress
 from tests import preloaded_python
-from workflow.adaptation import run
-from workflow.adaptation.choices import NewTokens, choose_new_tokens, modelled_speed, plan_budget
+from workflow.adaptation import adaptation, run
+from workflow.adaptation.adaptation import Adaptation
+from workflow.adaptation.choices import (
+    Choices,
+    NewTokens,
+    Speed,
+    choose_new_tokens,
+    modelled_speed,
+    plan_budget,
+)
 from workflow.adaptation.outcome import Scores, conclusion
-from workflow.adaptation.request import source_entry
-from workflow.adaptation.text import LEAST_SENTENCES, language_of, look_at, warnings
+from workflow.adaptation.request import Request, source_entry
+from workflow.adaptation.text import LEAST_SENTENCES, language_of, measure_text, warnings
 from workflow.stages.study import open_study
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -218,8 +226,62 @@ def test_a_job_that_fails_is_one_line_with_its_reason(
     for file in smollm2_folder_tiny.iterdir():
         if file.suffix != ".safetensors":
             (model / file.name).write_bytes(file.read_bytes())
-    with pytest.raises(UserError, match=r"^prepare_source: .*model.*\(see .*prepare_source|source"):
+    with pytest.raises(UserError, match=r"^prepare_source: .*model.*\(see .*(prepare_)?source"):
         adapt(files, model, tmp_path / "out")
+
+
+def test_what_a_user_may_edit_of_the_model_is_no_link_into_the_results(adapted):
+    out, _ = adapted
+    links = {file.name: file.stat().st_nlink for file in (out / "model").iterdir()}
+    assert links.pop("model.safetensors") == 2  # stored once
+    assert {*links.values()} == {1}
+
+
+@pytest.fixture
+def written(tmp_path, files, smollm2_folder_tiny, monkeypatch):
+    """A function that writes the study of a request in a folder, and runs nothing."""
+    sizes = {"train_sentences": None, "heldout_sentences": 90, "english_sentences": 20}
+    monkeypatch.setattr(Adaptation, "_finish", lambda *_: None)
+    monkeypatch.setattr(
+        Adaptation,
+        "_choose",
+        lambda self: Choices(
+            self.request.new_tokens, self.request.initializer, "none", None, sizes, [], False, []
+        ),
+    )
+    given = Request(
+        str(smollm2_folder_tiny), [str(files / "ka.txt")], "text", None, 60, "merge", "none", 60.0,
+        None, str(files / "en.txt"), None,
+    )  # fmt: skip
+
+    def write(**options):
+        Adaptation(replace(given, **options), tmp_path / "out", False, 1).run()
+        return yaml.safe_load((tmp_path / "out/study.yaml").read_text(encoding="utf-8"))
+
+    return write
+
+
+def test_other_options_in_the_same_folder_are_another_study(written):
+    assert [*written()["vocabularies"]] == ["expand-60"]
+    assert [*written(new_tokens=80)["vocabularies"]] == ["expand-80"]
+
+
+def test_after_a_study_that_is_refused_the_folder_takes_another_request(written):
+    with pytest.raises(UserError, match="wechsel"):
+        written(initializer="wechsel")
+    assert written()["cells"][-1]["initializers"] == ["merge"]
+    with pytest.raises(UserError, match="wechsel"):
+        written(initializer="wechsel")
+    assert written()["cells"][-1]["initializers"] == ["merge"]
+
+
+def test_an_initializer_that_lacks_what_it_reads_is_refused_before_the_first_job(
+    files, smollm2_folder_tiny, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(adaptation, "run_study", lambda *_: pytest.fail("a job was started"))
+    with pytest.raises(UserError, match="wechsel"):
+        adapt(files, smollm2_folder_tiny, tmp_path / "out", "--initializer", "wechsel")
+    assert [*(tmp_path / "out").iterdir()] == []
 
 
 # ---- what is refused before anything runs ------------------------------------------------------
@@ -260,7 +322,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, files, smollm2_folde
 def test_a_text_that_is_too_small_says_how_much_it_needs(tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(generated("abc", LEAST_SENTENCES - 1)))
     with pytest.raises(UserError, match=f"{LEAST_SENTENCES} are the least"):
-        look_at({"loader": "text", "paths": [str(tmp_path / "a.txt")]})
+        measure_text({"loader": "text", "paths": [str(tmp_path / "a.txt")]})
 
 
 # ---- the text ----------------------------------------------------------------------------------
@@ -268,7 +330,7 @@ def test_a_text_that_is_too_small_says_how_much_it_needs(tmp_path):
 
 def facts_of(tmp_path, lines):
     (tmp_path / "text.txt").write_text("\n".join(lines), encoding="utf-8")
-    return look_at({"loader": "text", "paths": [str(tmp_path / "text.txt")]})
+    return measure_text({"loader": "text", "paths": [str(tmp_path / "text.txt")]})
 
 
 @pytest.mark.parametrize(
@@ -295,7 +357,7 @@ def test_repeated_and_damaged_lines_are_reported(tmp_path):
 
 @pytest.fixture(scope="module")
 def facts(files):
-    return look_at({"loader": "text", "paths": [str(files / "ka.txt")]})
+    return measure_text({"loader": "text", "paths": [str(files / "ka.txt")]})
 
 
 def test_a_small_text_gets_as_many_tokens_as_occur_often_in_it(facts, smollm2_cut):
@@ -313,26 +375,32 @@ def test_more_tokens_than_the_text_yields_are_refused(facts, smollm2_cut):
 NEW = NewTokens(count=100, before=100.0, after=25.0, why="")
 
 
+def speed(tokens_per_second):
+    return Speed(tokens_per_second, "measured here")
+
+
 def budget(facts, **options):
     given = {"tokens": None, "minutes": 60.0, "speed": None} | options
     return plan_budget(facts, NEW, 512, **given)
 
 
 def test_minutes_become_tokens_at_the_speed(facts):
-    one, two = (budget(facts, minutes=minutes, speed=10.0) for minutes in (2, 4))
+    one, two = (budget(facts, minutes=minutes, speed=speed(10.0)) for minutes in (2, 4))
     assert two.tokens == 2 * one.tokens
     assert one.tokens <= 2 * 60 * 10
-    assert "10 tokens/s" in one.why
+    assert one.why == "2 minutes at 10 tokens/s (measured here)"
 
 
 def test_a_small_text_is_read_four_times_at_most_unless_more_is_asked_for(facts):
-    assert budget(facts, speed=1e6).epochs == pytest.approx(4, rel=0.01)
+    chosen = budget(facts, speed=speed(1e6))
+    assert chosen.epochs == pytest.approx(4, rel=0.01)
+    assert "less than 60 minutes at 1,000,000 tokens/s (measured here)" in chosen.why
     assert budget(facts, tokens=10**6).epochs > 40
 
 
 def test_of_a_large_text_the_sentences_that_fit_are_read_once(facts):
     large = replace(facts, sentences=200_000, is_whole=False)
-    chosen = budget(large, speed=100.0)
+    chosen = budget(large, speed=speed(100.0))
     assert chosen.epochs == 1
     assert chosen.sentences * NEW.after <= chosen.tokens < (chosen.sentences + 1) * NEW.after
 
@@ -348,7 +416,9 @@ def test_steps_are_many_before_they_are_large(facts, tokens):
 
 def test_the_cost_model_trains_a_model_of_twice_the_size_half_as_fast():
     strategy = {"phases": [{"trainable": ["all"]}], "gradient_checkpointing": False}
-    speeds = [modelled_speed(strategy, parameters)[0] for parameters in (10**8, 2 * 10**8)]
+    speeds = [
+        modelled_speed(strategy, parameters).tokens_per_second for parameters in (10**8, 2 * 10**8)
+    ]
     assert speeds[0] == 2 * speeds[1]
 
 
