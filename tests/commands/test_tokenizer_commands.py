@@ -265,6 +265,21 @@ def test_wrong_options_of_graft_are_told_before_any_work(
         run("graft", smollm2_folder_tiny, *tokenizer, *options, "--out", tmp_path / "out")
 
 
+@pytest.mark.parametrize("command", ["expand", "graft"])
+def test_english_that_cannot_be_read_is_told_by_its_option_before_any_work(
+    command, tmp_path, files, smollm2_folder_tiny, expanded
+):
+    more = ["--tokenizer", expanded[0]] if command == "graft" else []
+    with pytest.raises(UserError, match=r"^--english: .*nowhere\.txt: there is no such"):
+        run(command, smollm2_folder_tiny, "--text", files / "el.txt", *more,
+            "--english", tmp_path / "nowhere.txt", "--out", tmp_path / "out")  # fmt: skip
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "blank.txt").write_text("\n \n")
+    with pytest.raises(UserError, match=r"^--english: "):
+        run("inspect", smollm2_folder_tiny, "--text", files / "el.txt",
+            "--english", tmp_path / "blank.txt")  # fmt: skip
+
+
 @pytest.mark.parametrize("sizes", ["ten", "0,5"])
 def test_sizes_that_are_no_numbers_of_tokens_are_refused(sizes, files, smollm2_folder_tiny):
     with pytest.raises(UserError, match="--sizes"):
