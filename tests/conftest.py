@@ -35,7 +35,6 @@ gc.set_threshold(100_000, 20, 20)
 # The slowest first, so that no worker is left alone with one of them at the end.
 LONGEST = (
     "tests/workflow/test_study.py",
-    "tests/learned/",
     "tests/training/test_distributed.py",
     "tests/training/test_adapter_cells.py",
     "tests/report/test_build_report.py",
@@ -59,7 +58,7 @@ TOGETHER = (
     ),
     ("tests/training/test_distributed.py", "tests/training/test_adapter_cells.py"),
     ("tests/evaluation/harness/", "tests/workflow/test_benchmarks.py"),
-    ("tests/workflow/test_adapt.py", "tests/workflow/test_packaging.py"),
+    ("tests/installed/test_adapt.py", "tests/installed/test_wheel.py"),
 )
 
 
