@@ -1,7 +1,8 @@
 # make demo    the default study from nothing: environment, model, text, training, report; ten minutes
 # make demo-more  another language, more initializers, seeds and strategies, longer training; about an hour
 # make test    the tests
-# make test-installed  the tests of what has an environment of its own: the installed package, and the packages of learned metrics
+# make test-more  longer tests: the installed package and learned metrics' packages, each in an environment of its own,
+#              a real model's conversion, and the GPU kit on the CPU
 # make test-cluster  the tests on a real Slurm that this machine starts; installs it where it is missing
 # make check   formatting, lints and types
 # make metrics  the environment of learned metrics (BLEURT, COMET), which `make demo` does not need
@@ -28,7 +29,7 @@ INSTALL = $(@D)/bin/python scripts/install.py
 PYTEST := $(BIN)/python -m pytest -n $(CORES) --dist loadfile --no-loadscope-reorder -q
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES) --resources mem_mb=$(MEMORY_MB) $(GPU)
 
-.PHONY: demo demo-more test test-installed test-cluster slurm check config-tables record memory gpu-check pages docs metrics profiles verify status cost clean
+.PHONY: demo demo-more test test-more test-cluster slurm check config-tables record memory gpu-check pages docs metrics profiles verify status cost clean
 
 demo: REPORT = results/report/default
 demo-more: STUDY = --configfile config/studies/demo-more.yaml
@@ -50,10 +51,10 @@ demo demo-more: .venv/main
 
 # Test files go to one worker each, in the order of tests/conftest.py.
 test: .venv/dev
-	@$(PYTEST) --ignore=tests/installed $(TESTS)
+	@$(PYTEST) --ignore=tests/more $(TESTS)
 
-test-installed: .venv/dev .venv-metrics/main
-	@LEXIGRAFT_METRICS=required $(PYTEST) tests/installed
+test-more: .venv/dev .venv-metrics/main
+	@LEXIGRAFT_METRICS=required $(PYTEST) tests/more
 
 # Slurm's own services are not started: the tests start what they need, in folders of their own.
 slurm:

@@ -58,7 +58,7 @@ TOGETHER = (
     ),
     ("tests/training/test_distributed.py", "tests/training/test_adapter_cells.py"),
     ("tests/evaluation/harness/", "tests/workflow/test_benchmarks.py"),
-    ("tests/installed/test_adapt.py", "tests/installed/test_wheel.py"),
+    ("tests/more/test_adapt.py", "tests/more/test_wheel.py"),
 )
 
 
@@ -224,9 +224,8 @@ def mistral_tokenizer(mistral_model_file):
     return sentencepiece_to_fast(mistral_model_file)
 
 
-@pytest.fixture(scope="session")
-def bert_tokenizer():
-    """BERT's WordPiece tokenizer, which lower-cases; 30,522 tokens."""
+def bert(size: int | None = None):
+    """BERT's WordPiece tokenizer, which lower-cases; all 30,522 tokens, or the first of them."""
     import json
 
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
@@ -244,7 +243,7 @@ def bert_tokenizer():
             return piece
         return piece[1:] if piece.startswith("▁") else f"##{piece}"
 
-    vocabulary = {spelled(piece): number for number, piece in enumerate(pieces)}
+    vocabulary = {spelled(piece): number for number, piece in enumerate(pieces[:size])}
     backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     backend.normalizer = normalizers.BertNormalizer(lowercase=True)
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -260,6 +259,18 @@ def bert_tokenizer():
         cls_token="[CLS]",
         mask_token="[MASK]",
     )
+
+
+@pytest.fixture(scope="session")
+def bert_tokenizer():
+    """BERT's WordPiece tokenizer, which lower-cases; 30,522 tokens."""
+    return bert()
+
+
+@pytest.fixture(scope="session")
+def bert_cut():
+    """BERT's tokenizer with its special tokens, letters and most frequent words."""
+    return bert(6000)
 
 
 def _pairs(locale: str) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""`lexigraft adapt`: what it refuses, chooses and says. tests/installed runs the whole of it."""
+"""`lexigraft adapt`: what it refuses, chooses and says. tests/more runs the whole of it."""
 
 import json
 import os
