@@ -90,11 +90,7 @@ def conclusion(scores: Mapping[str, Scores]) -> str:
 def write_model(
     study: "Study", cell: "Cell", scores: Mapping[str, Scores], license: str, folder: Path
 ) -> Path:
-    """Put the exported model into `folder`/model, with a card that tells of the scores.
-
-    Weights are hard links where the file system has them, so that they are stored once. All other
-    files are copies: whoever edits one must not change the results.
-    """
+    """Put the exported model into `folder`/model, with a card that tells of the scores."""
     exported = Path(study.output("export_cell", **cell.wildcards))
     place = folder / MODEL
     facts = cell_facts(training(study, cell))
@@ -111,12 +107,21 @@ def write_model(
 
     text = model_card(facts, load_tokenizer(exported), masked=False)
     with replacing_folder(place) as temporary:
-        for name in read_card(exported)["files"]:
-            (temporary / name).parent.mkdir(exist_ok=True)
-            put = _link if name.endswith(".safetensors") else shutil.copyfile
-            put(exported / name, temporary / name)
+        place_files(exported, temporary)
         (temporary / README).write_text(text, encoding="utf-8")
     return place
+
+
+def place_files(exported: Path, folder: Path) -> None:
+    """Put the files that the card of an export lists into a folder.
+
+    Weights are hard links where the file system has them, so that they are stored once. All other
+    files are copies: whoever edits one must not change the results.
+    """
+    for name in read_card(exported)["files"]:
+        (folder / name).parent.mkdir(exist_ok=True)
+        put = _link if name.endswith(".safetensors") else shutil.copyfile
+        put(exported / name, folder / name)
 
 
 def copy_report(study: "Study", folder: Path) -> Path:
