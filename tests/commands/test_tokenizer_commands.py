@@ -2,6 +2,7 @@
 
 import json
 import re
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -290,6 +291,24 @@ def test_the_help_has_examples():
     for command in ("expand", "graft", "inspect", "adapt"):
         result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
         assert f"lexigraft {command} " in result.output.split("Options")[0].partition("Usage")[2]
+
+
+def test_the_help_names_the_defaults_that_the_library_has():
+    """Commands are imported for the help: they cannot import what their defaults belong to."""
+    from lexigraft.evaluation.inspection import SIZES
+    from workflow.adaptation.choices import INITIALIZER, MINUTES, NEW_TOKENS
+    from workflow.commands.adapt import adapt
+    from workflow.commands.tokenizers import inspect
+
+    given = signature(adapt).parameters
+    assert given["initializer"].default == INITIALIZER
+    assert f"By default {MINUTES:g}." in help_of(given["minutes"])
+    assert f"By default {NEW_TOKENS:,}," in help_of(given["new_tokens"])
+    assert signature(inspect).parameters["sizes"].default == ",".join(map(str, SIZES))
+
+
+def help_of(parameter):
+    return parameter.annotation.__metadata__[0].help
 
 
 def test_the_page_on_these_commands_names_options_that_there_are():
