@@ -1,7 +1,6 @@
 """Preparation of sources: local folders, and packages that lack something."""
 
 import hashlib
-from pathlib import Path
 
 import pytest
 import torch
