@@ -54,7 +54,8 @@ class Record:
         """The rows of a table in which these columns have these values, or one of a list of them.
 
         The tables are frames of `lexigraft.report.study.StudyResults`, of which `scores` are means
-        over seeds, `heldout` the scores in the course of training, and `speed_up` from the report.
+        over seeds, `heldout` the scores in the course of training; `speed_up` and `leaderboard` are
+        from the report.
         """
         if table not in self._content["tables"]:
             raise UserError(f"{self._path}: there is no table {table}")
@@ -116,6 +117,7 @@ def record(study: Study) -> dict[str, Any]:
         "fragmentation": read.fragmentation,
         "tokenizers": read.tokenizers,
         "speed_up": _speed_up(report / "tables"),
+        "leaderboard": _leaderboard(report / "tables"),
     }
     tables = {name: _rows(frame) for name, frame in frames.items() if len(frame)}
     return {"study": study.name, "run": _run(study), "tables": tables}
@@ -214,6 +216,15 @@ def _speed_up(tables: Path) -> "pandas.DataFrame":
     ]
     found = [frame for frame in read if "speed_up" in frame]
     return pandas.concat(found).drop_duplicates()[_SPEED_UP] if found else pandas.DataFrame()
+
+
+def _leaderboard(tables: Path) -> "pandas.DataFrame":
+    """The report's table of starting points; rows without a language are means."""
+    import pandas
+
+    file = tables / "leaderboard.csv"
+    filled = file.exists() and file.stat().st_size > 1
+    return pandas.read_csv(file) if filled else pandas.DataFrame()
 
 
 def _rows(frame: "pandas.DataFrame") -> list[list[Any]]:
