@@ -55,8 +55,10 @@ from workflow.stages import STAGES, Study
 from workflow.stages.cells import launcher
 from workflow.stages.report import command_arguments, in_report, report_files
 from workflow.stages.study import in_repository
+from workflow.status.recipes import hint
 from workflow.status.replacements import notice
 from workflow.status.results_folder import check_writable, hold
+from workflow.status.revisions import lock_revisions
 
 if not workflow.config_settings.configfiles:
 
@@ -101,9 +103,12 @@ onstart:
         logger.warning(warning)
     try:
         check_writable(STUDY.results)
-        check_local_files(STUDY.config)
     except UserError as error:
         raise WorkflowError(str(error)) from None
+    try:
+        check_local_files(STUDY.config)
+    except UserError as error:
+        raise WorkflowError(f"{error}{hint(STUDY)}") from None
     # By their outputs: a module may give these rules other names.
     stages = {STUDY.card(stage): stage for stage in STAGES}
     planned = [
@@ -111,8 +116,10 @@ onstart:
         for job in workflow.dag.needrun_jobs()
         if job.rule.output and job.rule.output[0] in stages
     ]
-    if warning := notice(STUDY, planned):
-        logger.warning(warning)
+    # Parameters are computed anew when their jobs start, and so have the commits.
+    for warning in (lock_revisions(STUDY, planned), notice(STUDY, planned)):
+        if warning:
+            logger.warning(warning)
     hold(STUDY)
     begin_submitting(workflow.executor_plugin.name, Path.cwd(), STUDY.name)
     interrupt_jobs_with_snakemake(workflow.executor_plugin.name)

@@ -12,8 +12,11 @@ def stage(job: Job) -> Written:
     from lexigraft.evaluation.learned.checkpoint import STATE
 
     folder, settings = Path(job["outputs"]["folder"]), job["settings"]
-    files, facts = prepare_benchmark(settings["task"], settings["folder"], settings["data"], folder)
-    write_json(folder / STATE, new_state(job["state"], settings["data"], facts["used"]))
+    files, facts = prepare_benchmark(
+        settings["task"], settings["folder"], settings["data"], folder, job["outputs"]["results"]
+    )
+    state = new_state(job["state"], settings["data"], facts["used"], facts["commits"])
+    write_json(folder / STATE, state)
     return files, facts
 
 

@@ -4,10 +4,13 @@ from lexigraft.job import Job, Written, run
 
 
 def stage(job: Job) -> Written:
-    from lexigraft.source.preparation import prepare_source
+    from lexigraft.source.preparation import check_same_tokenizer, prepare_source
 
-    package = job["inputs"].get("package")
-    return prepare_source(job["settings"], job["outputs"]["folder"], package)
+    folder, package = job["outputs"]["folder"], job["inputs"].get("package")
+    written = prepare_source(job["settings"], folder, package)
+    if other := job["inputs"].get("tokenizer_of"):
+        check_same_tokenizer(folder, other)
+    return written
 
 
 if __name__ == "__main__":

@@ -182,6 +182,9 @@ def _run(executable: str, command: list[str], folder: str, environment: dict[str
     os.environ.clear()
     os.environ.update(environment)
     sys.executable = executable
+    hub = sys.modules.get("huggingface_hub.constants")
+    if hub and "HF_HUB_CACHE" in environment:  # which it reads when it is imported
+        hub.HF_HUB_CACHE = environment["HF_HUB_CACHE"]
     isolated = "-I" in command[:1]
     while command[0] in ("-I", "-P", "-u"):  # none adds the working folder to the path
         command = command[1:]

@@ -40,6 +40,7 @@ class Command(NamedTuple):
 
 COMMANDS = {  # in the order of the help
     "init": Command("workflow.commands.init", STUDIES),
+    "fetch": Command("workflow.commands.fetch", STUDIES),
     "plan": Command("workflow.commands.overview", STUDIES),
     "run": Command("workflow.commands.running", STUDIES, ALL),
     "status": Command("workflow.commands.overview", STUDIES),

@@ -37,6 +37,7 @@ from lexigraft.corpus.catalogue import read_catalogue
 from lexigraft.corpus.html_page import read_page
 from lexigraft.corpus.lines import DAMAGED, read_lines
 from lexigraft.corpus.local_files import text_files
+from lexigraft.corpus.remote_lines import can_read, remote_lines
 from lexigraft.corpus.zstd_lines import SUFFIX, zstd_shards
 from lexigraft.errors import UserError
 
@@ -85,11 +86,12 @@ def read_sentences(settings: Settings, package: str | Path | None = None) -> Ite
 
 
 def text_shards(
-    settings: Settings, package: str | Path | None = None
+    settings: Settings, package: str | Path | None = None, store: str | Path | None = None
 ) -> list[Callable[[], Iterator[str]]]:
     """What streams each part of a text: each file of `text`, and of `datasets`.
 
-    The arguments are those of `read_sentences`.
+    The arguments are those of `read_sentences`. In the folder `store` the bytes of text files of
+    the web are stored as they are read, for a reading that goes on with them (`remote_lines`).
     """
     settings = _Text(settings, "text", ("catalogue", "html", "text", *_TABLES))
     if settings["loader"] == "catalogue":
@@ -100,6 +102,8 @@ def text_shards(
         field = settings.get("field", _FIELD)
         files = [file for path in settings["paths"] for file in text_files(path)]
         return [partial(read_texts, [file], field) for file in files]
+    if store is not None and (addresses := _web_texts(settings)):
+        return [partial(remote_lines, address, store) for address in addresses]
     column = settings.get("field" if settings["loader"] == "jsonl" else "column", _FIELD)
 
     def texts(rows: Callable[[], Rows]) -> Iterator[str]:
@@ -352,6 +356,14 @@ def _dataset_shards(
             raise UserError(f"{where}: has no rows")
 
     return [partial(rows, index) for index in range(count)]
+
+
+def _web_texts(text: _Text) -> list[str]:
+    """The addresses of a text that are all files of the web with a text a line; else none."""
+    given = text.get("data_files") or ()
+    addresses = [given] if isinstance(given, str) else list(given)
+    is_lines = text["loader"] == "datasets" and text["name"] == "text"
+    return addresses if is_lines and all(map(can_read, addresses)) else []
 
 
 def _zstd_files(text: _Text) -> list[str] | None:

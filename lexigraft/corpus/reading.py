@@ -2,7 +2,8 @@
 
 A shard is a file of a text, or of a data set of the hub. Where the amount to read is limited, the
 shards are read in random order until it is reached: of hundreds of gigabytes, those alone are
-downloaded. An interrupted reading goes on where it was two minutes before.
+downloaded. An interrupted reading goes on where it was two minutes before, and with what it has
+downloaded of text files of the web.
 """
 
 import hashlib
@@ -11,7 +12,7 @@ import logging
 import math
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -22,8 +23,10 @@ from lexigraft.corpus.local_files import local_files
 from lexigraft.corpus.readers import text_shards
 from lexigraft.corpus.stored_lines import StoredLines, StoredSample
 from lexigraft.randomness import generator
+from lexigraft.source.download import ChangedError
 
 FOLDER = ".reading"
+_DOWNLOADS = "downloads"  # in it: of text files of the web what was read of them
 SAVE_SECONDS = 120.0  # between two times that the state is stored
 _FINGERPRINT = 16  # bytes, see `cleaning.fingerprint`
 _EVERY = 256  # texts between two looks at the clock
@@ -52,7 +55,7 @@ def draw_text(
     minimum, most = settings["minimum_characters"], settings.get("read_characters")
     place = Path(folder, FOLDER, _digest(settings, seed, lines, characters))
     sample = StoredSample((*seed, "sentences"), lines, characters, place)
-    shards = text_shards(settings["text"], package)
+    shards = text_shards(settings["text"], package, Path(folder, FOLDER, _DOWNLOADS))
     order = list(range(len(shards)))
     if most is not None:
         order = generator(*seed, "shards").permutation(len(shards)).tolist()
@@ -73,7 +76,7 @@ def draw_text(
     saved = time.monotonic()
     with tqdm(desc=f"read {settings['name']}", unit="text", unit_scale=True, disable=None) as bar:
         while shard < len(order) and (most is None or read < most):
-            for text in islice(shards[order[shard]](), texts, None):
+            for text in islice(_unchanged(shards[order[shard]], place), texts, None):
                 for sentence in cleaned([text], counts, minimum, REMEMBERED, repairs, seen):
                     sample.add(sentence)
                     read += len(sentence)
@@ -112,6 +115,15 @@ def read_some(
 def forget(folder: str | Path) -> None:
     """Delete what `draw_text` stored of an unfinished corpus."""
     shutil.rmtree(Path(folder, FOLDER), ignore_errors=True)
+
+
+def _unchanged(shard: Callable[[], Iterator[str]], place: Path) -> Iterator[str]:
+    """The texts of a shard; what was drawn of one that has changed since is deleted."""
+    try:
+        yield from shard()
+    except ChangedError:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
 
 
 def _digest(settings: Mapping[str, Any], *more: Any) -> str:

@@ -185,17 +185,22 @@ class PieceTokenizer:
         self.tokenize = tokenizer.tokenize
 
 
-def rouge_tokenizer(name: str | None) -> ScriptTokenizer | PieceTokenizer:
+def rouge_tokenizer(
+    name: str | None, revision: str | None = None
+) -> ScriptTokenizer | PieceTokenizer:
     """The tokenizer of this hub name or folder; without one the tokenizer by script.
 
-    Raises `UserError` if it cannot be loaded.
+    `revision` is a commit, tag or branch of a hub name. Raises `UserError` if it cannot be loaded.
     """
     if name is None:
         return ScriptTokenizer()
     from transformers import AutoTokenizer
 
     try:
-        return PieceTokenizer(AutoTokenizer.from_pretrained(name, trust_remote_code=False), name)
+        pieces = AutoTokenizer.from_pretrained(
+            name, revision=revision or "main", trust_remote_code=False
+        )
+        return PieceTokenizer(pieces, name)
     except (OSError, ValueError, ImportError) as error:
         raise UserError(
             f"config/tasks.yaml: rouge_tokenizer: '{name}' cannot be loaded ({first_line(error)}); "

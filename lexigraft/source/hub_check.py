@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ OK, NOT_PINNED, GATED, MISSING, UNUSABLE, NO_ANSWER = (
     "ok", "not pinned", "gated", "missing", "unusable", "no answer",
 )  # fmt: skip
 USABLE = (OK, NOT_PINNED)
+PARQUET = "refs/convert/parquet"  # the branch with the hub's own copy of a data set
+SCRIPT_ALONE = f"has a loading script alone; read its branch {PARQUET}"
 # What an asset must have: of each tuple one file.
 _NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {
     "model": (("*.safetensors",), ("config.json",), ("tokenizer.json", "tokenizer.model")),
@@ -30,7 +33,8 @@ _READ = {  # of each kind the files that are downloaded, for their size
     "model": ("*.safetensors", "*.json", "*.model", "*.txt"),
     "tokenizer": ("tokenizer*.json", "special_tokens_map.json", "added_tokens.json"),
 }
-_COMMIT = re.compile("[0-9a-f]{40}")
+COMMIT = re.compile("[0-9a-f]{40}")
+MAIN = "main"  # the branch of what has no revision
 _ATTEMPTS, _LONGEST = 5, 60.0  # of a request, and seconds between two of them
 _SECONDS = 20.0  # to wait for an answer
 Found = TypeVar("Found")
@@ -46,14 +50,25 @@ class HubAsset:
     files: tuple[str, ...] = ()  # patterns of the files that are read; () is what the kind needs
     where: str = ""
 
+    @property
+    def key(self) -> str:
+        """The repository and the branch, tag or commit of it: `models/org/name@main`."""
+        return f"{_type(self)}s/{self.name}@{self.revision or MAIN}"
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether its revision is a commit."""
+        return COMMIT.fullmatch(self.revision or "") is not None
+
 
 @dataclass(frozen=True)
 class HubAnswer:
-    """What the hub says: a state, what is wrong or to be done, and bytes to read where known."""
+    """What the hub says: a state, what is wrong or to be done; bytes to read, commit if known."""
 
     state: str
     detail: str = ""
     size: int | None = None
+    commit: str | None = None
 
 
 def ask_hub(
@@ -82,6 +97,19 @@ def ask_hub(
         return HubAnswer(NO_ANSWER, f"{api.endpoint} is not reached ({type(error).__name__})")
 
 
+def cached_commit(asset: HubAsset) -> str | None:
+    """The commit that a branch or tag had when it was last read; None if it is not in the cache."""
+    from huggingface_hub import constants
+
+    name = "--".join([f"{_type(asset)}s", *asset.name.split("/")])
+    reference = Path(constants.HF_HUB_CACHE, name, "refs", asset.revision or MAIN)
+    try:
+        commit = reference.read_text("utf-8").strip()
+    except OSError:
+        return None
+    return commit if COMMIT.fullmatch(commit) else None
+
+
 def _ask(api: "HfApi", asset: HubAsset) -> HubAnswer:
     kind = _type(asset)
     info = api.repo_info(
@@ -96,13 +124,13 @@ def _ask(api: "HfApi", asset: HubAsset) -> HubAnswer:
     siblings = getattr(info, "siblings", None) or ()
     files = {one.rfilename: one.size or 0 for one in siblings}
     if lacking := _lacking(asset, files):
-        return HubAnswer(UNUSABLE, lacking)
+        return HubAnswer(UNUSABLE, lacking, commit=info.sha)
     patterns = asset.files or _READ.get(asset.kind, ("*",))
     size = sum(size for name, size in files.items() if _matches(name, patterns, asset))
-    if not _COMMIT.fullmatch(asset.revision or ""):
+    if not asset.is_pinned:
         named = f"revision {asset.revision}" if asset.revision else "no revision"
-        return HubAnswer(NOT_PINNED, f"{named}; today it is {info.sha}", size)
-    return HubAnswer(OK, "", size)
+        return HubAnswer(NOT_PINNED, f"{named}; today it is {info.sha}", size, info.sha)
+    return HubAnswer(OK, "", size, info.sha)
 
 
 def _lacking(asset: HubAsset, files: dict[str, int]) -> str:
@@ -113,7 +141,7 @@ def _lacking(asset: HubAsset, files: dict[str, int]) -> str:
     for patterns in _NEEDED[asset.kind]:
         if not any(_matches(name, patterns, asset) for name in files):
             if asset.kind == "data set" and any(name.endswith(".py") for name in files):
-                return "has a loading script alone; read its branch refs/convert/parquet"
+                return SCRIPT_ALONE
             return f"no file {' or '.join(patterns)}"
     return ""
 

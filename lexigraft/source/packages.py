@@ -218,6 +218,17 @@ def npm_registry(name: str) -> str:
     return address.rstrip("/")
 
 
+def npm_address(name: str, version: str) -> str:
+    """The address of a tarball in the registry that npm itself would use for the package.
+
+    All registries use this path. Requesting the address from the registry would be a second
+    request, and its answer may name a host that a user behind a mirror cannot reach.
+    """
+    if not _NPM_NAME.fullmatch(name) or not _NPM_VERSION.fullmatch(version):
+        raise UserError(f"package {name}@{version}: not a package name and version")
+    return f"{npm_registry(name)}/{name}/-/{name.split('/')[-1]}-{version}.tgz"
+
+
 class _Member(NamedTuple):
     """One file of an archive; what `open` returns has never more than `size` bytes."""
 
@@ -278,12 +289,8 @@ def _download_wheel(name: str, version: str, folder: Path, tags: str | None) -> 
 
 def _download_tarball(name: str, version: str, folder: Path) -> Path:
     """Download one npm package; its name may have a scope. Needs neither node nor npm."""
-    if not _NPM_NAME.fullmatch(name) or not _NPM_VERSION.fullmatch(version):
-        raise UserError(f"package {name}@{version}: not a package name and version")
-    file = folder / f"{name.split('/')[-1]}-{version}.tgz"
-    # All registries use this path. Requesting the address from the registry would be a second
-    # request, and its answer may name a host that a user behind a mirror cannot reach.
-    address = f"{npm_registry(name)}/{name}/-/{file.name}"
+    address = npm_address(name, version)
+    file = folder / address.rpartition("/")[2]
     retries = Retry(3, backoff_factor=0.2, status_forcelist=(429, 502, 503, 504))
     try:
         with requests.Session() as session, file.open("wb") as out:

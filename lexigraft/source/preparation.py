@@ -1,5 +1,6 @@
 """Preparation of one source of the registry: locate, convert if needed, check, describe."""
 
+import json
 import math
 import tempfile
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from lexigraft.source.model import (
     load_tokenizer,
     matrix_names,
     matrix_rows,
+    open_tokenizer,
     tokenizer_family,
 )
 from lexigraft.source.weights import tensors
@@ -121,6 +123,25 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
             f"source {folder}: the tokenizer has tokens up to id {highest} and the model only "
             f"{rows} rows, so the tokenizer does not belong to this model"
         )
+
+
+def check_same_tokenizer(source: str | Path, other: str | Path) -> None:
+    """Check that the tokenizers of two prepared sources cut every text into the same ids.
+
+    Raises a UserError that names both if they do not.
+    """
+    own, shared = (_cuts(folder) for folder in (source, other))
+    if own != shared:
+        raise UserError(
+            f"source {Path(source).name}: its tokenizer is not that of {Path(other).name}, as "
+            "`tokenizer_of` in its entry says; take that key out"
+        )
+
+
+def _cuts(source: str | Path) -> dict[str, Any]:
+    """What decides how a source's tokenizer cuts texts."""
+    content = json.loads(open_tokenizer(source).backend_tokenizer.to_str())
+    return {key: content[key] for key in ("normalizer", "pre_tokenizer", "model", "added_tokens")}
 
 
 def describe_model(folder: str | Path) -> dict[str, Any]:

@@ -10,7 +10,9 @@ import pyarrow
 import pytest
 from pyarrow.parquet import write_table
 
-from lexigraft.corpus.readers import text_shards
+from lexigraft.corpus.contamination import Overlap
+from lexigraft.corpus.readers import read_scored_pairs, text_shards
+from lexigraft.corpus.training_samples import questions
 from workflow.config.corpora import data_set
 from workflow.config.registries import entries_of
 
@@ -89,3 +91,36 @@ def test_a_corpus_is_read_in_its_layout(name, corpora, tmp_path):
     text = data_set(corpora[name], code, str(tmp_path))
     shards = [list(shard()) for shard in text_shards(text)]
     assert shards == [[f"{text} {number}" for text in TEXTS] for number in range(2)]
+
+
+# Language -> a line of the bitext that its training samples are drawn from, and the pair in it.
+NLLB = "\t".join(
+    ["It rains.", "Mvua inanyesha.", "1.2106", "1.0", "0.99", "crawl", "https://example.org/en",
+     "crawl", "https://example.org/sw"]
+)  # fmt: skip
+BITEXT = {
+    "sw": (NLLB, ("It rains.", "Mvua inanyesha."), "1.2106"),
+    "et": ("1.2302\tIt rains.\tSajab.", ("It rains.", "Sajab."), "1.2302"),
+    "el": ("1.1021\tΒρέχει.\tIt rains.", ("It rains.", "Βρέχει."), "1.1021"),
+}
+
+
+@pytest.mark.parametrize("language", BITEXT)
+def test_bitext_is_read_in_its_layout_with_its_scores(language, tmp_path):
+    line, pair, score = BITEXT[language]
+    text = entries_of("languages")[language]["samples"]["parallel"]["text"]
+    file = tmp_path / text["path"]
+    file.parent.mkdir(parents=True)
+    file.write_bytes(gzip.compress(f"{line}\n".encode()))
+    assert list(read_scored_pairs(text | {"path": str(file)})) == [(pair, score)]
+
+
+def test_questions_with_answers_are_read_as_unifyvocab_s_samples(tmp_path):
+    from tests.workflow.conftest import open_study
+
+    entry = open_study("unifyvocab").config["languages"]["pile"]["samples"]["tasks"]
+    file = tmp_path / "tasks.jsonl"
+    file.write_text('{"prompt": "Where does it rain?", "answer": "In Bern."}\n')
+    settings = {"language": "English", **entry, "text": {**entry["text"], "path": str(file)}}
+    samples, _ = questions(settings, ("seed",), Overlap([]))
+    assert samples == [("Where does it rain?", "In Bern.")]

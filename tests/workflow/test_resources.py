@@ -1,5 +1,7 @@
 """What jobs ask of a cluster, by their source model, strategy and tasks; the training launcher."""
 
+import math
+
 import pytest
 
 from tests.workflow.conftest import open_study
@@ -162,3 +164,19 @@ def test_jobs_of_a_real_study_ask_for_gpus_where_they_compute_on_a_model():
         if not STAGES[job.rule].is_local:
             assert real.resources(job.rule)["mem_mb"](job.output.wildcards, 1) >= 1000
             assert real.resources(job.rule)["runtime"](job.output.wildcards, 1) >= 1
+
+
+def test_a_vocabulary_asks_for_more_where_it_is_learned_from_more_text():
+    cw2v, lowres = open_study("cw2v"), open_study("lowres")
+    small = asked(lowres, "expand_vocabulary", vocabulary="expand-100-append", language="te")
+    assert small == Resources(4000, 30)  # 30,000 sentences
+    large = asked(cw2v, "expand_vocabulary", vocabulary="expand-26k", language="cw2v-mix")
+    sentences, width = 12_000_000, (3 + 3 + 2 + 1) / 4  # of three scripts
+    parts = math.ceil((sentences * 120 * width - 5e7) / 1e8)
+    assert large == Resources(4000 + 500 * parts, 30 + 6 * parts)
+    # Less where the vocabulary reads a part of it.
+    entry = cw2v.config["vocabularies"]["expand-26k"]
+    entry["text"] = {"sentences_per_language": 750_000}
+    part = asked(cw2v, "expand_vocabulary", vocabulary="expand-26k", language="cw2v-mix")
+    assert small.memory_mb < part.memory_mb < large.memory_mb / 2
+    assert small.minutes < part.minutes < large.minutes / 2

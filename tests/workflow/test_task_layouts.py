@@ -18,6 +18,8 @@ WORDS = {"tokens": ["Bern", "ist", "klein"], "ner_tags": [5, 0, 0], "langs": ["d
          "spans": ["LOC: Bern"]}  # fmt: skip
 ARTICLE = {"id": "1", "url": "https://example.org/1", "title": "Ein Titel",
            "summary": "Eine Zusammenfassung", "text": "Ein langer Text"}  # fmt: skip
+MLSUM = {"text": "Ein langer Text", "summary": "Eine Zusammenfassung", "topic": "politik",
+         "url": "https://example.org/1", "title": "Ein Titel", "date": "00/02/2010"}  # fmt: skip
 # Task and code -> file, rows, and what is read of them: (key of a row, value).
 GENERATED = {
     ("mlqa", "de"): ("mlqa.de.de/test/0000.parquet", QUESTION, ("question", "Was ist klein?")),
@@ -33,6 +35,16 @@ LEARNED = {
     ("wikiann", "de"): ("de/test-00000-of-00001.parquet", WORDS),
     ("squad", "de"): ("xquad.de/validation-00000-of-00001.parquet", QUESTION),
     ("squad", "te"): ("indicqa.te/test/0000.parquet", QUESTION),
+}
+
+
+# Task and part -> file and a row of what it learns from, which is English.
+TRAINED = {
+    ("xnli", "train"): ("en/train-00000-of-00001.parquet", TWO_SENTENCES),
+    ("xnli", "validation"): ("en/validation-00000-of-00001.parquet", TWO_SENTENCES),
+    ("wikiann", "train"): ("en/train-00000-of-00001.parquet", WORDS),
+    ("wikiann", "validation"): ("en/validation-00000-of-00001.parquet", WORDS),
+    ("squad", "train"): ("plain_text/train-00000-of-00001.parquet", {**QUESTION, "title": "Bern"}),
 }
 
 
@@ -72,9 +84,21 @@ def test_a_task_that_learns_reads_its_tests(task, code, config, tmp_path):
     assert len(read_jsonl(tmp_path / "out" / written)) == 1
 
 
-@pytest.mark.parametrize(("language", "file"), [("te", "telugu"), ("ar", "arabic")])
-def test_articles_of_a_language_are_read_with_their_summaries(language, file, tmp_path):
+@pytest.mark.parametrize(
+    ("language", "file", "row"),
+    [("te", "telugu", ARTICLE), ("ar", "arabic", ARTICLE), ("de", "de", MLSUM)],
+)
+def test_articles_of_a_language_are_read_with_their_summaries(language, file, row, tmp_path):
     text = entries_of("languages")[language]["summarization"]
-    text = copy_of(text, f"{file}/test/0000.parquet", ARTICLE, tmp_path)
+    text = copy_of(text, f"{file}/test/0000.parquet", row, tmp_path)
     text["data_files"] = text["data_files"][:1]  # the other part has a file of its own
-    assert list(read_articles(text)) == [(ARTICLE["text"], ARTICLE["summary"])]
+    assert list(read_articles(text)) == [(row["text"], row["summary"])]
+
+
+@pytest.mark.parametrize(("task", "part"), TRAINED)
+def test_a_task_that_learns_reads_what_it_learns_from(task, part, config, tmp_path):
+    file, row = TRAINED[task, part]
+    settings = example_settings(config, task, part)
+    settings["text"] = copy_of(settings["text"], file, row, tmp_path)
+    [written], _ = prepare_examples(settings, tmp_path / "out")
+    assert len(read_jsonl(tmp_path / "out" / written)) == 1

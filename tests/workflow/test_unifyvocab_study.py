@@ -1,5 +1,6 @@
 """The study of UnifyVocab holds the paper's initialization grid, and its miniature every axis."""
 
+from collections import Counter
 from itertools import product
 
 import pytest
@@ -160,3 +161,34 @@ def test_the_miniature_has_every_way_of_training_but_for_amounts_and_other_teach
 def test_the_miniatures_data_is_there(mini, monkeypatch):
     monkeypatch.chdir(ROOT)
     check_local_files(mini.config)
+
+
+def test_glove_is_trained_once_for_each_tokenizer_and_text(study):
+    """Pythia's sizes have one tokenizer, and what GloVe reads does not depend on the cell."""
+    trained, read = [], {}
+    for job in study.jobs().values():
+        if job.rule == "train_glove":
+            axes = job.output.wildcards
+            settings = study.config["auxiliary"][axes["auxiliary"]]
+            trained.append((axes["vocabulary"], tuple(sorted(map(repr, settings.items())))))
+            assert axes["source"] == "pythia-1b" and axes["language"] == settings["corpus"]
+        if job.rule in ("initialize", "learn_initialization"):
+            axes = job.output.wildcards
+            inputs = study.described(job.rule, axes)["inputs"].get("auxiliary", {})
+            read[axes["source"], axes["language"], axes["vocabulary"], axes["initializer"]] = inputs
+    assert len(trained) == len(set(trained)) == 30
+    # 5 tokenizers at 1 B tokens and three smaller amounts, 2 of SlimPajama's and of other settings
+    assert Counter(name for name, _ in trained) == {
+        "source": 9, "gemma": 9, "qwen2": 4, "llama-2": 4, "llama-3": 4
+    }  # fmt: skip
+    one, other = (
+        read[size, "pile", "gemma", "unifyvocab-1b"] for size in ("pythia-1b", "pythia-2.8b")
+    )
+    assert one == other and one.keys() == {"target", "source"}
+    twelve = read["pythia-6.9b", "culturax-twelve", "qwen2", "unifyvocab-1b"]
+    assert twelve == read["pythia-1b", "pile", "qwen2", "unifyvocab-1b"]
+
+
+def test_a_source_with_another_s_tokenizer_is_compared_with_it(study):
+    inputs = study.described("prepare_source", {"source": "pythia-6.9b"})["inputs"]
+    assert inputs == {"tokenizer_of": "results/source/pythia-1b"}

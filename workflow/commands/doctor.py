@@ -1,30 +1,25 @@
 """`lexigraft doctor`: checks this machine, and with a study all that its jobs read from outside."""
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lexigraft.commands.doctor import check_machine
-from lexigraft.errors import UserError
-from workflow.commands.studies import study_of
+from workflow.commands.studies import OWN, study_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lexigraft.source.hub_check import HubAnswer, HubAsset
-
-_THREADS = 8  # requests to the hub at a time
-_FOLDER = "config/studies"
+    from workflow.status.outside import Checked
 
 
 def doctor(
     study: Annotated[
         str | None,
         typer.Option(
-            help="A study, by its file or its name in config/studies: ask the hub for all that it "
-            "reads, and look for its local files, before any job.",
+            help="A study, by its file or its name in config/studies: ask for all that it reads, "
+            "and look for its local files, before any job.",
             show_default=False,
         ),
     ] = None,
@@ -36,7 +31,8 @@ def doctor(
 
     With `--study`, check instead what the study reads: whether each model, tokenizer and data set
     exists on the hub, may be read by you, has its revision and the files that are needed, and how
-    large it is; and whether local files are there.
+    large it is; the same of files of the web and of packages; and whether local files are there,
+    or how they are had. Commits of what is not pinned are locked for the study's results.
     """
     if study is None:
         check_machine()
@@ -46,46 +42,35 @@ def doctor(
 
 def check_study(named: str) -> None:
     """Print a line for each thing that a study reads; exit code 1 if one cannot be read."""
-    from concurrent.futures import ThreadPoolExecutor
+    from workflow.status.outside import BY_HAND, FINE, MISSING, ask_all
 
-    from lexigraft.source.hub_check import USABLE, ask_hub
-    from workflow.status.assets import hub_assets, missing_files
-
-    study = study_of(_file(named))
-    assets = sorted(hub_assets(study), key=lambda one: (one.kind, one.name))
-    with ThreadPoolExecutor(_THREADS) as pool:
-        answers = list(pool.map(ask_hub, assets))
-    for line in table(zip(assets, answers, strict=True)):
+    study = study_named(named)
+    found = ask_all(study)
+    for line in table(found):
         typer.echo(line)
-    files = missing_files(study)
-    for folder, names in by_folder(files).items():
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        typer.echo(f"missing     file  {folder}/{names[0]}{more}")
-    if files:
+    unusable = [one for one in found if one.answer.state not in FINE]
+    if any(one.kind == "file" and one.answer.state in (BY_HAND, MISSING) for one in unusable):
         typer.echo(f"How to make these files: {_instructions(study.name)}")
-    unusable = len(files) + sum(answer.state not in USABLE for answer in answers)
-    size = sum(answer.size or 0 for answer in answers) / 1e9
+    size = sum(one.answer.size or 0 for one in found) / 1e9
     typer.echo(
-        f"{len(assets)} on the hub, {size:.1f} GB in all where each is read as a whole; "
-        f"{len(files)} local files missing"
+        f"{len(found)} things are read, {size:.1f} GB in all where each is read as a whole; "
+        f"{len(unusable)} cannot be read yet"
     )
-    if any(job.rule == "prepare_benchmark" for job in study.jobs().values()):
-        typer.echo("Data sets of lm-evaluation-harness are looked for by its jobs, when planned.")
     if unusable:
         raise typer.Exit(1)
 
 
-def table(rows: "Iterable[tuple[HubAsset, HubAnswer]]") -> list[str]:
+def table(found: "Iterable[Checked]") -> list[str]:
     """A line for each asset: state, kind, name, size, for what it is read, and what to do."""
     cells = [
         (
-            answer.state,
-            asset.kind,
-            asset.name + (f"@{_short(asset.revision)}" if asset.revision else ""),
-            "" if answer.size is None else f"{answer.size / 1e9:.2f} GB",
-            f"for {asset.where}" + (f": {answer.detail}" if answer.detail else ""),
+            one.answer.state,
+            one.kind,
+            one.name + (f"@{_short(one.revision)}" if one.revision else ""),
+            "" if one.answer.size is None else f"{one.answer.size / 1e9:.2f} GB",
+            f"for {one.where}" + (f": {one.answer.detail}" if one.answer.detail else ""),
         )
-        for asset, answer in rows
+        for one in found
     ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
     return [
@@ -94,29 +79,9 @@ def table(rows: "Iterable[tuple[HubAsset, HubAnswer]]") -> list[str]:
     ]
 
 
-def by_folder(files: "Iterable[str]") -> dict[str, list[str]]:
-    """Folder -> names of the files in it."""
-    found: dict[str, list[str]] = {}
-    for file in files:
-        found.setdefault(str(Path(file).parent), []).append(Path(file).name)
-    return found
-
-
 def _short(revision: str) -> str:
     """A commit in twelve digits; branches and tags as they are."""
     return revision[:12] if re.fullmatch("[0-9a-f]{40}", revision) else revision
-
-
-def _file(named: str) -> str:
-    """The file of a study that is named by its file or its name."""
-    from lexigraft.installation import PIPELINE
-
-    own = PIPELINE / _FOLDER / f"{named}.yaml"
-    if Path(named).is_file() or not own.is_file():
-        if not named.endswith((".yaml", ".yml")):
-            raise UserError(f"{named}: neither a file nor a study in {_FOLDER}")
-        return named
-    return str(own)
 
 
 def _instructions(name: str) -> str:
@@ -124,6 +89,6 @@ def _instructions(name: str) -> str:
     from lexigraft.installation import PIPELINE
 
     page = PIPELINE / "docs" / "studies" / f"{name}.md"
-    study = PIPELINE / _FOLDER / f"{name}.yaml"
+    study = PIPELINE / OWN / f"{name}.yaml"
     places = [str(one) for one in (page, study) if one.is_file()]
-    return ", ".join([*places, "config/languages.yaml"])
+    return ", ".join([*places, "config/files.yaml"])

@@ -18,6 +18,7 @@ StudyFile = Annotated[
     str, typer.Argument(metavar="STUDY.yaml", help="The study: a YAML file.", show_default=False)
 ]
 RECOMMENDED = "recommended"
+OWN = "config/studies"  # where the pipeline's own studies are
 _SHOWN = 8  # names in a message, at most
 
 
@@ -43,6 +44,18 @@ def study_of(file: str) -> "Study":
     from workflow.stages.study import open_study
 
     return open_study(file)
+
+
+def study_named(name: str) -> "Study":
+    """The study of a file, or of a name in `config/studies`; raises as `study_of` does."""
+    from lexigraft.installation import PIPELINE
+
+    own = PIPELINE / OWN / f"{name}.yaml"
+    if not Path(name).is_file() and own.is_file():
+        return study_of(str(own))
+    if not name.endswith((".yaml", ".yml")):
+        raise UserError(f"{name}: neither a file nor a study in {OWN}")
+    return study_of(name)
 
 
 def cell_named(study: "Study", text: str) -> "Cell":

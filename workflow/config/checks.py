@@ -86,6 +86,7 @@ def check_study(study: dict[str, Any]) -> None:
                 _check_texts_of_task(study, task, tested_language(study, task, language))
     check_teachers(study)
     _check_kinds_of_sources(study)
+    _check_tokenizers_of_sources(study)
     check_examples(study)
     check_prompts(study)
     check_benchmarks(study)
@@ -273,6 +274,17 @@ def _check_learned_metrics(study: dict[str, Any], task: str) -> None:
             f"{where}: {' and '.join(wanted)} would be one column of the report; give each a "
             "`metric` of its own"
         )
+
+
+def _check_tokenizers_of_sources(study: dict[str, Any]) -> None:
+    """A source that has the tokenizer of another names one that has its own."""
+    for name in sorted({*used(study, "sources")}):
+        where, other = f"sources.{name}.tokenizer_of", study["sources"][name].get("tokenizer_of")
+        if other is None:
+            continue
+        _require(other, study["sources"], where)
+        if other == name or "tokenizer_of" in study["sources"][other]:
+            raise UserError(f"{where}: '{other}' has no tokenizer of its own; name one that has")
 
 
 def _check_kinds_of_sources(study: dict[str, Any]) -> None:

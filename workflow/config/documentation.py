@@ -38,6 +38,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "sources.resources": models.SourceResources,
     "tokenizers": models.TokenizerConfig,
     "corpora": models.CorpusConfig,
+    "files": models.FileConfig,
     "languages": languages.LanguageConfig,
     "languages.resources": languages.LanguageResources,
     "languages.group": languages.Group,

@@ -86,6 +86,10 @@ class SourceConfig(_Located):
         description="what the model predicts: the next token, or masked tokens (encoders such as "
         "RoBERTa)",
     )
+    tokenizer_of: Name = optional(
+        "another source that has the same tokenizer, as models of other sizes do: vectors of "
+        "tokens are then made once, for that one. It is checked when the source is prepared"
+    )
     license: Words = optional(
         "the model's licence, for model cards, as the hub writes it, such as `apache-2.0`"
     )
@@ -134,6 +138,39 @@ class CorpusConfig(Settings):
     column: str = Field("text", description="column or field of the texts")
     license: Words = optional("its licence, for readers of the config")
     terms: Words = optional("where its terms are accepted, if they must be")
+
+
+class FileConfig(Settings):
+    """Files of the user's that studies read: where they are fetched from, or how they are made."""
+
+    path: Words = Field(
+        description="the file, or the folder of the files; `{name}` stands for any part of a name"
+    )
+    url: str = optional(
+        "where it is fetched from; `{name}` stands for what it is in the path",
+        pattern="^https?://[^ ]+$",
+    )
+    unpack: Literal["gz", "tar"] = optional(
+        "what is fetched is compressed: one file (`gz`), or the folder in a `.tar.gz` (`tar`)"
+    )
+    sha256: str = optional(
+        "checksum of what is fetched, where it is known. Of all else size and ETag are recorded "
+        "when it is first fetched",
+        pattern="^[0-9a-f]{64}$",
+    )
+    by_hand: Words = optional(
+        "in place of `url`: in a line, what the file holds and how to make it"
+    )
+    license: Words = optional("its licence, for readers of the config")
+    terms: Words = optional("where its terms are, if they must be accepted")
+
+    @model_validator(mode="after")
+    def _has_one_way(self) -> "FileConfig":
+        if len(self.model_fields_set & {"url", "by_hand"}) != 1:
+            raise ValueError("needs exactly one of: url, by_hand")
+        if "by_hand" in self.model_fields_set and self.model_fields_set & {"unpack", "sha256"}:
+            raise KeyedError("by_hand", "nothing is fetched, so leave unpack and sha256 out")
+        return self
 
 
 class Expansion(Settings):

@@ -23,6 +23,7 @@ from workflow.config.languages import LanguageConfig
 from workflow.config.models import (
     Auxiliary,
     CorpusConfig,
+    FileConfig,
     InitializerConfig,
     MetricConfig,
     PackageConfig,
@@ -41,6 +42,7 @@ REGISTRIES: dict[str, Any] = {
     "sources": SourceConfig,
     "tokenizers": TokenizerConfig,
     "corpora": CorpusConfig,
+    "files": FileConfig,
     "languages": LanguageConfig,
     "vocabularies": Vocabulary,
     "auxiliary": Auxiliary,

@@ -221,6 +221,7 @@ class StudyConfig(Settings):
     sources: Entries = optional(_OWN)
     tokenizers: Entries = optional(_OWN)
     corpora: Entries = optional(_OWN)
+    files: Entries = optional(_OWN)
     languages: Entries = optional(_OWN)
     vocabularies: Entries = optional(_OWN)
     auxiliary: Entries = optional(_OWN)

@@ -1,5 +1,6 @@
 """What makes a cell: tokenizer, vectors of its tokens, initializer, training, export."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from lexigraft.training.registry import objective_file
 from lexigraft.training.settings import samples_of, teacher_of, trains_whole_model
 from workflow.config.initializer_data import language_option
 from workflow.config.training_data import members
+from workflow.stages.cost_model import ENGLISH
 from workflow.stages.stage import Describe, Output, Resources, fixed, named, of_source, stage
 from workflow.stages.study import Study
 from workflow.stages.texts import corpus, sample_folder, source
@@ -86,7 +88,33 @@ def _vocabulary_stage(how: str, **options: Any) -> Callable[[Describe], Describe
     return stage("vocabulary", f"vocabulary/{VOCABULARY_PATH}", names=names, **options)
 
 
-@_vocabulary_stage("expand", resources=fixed(4000, 30))
+def _learning(megabytes: int, minutes: int) -> Callable[..., Resources]:
+    """So much and so long for 50 MB of text; of more, by its size.
+
+    Each further 100 MB take 500 MB, for words and their counts, and six minutes.
+    """
+
+    def resources(study: Study, **axes: str) -> Resources:
+        entry = study.config["vocabularies"][axes["vocabulary"]]
+        size = _text_bytes(study, entry.get("corpus") or axes["language"], entry.get("text", {}))
+        parts = math.ceil(max(0.0, size - 5e7) / 1e8)
+        return Resources(megabytes + 500 * parts, minutes + 6 * parts)
+
+    return resources
+
+
+def _text_bytes(study: Study, language: str, amount: Mapping[str, int]) -> float:
+    """The bytes of a corpus that are read, of a text as the cost model has it."""
+    text, names = study.cost_model.text(language), members(study.config, language)
+    each = text.bytes / text.characters
+    limits = [text.sentences * text.bytes]
+    for key, count in amount.items():
+        unit = text.bytes if key.startswith("sentences") else ENGLISH * each
+        limits.append(count * unit * (len(names) if key.endswith("per_language") else 1))
+    return min(limits)
+
+
+@_vocabulary_stage("expand", resources=_learning(4000, 30))
 def expand_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
     """The source's tokenizer with new tokens."""
     entry = study.config["vocabularies"][axes["vocabulary"]]
@@ -98,7 +126,7 @@ def expand_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
     }
 
 
-@_vocabulary_stage("train", resources=fixed(8000, 60))
+@_vocabulary_stage("train", resources=_learning(8000, 60))
 def train_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
     """A tokenizer trained on the corpus in the place of the source's."""
     return expand_vocabulary(study, **axes)
@@ -196,6 +224,22 @@ def _word_vectors(study: Study, **wildcards: str) -> dict[str, str]:
     return {kind: str(path) for kind, (_, path) in files.items()}
 
 
+def _vectors_of(study: Study, auxiliary: str, axes: Mapping[str, str]) -> Output:
+    """The vectors of a tokenizer's tokens: made once where several cells have equal ones.
+
+    Models of a family have one tokenizer, which `tokenizer_of` says. And a tokenizer that is the
+    same in every language, with a text of its own, has the same vectors in every language.
+    """
+    entry, own = study.config["auxiliary"][auxiliary], dict(axes)
+    own["source"] = study.config["sources"][axes["source"]].get("tokenizer_of", axes["source"])
+    vocabulary = study.config["vocabularies"].get(axes["vocabulary"], {})
+    if entry.get("corpus") and (
+        axes["vocabulary"] == SOURCE_VOCABULARY or "tokenizer" in vocabulary
+    ):
+        own["language"] = entry["corpus"]
+    return study.output(_VECTORS[entry["kind"]], **own, auxiliary=auxiliary)
+
+
 # ---- initialization ----------------------------------------------------------------------------
 
 
@@ -221,8 +265,7 @@ def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
     for role, name in entry["auxiliary"].items():
         # Those in the role `source` are of the source's own tokens, all others of the cell's.
         own = axes | ({"vocabulary": SOURCE_VOCABULARY} if role == "source" else {})
-        rule = _VECTORS[study.config["auxiliary"][name]["kind"]]
-        vectors[role] = study.output(rule, **own, auxiliary=name)
+        vectors[role] = _vectors_of(study, name, own)
     names = members(study.config, axes["language"])
     paths = [study.config["languages"][name]["dictionary"] for name in names]
     dictionaries = [path for path in paths if path and entry["dictionary"]]

@@ -13,8 +13,17 @@ from lexigraft.cells import Cell, cells_of
 from lexigraft.completion import leaves
 from lexigraft.job import PREFIX, without_prefix
 from lexigraft.machine import job_environment
+from lexigraft.source.revision_lock import read_lock
 from lexigraft.staleness import code_digest
-from workflow.config.registries import ROOT, WITHOUT_EFFECT, load_registries, read_yaml, resolve
+from workflow.config.registries import (
+    REGISTRIES,
+    ROOT,
+    WITHOUT_EFFECT,
+    load_registries,
+    read_yaml,
+    resolve,
+)
+from workflow.config.revisions import with_commits
 from workflow.stages.cost_model import DEVICE, CostModel, chosen_device
 from workflow.stages.stage import CARD, PACKAGES, STAGES, Output, Resources
 
@@ -48,7 +57,8 @@ class Job:
 class Study:
     """The cells, tasks and report items of one resolved config, and the job of each of their files.
 
-    `config` is what `workflow.config.registries.resolve` returned.
+    `config` is what `workflow.config.registries.resolve` returned; what it reads from the hub gets
+    the commits that its results folder locks.
     """
 
     def __init__(self, config: dict[str, Any]):
@@ -56,6 +66,14 @@ class Study:
         self.name: str = config["study"]
         self.results: str = config["results"].rstrip("/")
         self.cells: list[Cell] = cells_of(config["cells"], config["aliases"])
+        self.take_commits()
+
+    def take_commits(self) -> None:
+        """Take the commits that the results folder locks (`lexigraft.source.revision_lock`)."""
+        self.locked = read_lock(self.results)
+        reading = {*REGISTRIES, "alignment"} & self.config.keys()
+        read = {key: self.config[key] for key in self.config if key in reading}
+        self.config = self.config | with_commits(read, self.locked)
 
     def environment(self) -> dict[str, str]:
         """Variables of jobs: the study's prefix and hub cache, and how the machine computes."""

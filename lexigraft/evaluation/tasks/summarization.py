@@ -29,6 +29,7 @@ class SummarizationSettings:
     # Whose tokens ROUGE-L compares: a hub name or a folder (the paper: google/mt5-base), or none
     # for `text_metrics.ScriptTokenizer`, which needs no download.
     rouge_tokenizer: str | None = None
+    rouge_revision: str | None = None  # a commit, tag or branch of a hub name
     # `instruction`, that of Yamaguchi et al., or an entry of `named` in
     # config/prompts/summarization.yaml.
     prompt: str = prompts.INSTRUCTION
@@ -55,7 +56,7 @@ def evaluate(
     there are no articles, a prompt has no room for one, or a setting cannot be.
     """
     settings = read_settings(SummarizationSettings, job, select=("random", "shortest", "first"))
-    scorer = rouge_tokenizer(settings.rouge_tokenizer)
+    scorer = rouge_tokenizer(settings.rouge_tokenizer, settings.rouge_revision)
     corpus = job["inputs"]["corpus"]
     every = prompts.read_test_set(job, "tests") or task_rows(corpus, "summarization")
     if not every:

@@ -107,6 +107,54 @@ def test_of_a_data_set_with_a_script_the_hubs_own_copy_is_read(hub, tmp_path, mo
     assert kept[0]["rows"] == {"test": 3, "eval": 3} and found["eval"][0]["option1"] == "the cup"
 
 
+def test_the_data_sets_of_a_task_are_those_of_its_definition():
+    from lexigraft.evaluation.harness.benchmarks import data_sets_of
+    from lexigraft.source.hub_check import HubAsset
+
+    def names(tasks, folder):
+        return {task: [one.name for one in found]
+                for task, found in data_sets_of(tasks, folder).items()}  # fmt: skip
+
+    found = names(["xnli_de", "xnli_sw"], "xnli")
+    assert found == {"xnli_de": ["facebook/xnli"], "xnli_sw": ["facebook/xnli"]}
+    group = data_sets_of(["mmlu"], "mmlu/default")["mmlu"]  # of groups of tags of tasks
+    assert {one.name for one in group} == {"cais/mmlu"}
+    own = data_sets_of(["xnli_cw2v_ta"], str(REPOSITORY / "config/harness/xnli-cw2v"))
+    files = ("ta/validation/0000.parquet", "ta/test/0000.parquet")
+    [found] = own["xnli_cw2v_ta"]
+    assert found == HubAsset("data set", "Divyanshu/indicxnli", "refs/convert/parquet", files)
+    with pytest.raises(UserError, match="'xnli_dd' is not of lm-evaluation-harness"):
+        data_sets_of(["xnli_de", "xnli_dd"], "xnli")
+
+
+def test_a_data_set_is_read_at_the_commit_that_is_locked(tmp_path, monkeypatch):
+    """The one of its branch when it was first read; another lock prepares the benchmark anew."""
+    import datasets
+
+    from lexigraft.evaluation.harness import data
+    from lexigraft.source import revision_lock
+    from lexigraft.source.hub_check import HubAnswer
+
+    asked, one, other = [], "1" * 40, "2" * 40
+
+    def load(path, name=None, **options):
+        asked.append(options["revision"])
+        return datasets.DatasetDict({"test": datasets.Dataset.from_list([{"a": 1}])})
+
+    monkeypatch.setattr(data, "load_dataset", load)
+    monkeypatch.setattr(revision_lock, "ask_hub", lambda asset: HubAnswer("", commit=one))
+    for number in range(2):
+        with data.storing_data_sets(tmp_path / f"{number}", None, tmp_path) as stored:
+            datasets.load_dataset(path="org/set", name="jp")
+        monkeypatch.setattr(revision_lock, "ask_hub", lambda asset: HubAnswer("", commit=other))
+    assert asked == [one, one]
+    key = "datasets/org/set@main"
+    assert stored[0]["commits"] == revision_lock.read_lock(tmp_path) == {key: one}
+    (tmp_path / STATE).write_text(json.dumps(new_state("there", None, [], {key: one})))
+    assert benchmark_state(None, tmp_path, {key: one, "models/m@main": other}) == "there"
+    assert benchmark_state(None, tmp_path, {key: other}) not in ("there", None)
+
+
 def test_a_benchmark_is_prepared_again_once_its_data_may_have_come(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -114,33 +162,33 @@ def test_a_benchmark_is_prepared_again_once_its_data_may_have_come(tmp_path, mon
     folder.mkdir()
 
     def prepared(state, used):
-        (folder / STATE).write_text(json.dumps(new_state(state, str(local), used)))
+        (folder / STATE).write_text(json.dumps(new_state(state, str(local), used, {})))
 
-    first = benchmark_state(str(local), folder)
+    first = benchmark_state(str(local), folder, {})
     prepared(first, None)
-    assert benchmark_state(str(local), folder) == first
+    assert benchmark_state(str(local), folder, {}) == first
     for appears in ("data/org/set", "cache/datasets--org--set"):
-        before = benchmark_state(str(local), folder)
+        before = benchmark_state(str(local), folder, {})
         (tmp_path / appears).mkdir(parents=True)
-        assert benchmark_state(str(local), folder) != before
-    before = benchmark_state(str(local), folder)
+        assert benchmark_state(str(local), folder, {}) != before
+    before = benchmark_state(str(local), folder, {})
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    assert benchmark_state(str(local), folder) not in (first, before)
+    assert benchmark_state(str(local), folder, {}) not in (first, before)
     # Once it was there, other data sets are no matter.
     (local / "org/set/rows.jsonl").write_text("{}\n")
     prepared("there", [str(local / "org/set")])
     (local / "org/other").mkdir()
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert benchmark_state(str(local), folder) == "there"
+    assert benchmark_state(str(local), folder, {}) == "there"
     os.utime(local / "org/set/rows.jsonl", (1, 1))  # as a copy or a checkout has it
-    assert benchmark_state(str(local), folder) == "there"
+    assert benchmark_state(str(local), folder, {}) == "there"
     (local / "org/set/rows.jsonl").write_text('{"a": 1}\n')
-    assert benchmark_state(str(local), folder) != "there"
+    assert benchmark_state(str(local), folder, {}) != "there"
     # What vanishes leaves the scores that were made.
     shutil.rmtree(local)
-    assert benchmark_state(str(local), folder) == "there"
+    assert benchmark_state(str(local), folder, {}) == "there"
     prepared("from the hub", [])
-    assert benchmark_state(None, folder) == "from the hub"
+    assert benchmark_state(None, folder, {}) == "from the hub"
 
 
 def test_a_job_is_scored_only_if_every_language_can_be(tmp_path):

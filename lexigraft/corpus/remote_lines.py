@@ -1,0 +1,86 @@
+"""Lines of large files of the web, read as they arrive: what has arrived stays on disk.
+
+A reading that was interrupted begins with the bytes on disk and fetches what follows them, so that
+of a file of 80 GB no byte is fetched twice, and none beyond those that are read.
+"""
+
+import hashlib
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from lexigraft.corpus.lines import DAMAGED
+from lexigraft.errors import UserError
+from lexigraft.source.download import PartialFile
+
+_BLOCK = 1 << 20  # bytes read from disk at a time
+# Ending of a compressed file -> what makes a decompressor of one stream of it.
+_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
+    ".xz": lzma.LZMADecompressor,
+    ".gz": lambda: zlib.decompressobj(wbits=31),
+}
+
+
+def can_read(address: str) -> bool:
+    """Whether an address is of a file that `remote_lines` reads: of text, plain or compressed."""
+    ending = Path(urlsplit(address).path).suffix
+    return urlsplit(address).scheme in ("http", "https") and ending in (".txt", *_DECOMPRESSORS)
+
+
+def remote_lines(address: str, folder: str | Path) -> Iterator[str]:
+    """The lines of a file of the web without line feeds; its bytes are stored in `folder`.
+
+    A file whose name ends in `.xz` or `.gz` is decompressed, stream after stream. Raises a
+    `UserError` if it is not to be had, is damaged, has changed since its beginning was stored, or
+    is not UTF-8.
+    """
+    name = hashlib.sha256(address.encode()).hexdigest()[:16]
+    part = PartialFile(address, Path(folder, name))
+    make = _DECOMPRESSORS.get(Path(urlsplit(address).path).suffix)
+    number, rest = 0, b""
+    try:
+        for content in _decompressed(_blocks(part), make):
+            *lines, rest = (rest + content).split(b"\n")
+            for line in lines:
+                number += 1
+                yield line.decode("utf-8")
+        if rest:
+            number += 1
+            yield rest.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{address}: line {number} is not UTF-8 ({error.reason})") from None
+    except DAMAGED as error:
+        part.forget()
+        raise UserError(
+            f"{address}: the compressed file is damaged after line {number} ({error}); run again "
+            "to fetch it from its beginning"
+        ) from None
+    if number == 0:
+        raise UserError(f"{address}: the file is empty")
+
+
+def _blocks(part: PartialFile) -> Iterator[bytes]:
+    """The bytes of a file: those on disk, then those that follow."""
+    if part.size:
+        with part.path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                yield block
+    yield from part.more()
+
+
+def _decompressed(blocks: Iterator[bytes], make: Callable[[], Any] | None) -> Iterator[bytes]:
+    if make is None:
+        yield from blocks
+        return
+    stream = make()
+    for block in blocks:
+        while block:
+            if stream.eof:  # files of several streams are their texts one after the other
+                stream = make()
+            yield stream.decompress(block)
+            block = stream.unused_data
+    if not stream.eof:
+        raise EOFError("it ends within a stream")

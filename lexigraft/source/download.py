@@ -1,0 +1,259 @@
+"""Files of the web: asked for, and fetched in pieces, so that an interruption loses nothing.
+
+What has no known checksum is recorded when it is first fetched, its size and its ETag; a later look
+compares the server's with these.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lexigraft.atomic import write_json
+from lexigraft.errors import UserError
+
+if TYPE_CHECKING:
+    from requests import Response
+
+SECONDS = 60.0  # without a byte, until a connection counts as broken
+_ATTEMPTS = 6  # in a row that bring no byte
+_LONGEST = 60.0  # seconds between two of them
+_BLOCK = 1 << 20  # bytes read at a time
+_BEYOND = 416  # what is asked for begins behind the end of the file
+_BUSY = (408, 425, 429, 500, 502, 503, 504)
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Remote:
+    """What a server says of a file: where it lies, its bytes, and what changes when it does."""
+
+    url: str
+    bytes: int | None = None
+    etag: str | None = None
+
+
+class RefusedError(UserError):
+    """A server has no such file, or does not give it; `status` is its answer."""
+
+    def __init__(self, url: str, status: int):
+        super().__init__(f"{url}: the server answers {status}")
+        self.status = status
+
+
+def ask_file(url: str, sleep: Callable[[float], None] = time.sleep) -> Remote:
+    """What a server says of a file, without fetching it; one that is busy is asked once more.
+
+    Raises
+    ------
+    RefusedError
+        It has no such file, or does not give it.
+    UserError
+        It is not reached.
+    """
+    try:
+        return _ask(url)
+    except _UnansweredError:
+        sleep(_pause(1))
+    return _ask(url)
+
+
+def download(
+    url: str,
+    file: str | Path,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Remote:
+    """Fetch a file. What is there of it already, beside it as `<name>.part`, is not fetched again.
+
+    A connection that breaks is made anew from the byte where it broke; a file that has changed on
+    the server since is fetched from its beginning. Raises as `ask_file` does.
+    """
+    file = Path(file)
+    part = PartialFile(url, file.with_name(f"{file.name}.part"))
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            for _ in part.more(sleep):
+                pass
+            break
+        except ChangedError:
+            if attempt == _ATTEMPTS:
+                raise
+    remote = part.remote
+    part.path.replace(file)
+    part.forget()
+    return remote
+
+
+class PartialFile:
+    """The beginning of a file of the web that is on disk, and grows as more of it is asked for.
+
+    `path` holds the bytes, `remote` what the server said of the whole; both stay between processes
+    until `forget`. `size` is how many bytes there are.
+    """
+
+    def __init__(self, url: str, path: str | Path):
+        self.path = Path(path)
+        self._notes = self.path.with_name(f"{self.path.name}.json")
+        self.remote = Remote(url)
+        try:
+            self.remote = Remote(**json.loads(self._notes.read_text("utf-8")))
+        except (OSError, ValueError, TypeError):
+            self._begin_anew()
+        if self.remote.url != url:
+            self.remote = Remote(url)
+            self._begin_anew()
+
+    @property
+    def size(self) -> int:
+        """How many of its bytes are on disk."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is on disk."""
+        return self.remote.bytes is not None and self.size == self.remote.bytes
+
+    def more(self, sleep: Callable[[float], None] = time.sleep) -> Iterator[bytes]:
+        """Fetch the bytes that follow those on disk, block by block, to the end of the file.
+
+        Each block is on disk when it is yielded. A broken connection is made anew.
+
+        Raises
+        ------
+        RefusedError
+            The server has no such file, or does not give it.
+        UserError
+            It is not reached, or the file has changed since its beginning was fetched; then
+            nothing of it is left on disk.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        failures = 0
+        while not self.is_whole:
+            before, cause = self.size, "no byte arrives"
+            try:
+                with self._opened() as answer, self.path.open("ab") as out:
+                    # What has arrived, however little: nothing of it is lost with the connection.
+                    while block := answer.raw.read1(_BLOCK, decode_content=False):
+                        out.write(block)
+                        out.flush()
+                        yield block
+                if self.remote.bytes is None:  # of an answer without a length: its end is the end
+                    self._note(Remote(self.remote.url, self.size, self.remote.etag))
+            except _broken() as error:
+                cause = str(error) or type(error).__name__
+                logger.info("%s: broken off at byte %d; going on", self.remote.url, self.size)
+            failures = 0 if self.size > before else failures + 1
+            if failures == _ATTEMPTS:
+                raise _UnansweredError(self.remote.url, cause)
+            if not self.is_whole:
+                sleep(_pause(failures))
+
+    def forget(self) -> None:
+        """Delete what is on disk."""
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        for file in (self.path, self._notes):
+            file.unlink(missing_ok=True)
+
+    def _note(self, remote: Remote) -> None:
+        self.remote = remote
+        write_json(self._notes, asdict(remote))
+
+    @contextmanager
+    def _opened(self) -> "Iterator[Response]":
+        """The answer that brings the bytes which follow those on disk."""
+        import requests
+
+        have, known = self.size, self.remote
+        headers = {"Accept-Encoding": "identity"}
+        if have:
+            headers["Range"] = f"bytes={have}-"
+            if known.etag and not known.etag.startswith("W/"):
+                headers["If-Range"] = known.etag
+        with requests.get(known.url, headers=headers, stream=True, timeout=SECONDS) as answer:
+            if answer.status_code in _BUSY:
+                raise requests.ConnectionError(f"the server answers {answer.status_code}")
+            found = _described(known.url, answer)
+            if not answer.ok and answer.status_code != _BEYOND:
+                raise RefusedError(known.url, answer.status_code)
+            is_rest = answer.status_code == 206 and _first_byte(answer) == have
+            if have and (not is_rest or _has_changed(known, found)):
+                self._begin_anew()
+                self.remote = Remote(known.url)
+                raise ChangedError(known.url)
+            if not have:
+                self._note(found)
+            yield answer
+
+
+class ChangedError(UserError):
+    """A file is another one than when its beginning was fetched."""
+
+    def __init__(self, url: str):
+        super().__init__(
+            f"{url}: it has changed since its beginning was fetched, or its server gives no "
+            "ranges; run again to fetch it from its beginning"
+        )
+
+
+class _UnansweredError(UserError):
+    def __init__(self, url: str, cause: str):
+        reason = cause.splitlines()[0]
+        super().__init__(f"{url}: not reached ({reason}); check the network, then run again")
+
+
+def _ask(url: str) -> Remote:
+    import requests
+
+    headers = {"Accept-Encoding": "identity"}
+    try:
+        with requests.head(url, headers=headers, allow_redirects=True, timeout=SECONDS) as answer:
+            found = answer
+        if found.status_code in (403, 405, 501):  # some servers do not answer this question
+            own = headers | {"Range": "bytes=0-0"}
+            with requests.get(url, headers=own, stream=True, timeout=SECONDS) as answer:
+                found = answer
+    except _broken() as error:
+        raise _UnansweredError(url, str(error) or type(error).__name__) from None
+    if found.status_code in _BUSY:
+        raise _UnansweredError(url, f"the server answers {found.status_code}")
+    if not found.ok:
+        raise RefusedError(url, found.status_code)
+    return _described(url, found)
+
+
+def _described(url: str, answer: "Response") -> Remote:
+    """What the headers of an answer say of the whole file."""
+    length = answer.headers.get("Content-Length")
+    if answer.status_code in (206, 416):
+        length = answer.headers.get("Content-Range", "").rpartition("/")[2]
+    size = int(length) if length and length.isdigit() else None
+    return Remote(url, size, answer.headers.get("ETag") or answer.headers.get("Last-Modified"))
+
+
+def _has_changed(known: Remote, found: Remote) -> bool:
+    pairs = ((known.bytes, found.bytes), (known.etag, found.etag))
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
+
+
+def _first_byte(answer: "Response") -> int:
+    """The place in the file of the first byte of an answer to a range."""
+    first = answer.headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
+    return int(first) if first.isdigit() else 0
+
+
+def _broken() -> tuple[type[BaseException], ...]:
+    """What an interrupted connection raises; what a full disk raises is none of these."""
+    import requests
+    import urllib3
+
+    return (requests.RequestException, urllib3.exceptions.HTTPError)
+
+
+def _pause(attempt: int) -> float:
+    return min(2.0**attempt, _LONGEST)

@@ -1,0 +1,181 @@
+"""Every file that a study expects of its user has a recipe; those with an address are fetched."""
+
+import gzip
+import io
+import re
+import shutil
+import tarfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import typer
+
+from lexigraft.errors import UserError
+from tests.web_server import Files, serving
+from tests.workflow.conftest import REPOSITORY
+from workflow.commands import fetch as command
+from workflow.config.registries import entries_of
+from workflow.status import recipes
+from workflow.status.recipes import fetch_recipe, recipes_of
+
+
+@pytest.fixture(scope="module")
+def entries():
+    return entries_of("files")
+
+
+@pytest.fixture(scope="module")
+def files():
+    files = Files()
+    with serving(files) as address:
+        files.address = address
+        yield files
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_each_file_that_the_registries_and_studies_name_has_a_recipe(entries):
+    registries = [
+        REPOSITORY / f"config/{name}.yaml"
+        for name in ("languages", "tasks", "auxiliary", "sources")
+    ]
+    files = [*registries, *(REPOSITORY / "config/studies").glob("*.yaml")]
+    texts = [file.read_text("utf-8") for file in files]
+    lines = [line.partition("#")[0] for text in texts for line in text.splitlines()]
+    named = {file for line in lines for file in re.findall(r"(?<![\w/])data/[\w./{}-]+", line)}
+    files = {file.replace("{code}", "xx").rstrip("}") for file in named}
+    assert len(files) > 50
+    found = recipes_of(files, entries)
+    assert {file for file in files if "{" not in file} - found.keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("file", "url"),
+    [
+        ("data/fasttext/cc.te.300.bin", "/fasttext/vectors-crawl/cc.te.300.bin.gz"),
+        ("data/fasttext/wiki.ta.align.vec", "/fasttext/vectors-aligned/wiki.ta.align.vec"),
+        ("data/wechsel/telugu.txt", "/dicts/data/telugu.txt"),
+        ("data/muse/en-hi.txt", "/arrival/dictionaries/en-hi.txt"),
+        ("data/flores200_dataset/devtest/tel_Telu.devtest", "/nllb/flores200_dataset.tar.gz"),
+        ("data/nllb/en-et.bitextf.tsv.gz", "/cc-matrix/en-et.bitextf.tsv.gz"),
+        ("data/nllb/eng_Latn-swh_Latn.gz", "/nllb/eng_Latn-swh_Latn.gz"),
+    ],
+)
+def test_an_address_follows_from_the_name_of_a_file(file, url, entries):
+    assert recipes_of([file], entries)[file].url.endswith(url)
+
+
+def test_a_compressed_file_is_fetched_and_unpacked(files, project, entries):
+    files.contents["/cc.te.300.bin.gz"] = gzip.compress(b"vectors")
+    entry = entries["fasttext-crawl"] | {"url": f"{files.address}/cc.{{code}}.300.bin.gz"}
+    path = "data/fasttext/cc.te.300.bin"
+    recipe = recipes_of([path], {"vectors": entry})[path]
+    assert recipe.recorded() is None
+    remote = fetch_recipe(recipe)
+    assert (project / path).read_bytes() == b"vectors"
+    assert recipe.recorded() == remote and remote.etag
+    with pytest.raises(UserError, match="another file than was fetched before"):
+        (project / path).unlink()
+        files.contents["/cc.te.300.bin.gz"] = gzip.compress(b"other vectors")
+        fetch_recipe(recipe)
+    recipe.notes.unlink()
+    fetch_recipe(recipe)
+    assert (project / path).read_bytes() == b"other vectors"
+    assert {file.name for file in (project / "data/fasttext").iterdir()} == {
+        "cc.te.300.bin", ".cc.te.300.bin.fetched.json"
+    }  # fmt: skip
+
+
+def test_a_folder_is_unpacked_without_what_leads_out_of_it(files, project, entries):
+    packed = io.BytesIO()
+    members = {
+        "flores200_dataset/dev/tel_Telu.dev": b"one\n", "other/file": b"x",
+        "flores200_dataset/../../out": b"x",
+    }  # fmt: skip
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    files.contents["/flores.tar.gz"] = packed.getvalue()
+    entry = entries["flores-200"] | {"url": f"{files.address}/flores.tar.gz"}
+    wanted = "data/flores200_dataset/dev/tel_Telu.dev"
+    with pytest.raises(UserError, match="cannot be unpacked"):
+        fetch_recipe(recipes_of([wanted], {"flores": entry})[wanted])
+    assert not (project / "data/flores200_dataset").exists() and not (project / "out").exists()
+
+
+def test_what_is_not_in_a_fetched_folder_is_named(files, project, entries):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        info = tarfile.TarInfo("flores200_dataset/dev/eng_Latn.dev")
+        info.size = 4
+        archive.addfile(info, io.BytesIO(b"one\n"))
+    files.contents["/flores.tar.gz"] = packed.getvalue()
+    entry = entries["flores-200"] | {"url": f"{files.address}/flores.tar.gz"}
+    there = "data/flores200_dataset/dev/eng_Latn.dev"
+    fetch_recipe(recipes_of([there], {"flores": entry})[there])
+    assert (project / there).read_bytes() == b"one\n"
+    lacking = "data/flores200_dataset/dev/xxx_Latn.dev"
+    recipe = recipes_of([lacking], {"flores": entry})[lacking]
+    with pytest.raises(UserError, match=r"is there without .*/xxx_Latn\.dev; move it away"):
+        fetch_recipe(recipe)
+    shutil.rmtree(project / "data/flores200_dataset")
+    with pytest.raises(UserError, match=r"has no data/.*/xxx_Latn\.dev"):
+        fetch_recipe(recipe)
+
+
+def test_a_checksum_that_is_known_is_compared(files, project):
+    files.contents["/words.txt"] = b"river nadi\n"
+    entry = {"path": "words.txt", "url": f"{files.address}/words.txt", "sha256": "0" * 64}
+    with pytest.raises(UserError, match=r"files.words: .*expected 0000"):
+        fetch_recipe(recipes_of(["words.txt"], {"words": entry})["words.txt"])
+    assert not (project / "words.txt").exists()
+
+
+FILES = ["data/fasttext/cc.en.300.bin", "data/unifyvocab/tasks.jsonl", "data/own.txt"]
+
+
+@pytest.fixture
+def study(files, monkeypatch, entries):
+    """A study that reads word vectors, which are on the server, and two other files."""
+    files.contents["/cc.en.300.bin.gz"] = gzip.compress(b"vectors")
+    url = f"{files.address}/cc.{{code}}.300.bin.gz"
+    vectors = entries["fasttext-crawl"] | {"url": url}
+    study = SimpleNamespace(config={"files": entries | {"fasttext-crawl": vectors}})
+    monkeypatch.setattr(command, "study_named", lambda name: study)
+    monkeypatch.setattr(
+        recipes, "missing_files", lambda _: [file for file in FILES if not Path(file).exists()]
+    )
+    return study
+
+
+def test_the_command_fetches_what_it_can_and_names_the_rest(study, project, capsys):
+    assert "fetches 1 of what is missing; 2 more" in recipes.hint(study)
+    for dry, present in ((True, False), (False, True)):
+        with pytest.raises(typer.Exit) as end:
+            command.fetch("mine", "", dry)
+        assert end.value.exit_code == 1
+        assert (project / FILES[0]).exists() == present
+        first, *others = capsys.readouterr().out.splitlines()
+        assert first.startswith(f"fetch    {FILES[0]} from http") and "CC BY-SA 3.0" in first
+        assert [line.split(":")[0] for line in others] == [
+            f"by hand  {FILES[1]}", f"your own {FILES[2]}"
+        ]  # fmt: skip
+    for made in FILES[1:]:
+        (project / made).parent.mkdir(parents=True, exist_ok=True)
+        (project / made).write_text("made\n")
+    command.fetch("mine", "", False)
+    assert "all local files" in capsys.readouterr().out and recipes.hint(study) == ""
+
+
+def test_a_fetch_that_fails_is_named_and_the_others_go_on(study, files, project, capsys):
+    study.config["files"]["fasttext-crawl"]["url"] = f"{files.address}/none.gz"
+    with pytest.raises(typer.Exit):
+        command.fetch("mine", "fasttext", False)
+    assert "failed   data/fasttext/cc.en.300.bin: http" in capsys.readouterr().err

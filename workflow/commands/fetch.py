@@ -1,0 +1,74 @@
+"""`lexigraft fetch`: fetches the files of the user's that a study reads and that are not there."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lexigraft.errors import UserError
+from workflow.commands.studies import study_named
+
+if TYPE_CHECKING:
+    from workflow.status.recipes import FileRecipe
+
+
+def fetch(
+    study: Annotated[
+        str,
+        typer.Argument(
+            metavar="STUDY",
+            help="A study, by its file or its name in config/studies.",
+            show_default=False,
+        ),
+    ],
+    only: Annotated[
+        str,
+        typer.Option(help="Fetch only files whose path has this text in it.", show_default=False),
+    ] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Only say what would be fetched, and its size.")
+    ] = False,
+) -> None:
+    """Fetch the local files that a study reads: test sets, word vectors, dictionaries, bitext.
+
+    `config/files.yaml` says where each is fetched from, under which licence. A fetch that was
+    interrupted goes on where it was. Files that nobody may pass on, or that authors have made by
+    scripts of their own, are named with what they hold; the exit code is then 1.
+    """
+    from workflow.status.recipes import needed_recipes
+
+    recipes, others = needed_recipes(study_named(study))
+    recipes = [one for one in recipes if only in one.path]
+    others = [file for file in others if only in file]
+    failed = False
+    for recipe in recipes:
+        if recipe.url:
+            failed |= not _fetched(recipe, dry_run)
+    made = [one for one in recipes if one.url is None]
+    for recipe in made:
+        typer.echo(f"by hand  {recipe.path}: {recipe.entry['by_hand']}")
+    for file in others:
+        typer.echo(f"your own {file}")
+    if not recipes and not others:
+        typer.echo("all local files of the study are there")
+    if made or others or failed:
+        raise typer.Exit(1)
+
+
+def _fetched(recipe: "FileRecipe", dry_run: bool) -> bool:
+    """Fetch one file and say so; whether that worked."""
+    from lexigraft.source.download import ask_file
+    from workflow.status.recipes import fetch_recipe
+
+    assert recipe.url
+    try:
+        remote = ask_file(recipe.url)
+        size = "" if remote.bytes is None else f", {remote.bytes / 1e9:.2f} GB"
+        licence = f", {recipe.entry['license']}" if "license" in recipe.entry else ""
+        terms = f"; its terms: {recipe.entry['terms']}" if "terms" in recipe.entry else ""
+        typer.echo(f"fetch    {recipe.path} from {recipe.url}{size}{licence}{terms}")
+        if not dry_run:
+            fetch_recipe(recipe)
+    except UserError as error:
+        typer.secho(f"failed   {recipe.path}: {error}", fg="red", err=True)
+        return False
+    return True

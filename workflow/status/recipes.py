@@ -1,0 +1,175 @@
+"""How the user's files that a study lacks are had: fetched, or made as `config/files.yaml` says."""
+
+import gzip
+import json
+import re
+import shutil
+import tarfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from lexigraft.atomic import replacing, replacing_folder, write_json
+from lexigraft.errors import UserError
+from lexigraft.source.download import Remote, download
+from lexigraft.source.web_check import CHANGED, ask_web
+from workflow.stages.study import Study
+from workflow.status.assets import missing_files
+
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class FileRecipe:
+    """How one file or folder is had: an entry of `files`, for the names of this path.
+
+    `wanted` are the files that are read of it.
+    """
+
+    name: str
+    path: str
+    entry: Mapping[str, Any]
+    wanted: tuple[str, ...]
+
+    @property
+    def url(self) -> str | None:
+        """Where it is fetched from; None for one that is made by hand."""
+        return self.entry.get("url")
+
+    @property
+    def notes(self) -> Path:
+        """What was recorded when it was fetched."""
+        path = Path(self.path)
+        return path.with_name(f".{path.name}.fetched.json")
+
+    def recorded(self) -> Remote | None:
+        """What the server said when it was fetched; None if it never was."""
+        try:
+            return Remote(**json.loads(self.notes.read_text("utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+
+
+def recipes_of(files: Iterable[str], entries: Mapping[str, Any]) -> dict[str, FileRecipe]:
+    """File -> how it is had, for files of which an entry tells."""
+    found: dict[str, FileRecipe] = {}
+    by_path: dict[str, list[str]] = {}
+    for file in files:
+        for name, entry in entries.items():
+            if match := _matched(entry["path"], file):
+                path, names = match
+                own = {key: _filled(one, names) for key, one in entry.items()}
+                by_path.setdefault(path, []).append(file)
+                found[file] = FileRecipe(name, path, own, ())
+                break
+    return {
+        file: FileRecipe(one.name, one.path, one.entry, tuple(by_path[one.path]))
+        for file, one in found.items()
+    }
+
+
+def needed_recipes(study: Study) -> tuple[list[FileRecipe], list[str]]:
+    """How the files that a study lacks are had, each once, and those of which no entry tells."""
+    files = missing_files(study)
+    found = recipes_of(files, study.config["files"])
+    recipes = {one.path: one for one in found.values()}
+    return list(recipes.values()), [file for file in files if file not in found]
+
+
+def hint(study: Study) -> str:
+    """How the files that a study lacks are had, for the message of the one that stops it."""
+    recipes, others = needed_recipes(study)
+    fetched = sum(one.url is not None for one in recipes)
+    made = len(recipes) - fetched + len(others)
+    if not fetched:
+        return ""
+    more = f"; {made} more are made by hand, which `lexigraft doctor --study` explains"
+    return f". `lexigraft fetch STUDY.yaml` fetches {fetched} of what is missing{more * bool(made)}"
+
+
+def fetch_recipe(recipe: FileRecipe) -> Remote:
+    """Fetch and unpack a file or folder.
+
+    Raises a UserError if it is not to be had, is another one than was fetched before, has another
+    checksum, lacks the files that are read, or a folder of its name is there without them.
+    """
+    assert recipe.url, "made by hand"
+    path = Path(recipe.path)
+    if path.exists():
+        first = next(file for file in recipe.wanted if not Path(file).exists())
+        raise UserError(f"{path}: is there without {first}; move it away, and fetch it again")
+    answer = ask_web(recipe.url, recipe.recorded())
+    if answer.state == CHANGED:
+        raise UserError(
+            f"{recipe.url}: {answer.detail} before; delete {recipe.notes} if you want the new one"
+        )
+    archive = path.with_name(f".{path.name}.download")
+    remote = download(recipe.url, archive)
+    _check(archive, recipe)
+    unpack = recipe.entry.get("unpack")
+    if unpack == "tar":
+        _unpack_folder(archive, path)
+    elif unpack == "gz":
+        _unpack_file(archive, path)
+    else:
+        archive.replace(path)
+    archive.unlink(missing_ok=True)
+    if lacking := [file for file in recipe.wanted if not Path(file).is_file()]:
+        raise UserError(f"{recipe.url}: has no {', '.join(lacking)}")
+    write_json(recipe.notes, asdict(remote))
+    return remote
+
+
+def _matched(pattern: str, file: str) -> tuple[str, dict[str, str]] | None:
+    """The path of a pattern that a file is, or is in, and its names; None if it is neither."""
+    parts = _PLACE.split(pattern)
+    names = {name: f"(?P<{name}>[^/]+)" for name in parts[1::2]}
+    text = "".join(names[one] if at % 2 else re.escape(one) for at, one in enumerate(parts))
+    found = re.match(f"({text})(?:/|$)", PurePosixPath(file).as_posix())
+    return (found[1], found.groupdict()) if found else None
+
+
+def _filled(value: Any, names: Mapping[str, str]) -> Any:
+    if not isinstance(value, str):
+        return value
+    return _PLACE.sub(lambda found: names.get(found[1], found[0]), value)
+
+
+def _check(file: Path, recipe: FileRecipe) -> None:
+    from lexigraft.provenance import sha256_of
+
+    expected = recipe.entry.get("sha256")
+    if expected and (actual := sha256_of(file)) != expected:
+        file.unlink()
+        raise UserError(
+            f"files.{recipe.name}: {recipe.url} has SHA-256 {actual}, expected {expected}; correct "
+            "sha256 only if you trust the new file"
+        )
+
+
+def _unpack_file(archive: Path, path: Path) -> None:
+    try:
+        with (
+            gzip.open(archive) as content,
+            replacing(path) as temporary,
+            temporary.open("wb") as out,
+        ):
+            shutil.copyfileobj(content, out, 1 << 20)
+    except (EOFError, gzip.BadGzipFile) as error:
+        archive.unlink()
+        raise UserError(f"{path}: what was fetched is damaged ({error}); run again") from None
+
+
+def _unpack_folder(archive: Path, path: Path) -> None:
+    """The members below the folder of this name."""
+    try:
+        with tarfile.open(archive) as content, replacing_folder(path) as temporary:
+            for member in content:
+                inside = PurePosixPath(member.name)
+                if inside.parts[:1] == (path.name,) and len(inside.parts) > 1:
+                    own = member.replace(name="/".join(inside.parts[1:]), deep=False)
+                    content.extract(own, temporary, filter="data")
+    except (tarfile.TarError, EOFError, gzip.BadGzipFile) as error:
+        archive.unlink(missing_ok=True)
+        raise UserError(f"{path}: what was fetched cannot be unpacked ({error})") from None
