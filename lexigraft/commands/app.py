@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 import lexigraft
-from lexigraft.errors import UserError, disk_fault
+from lexigraft.errors import UserError, machine_fault
 from lexigraft.installation import add_workflow_to_path
 
 STUDIES = "Studies"
@@ -134,7 +134,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if "--debug" in takewhile(lambda word: word.startswith("-"), given):
             raise
-        message = str(error) if isinstance(error, UserError) else disk_fault(error, str(Path.cwd()))
+        message = (
+            str(error) if isinstance(error, UserError) else machine_fault(error, str(Path.cwd()))
+        )
         if message is None:
             kind, said = type(error).__name__, " ".join(str(error).split())
             again = " ".join(["lexigraft --debug", *given])
