@@ -74,8 +74,8 @@ def _fetch(where: str, part: Part, name: str) -> None:
         reason = "accept its terms on the hub and run `hf auth login`, then this study again"
     except errors.LocalEntryNotFoundError:
         reason = f"the hub cannot be reached; run {command} where there is a network"
-    except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
-        reason = str(error).splitlines()[0]
+    except (errors.HTTPError, errors.HFValidationError, OSError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
     else:
         return
     raise UserError(f"{named} cannot be fetched: {reason}")
