@@ -39,12 +39,14 @@ from lexigraft.usage import USAGE
 
 LOCK = ".lock"  # of the process that works in a folder
 
-# What a card says beside the content of its files: who made them, and how long it took.
-_NOT_CONTENT = (
-    "job", "versions", "card_sha256", "files", "seconds", "tokens_per_second", "share_of_peak",
-    "peak_memory_bytes", "resumed_from_step", "device", "threads",
+# What a card says of the machine and the moment, which differs between two equal runs.
+CIRCUMSTANCES = (
+    "versions", "seconds", "tokens_per_second", "share_of_peak", "peak_memory_bytes",
+    "resumed_from_step", "device", "threads",
 )  # fmt: skip
-_PLACES = ("inputs", "outputs", "folders")  # of a job: where things lie, which does not matter
+# What a card says beside the content of its files.
+_NOT_CONTENT = ("job", "card_sha256", "files", *CIRCUMSTANCES)
+PLACES = ("inputs", "outputs", "folders")  # of a job: where things lie, which does not matter
 # Times differ between two equal trainings; where a source model lies is no matter of its content.
 _NOT_COMPARED = ("log.jsonl", "source.json")
 logger = logging.getLogger(__name__)
@@ -55,7 +57,7 @@ def fingerprint(job: Mapping[str, Any], checksum: Callable[[Any], str] | None = 
 
     `checksum` may be a cached `input_checksum`, for many jobs that read the same.
     """
-    described = {key: value for key, value in job.items() if key not in _PLACES}
+    described = {key: value for key, value in job.items() if key not in PLACES}
     return _digest([described, _checksums(job["inputs"], checksum or input_checksum)])
 
 

@@ -1,8 +1,8 @@
 """The one error that speaks to the user; every other exception is a bug and shows its traceback.
 
-But for failed writes, which are no bugs: the disk is full, a quota is exceeded, a folder is not
-writable. Libraries written in Rust or C++ do not raise `OSError` for these: the cause is in their
-message.
+But for what the machine lacks, which is no bug: the disk is full, a quota is exceeded, a folder is
+not writable, memory runs out. Libraries written in Rust or C++ do not raise `OSError` for failed
+writes: the cause is in their message.
 """
 
 import errno
@@ -20,6 +20,11 @@ _MESSAGES = {
     errno.EIO: "the disk reports an input/output error; check it before you run again",
     errno.ESTALE: "the network file system lost the file; run again",
 }
+_MEMORY = "memory ran out; give the job more of it, or run fewer jobs at a time"
+_GPU_MEMORY = (
+    "the memory of the GPU ran out; use one with more, shorter sequences, or a smaller "
+    "LEXIGRAFT_PASS_TOKENS or LEXIGRAFT_BATCH_TOKENS"
+)
 _RUST = re.compile(r"\(os error (\d+)\)")
 _TORCH = re.compile(r"PytorchStreamWriter failed|file write failed|iostream error")
 
@@ -56,13 +61,17 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def disk_fault(error: BaseException, folder: str) -> str | None:
-    """One line for the user if an error, or its cause, came from the disk; otherwise None.
+def machine_fault(error: BaseException, folder: str) -> str | None:
+    """One line for the user if an error, or its cause, came from disk or memory; otherwise None.
 
     `folder`, in which the process wrote, is named if the error names no file.
     """
     chain: BaseException | None = error
     while chain is not None:
+        if isinstance(chain, MemoryError):
+            return f"{folder}: {_MEMORY}; what was finished stays"
+        if type(chain).__name__ == "OutOfMemoryError":  # torch's, which is not imported here
+            return f"{folder}: {_GPU_MEMORY}; what was finished stays"
         if isinstance(chain, OSError):
             number, file = chain.errno, chain.filename or folder
         else:

@@ -27,7 +27,7 @@ from lexigraft.completion import (
     keep_replaced,
     restore,
 )
-from lexigraft.errors import UserError, disk_fault
+from lexigraft.errors import UserError, machine_fault
 from lexigraft.provenance import check_inputs, write_card
 from lexigraft.shared_cache import fetch, store
 from lexigraft.usage import recorded
@@ -118,7 +118,7 @@ def run(
             if shared:
                 store(job, begun)
     except Exception as error:
-        message = str(error) if isinstance(error, UserError) else disk_fault(error, str(folder))
+        message = str(error) if isinstance(error, UserError) else machine_fault(error, str(folder))
         if message is None:
             raise
         if first:

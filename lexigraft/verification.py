@@ -40,7 +40,7 @@ def verify(
     As many files are read at a time as there are `threads`; `advance` gets the bytes of each when
     it was read. A UserError is raised if there is no such folder.
     """
-    ended = {folder: whole for top in results for folder, whole in _folders(Path(top))}
+    ended = {folder: whole for top in results for folder, whole in job_folders(Path(top))}
     unfinished = [folder for folder in ended if not ended[folder] and not is_held(folder)]
     whole = [folder for folder in ended if ended[folder]]
     faults, files = [], []
@@ -71,7 +71,7 @@ def verify(
     return Verified(len(whole), len(files), size, faults, unfinished)
 
 
-def _folders(top: Path) -> Iterator[tuple[Path, bool]]:
+def job_folders(top: Path) -> Iterator[tuple[Path, bool]]:
     """Folders in which a job was begun or a record made, by name, and whether that came to its end.
 
     Then it left a card, or notes on the completion of a record.

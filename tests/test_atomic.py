@@ -26,6 +26,11 @@ def test_a_file_takes_the_place_of_the_old_one(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
+@pytest.mark.fault(
+    "disk",
+    "a job meets a full disk while it replaces a file",
+    "the old file stays, nothing half-written is left, and no card says that it is complete",
+)
 def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path):
     (tmp_path / "a.txt").write_text("old")
     with pytest.raises(OSError, match="disk full"), replacing(tmp_path / "a.txt") as temporary:
@@ -93,6 +98,11 @@ def half_a_folder(path: Path) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.fault(
+    "kill",
+    "a process is killed while it writes a file or a folder",
+    "the old one is there whole; what was begun is deleted next time",
+)
 def test_a_killed_process_leaves_the_old_file_and_what_it_began_is_deleted_next(tmp_path):
     folder = tmp_path / "corpus"
     (folder / "tasks").mkdir(parents=True)

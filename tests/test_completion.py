@@ -81,6 +81,11 @@ def test_the_same_text_made_by_other_code_changes_nothing(job, corpus):
     assert is_complete(job)
 
 
+@pytest.mark.fault(
+    "damage",
+    "a file of finished work is damaged or gone when its job is asked for",
+    "the job does its work again",
+)
 def test_a_file_that_is_damaged_or_gone_makes_it_incomplete(job):
     made = Path(job["outputs"]["folder"], "made.txt")
     made.write_text("nade")
@@ -97,6 +102,9 @@ def test_where_things_lie_does_not_matter(job, tmp_path):
     assert is_complete(json.loads(json.dumps(job).replace(str(tmp_path), str(moved))))
 
 
+@pytest.mark.fault(
+    "damage", "a card is deleted", "the job puts it back as it was and computes nothing"
+)
 def test_a_card_that_was_deleted_comes_back_as_it_was(job):
     card = card_of(job)
     before = card.read_bytes()
@@ -111,6 +119,11 @@ def test_a_job_that_begins_again_is_not_complete_until_it_ends(job):
     assert not is_complete(job)
 
 
+@pytest.mark.fault(
+    "damage",
+    "an input changes while a job runs that has read it",
+    "the output does not count as complete, and no cache takes it",
+)
 def test_an_input_that_changes_while_a_job_runs_leaves_it_incomplete(job, corpus):
     begun = begin(job)
     (corpus / "train.txt").write_text("two\n")
@@ -119,6 +132,11 @@ def test_an_input_that_changes_while_a_job_runs_leaves_it_incomplete(job, corpus
     assert not is_complete(job)
 
 
+@pytest.mark.fault(
+    "machine",
+    "a clock that was a day ahead when inputs were written, or was set back since",
+    "nothing is computed again",
+)
 def test_an_input_from_the_future_is_dated_now(job, corpus):
     """Snakemake discards an output that is older than an input."""
     tomorrow = time.time_ns() + 24 * 3600 * 10**9

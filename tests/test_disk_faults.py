@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lexigraft.errors import disk_fault
+from lexigraft.errors import machine_fault
 
 
 def by_python(file: Path) -> None:
@@ -73,7 +73,7 @@ def said_when_full(write: Callable[[Path], None], file: Path) -> str:
             resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
             write(file)
         except Exception as error:
-            said = disk_fault(error, "results/x") or f"a bug: {error!r}"
+            said = machine_fault(error, "results/x") or f"a bug: {error!r}"
         finally:
             os.write(writing, said.encode())
             os._exit(0)
@@ -84,6 +84,11 @@ def said_when_full(write: Callable[[Path], None], file: Path) -> str:
     return said
 
 
+@pytest.mark.fault(
+    "disk",
+    "a full disk or limit, whichever library writes: text, numpy, torch, safetensors, …",
+    "one line names the file and what to do; what was finished stays",
+)
 @pytest.mark.parametrize("write", WRITERS)
 def test_a_disk_that_takes_no_more_is_one_line_whoever_writes(write, tmp_path):
     write(tmp_path / "before.bin")  # imports all that it needs, and works
@@ -92,11 +97,14 @@ def test_a_disk_that_takes_no_more_is_one_line_whoever_writes(write, tmp_path):
     assert "\n" not in said
 
 
+@pytest.mark.fault(
+    "disk", "no space left, as the kernel says it (`/dev/full`)", "one line names the file"
+)
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="Linux has it")
 def test_the_kernels_own_full_disk_is_named():
     with pytest.raises(OSError) as error:
         Path("/dev/full").write_text("x")
-    said = disk_fault(error.value, "results/x")
+    said = machine_fault(error.value, "results/x")
     assert said == (
         "results/x: no space is left on the disk; make room and run again; what was finished stays"
     )
@@ -106,18 +114,23 @@ def test_an_error_that_followed_from_it_is_one_too():
     reason = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with pytest.raises(RuntimeError) as error:
         raise RuntimeError("the checkpoint was not saved") from reason
-    assert disk_fault(error.value, "results/x") is not None
+    assert machine_fault(error.value, "results/x") is not None
 
 
+@pytest.mark.fault(
+    "disk",
+    "a used-up quota, a read-only file system, a file without permission",
+    "one line names the file and the reason",
+)
 @pytest.mark.parametrize(
     ("number", "word"),
     [(errno.EROFS, "read-only"), (errno.EACCES, "permission denied"), (errno.EDQUOT, "quota")],
 )
 def test_the_file_is_named_where_it_is_known(number, word):
     named = OSError(number, os.strerror(number), "results/a.txt")
-    said = disk_fault(named, "results/x")
+    said = machine_fault(named, "results/x")
     assert said is not None and said.startswith("results/a.txt: ") and word in said
-    unnamed = disk_fault(OSError(number, os.strerror(number)), "results/x")
+    unnamed = machine_fault(OSError(number, os.strerror(number)), "results/x")
     assert unnamed is not None and unnamed.startswith("results/x: ")
 
 
@@ -125,4 +138,20 @@ def test_the_file_is_named_where_it_is_known(number, word):
     "error", [ValueError("x"), FileNotFoundError(2, "no file", "a"), KeyError()]
 )
 def test_any_other_error_is_a_bug(error):
-    assert disk_fault(error, "results/x") is None
+    assert machine_fault(error, "results/x") is None
+
+
+@pytest.mark.fault(
+    "machine",
+    "the memory of the machine or of a GPU runs out, whatever is made smaller",
+    "one line says which, and what to do",
+)
+def test_memory_that_runs_out_is_one_line_too():
+    import torch
+
+    gpu = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+    with pytest.raises(MemoryError) as error:
+        bytearray(1 << 60)
+    for raised, said in ((gpu, "the memory of the GPU ran out"), (error.value, "memory ran out")):
+        message = machine_fault(raised, "results/x")
+        assert message is not None and message.startswith(f"results/x: {said}; ")

@@ -94,6 +94,11 @@ def kill_at(write: int) -> Callable[[], None]:
     return prepare
 
 
+@pytest.mark.fault(
+    "kill",
+    "SIGKILL right before a write of a stage, at each of its writes in turn",
+    "only whole files are left, and the next run ends with the same bytes",
+)
 def test_a_kill_at_any_write_leaves_whole_files_and_the_next_run_ends_it(whole, tmp_path):
     folder = tmp_path / "results" / "corpus" / "en"
     job = corpus_job(tmp_path / "text.txt", folder)
@@ -113,6 +118,11 @@ def test_a_kill_at_any_write_leaves_whole_files_and_the_next_run_ends_it(whole, 
     assert verify(tmp_path / "results").unfinished == []
 
 
+@pytest.mark.fault(
+    "disk",
+    "a stage meets a full disk after some, many or most of its bytes",
+    "one line and no card; the next run ends with the same bytes",
+)
 @pytest.mark.parametrize("limit", [10, 3000, 9000])
 def test_a_disk_that_is_full_is_one_line_and_the_next_run_ends_it(limit, whole, tmp_path):
     assert limit < max(map(len, whole.values()))
@@ -145,6 +155,11 @@ def unwritable(tmp_path):
     folder.chmod(0o755)
 
 
+@pytest.mark.fault(
+    "disk",
+    "results in a folder of another user, or on a read-only disk",
+    "one line names the folder, before anything is computed",
+)
 def test_results_that_cannot_be_written_to_are_one_line(whole, unwritable, tmp_path):
     job = corpus_job(tmp_path / "text.txt", unwritable / "en")
 

@@ -53,10 +53,20 @@ def seen(process: subprocess.Popen) -> str:
     return process.stdout.readline().strip()
 
 
+@pytest.mark.fault(
+    "parallel",
+    "two jobs on one machine ask for a GPU",
+    "each gets another one, or waits until one is free",
+)
 def test_jobs_at_the_same_time_get_different_gpus(job):
     assert {seen(job(1)), seen(job(1))} == {"0", "1"}
 
 
+@pytest.mark.fault(
+    "parallel",
+    "two jobs on one machine ask for a GPU",
+    "each gets another one, or waits until one is free",
+)
 def test_a_job_of_two_gpus_waits_until_both_are_free(job):
     single = job(1)
     assert seen(single) == "0"
@@ -66,6 +76,11 @@ def test_a_job_of_two_gpus_waits_until_both_are_free(job):
     assert seen(double) == "0,1"
 
 
+@pytest.mark.fault(
+    "kill",
+    "a process is killed that holds the lock of a folder, or a GPU",
+    "lock and GPU are free at once",
+)
 def test_a_killed_job_frees_its_gpu(job):
     first, second = job(1), job(1)
     killed = {seen(first): first, seen(second): second}["0"]
@@ -102,6 +117,9 @@ def test_the_command_keeps_its_exit_status():
     assert subprocess.run([sys.executable, *command], check=False).returncode == 7
 
 
+@pytest.mark.fault(
+    "machine", "a job asks for more GPUs than the machine has", "one line says how many there are"
+)
 def test_a_job_that_needs_more_gpus_than_there_are_says_so():
     with pytest.raises(UserError, match="needs 3 GPUs and this machine offers 2"):
         gpus.reserve(3)

@@ -68,6 +68,11 @@ def test_what_no_card_tells_of_passes(folder, tmp_path):
     )
 
 
+@pytest.mark.fault(
+    "damage",
+    "a file of an output is truncated, has another bit, is gone or is a folder",
+    "the job that would read it ends with one line that names it and what to do",
+)
 @pytest.mark.parametrize("name", ["train.txt", "tasks/pairs.jsonl"])
 @pytest.mark.parametrize(
     ("damage", "said"),
@@ -103,6 +108,11 @@ def test_a_record_without_a_card_is_checked_by_the_notes_on_its_completion(tmp_p
     assert f"{record}: damaged" in refused(str(record))
 
 
+@pytest.mark.fault(
+    "damage",
+    "the notes on the completion of a record are cut off",
+    "they say nothing: the record is made anew",
+)
 def test_notes_that_were_cut_off_tell_of_no_file(tmp_path):
     (tmp_path / "record.json").write_text("{}")
     complete(job := {**JOB, "outputs": {"folder": str(tmp_path)}}, begin(job), ["record.json"])
@@ -111,12 +121,22 @@ def test_notes_that_were_cut_off_tell_of_no_file(tmp_path):
     check_inputs(str(tmp_path / "record.json"))
 
 
+@pytest.mark.fault(
+    "damage",
+    "a card is cut off, or a number in it was changed",
+    "one line names the card; no report is made of it",
+)
 def test_a_card_that_was_cut_off_is_named(folder):
     cut(folder / "card.json")
     cut(folder / "card.json")
     assert f"{folder / 'card.json'}: damaged" in refused(str(folder))
 
 
+@pytest.mark.fault(
+    "damage",
+    "a card is cut off, or a number in it was changed",
+    "one line names the card; no report is made of it",
+)
 def test_a_number_of_a_card_that_was_changed_is_noticed(folder):
     """Reports are made of such numbers."""
     card = (folder / "card.json").read_text()
@@ -152,6 +172,11 @@ def test_a_large_file_that_was_copied_anew_passes(folder, monkeypatch):
     check_folder(folder)
 
 
+@pytest.mark.fault(
+    "damage",
+    "a file of a source model in the hub cache is truncated, changed or gone",
+    "the step that reads it ends with one line that names it",
+)
 @pytest.mark.parametrize("damage", [cut, flip, Path.unlink])
 def test_a_source_model_that_stays_where_it_is_counts_too(tmp_path, damage):
     model, source = tmp_path / "cache" / "snapshot", tmp_path / "results" / "source" / "tiny"

@@ -30,6 +30,8 @@ def stage(job):
     folder = Path(job["outputs"]["folder"])
     if job["settings"].get("fail"):
         raise UserError("config.x: wrong")
+    if job["settings"].get("allocate"):
+        bytearray(1 << 60)
     if job["settings"].get("write"):
         write_lines(job["outputs"]["file"], ["x"] * job["settings"]["write"])
         return ["lines.txt"], {}
@@ -82,6 +84,11 @@ def test_a_job_is_read_from_its_json_and_from_a_file(tmp_path):
     assert read([json.dumps(job)]) == job == read([str(tmp_path / "job.json")])
 
 
+@pytest.mark.bad_input(
+    "command",
+    "a script of a step without its job, or with one that is none",
+    "one line says what it takes",
+)
 @pytest.mark.parametrize("arguments", [[], ["a", "b"], ["no/such/file"], ["{not json"], ["{}"]])
 def test_anything_else_is_refused(arguments):
     with pytest.raises(UserError):
@@ -102,6 +109,9 @@ def let_end_when_it_waits(process: subprocess.Popen, go: Path) -> None:
     go.touch()
 
 
+@pytest.mark.fault(
+    "parallel", "two processes work on one folder with different settings", "one after the other"
+)
 def test_two_processes_never_work_on_one_folder_at_a_time(script, tmp_path):
     first = script({"until": str(tmp_path / "go")})
     while not (tmp_path / "out/order.txt").exists():
@@ -112,6 +122,9 @@ def test_two_processes_never_work_on_one_folder_at_a_time(script, tmp_path):
     assert (tmp_path / "out/order.txt").read_text().split() == ["begin", "end"] * 2
 
 
+@pytest.mark.fault(
+    "parallel", "two processes do the same job", "the second waits, and finds the work done"
+)
 def test_a_job_that_another_process_did_meanwhile_is_done(script, tmp_path):
     first = script({"until": str(tmp_path / "go")})
     while not (tmp_path / "out/order.txt").exists():
@@ -124,6 +137,11 @@ def test_a_job_that_another_process_did_meanwhile_is_done(script, tmp_path):
     assert "complete already" in said
 
 
+@pytest.mark.fault(
+    "kill",
+    "a process is killed that holds the lock of a folder, or a GPU",
+    "lock and GPU are free at once",
+)
 def test_a_killed_process_leaves_no_lock_behind(script, tmp_path):
     first = script({"seconds": 60})
     while not (tmp_path / "out/order.txt").exists():
@@ -142,6 +160,11 @@ def error_of(process: subprocess.Popen) -> str:
     return line
 
 
+@pytest.mark.fault(
+    "damage",
+    "an input is damaged after its job was planned",
+    "the job stops before any of its outputs is touched",
+)
 def test_a_damaged_input_stops_a_job_before_anything_changes(script, tmp_path):
     read = tmp_path / "corpus"
     read.mkdir()
@@ -174,6 +197,11 @@ def limited() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 
 
+@pytest.mark.fault(
+    "disk",
+    "a job meets a full disk while it replaces a file",
+    "the old file stays, nothing half-written is left, and no card says that it is complete",
+)
 def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing_half_written(script, tmp_path):
     assert script({"write": 10}).wait() == 0
     said = error_of(script({"write": 100_000}, preexec_fn=limited))
@@ -182,6 +210,15 @@ def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing_half_written(s
     assert (tmp_path / "out/lines.txt").read_text() == "x\n" * 10
     assert not [*tmp_path.rglob(".partial-*")]
     assert not (tmp_path / "out/card.json").exists()
+
+
+@pytest.mark.fault(
+    "machine",
+    "the memory of the machine or of a GPU runs out, whatever is made smaller",
+    "one line says which, and what to do",
+)
+def test_memory_that_runs_out_is_one_line(script):
+    assert "memory ran out; give the job more of it" in error_of(script({"allocate": True}))
 
 
 def test_a_bug_still_shows_its_traceback(script):
@@ -196,6 +233,11 @@ def wait_for(file: Path) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.fault(
+    "kill",
+    "SIGINT or SIGTERM to a job, several times, or while it computes outside of Python",
+    "it ends within seconds with one line that says how to go on",
+)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_job_ends_at_once_with_one_line(script, tmp_path, number):
     process = script({"seconds": 60})
@@ -209,6 +251,11 @@ def test_an_interrupted_job_ends_at_once_with_one_line(script, tmp_path, number)
     assert said == f"interrupted ({number.name}); run again to go on\n"
 
 
+@pytest.mark.fault(
+    "kill",
+    "SIGINT or SIGTERM to a job, several times, or while it computes outside of Python",
+    "it ends within seconds with one line that says how to go on",
+)
 def test_an_interrupted_job_that_computes_outside_of_python_ends_too(script, tmp_path):
     process = script({"compute": True})
     wait_for(tmp_path / "out/order.txt")

@@ -141,6 +141,9 @@ def model(tmp_path, roberta_folder) -> Path:
     return shutil.copytree(roberta_folder, tmp_path / "model")
 
 
+@pytest.mark.bad_input(
+    "hostile", "pickled weights", "never opened; one line says how to convert them"
+)
 @READERS
 def test_pickled_weights_are_not_read(read, model, attack):
     (model / "model.safetensors").unlink()
@@ -149,6 +152,9 @@ def test_pickled_weights_are_not_read(read, model, attack):
         read(model)
 
 
+@pytest.mark.bad_input(
+    "hostile", "code that a model's repository brings", "never run; one line says so"
+)
 @READERS
 def test_code_of_a_model_is_not_run(read, model, tmp_path):
     code = f"import os\nos.mkdir({str(tmp_path / 'pwned')!r})\nclass Config: pass\nModel = Config\n"
@@ -161,6 +167,7 @@ def test_code_of_a_model_is_not_run(read, model, tmp_path):
     assert not (tmp_path / "pwned").exists()
 
 
+@pytest.mark.bad_input("hostile", "a pickle in a recipe", "never opened; one line names the file")
 @pytest.mark.parametrize("name", ["recipe.npz", "recipes.npz"])
 def test_a_pickle_in_a_recipe_is_not_read(name, tmp_path):
     from lexigraft.initialization.storage import load_initialization
@@ -198,6 +205,9 @@ def hub():
     server.server_close()
 
 
+@pytest.mark.bad_input(
+    "hostile", "a token of the hub in a failing request", "it is in no log, card or job"
+)
 def test_the_token_of_the_hub_is_in_no_log_and_no_file(hub, tmp_path):
     address, received = hub
     out = tmp_path / "results/source/private"

@@ -101,6 +101,9 @@ def test_another_input_or_setting_is_another_entry(checkout, changed):
     assert len(list(checkout.cache.iterdir())) == 2
 
 
+@pytest.mark.fault(
+    "disk", "a shared cache on another file system", "files are copied in place of links"
+)
 def test_files_are_copied_where_they_cannot_be_linked(checkout, monkeypatch):
     def refuse(*_: object) -> None:
         raise OSError("another file system")
@@ -116,6 +119,11 @@ def test_files_are_copied_where_they_cannot_be_linked(checkout, monkeypatch):
     assert not (other / "text.txt").samefile(first.out / "text.txt")
 
 
+@pytest.mark.fault(
+    "damage",
+    "an entry of the shared cache is truncated, changed or incomplete",
+    "it counts as missing and is made anew",
+)
 @pytest.mark.parametrize("name", ["text.txt", "tasks/pairs.jsonl", "card.json"])
 @pytest.mark.parametrize("damage", [halve, flip, Path.unlink])
 def test_a_damaged_entry_is_ignored_and_made_anew(checkout, name, damage):
@@ -127,6 +135,11 @@ def test_a_damaged_entry_is_ignored_and_made_anew(checkout, name, damage):
     assert not [*checkout.cache.rglob(".partial-*")]
 
 
+@pytest.mark.fault(
+    "damage",
+    "an output is damaged that is linked into the shared cache",
+    "it is made anew, and the damage is never taken by others",
+)
 def test_a_damaged_file_of_the_results_is_never_stored(checkout):
     first = checkout("first")
     flip(first.out / "text.txt")  # of the entry too, which is the same file
@@ -135,11 +148,21 @@ def test_a_damaged_file_of_the_results_is_never_stored(checkout):
     assert (first.out / "text.txt").read_text() == "A B"
 
 
+@pytest.mark.fault(
+    "damage",
+    "an input changes while a job runs that has read it",
+    "the output does not count as complete, and no cache takes it",
+)
 def test_what_was_made_while_an_input_changed_is_not_stored(checkout):
     assert checkout("first", changes_its_input=True).status == 0
     assert not checkout.cache.exists()
 
 
+@pytest.mark.bad_input(
+    "hostile",
+    "a card in the shared cache that names files outside of its folder",
+    "it counts as damaged",
+)
 @pytest.mark.parametrize("form", ["relative", "absolute"])
 def test_an_entry_names_no_file_outside_its_folder(checkout, form):
     first = checkout("first")
@@ -160,6 +183,11 @@ def test_whoever_may_write_to_the_cache_may_replace_its_entries(checkout):
     assert [folder.stat().st_mode & 0o7777 for folder in folders] == [0o2775, 0o2775]
 
 
+@pytest.mark.fault(
+    "disk",
+    "a shared cache of another user, which can only be read or not be written at all",
+    "what it has is taken; what it lacks is made, and the log says that it was not stored",
+)
 def test_a_cache_that_is_only_read_gives_what_it_has(checkout):
     checkout("first")
     places = [checkout.cache, *checkout.cache.rglob("*")]
@@ -172,6 +200,11 @@ def test_a_cache_that_is_only_read_gives_what_it_has(checkout):
         place.chmod(0o755 if place.is_dir() else 0o644)
 
 
+@pytest.mark.fault(
+    "disk",
+    "a shared cache of another user, which can only be read or not be written at all",
+    "what it has is taken; what it lacks is made, and the log says that it was not stored",
+)
 def test_a_cache_that_cannot_be_written_stops_no_job(checkout):
     first = checkout("first", cache="/proc")  # also closed to the superuser
     assert (first.status, first.times) == (0, 1), first.log

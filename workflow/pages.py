@@ -2,7 +2,8 @@
 
 `python -m workflow.pages STUDY.yaml …` copies the numbers of finished studies into
 `docs/results/<study>.json`. Then, and also without a study, it renders `docs/templates/` anew:
-README.md and pages of `docs/`, each from the template of the same path.
+README.md and pages of `docs/`, each from the template of the same path. What the tests try
+(`workflow.reliability`) is recorded first.
 """
 
 import json
@@ -21,6 +22,7 @@ from lexigraft.provenance import commit_of_code, read_card
 from lexigraft.usage import DONE, read_usage
 from workflow.config.registries import ROOT
 from workflow.papers import as_markdown, read_paper
+from workflow.reliability import AREAS, collected
 from workflow.stages import Study
 from workflow.stages.study import open_study
 
@@ -139,6 +141,7 @@ def render(template: str) -> str:
     environment.globals["record"] = lambda name: Record(DOCS / "results" / f"{name}.json")
     environment.globals["is_recorded"] = lambda name: (DOCS / "results" / f"{name}.json").exists()
     environment.globals["paper_rows"] = lambda study: as_markdown(read_paper(study)[1])
+    environment.globals["areas"] = AREAS
     environment.filters["digits"] = lambda number, count: f"{number:,.{count}f}".replace("-", "−")
     environment.filters["percent"] = lambda share, count=0: f"{100 * share:.{count}f} %"
     try:
@@ -166,6 +169,7 @@ def main(*configs: str) -> None:
             path.with_suffix("").mkdir(exist_ok=True)
             shutil.copyfile(source, path.with_suffix("") / name)
         print(f"{path.relative_to(ROOT)}: recorded")
+    write_record("reliability", collected())
     for template, page in pages().items():
         page.write_text(render(template), encoding="utf-8")
 

@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 import lexigraft
-from lexigraft.errors import UserError, disk_fault
+from lexigraft.errors import UserError, machine_fault
 from lexigraft.installation import add_workflow_to_path
 
 STUDIES = "Studies"
@@ -36,6 +36,7 @@ class Command(NamedTuple):
     module: str
     panel: str
     parsing: Mapping[str, bool] | None = None
+    error_code: int = 1  # the exit code of an error
 
 
 COMMANDS = {  # in the order of the help
@@ -47,6 +48,7 @@ COMMANDS = {  # in the order of the help
     "explain": Command("workflow.commands.overview", STUDIES),
     "cost": Command("workflow.commands.overview", STUDIES),
     "verify": Command("workflow.commands.overview", STUDIES),
+    "compare": Command("workflow.commands.compare", STUDIES, error_code=2),  # as of diff and cmp
     "export": Command("workflow.commands.running", STUDIES, UNKNOWN),
     "expand": Command("workflow.commands.tokenizers", MODELS),
     "graft": Command("workflow.commands.tokenizers", MODELS),
@@ -122,7 +124,7 @@ def _options(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; errors are one line, with exit code 1, and 2 for wrong usage."""
+    """Run the command; errors are one line, with its exit code for them, and 2 for wrong usage."""
     add_workflow_to_path()
     for stream in (sys.stdout, sys.stderr):
         # What a terminal cannot show is no error.
@@ -134,11 +136,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if "--debug" in takewhile(lambda word: word.startswith("-"), given):
             raise
-        message = str(error) if isinstance(error, UserError) else disk_fault(error, str(Path.cwd()))
+        message = (
+            str(error) if isinstance(error, UserError) else machine_fault(error, str(Path.cwd()))
+        )
         if message is None:
             kind, said = type(error).__name__, " ".join(str(error).split())
             again = " ".join(["lexigraft --debug", *given])
             message = f"unexpected {kind}: {said} (a bug; `{again}` shows its traceback)"
         typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
         typer.echo(message, err=True)
-        sys.exit(1)
+        name = next((word for word in given if not word.startswith("-")), "")
+        sys.exit(COMMANDS[name].error_code if name in COMMANDS else 1)

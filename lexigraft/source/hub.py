@@ -58,15 +58,25 @@ def resolve(spec: Mapping[str, Any], wanted: list[str] = WANTED) -> tuple[Path, 
         reason = "the repository has no such revision"
     except errors.RepositoryNotFoundError:
         reason = "the hub has no such repository, or it is private; run `hf auth login` if it is"
-    except errors.LocalEntryNotFoundError:
-        reason = (
+    except errors.LocalEntryNotFoundError as error:
+        reason = _answer(error.__cause__) or (
             "not in the cache, and the hub cannot be reached; check the network, or unset "
             "HF_HUB_OFFLINE if it is set, or give a local folder as `folder`"
         )
     except (errors.HFValidationError, errors.HfHubHTTPError, OSError) as error:
-        reason = first_line(error)
+        reason = _answer(error) or first_line(error)
+    except errors.HTTPError as error:  # of the library's connections
+        reason = f"the download broke off ({type(error).__name__}); run again, whole files stay"
     named = f"{name} at revision {revision}" if revision else name
     raise UserError(f"source hub {named}: {reason}")
+
+
+def _answer(error: BaseException | None) -> str:
+    """What the hub has answered in place of a file, and what to do; empty if it gave no answer."""
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if status in (401, 403):
+        return f"the hub refuses access ({status}); run `hf auth login`"
+    return f"the hub answers {status}; try again later" if status else ""
 
 
 def resolve_place(

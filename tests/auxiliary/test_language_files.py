@@ -29,6 +29,11 @@ def test_windows_line_ends_a_byte_order_mark_and_repeated_or_empty_lines_do_not_
     assert read_dictionary(file) == [("dog", "hund"), ("dog", "dogge")]
 
 
+@pytest.mark.bad_input(
+    "vectors",
+    "a dictionary with a line that is no pair, or with none",
+    "one line with file and line",
+)
 @pytest.mark.parametrize(
     "content, message",
     [
@@ -46,6 +51,11 @@ def test_a_file_that_is_no_dictionary_is_refused_by_line(dictionary, content, me
     assert "words.txt" in str(error.value)
 
 
+@pytest.mark.bad_input(
+    "vectors",
+    "a dictionary with a line that is no pair, or with none",
+    "one line with file and line",
+)
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match=r"dictionary: .*none\.txt: there is no such file"):
         read_dictionary(tmp_path / "none.txt")

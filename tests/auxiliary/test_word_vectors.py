@@ -83,6 +83,11 @@ def test_a_text_file_holds_no_ngrams(letters, vec):
         read_word_vectors(letters, vec({"a": "1 1"}), unlisted_words=True)
 
 
+@pytest.mark.bad_input(
+    "vectors",
+    "a fastText model that is cut off anywhere, or is another format",
+    "one line names the file",
+)
 def test_a_model_that_is_cut_off_anywhere_is_refused(letters, word_model, tmp_path):
     whole = word_model.read_bytes()
     cut = tmp_path / "cut.bin"
@@ -95,12 +100,18 @@ def test_a_model_that_is_cut_off_anywhere_is_refused(letters, word_model, tmp_pa
         read_word_vectors(letters, cut)
 
 
+@pytest.mark.bad_input(
+    "vectors",
+    "a fastText model that is cut off anywhere, or is another format",
+    "one line names the file",
+)
 def test_another_binary_file_is_refused(letters, tmp_path):
     (tmp_path / "other.bin").write_bytes(b"word2vec's own format" * 9)
     with pytest.raises(UserError, match=r"other\.bin: not a fastText model"):
         read_word_vectors(letters, tmp_path / "other.bin")
 
 
+@pytest.mark.bad_input("vectors", "a quantized fastText model", "one line says so")
 def test_a_quantized_model_is_refused(letters, tmp_path):
     import fasttext
 
@@ -113,6 +124,11 @@ def test_a_quantized_model_is_refused(letters, tmp_path):
         read_word_vectors(letters, tmp_path / "small.bin")
 
 
+@pytest.mark.bad_input(
+    "vectors",
+    "word vectors as text with a wrong header, a short line or no number",
+    "one line with file and line",
+)
 @pytest.mark.parametrize(
     "words, header, message",
     [
@@ -130,6 +146,7 @@ def test_a_bad_text_file_is_refused_in_one_line(letters, vec, words, header, mes
     assert "words.vec" in str(error.value)
 
 
+@pytest.mark.bad_input("vectors", "compressed vectors that are cut off", "one line names the file")
 def test_a_damaged_compressed_file_is_refused(letters, vec, tmp_path):
     packed = gzip.compress(vec({"a": "1 1", "b": "2 2"}).read_bytes())
     (tmp_path / "words.vec.gz").write_bytes(packed[:-6])
@@ -137,6 +154,11 @@ def test_a_damaged_compressed_file_is_refused(letters, vec, tmp_path):
         read_word_vectors(letters, tmp_path / "words.vec.gz")
 
 
+@pytest.mark.bad_input(
+    "vectors",
+    "word vectors as text with a wrong header, a short line or no number",
+    "one line with file and line",
+)
 @pytest.mark.parametrize("name, reason", [("words.txt", "is not a .bin"), ("none.vec", "no such")])
 def test_a_file_of_no_known_format_or_none_at_all_is_refused(letters, vec, tmp_path, name, reason):
     vec({"a": "1 1"}, name="words.txt")
@@ -220,6 +242,9 @@ def test_the_words_of_a_model_weigh_alike_when_asked(mistral_tokenizer, word_mod
     assert np.allclose(uniform["▁of"], model.get_word_vector("of"), atol=1e-6)
 
 
+@pytest.mark.bad_input(
+    "vectors", "options of vectors that do not go together", "one line with the option"
+)
 @pytest.mark.parametrize(
     "options, message",
     [
@@ -235,6 +260,7 @@ def test_options_that_do_not_go_together_are_refused(letters, vec, options, mess
         read_word_vectors(letters, vec({"a": "1 1"}), **options)
 
 
+@pytest.mark.bad_input("vectors", "vectors that are not finite", "one line names the file")
 def test_vectors_that_are_not_finite_are_refused(letters, vec):
     with pytest.raises(UserError, match=r"words\.vec: contains vectors that are not finite"):
         read_word_vectors(letters, vec({"a": "1 nan"}), pooling="uniform")

@@ -86,11 +86,21 @@ def test_all_cells_complete(faulty_run):
         assert (faulty_run.checkout.folder / card(cell)).exists()
 
 
+@pytest.mark.fault(
+    "cluster",
+    "five cells are hit by five faults in one run",
+    "only failed jobs are submitted again; a complete cell is not trained again",
+)
 def test_a_complete_cell_is_not_trained_again(faulty_run):
     assert faulty_run.jobs[DONE] == []
     assert (faulty_run.checkout.folder / card(DONE)).stat().st_mtime_ns == faulty_run.before
 
 
+@pytest.mark.fault(
+    "cluster",
+    "five cells are hit by five faults in one run",
+    "only failed jobs are submitted again; a complete cell is not trained again",
+)
 def test_only_failed_jobs_are_submitted_again(faulty_run):
     assert len(faulty_run.checkout.submitted()) == sum(map(len, faulty_run.jobs.values()))
     for cell in HIT:
@@ -98,28 +108,45 @@ def test_only_failed_jobs_are_submitted_again(faulty_run):
         assert faulty_run.jobs[cell][-1].state == "COMPLETED"
 
 
+@pytest.mark.fault(
+    "cluster",
+    "a job is cancelled, or its process is killed",
+    "it is submitted again, resumes from its checkpoint and ends like one without a fault",
+)
 @pytest.mark.parametrize("cell", [CANCELLED, KILLED, LOST, LITTLE_TIME])
 def test_training_resumes_from_its_last_checkpoint(faulty_run, cell):
     assert facts(faulty_run.checkout, cell)["resumed_from_step"] >= 1
 
 
+@pytest.mark.fault(
+    "cluster",
+    "a job is cancelled, or its process is killed",
+    "it is submitted again, resumes from its checkpoint and ends like one without a fault",
+)
 @pytest.mark.parametrize("cell", [CANCELLED, LOST])
 def test_the_result_equals_that_of_a_run_without_faults(faulty_run, without_faults, cell):
     assert checksum(faulty_run.checkout, cell) == without_faults[cell]
 
 
+@pytest.mark.fault(
+    "cluster", "a job runs out of the memory that it asked for", "it is submitted again with more"
+)
 def test_a_job_that_ran_out_of_memory_gets_more(faulty_run):
     jobs = faulty_run.jobs[LITTLE_MEMORY]
     assert [job.megabytes for job in jobs] == [500 * (n + 1) for n in range(len(jobs))]
     assert len(jobs) > 1
 
 
+@pytest.mark.fault(
+    "cluster", "a job runs into its time limit", "it is submitted again with more time, and resumes"
+)
 def test_a_job_that_ran_out_of_time_gets_more(faulty_run):
     jobs = faulty_run.jobs[LITTLE_TIME]
     assert [job.minutes for job in jobs] == [n + 1 for n in range(len(jobs))]
     assert jobs[0].state == "TIMEOUT"
 
 
+@pytest.mark.fault("cluster", "a node loses its power", "its job runs on another node")
 def test_the_job_of_a_lost_node_runs_on_another(faulty_run):
     jobs = faulty_run.jobs[LOST]
     assert jobs[0].state == "NODE_FAIL"

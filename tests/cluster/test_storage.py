@@ -49,6 +49,11 @@ def failure_of(submitter) -> str:
     return lines.pop()
 
 
+@pytest.mark.fault(
+    "disk",
+    "a file system that fills up and then turns read-only, under a run on a cluster",
+    "no complete cell is lost, and once there is room the run goes on",
+)
 def test_full_and_read_only_disks_lose_no_complete_cell(small_disk):
     used = shutil.disk_usage(small_disk.folder / "results").used
     small_disk.mount("remount", f"size={used + 300_000}")
@@ -73,6 +78,11 @@ def test_full_and_read_only_disks_lose_no_complete_cell(small_disk):
     assert (small_disk.folder / card(SECOND)).exists()
 
 
+@pytest.mark.fault(
+    "damage",
+    "a cell's file is truncated before its evaluation on a cluster",
+    "the jobs that read it stop; other cells go on; without its folder it is trained again",
+)
 def test_a_truncated_file_stops_the_jobs_that_read_it_and_is_trained_again(prepared, copied):
     checkout = copied(prepared)
     assert checkout.snakemake("--", card(FIRST), card(SECOND)).returncode == 0
@@ -100,6 +110,11 @@ def test_a_truncated_file_stops_the_jobs_that_read_it_and_is_trained_again(prepa
     ]
 
 
+@pytest.mark.fault(
+    "machine",
+    "a clock that was a day ahead when inputs were written, or was set back since",
+    "nothing is computed again",
+)
 def test_inputs_dated_tomorrow_cost_no_training(prepared, copied):
     """A clock was wrong when they were written, or has been set back since."""
     checkout = copied(prepared)

@@ -37,24 +37,42 @@ def runs(prepared, copied):
     return checkout, concurrent, locked, last
 
 
+@pytest.mark.fault(
+    "parallel",
+    "a second Snakemake is started in the same folder",
+    "it is refused, and says that another one holds the folder",
+)
 def test_a_second_snakemake_on_the_same_folder_is_refused(runs):
     _, concurrent, _, _ = runs
     assert concurrent.process.returncode != 0
     assert "Directory cannot be locked" in concurrent.output
 
 
+@pytest.mark.fault(
+    "cluster", "the folder stays locked after a kill", "the message says how to unlock it"
+)
 def test_after_a_kill_the_message_says_how_to_unlock_the_folder(runs):
     _, _, locked, _ = runs
     assert locked.process.returncode != 0
     assert "--unlock" in locked.output
 
 
+@pytest.mark.fault(
+    "cluster",
+    "the Snakemake that submits is killed while its jobs run",
+    "the next one names those jobs, waits for them and takes what they complete",
+)
 def test_the_next_run_names_the_jobs_that_still_run(runs):
     checkout, _, _, last = runs
     leftover = checkout.submitted()[0].number
     assert re.search(rf"1 job\(s\) of an earlier run .* scancel {leftover}\b", last.output)
 
 
+@pytest.mark.fault(
+    "cluster",
+    "the Snakemake that submits is killed while its jobs run",
+    "the next one names those jobs, waits for them and takes what they complete",
+)
 def test_what_a_leftover_job_completes_is_not_trained_again(runs):
     checkout, _, _, last = runs
     assert last.process.returncode == 0, last.output
@@ -66,6 +84,11 @@ def test_what_a_leftover_job_completes_is_not_trained_again(runs):
     assert json.loads((checkout.folder / card(TARGET)).read_text())["resumed_from_step"] is None
 
 
+@pytest.mark.fault(
+    "cluster",
+    "the Snakemake that submits is killed while its jobs run",
+    "the next one names those jobs, waits for them and takes what they complete",
+)
 def test_what_completes_between_two_runs_is_not_trained_again(prepared, copied):
     checkout = copied(prepared)
     checkout.pause_training()
@@ -87,6 +110,11 @@ def test_what_completes_between_two_runs_is_not_trained_again(prepared, copied):
     assert any("Training" in job for job in checkout.planned("--", card(TARGET)))
 
 
+@pytest.mark.fault(
+    "cluster",
+    "Slurm refuses a job whose outputs of earlier settings are there",
+    "it does not count as complete",
+)
 def test_a_job_that_slurm_refuses_does_not_count_as_complete(prepared, copied):
     """Results of an earlier configuration are in the folder of the refused job."""
     checkout = copied(prepared)
@@ -104,6 +132,9 @@ def test_a_job_that_slurm_refuses_does_not_count_as_complete(prepared, copied):
     assert len(checkout.planned("--", wanted)) == 1
 
 
+@pytest.mark.fault(
+    "parallel", "two checkouts with one results folder run the same cell", "it is trained once"
+)
 def test_two_folders_that_share_results_train_each_cell_once(prepared, copied):
     checkouts = [copied(prepared) for _ in range(2)]
     for checkout in checkouts[1:]:

@@ -64,12 +64,16 @@ def test_every_command_explains_itself(call, name):
     assert f"Usage: lexigraft {name}" in shown
 
 
+@pytest.mark.bad_input(
+    "command", "a command that does not exist", "exit code 2, with the one that was meant"
+)
 def test_a_wrong_command_ends_with_code_2_and_the_one_that_was_meant(call):
     code, _, said = call("plam")
     assert code == 2
     assert "'plan'" in said
 
 
+@pytest.mark.bad_input("command", "an option that does not exist", "exit code 2")
 def test_an_option_that_does_not_exist_ends_with_code_2(call):
     assert call("plan", "--no-such-option", "study.yaml")[0] == 2
 
@@ -94,6 +98,7 @@ def test_with_debug_an_error_shows_its_traceback(failing):
         app.main(["--debug", "plan", "study.yaml"])
 
 
+@pytest.mark.fault("disk", "a full disk under a command", "one line, no traceback")
 def test_a_full_disk_is_no_bug(call, failing):
     failing(OSError(28, "No space left on device", "results/x"))
     assert "results/x: no space is left" in call("plan", "study.yaml")[2]

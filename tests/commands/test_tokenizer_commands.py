@@ -240,6 +240,9 @@ def test_what_an_initializer_lacks_is_named_with_its_option(
 # ---- errors ------------------------------------------------------------------------------------
 
 
+@pytest.mark.bad_input(
+    "command", "a folder to write that holds something", "one line; nothing in it changes"
+)
 @pytest.mark.parametrize("command", ["expand", "graft"])
 def test_a_folder_with_something_in_it_is_never_written_to(
     command, tmp_path, files, smollm2_folder_tiny, expanded
@@ -251,6 +254,7 @@ def test_a_folder_with_something_in_it_is_never_written_to(
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+@pytest.mark.bad_input("command", "wrong options of `graft`", "one line, before any work")
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -281,6 +285,9 @@ def test_english_that_cannot_be_read_is_told_by_its_option_before_any_work(
             "--english", tmp_path / "blank.txt")  # fmt: skip
 
 
+@pytest.mark.bad_input(
+    "command", "sizes of `inspect` that are no numbers of tokens", "one line with the size"
+)
 @pytest.mark.parametrize("sizes", ["ten", "0,5"])
 def test_sizes_that_are_no_numbers_of_tokens_are_refused(sizes, files, smollm2_folder_tiny):
     with pytest.raises(UserError, match="--sizes"):

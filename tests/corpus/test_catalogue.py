@@ -80,6 +80,11 @@ def test_equal_pairs_of_different_components_come_once(tmp_path):
     assert read_catalogue(tmp_path, "de") == [("House", "Haus")]
 
 
+@pytest.mark.bad_input(
+    "text",
+    "a message catalogue that is none, or lacks the language",
+    "one line with file or languages",
+)
 def test_an_unknown_locale_is_reported_with_those_there_are(tmp_path):
     write_catalogue(tmp_path, "en", {"x": "House"})
     write_catalogue(tmp_path, "de", {"x": "Haus"})
@@ -87,6 +92,11 @@ def test_an_unknown_locale_is_reported_with_those_there_are(tmp_path):
         read_catalogue(tmp_path, "xx")
 
 
+@pytest.mark.bad_input(
+    "text",
+    "a message catalogue that is none, or lacks the language",
+    "one line with file or languages",
+)
 @pytest.mark.parametrize("content", ["{", "[]", "\ufeff{}"])
 def test_a_file_that_is_no_catalogue_is_named(content, tmp_path):
     write_catalogue(tmp_path, "en", {"x": "House"})

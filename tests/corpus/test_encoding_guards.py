@@ -34,6 +34,11 @@ def found(line, *repairs):
     return out, {name: number for name, number in asdict(counts).items() if number}
 
 
+@pytest.mark.bad_input(
+    "text",
+    "Zawgyi, mojibake, quotes of CSV",
+    "counted, and repaired on request; correct text is left",
+)
 @pytest.mark.parametrize(
     ("line", "right", "count", "name"),
     [
@@ -62,6 +67,11 @@ def test_replacement_characters_are_counted_and_kept():
     assert found(line, *REPAIRS) == (line, {"lost_characters": 1})
 
 
+@pytest.mark.bad_input(
+    "text",
+    "Zawgyi, mojibake, quotes of CSV",
+    "counted, and repaired on request; correct text is left",
+)
 @pytest.mark.parametrize(
     "line",
     [

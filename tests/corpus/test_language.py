@@ -337,6 +337,9 @@ def test_english_must_come_from_somewhere(files, tmp_path):
         prepare_corpus(settings, tmp_path / "out", ("0",))
 
 
+@pytest.mark.bad_input(
+    "config", "a text file that is not there", "refused before the first job, with key and file"
+)
 @pytest.mark.parametrize(
     ("part", "settings", "key"),
     [
@@ -363,6 +366,11 @@ def test_a_missing_file_is_named_with_its_key_before_any_job(
         check_files(language(**{part: settings}), "languages.te")
 
 
+@pytest.mark.bad_input(
+    "text",
+    "an empty file, a file of blank lines, a Parquet file without rows",
+    "one line names the file",
+)
 def test_an_empty_file_is_named_with_its_key(tmp_path):
     (tmp_path / "te.txt").write_bytes(b"")
     with pytest.raises(UserError, match=r"text\.paths: .*te\.txt: the file is empty"):
@@ -385,6 +393,11 @@ def test_checking_files_loads_nothing_heavy():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.bad_input(
+    "config",
+    "an unknown loader of texts, or one without its keys",
+    "refused, with the loaders there are",
+)
 @pytest.mark.parametrize(
     ("text", "message"),
     [

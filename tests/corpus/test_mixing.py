@@ -72,6 +72,7 @@ def test_a_mix_has_its_shares_of_characters_to_within_a_sentence(sizes, share, c
         assert total * shares[name] - own.max() <= drawn.sizes.sum() <= total * shares[name] + 0.1
 
 
+@pytest.mark.bad_input("text", "shares of a group that cannot be had", "one line with the member")
 @pytest.mark.parametrize(
     ("shares", "message"),
     [

@@ -70,6 +70,11 @@ def test_pairs_of_equal_quality_are_drawn_at_random(tmp_path):
     assert len({tuple(english) for english in draws}) == 4
 
 
+@pytest.mark.bad_input(
+    "text",
+    "pairs without a side, repeated, with placeholders or without a quality",
+    "dropped and counted; if none is left, one line says why",
+)
 def test_bad_pairs_are_dropped_and_counted(tmp_path):
     rows = [
         ("source", "target", "score"),  # a heading
@@ -108,6 +113,11 @@ def test_pairs_that_give_a_test_away_are_replaced_by_the_next_best(tmp_path):
     assert english_of(samples) == ["Sentence b", "Sentence c"]
 
 
+@pytest.mark.bad_input(
+    "text",
+    "pairs without a side, repeated, with placeholders or without a quality",
+    "dropped and counted; if none is left, one line says why",
+)
 def test_fewer_pairs_than_asked_for_are_taken_and_said_and_none_is_an_error(tmp_path, caplog):
     text = tsv(tmp_path, [(*PAIRS[0], 0.9), (*PAIRS[1], 0.1)], quality_column=3)
     samples, facts = translations(settings(text, pairs=2, minimum_quality=0.5), SEED, NO_TESTS)
@@ -163,6 +173,9 @@ def test_a_file_of_qualities_must_have_one_for_each_pair(tmp_path):
         list(read_scored_pairs({**text, "quality": str(tmp_path / "score")}))
 
 
+@pytest.mark.bad_input(
+    "text", "a table line without a tab, a pair without its columns", "one line with file and line"
+)
 def test_a_line_without_its_columns_is_named(tmp_path):
     text = tsv(tmp_path, [PAIRS[0], ("alone",)])
     with pytest.raises(UserError, match="line 2 has 1 columns, of which 1 and 2 are needed"):

@@ -96,6 +96,9 @@ def test_fewer_rows_than_asked_for_are_taken_and_none_is_an_error(tmp_path):
         questions(blank, SEED, NO_TESTS)
 
 
+@pytest.mark.bad_input(
+    "text", "a template of samples that does not fit the rows", "one line with template and line"
+)
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -89,17 +89,26 @@ def test_several_files_are_read_one_after_the_other(tmp_path):
     assert list(read_sentences({"loader": "text", "paths": files})) == ["one", "two"]
 
 
+@pytest.mark.bad_input(
+    "text", "a byte that is not UTF-8", "one line with file, line and place of the byte"
+)
 def test_a_byte_that_is_not_utf_8_is_named_with_its_line_and_place(tmp_path):
     file = write(tmp_path, "a.txt", b"good\nna" + b"\xefve\n")
     with pytest.raises(UserError, match=r"a\.txt: line 2 is not UTF-8 \(byte 7 .* 0xef\)"):
         list(read_lines(file))
 
 
+@pytest.mark.bad_input("text", "a text in UTF-16", "one line with the command that converts it")
 def test_utf_16_is_named(tmp_path):
     with pytest.raises(UserError, match=r"iconv -f UTF-16 -t UTF-8"):
         list(read_lines(write(tmp_path, "a.txt", "text".encode("utf-16"))))
 
 
+@pytest.mark.bad_input(
+    "text",
+    "an empty file, a file of blank lines, a Parquet file without rows",
+    "one line names the file",
+)
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
 def test_an_empty_file_is_reported(name, tmp_path):
     with pytest.raises(UserError, match="the file is empty"):
@@ -111,6 +120,11 @@ def test_a_missing_file_is_named(tmp_path):
         list(read_lines(tmp_path / "nowhere.txt"))
 
 
+@pytest.mark.bad_input(
+    "text",
+    "a compressed file that is cut off or not compressed (gz, xz, zst)",
+    "one line names the file",
+)
 @pytest.mark.parametrize("name", ["a.txt.gz", "a.txt.xz", "a.txt.zst"])
 @pytest.mark.parametrize("damage", [lambda b: b"plain text", lambda b: b[:-10]])
 def test_a_damaged_compressed_file_is_reported(damage, name, tmp_path):
@@ -149,6 +163,11 @@ def test_a_folder_is_its_texts_by_name_and_nothing_else(tmp_path):
         list(read_texts([empty]))
 
 
+@pytest.mark.bad_input(
+    "text",
+    "a Parquet column that is not there or holds no text",
+    "one line with the columns there are",
+)
 def test_what_is_wrong_in_a_file_of_a_folder_has_its_name_and_place(tmp_path):
     write(tmp_path, "a.jsonl", '{"text": "good"}\n{"content": "x"}\n')
     with pytest.raises(UserError, match=r"a\.jsonl: line 2: has no field 'text'; it has content"):
@@ -173,6 +192,11 @@ def test_null_reads_as_blank(tmp_path):
     assert read_table("jsonl", write(tmp_path, "a.jsonl", '{"text": null}'), "text") == [""]
 
 
+@pytest.mark.bad_input(
+    "text",
+    "a JSON line that is no JSON, no object, or lacks its field",
+    "one line with file and line",
+)
 @pytest.mark.parametrize(
     ("second", "message"),
     [
@@ -193,6 +217,11 @@ def test_a_column_of_parquet_is_read_across_row_groups(tmp_path):
     assert read_table("parquet", file, "text") == [*LINES, ""]
 
 
+@pytest.mark.bad_input(
+    "text",
+    "a Parquet column that is not there or holds no text",
+    "one line with the columns there are",
+)
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
@@ -205,6 +234,11 @@ def test_a_bad_parquet_column_is_named(columns, message, tmp_path):
         read_table("parquet", write_parquet(tmp_path, columns), "text")
 
 
+@pytest.mark.bad_input(
+    "text",
+    "an empty file, a file of blank lines, a Parquet file without rows",
+    "one line names the file",
+)
 def test_an_empty_parquet_file_is_reported(tmp_path):
     import pyarrow
 
@@ -249,6 +283,9 @@ def test_a_translation_column_gives_pairs(tmp_path):
     assert list(pairs) == [("yes", "అవును")]
 
 
+@pytest.mark.bad_input(
+    "text", "a column or split that a data set does not have", "one line with those it has"
+)
 @pytest.mark.parametrize(
     ("column", "split", "message"),
     [
@@ -262,6 +299,7 @@ def test_a_bad_column_or_split_of_a_dataset_is_named(column, split, message, tmp
         read_dataset(str(tmp_path), column, split)
 
 
+@pytest.mark.fault("network", "a data set cannot be reached", "one line names it")
 def test_a_dataset_that_cannot_be_reached_is_reported():
     with pytest.raises(UserError, match=r"dataset nobody/nothing, split train: cannot be read"):
         read_dataset("nobody/nothing", "text")
@@ -272,6 +310,9 @@ def test_pairs_of_a_table_are_its_first_two_columns(tmp_path):
     assert list(read_pairs({"loader": "tsv", "path": file})) == [("yes", "అవును"), ('"no"', "కాదు")]
 
 
+@pytest.mark.bad_input(
+    "text", "a table line without a tab, a pair without its columns", "one line with file and line"
+)
 def test_a_table_line_without_a_tab_is_named(tmp_path):
     with pytest.raises(UserError, match="line 2 has 1 columns, of which 1 and 2 are needed"):
         list(read_pairs({"loader": "tsv", "path": write(tmp_path, "a.tsv", "a\tb\nc d\n")}))
@@ -308,11 +349,17 @@ def test_lines_of_a_compressed_file_are_read_by_path_and_by_address(name, tmp_pa
         assert rows == [*LINES, "", "last"]
 
 
+@pytest.mark.fault(
+    "network", "a file behind an address is cut off or has no content", "one line names the address"
+)
 def test_an_address_without_content_is_named(address):
     with pytest.raises(UserError, match=r"dataset text, split train: cannot be read .*gone\.xz"):
         read_dataset("text", "text", data_files=f"{address}/gone.xz")
 
 
+@pytest.mark.fault(
+    "network", "a file behind an address is cut off or has no content", "one line names the address"
+)
 def test_a_cut_off_file_behind_an_address_is_reported(tmp_path, address):
     file = write(tmp_path, "a.txt.xz", "\n".join(LINES * 100))
     file.write_bytes(file.read_bytes()[:-20])

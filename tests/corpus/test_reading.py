@@ -75,6 +75,11 @@ class Killed(BaseException):
     pass
 
 
+@pytest.mark.fault(
+    "kill",
+    "reading a large text is interrupted",
+    "the next job goes on where it was and draws the same sentences",
+)
 @pytest.mark.parametrize("most", [None, 1000])
 def test_an_interrupted_reading_goes_on_and_draws_the_same(language, tmp_path, monkeypatch, most):
     language |= {"read_characters": most}

@@ -137,6 +137,11 @@ def test_another_study_with_other_tasks_repeats_nothing(cell_job, loads):
     assert len(loads) == 2
 
 
+@pytest.mark.fault(
+    "kill",
+    "SIGKILL to an evaluation",
+    "the run under way is lost at most; records that were complete stay as they are",
+)
 def test_what_was_complete_before_a_kill_stays_and_the_rest_follows(cell_job, monkeypatch):
     job = cell_job(perplexity={}, translation={"runs": 2, **TRANSLATION})
     kind = task_kind("translation")
@@ -160,6 +165,11 @@ def test_what_was_complete_before_a_kill_stays_and_the_rest_follows(cell_job, mo
     assert set(after) - set(before) == {"translation-run-1"}
 
 
+@pytest.mark.fault(
+    "kill",
+    "an evaluation ends in the middle of a run",
+    "the batch under way is repeated at most, and no prediction changes",
+)
 def test_a_kill_costs_at_most_the_batch_under_way(cell_job, monkeypatch):
     from transformers import LlamaForCausalLM
 
@@ -183,6 +193,11 @@ def test_a_kill_costs_at_most_the_batch_under_way(cell_job, monkeypatch):
     assert rows(expected, "translation") == whole
 
 
+@pytest.mark.fault(
+    "cluster",
+    "one of several tasks of an evaluation fails in every attempt",
+    "the others are recorded and not repeated; the message names the task and why",
+)
 def test_a_task_that_fails_neither_stops_the_others_nor_loses_them(cell_job, loads):
     job = cell_job(
         translation={**TRANSLATION, "shots": 9},

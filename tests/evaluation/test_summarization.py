@@ -101,6 +101,11 @@ def test_the_shortest_are_the_same_for_every_run(model, byte_tokenizer, make_job
         assert [row["id"] for row in predictions(job)] == ["a1", "a3"]
 
 
+@pytest.mark.fault(
+    "kill",
+    "an evaluation ends in the middle of a run",
+    "the batch under way is repeated at most, and no prediction changes",
+)
 def test_an_interruption_changes_no_prediction(model, byte_tokenizer, make_job, interrupt_at):
     job = make_job("summarization", max_new_tokens=8, batch_size=1)
     evaluate(model, byte_tokenizer(), job)

@@ -44,6 +44,11 @@ def test_no_partial_outputs_are_left(model, byte_tokenizer, job):
     assert left == ["predictions.jsonl"]
 
 
+@pytest.mark.fault(
+    "kill",
+    "an evaluation ends in the middle of a run",
+    "the batch under way is repeated at most, and no prediction changes",
+)
 def test_an_interruption_changes_no_prediction(model, byte_tokenizer, make_job, interrupt_at):
     job = make_job("translation", max_new_tokens=8, batch_size=1)
     evaluate(model, byte_tokenizer(), job)

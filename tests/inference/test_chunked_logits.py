@@ -104,6 +104,11 @@ def limit_chunks(model, positions, fails):
     return given
 
 
+@pytest.mark.fault(
+    "machine",
+    "GPU memory runs out for a chunk of logits",
+    "chunks are halved, and gradients are the same",
+)
 @pytest.mark.parametrize("fails", ["forward", "backward"])
 @pytest.mark.parametrize("weight", [None, torch.tensor(1.5)])
 def test_chunks_that_do_not_fit_into_memory_are_halved_and_give_the_same_gradients(

@@ -83,6 +83,11 @@ def test_texts_do_not_depend_on_the_batch_size(run, tmp_path, batch_size):
     assert any(output.text for output in alone.values())
 
 
+@pytest.mark.fault(
+    "machine",
+    "GPU memory runs out while texts are generated or scored",
+    "batches are halved, and texts and scores are the same",
+)
 def test_batches_that_do_not_fit_into_memory_are_halved_and_the_texts_are_the_same(
     model, run, monkeypatch, caplog
 ):
@@ -278,6 +283,11 @@ def test_a_batch_takes_no_more_steps_than_its_longest_text(model, run, byte_toke
     assert output.steps <= 3
 
 
+@pytest.mark.fault(
+    "kill",
+    "generation is interrupted between two batches, or in the middle of a line",
+    "it resumes with identical texts; a line that was cut off is generated again",
+)
 def test_an_interrupted_run_resumes_with_identical_outputs(model, run, monkeypatch, tmp_path):
     whole = run(partial=tmp_path / "whole.jsonl")
     with monkeypatch.context() as patch:
@@ -297,6 +307,11 @@ def test_a_finished_run_generates_nothing_again(model, run, monkeypatch):
     assert counting.calls == 0
 
 
+@pytest.mark.fault(
+    "kill",
+    "generation is interrupted between two batches, or in the middle of a line",
+    "it resumes with identical texts; a line that was cut off is generated again",
+)
 def test_a_line_cut_off_by_an_interruption_is_generated_again(model, run, monkeypatch, tmp_path):
     whole = run()
     partial = tmp_path / "out" / "partial.jsonl"
@@ -324,6 +339,11 @@ def test_outputs_of_other_work_are_not_reused(model, run, monkeypatch, change):
     assert counting.calls == 3
 
 
+@pytest.mark.bad_input(
+    "text",
+    "a prompt longer than the context of the model",
+    "one line, before anything is generated",
+)
 def test_a_prompt_beyond_the_context_is_named_before_anything_is_generated(run):
     with pytest.raises(UserError, match=r"prompt 'big' has 600 tokens.*context of 512"):
         run(prompts={**PROMPTS, "big": "x" * 600})

@@ -61,6 +61,11 @@ def test_an_empty_folder_is_an_error_that_names_it(tmp_path):
         load_initialization(tmp_path)
 
 
+@pytest.mark.fault(
+    "damage",
+    "a recipe or drawn rows are cut off at any length, or have any bit flipped",
+    "one line names the file, unless nothing depends on the bit",
+)
 @pytest.mark.parametrize("name", ["mean-of-all", "random"])
 def test_a_file_cut_off_anywhere_is_an_error_that_names_it(fit, pair, matrix, tmp_path, name):
     file = save_initialization(fit(name), tmp_path, {"input": matrix(len(pair[0]) + 1)})
@@ -71,6 +76,11 @@ def test_a_file_cut_off_anywhere_is_an_error_that_names_it(fit, pair, matrix, tm
             load_initialization(tmp_path)
 
 
+@pytest.mark.fault(
+    "damage",
+    "a recipe or drawn rows are cut off at any length, or have any bit flipped",
+    "one line names the file, unless nothing depends on the bit",
+)
 @pytest.mark.parametrize("name", ["mean-of-all", "random"])
 def test_a_damaged_file_is_an_error_or_unchanged(fit, pair, matrix, tmp_path, name):
     fitted, rows = fit(name), matrix(len(pair[0]) + 1)
@@ -89,12 +99,16 @@ def test_a_damaged_file_is_an_error_or_unchanged(fit, pair, matrix, tmp_path, na
             assert loaded.apply(rows).tobytes() == fitted.apply(rows).tobytes()
 
 
+@pytest.mark.bad_input("hostile", "a pickle in a recipe", "never opened; one line names the file")
 def test_a_pickle_is_never_opened(tmp_path):
     np.savez(tmp_path / "recipe.npz", left_data=np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(UserError, match=r"recipe\.npz"):
         load_initialization(tmp_path)
 
 
+@pytest.mark.bad_input(
+    "vectors", "a recipe that names rows outside of the matrix", "one line names the file"
+)
 def test_a_recipe_whose_indices_lie_outside_is_an_error(fit, tmp_path):
     fitted = fit("mean")
     fitted.recipe_.left.indices[0] = 10_000
@@ -110,6 +124,11 @@ def test_rows_of_a_tied_model_have_none_for_a_head(fit, pair, matrix, tmp_path):
         load_initialization(tmp_path).apply(rows, "output")
 
 
+@pytest.mark.bad_input(
+    "vectors",
+    "rows of another width or number than the model's",
+    "one line with both; the model is unchanged",
+)
 def test_rows_of_another_width_are_an_error(fit, pair, matrix, tmp_path):
     save_initialization(fit("random"), tmp_path, {"input": matrix(len(pair[0]) + 1)})
     with pytest.raises(UserError, match="width"):

@@ -28,6 +28,11 @@ def test_every_method_can_be_made_without_further_options_and_knows_its_name():
     assert [made(name).name for name in methods()] == methods()
 
 
+@pytest.mark.bad_input(
+    "config",
+    "an option that the method does not have, or lacks",
+    "refused, with the options it has",
+)
 def test_a_missing_option_is_named():
     with pytest.raises(UserError, match="'zett': option 'hypernetwork' is missing"):
         initializer("zett")

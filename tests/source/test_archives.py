@@ -46,6 +46,11 @@ def test_only_the_members_that_match_are_unpacked(write, tmp_path):
     assert found == {"a.json": "a", "b.json": "b"}
 
 
+@pytest.mark.bad_input(
+    "hostile",
+    "an archive with links, or members that lead outside",
+    "refused; nothing is written outside",
+)
 @WRITERS
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_a_member_that_leads_outside_is_refused(name, write, tmp_path):
@@ -55,6 +60,11 @@ def test_a_member_that_leads_outside_is_refused(name, write, tmp_path):
     assert not list(tmp_path.rglob("outside"))
 
 
+@pytest.mark.bad_input(
+    "hostile",
+    "an archive with links, or members that lead outside",
+    "refused; nothing is written outside",
+)
 def test_a_link_in_a_wheel_is_refused(tmp_path):
     link = zipfile.ZipInfo("toy/link")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
@@ -95,6 +105,11 @@ def test_a_tarball_cut_short_is_named(tmp_path):
 ZEROS = "0" * (60 << 20)  # two of them are more than any small archive may hold
 
 
+@pytest.mark.bad_input(
+    "hostile",
+    "an archive that would fill the disk, or lies about its size",
+    "refused before it does",
+)
 @WRITERS
 def test_an_archive_that_would_fill_the_disk_is_refused_before_it_does(write, tmp_path):
     archive = write(tmp_path, {"toy/a": ZEROS, "toy/b": ZEROS})
@@ -109,6 +124,11 @@ def test_one_that_compresses_well_is_no_such_archive(tmp_path):
     assert (tmp_path / "out/toy/a").stat().st_size == len(ZEROS)
 
 
+@pytest.mark.bad_input(
+    "hostile",
+    "an archive that would fill the disk, or lies about its size",
+    "refused before it does",
+)
 def test_a_tarball_that_declares_more_than_it_contains_is_refused_unread(tmp_path):
     header = tarfile.TarInfo("toy/a")
     header.size = 1 << 40

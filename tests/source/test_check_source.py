@@ -19,24 +19,36 @@ def test_a_whole_source_passes(whole_source):
     check_source(whole_source)
 
 
+@pytest.mark.bad_input(
+    "model", "a folder without config.json, or with a damaged one", "one line names the file"
+)
 def test_no_config_is_reported(tiny_source):
     (tiny_source / "config.json").unlink()
     with pytest.raises(UserError, match=r"has no config\.json"):
         check_source(tiny_source)
 
 
+@pytest.mark.bad_input(
+    "model", "a folder without config.json, or with a damaged one", "one line names the file"
+)
 def test_a_damaged_config_is_reported(tiny_source):
     (tiny_source / "config.json").write_text("{")
     with pytest.raises(UserError, match=r"config\.json: cannot be used"):
         check_source(tiny_source)
 
 
+@pytest.mark.bad_input(
+    "model", "an unknown type of model, or none named", "one line names the type"
+)
 def test_an_unknown_model_type_is_reported(tiny_source):
     change_config(tiny_source, model_type="mystery")
     with pytest.raises(UserError, match="mystery"):
         check_source(tiny_source)
 
 
+@pytest.mark.bad_input(
+    "hostile", "code that a model's repository brings", "never run; one line says so"
+)
 def test_remote_code_is_refused(tiny_source):
     change_config(tiny_source, auto_map={"AutoModelForCausalLM": "modeling.Evil"})
     (tiny_source / "modeling.py").write_text("raise RuntimeError('this ran')")
@@ -44,6 +56,9 @@ def test_remote_code_is_refused(tiny_source):
         check_source(tiny_source)
 
 
+@pytest.mark.bad_input(
+    "model", "a model that is no causal language model", "one line names its architecture"
+)
 @pytest.mark.parametrize(
     ("kind", "architecture"),
     [
@@ -60,24 +75,34 @@ def test_a_model_that_is_no_causal_language_model_is_named(kind, architecture, t
         check_source(tiny_source)
 
 
+@pytest.mark.bad_input(
+    "model", "an unknown type of model, or none named", "one line names the type"
+)
 def test_a_config_without_an_architecture_is_reported(tiny_source):
     change_config(tiny_source, architectures=None)
     with pytest.raises(UserError, match="names no architecture"):
         check_source(tiny_source)
 
 
+@pytest.mark.bad_input("model", "quantized weights", "one line says so")
 def test_quantized_weights_are_refused(tiny_source):
     change_config(tiny_source, quantization_config={"quant_method": "awq", "bits": 4})
     with pytest.raises(UserError, match="weights are quantized"):
         check_source(tiny_source)
 
 
+@pytest.mark.bad_input(
+    "hostile", "pickled weights", "never opened; one line says how to convert them"
+)
 def test_pickled_weights_are_refused(tiny_source):
     (tiny_source / "model.safetensors").rename(tiny_source / "pytorch_model.bin")
     with pytest.raises(UserError, match=r"only pytorch_model\.bin"):
         check_source(tiny_source)
 
 
+@pytest.mark.bad_input(
+    "model", "weights that are cut off, too long or no safetensors", "one line names the file"
+)
 def test_truncated_weights_are_reported(tiny_source):
     file = tiny_source / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1000])
@@ -85,6 +110,9 @@ def test_truncated_weights_are_reported(tiny_source):
         check_source(tiny_source)
 
 
+@pytest.mark.bad_input(
+    "model", "weights without an embedding matrix or a head", "one line names the matrix"
+)
 @pytest.mark.parametrize("name", ["model.embed_tokens.weight", "lm_head.weight"])
 def test_a_matrix_that_the_files_lack_is_reported(name, tiny_source):
     weights = load_file(tiny_source / "model.safetensors")
@@ -94,12 +122,18 @@ def test_a_matrix_that_the_files_lack_is_reported(name, tiny_source):
         check_source(tiny_source)
 
 
+@pytest.mark.bad_input(
+    "model", "a model without a tokenizer, or with a slow one", "one line says how to convert it"
+)
 def test_no_tokenizer_is_reported(tiny_source):
     (tiny_source / "tokenizer.json").unlink()
     with pytest.raises(UserError, match=r"has no tokenizer\.json; only fast tokenizers"):
         check_source(tiny_source)
 
 
+@pytest.mark.bad_input(
+    "model", "a model without a tokenizer, or with a slow one", "one line says how to convert it"
+)
 def test_a_bare_sentencepiece_tokenizer_is_reported_with_the_faithful_way_to_convert_it(
     tiny_source,
 ):
@@ -108,6 +142,9 @@ def test_a_bare_sentencepiece_tokenizer_is_reported_with_the_faithful_way_to_con
         check_source(tiny_source)
 
 
+@pytest.mark.bad_input(
+    "model", "a tokenizer with more tokens than the model has rows", "one line with both numbers"
+)
 def test_a_tokenizer_with_more_tokens_than_rows_does_not_belong(tiny_source, tiny_llama):
     tiny_llama(200).save_pretrained(tiny_source)
     with pytest.raises(UserError, match="tokens up to id 270 and the model only 200 rows"):

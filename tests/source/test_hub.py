@@ -30,11 +30,21 @@ def test_a_cached_model_resolves_to_its_commit_offline(revision, cache):
     assert resolve({"hub": "org/name", "revision": revision}) == (cache, COMMIT)
 
 
+@pytest.mark.fault(
+    "network",
+    "offline, a model or revision is not in the cache",
+    "one line says which, and how to fetch it",
+)
 def test_a_revision_that_is_not_cached_is_told_offline(cache):
     with pytest.raises(UserError, match="org/name at revision v2: not in the cache"):
         resolve({"hub": "org/name", "revision": "v2"})
 
 
+@pytest.mark.fault(
+    "network",
+    "offline, a model or revision is not in the cache",
+    "one line says which, and how to fetch it",
+)
 def test_a_model_that_is_not_cached_is_told_offline(cache):
     with pytest.raises(UserError, match="source hub org/other: not in the cache"):
         resolve({"hub": "org/other"})
@@ -68,6 +78,11 @@ def test_only_safe_files_of_the_top_folder_are_requested(monkeypatch, tmp_path):
     assert list(fetched) == there[:5]
 
 
+@pytest.mark.fault(
+    "network",
+    "a gated model without a token, or with terms that were not accepted",
+    "one line names the page with the terms and `hf auth login`",
+)
 @pytest.mark.parametrize(
     ("error", "message"),
     [

@@ -58,12 +58,22 @@ def test_a_model_without_safe_weights_is_unusable(ask):
     assert answer.state == UNUSABLE and "*.safetensors" in answer.detail
 
 
+@pytest.mark.fault(
+    "network",
+    "a gated model without a token, or with terms that were not accepted",
+    "one line names the page with the terms and `hf auth login`",
+)
 def test_terms_that_were_not_accepted_are_named_with_what_to_do(ask, endpoint):
     answer, _ = ask("model", "org/gated", COMMIT)
     assert answer.state == GATED and f"{endpoint}/org/gated" in answer.detail
     assert ask("model", "org/accepted", COMMIT)[0].state == OK
 
 
+@pytest.mark.fault(
+    "network",
+    "the hub answers 401, 403 or 404 when a study is checked",
+    "the asset is missing, or its terms are named with `hf auth login`; no retry",
+)
 @pytest.mark.parametrize(
     ("kind", "name", "revision"),
     [("model", "org/none", None), ("data set", "org/private", None), ("model", "org/model", "v9")],
@@ -74,6 +84,11 @@ def test_what_is_not_there_is_missing(ask, kind, name, revision):
     assert ("v9" in answer.detail) == (revision == "v9")
 
 
+@pytest.mark.fault(
+    "network",
+    "the hub answers 401, 403 or 404 when a study is checked",
+    "the asset is missing, or its terms are named with `hf auth login`; no retry",
+)
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refusal_without_a_reason_asks_for_a_token(ask, status):
     FAULTS["models/org/model"] = [status]
@@ -82,18 +97,25 @@ def test_a_refusal_without_a_reason_asks_for_a_token(ask, status):
     assert waited == []
 
 
+@pytest.mark.fault(
+    "network", "the hub is busy (429, 503)", "it is asked again after as long as it says"
+)
 def test_a_busy_hub_is_asked_again_when_it_says(ask):
     FAULTS["models/org/model"] = [429, 503, 429]
     answer, waited = ask("model", "org/model", COMMIT)
     assert answer.state == OK and waited == [7, 7, 7]
 
 
+@pytest.mark.fault(
+    "network", "the hub keeps failing (500)", "it is asked five times; the answer says its status"
+)
 def test_a_hub_that_stays_broken_gives_no_answer(ask):
     FAULTS["models/org/model"] = [500] * 9
     answer, waited = ask("model", "org/model", COMMIT)
     assert (answer.state, len(waited)) == (NO_ANSWER, 4) and "500" in answer.detail
 
 
+@pytest.mark.fault("network", "the hub is not reached", "one line names its address")
 def test_a_hub_that_is_not_reached_gives_no_answer():
     answer = ask_hub(HubAsset("model", "org/model"), "http://127.0.0.1:9", lambda _: None)
     assert answer.state == NO_ANSWER and "127.0.0.1:9" in answer.detail

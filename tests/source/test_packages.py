@@ -77,17 +77,32 @@ def test_other_members_replace_the_folder(index, tmp_path):
     assert files_in(into) == ["card.json", "toy/data/b.txt"]
 
 
+@pytest.mark.fault(
+    "network",
+    "a download has another checksum than is pinned",
+    "it is refused, and nothing is left",
+)
 def test_a_wrong_checksum_is_refused_and_leaves_nothing(index, tmp_path):
     with pytest.raises(UserError, match=f"SHA-256 {index}, expected 00"):
         fetch_package("toy", "1.0", "00", ["toy/*"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.fault(
+    "network",
+    "a package index is not reached, or has no such version",
+    "one line tells the one from the other",
+)
 def test_a_missing_version_is_named(index, tmp_path):
     with pytest.raises(UserError, match=r"toy==2\.0: the package index has no wheel"):
         fetch_package("toy", "2.0", index, ["toy/*"], tmp_path / "out")
 
 
+@pytest.mark.fault(
+    "network",
+    "a package index is not reached, or has no such version",
+    "one line tells the one from the other",
+)
 def test_an_unreachable_index_is_distinguished_from_a_missing_version(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.delenv("PIP_NO_INDEX", raising=False)
@@ -97,6 +112,7 @@ def test_an_unreachable_index_is_distinguished_from_a_missing_version(tmp_path, 
         fetch_package("toy", "1.0", "00", ["toy/*"], tmp_path / "out")
 
 
+@pytest.mark.bad_input("hostile", "names of packages that pip would read as options", "refused")
 @pytest.mark.parametrize("name", ["--index-url=http://evil", "-r/etc/passwd", "a b", ""])
 def test_a_name_that_pip_would_read_as_an_option_is_refused(name, tmp_path):
     with pytest.raises(UserError, match="not a package name"):
@@ -134,6 +150,7 @@ def test_a_wheel_of_another_platform_is_fetched_by_its_tags(tmp_path, monkeypatc
     assert (into / "toy/a").read_text() == "a"
 
 
+@pytest.mark.bad_input("hostile", "names of packages that pip would read as options", "refused")
 def test_tags_that_pip_would_read_as_an_option_are_refused(tmp_path):
     with pytest.raises(UserError, match="is not the python-abi-platform"):
         fetch_package("toy", "1.0", "00", ["*"], tmp_path / "out", tags="--index-url=x-y-z")

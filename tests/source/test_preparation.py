@@ -1,6 +1,7 @@
 """Preparation of sources: local folders, and packages that lack something."""
 
 import hashlib
+import json
 
 import pytest
 import torch

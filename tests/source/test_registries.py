@@ -92,6 +92,11 @@ def test_the_members_that_match_are_unpacked_with_a_card(name, registry, tmp_pat
     assert (card["name"], card["sha256"], card["licence"]) == (name, SHA256, "MIT")
 
 
+@pytest.mark.fault(
+    "network",
+    "a package registry breaks off a download, wants a login or has no such version",
+    "one line says which; nothing is left",
+)
 @pytest.mark.parametrize(
     ("name", "version", "message"),
     [
@@ -109,11 +114,21 @@ def test_what_cannot_be_fetched_is_reported_in_one_line(name, version, message, 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.fault(
+    "network",
+    "a download has another checksum than is pinned",
+    "it is refused, and nothing is left",
+)
 def test_a_wrong_checksum_is_refused(registry, tmp_path):
     with pytest.raises(UserError, match=f"SHA-256 {SHA256}, expected 00"):
         fetch_package("toy", "1.0.0", "00", ["*"], tmp_path / "out", registry="npm")
 
 
+@pytest.mark.fault(
+    "network",
+    "a package index is not reached, or has no such version",
+    "one line tells the one from the other",
+)
 def test_an_unreachable_registry_is_reported(no_npmrc, tmp_path, monkeypatch):
     monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
@@ -150,6 +165,9 @@ def test_the_licence_is_found_in_older_packages(content, licence, tmp_path):
     assert licence_of(file) == licence
 
 
+@pytest.mark.bad_input(
+    "hostile", "a login in the address of a registry", "refused, and not repeated in the message"
+)
 def test_a_login_in_the_address_is_refused_and_not_repeated(no_npmrc, monkeypatch):
     monkeypatch.setenv("npm_config_registry", "https://me:secret@registry.example/npm")
     with pytest.raises(UserError, match="contains a login") as error:

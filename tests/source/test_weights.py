@@ -26,6 +26,9 @@ def test_tensors_of_shards_are_found_with_file_and_shape(tmp_path):
     assert read_tensor(*[tmp_path / "x-1.safetensors", "a"]).tolist() == [[1, 1, 1], [1, 1, 1]]
 
 
+@pytest.mark.bad_input(
+    "model", "a shard that is missing or lacks its tensor", "one line names shard and tensor"
+)
 def test_a_missing_shard_is_named(tmp_path):
     write_shards(tmp_path)
     (tmp_path / "x-2.safetensors").unlink()
@@ -33,6 +36,9 @@ def test_a_missing_shard_is_named(tmp_path):
         weight_files(tmp_path)
 
 
+@pytest.mark.bad_input(
+    "model", "a shard that is missing or lacks its tensor", "one line names shard and tensor"
+)
 def test_a_shard_without_its_tensor_is_named(tmp_path):
     write_shards(tmp_path)
     save_file({"c": numpy.zeros(4, "float32")}, tmp_path / "x-2.safetensors")
@@ -40,6 +46,9 @@ def test_a_shard_without_its_tensor_is_named(tmp_path):
         tensors(tmp_path)
 
 
+@pytest.mark.bad_input(
+    "hostile", "an index of weights that leads outside of its folder", "refused, with the index"
+)
 def test_an_index_that_leads_outside_the_folder_is_refused(tmp_path):
     index = {"weight_map": {"a": "../x.safetensors"}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
@@ -47,6 +56,9 @@ def test_an_index_that_leads_outside_the_folder_is_refused(tmp_path):
         weight_files(tmp_path)
 
 
+@pytest.mark.bad_input(
+    "hostile", "pickled weights", "never opened; one line says how to convert them"
+)
 def test_pickled_weights_are_refused_with_the_way_to_convert_them(tmp_path):
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
     with pytest.raises(UserError, match=r"only pytorch_model\.bin.*save_pretrained"):
@@ -58,6 +70,9 @@ def test_a_folder_without_weights_is_reported(tmp_path):
         weight_files(tmp_path)
 
 
+@pytest.mark.bad_input(
+    "model", "weights that are cut off, too long or no safetensors", "one line names the file"
+)
 @pytest.mark.parametrize("change", [lambda b: b[:-1], lambda b: b + b"x", lambda b: b[:60]])
 def test_a_file_of_the_wrong_length_is_damaged(change, tmp_path):
     file = tmp_path / "model.safetensors"
@@ -67,6 +82,9 @@ def test_a_file_of_the_wrong_length_is_damaged(change, tmp_path):
         read_shapes(file)
 
 
+@pytest.mark.bad_input(
+    "model", "weights that are cut off, too long or no safetensors", "one line names the file"
+)
 @pytest.mark.parametrize(
     "content", [b"", b"abc", b"\xff" * 100, b"\x02" + bytes(7) + b"[]", b"version https://git-lfs"]
 )

@@ -193,6 +193,11 @@ def test_alpha_holds_shared_tokens_where_they_were(cells, phase):
     assert moved[100] < 0.7 * moved[0]
 
 
+@pytest.mark.fault(
+    "kill",
+    "a training is interrupted early, late, or between two phases",
+    "it goes on from its last checkpoint and ends with the same bits",
+)
 @pytest.mark.parametrize(
     ("first", "tied", "where"),
     [

@@ -45,6 +45,7 @@ def test_a_phase_that_trains_none_has_none():
     assert of_new_vocabulary({"phases": [PHASE, ALL]}) == ["adapter"]
 
 
+@pytest.mark.bad_input("config", "a setting of adapters that does not fit", "refused, with the key")
 @pytest.mark.parametrize(
     ("settings", "named"),
     [

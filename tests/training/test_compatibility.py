@@ -139,6 +139,9 @@ def test_a_model_that_does_not_is_refused():
         check_document_separation(built(Deaf, LlamaConfig(**SIZES)))
 
 
+@pytest.mark.bad_input(
+    "model", "a sequence longer than the model's context", "one line with both lengths"
+)
 def test_a_sequence_longer_than_the_model_is_refused(tiny_llama):
     def plan(length):
         blocks = pack(concatenate([[3] * 1000]), length)

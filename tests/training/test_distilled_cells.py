@@ -144,6 +144,11 @@ def interrupted_before(step, job):
     return load_file(folder_of(job) / "changed.safetensors")
 
 
+@pytest.mark.fault(
+    "kill",
+    "a training is interrupted early, late, or between two phases",
+    "it goes on from its last checkpoint and ends with the same bits",
+)
 @pytest.mark.parametrize("where", ["in the first phase", "in the second phase"])
 def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(distilled, where):
     phases = [PROGRESSIVE[0], {**DISTILL, "share": 0.5}]

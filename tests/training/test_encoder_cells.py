@@ -84,6 +84,11 @@ def test_training_restores_more_of_the_held_out_text(place, phase):
     assert card["heldout_before"] is None and card["steps"] == len(steps)
 
 
+@pytest.mark.fault(
+    "kill",
+    "a training is interrupted early, late, or between two phases",
+    "it goes on from its last checkpoint and ends with the same bits",
+)
 def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(place):
     phases = [{**ALL, "share": 0.5}, {**LORA, "share": 0.5}]
     job = place.job({**STEPS, "phases": phases, "epochs": 1})

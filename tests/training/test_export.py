@@ -101,6 +101,9 @@ def test_an_earlier_export_is_replaced_and_nothing_else_is(cell, tmp_path):
     assert (tmp_path / "mine" / "thesis.tex").read_text() == "dear to me"
 
 
+@pytest.mark.bad_input(
+    "command", "a folder to write that holds something", "one line; nothing in it changes"
+)
 def test_a_file_in_the_place_of_the_folder_is_refused(cell, tmp_path):
     (tmp_path / "out").touch()
     with pytest.raises(UserError, match="no export wrote"):

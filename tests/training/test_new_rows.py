@@ -231,6 +231,11 @@ def test_a_cell_keeps_every_old_row_and_lowers_the_loss(grafted, tied):
     load_cell(folder)
 
 
+@pytest.mark.fault(
+    "kill",
+    "a training is interrupted early, late, or between two phases",
+    "it goes on from its last checkpoint and ends with the same bits",
+)
 @pytest.mark.parametrize(
     ("phases", "at"),
     [

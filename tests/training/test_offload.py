@@ -76,6 +76,11 @@ def test_passes_are_added_up(trained):
         assert torch.allclose(tensors[name], tensor, atol=1e-3), name
 
 
+@pytest.mark.fault(
+    "kill",
+    "a training is interrupted early, late, or between two phases",
+    "it goes on from its last checkpoint and ends with the same bits",
+)
 @pytest.mark.parametrize("stop", [2, -1])
 def test_an_interrupted_run_goes_on_bit_for_bit(trained, stop):
     whole, steps = trained(True)
@@ -83,6 +88,11 @@ def test_an_interrupted_run_goes_on_bit_for_bit(trained, stop):
     assert same_bits(whole, resumed) and steps == others
 
 
+@pytest.mark.fault(
+    "machine",
+    "GPU memory runs out in a training step",
+    "the step begins anew with passes of half as many tokens, and ends with the same bits",
+)
 def test_a_step_that_does_not_fit_begins_anew(trained, limited):
     small = trained(True, tokens=32, adapters=True)
     limited(32)

@@ -88,6 +88,11 @@ def test_a_checkpoint_scores_as_the_model_did_at_that_step(training_setup, phase
     assert logged[1]["bits_per_byte"] != pytest.approx(logged[2]["bits_per_byte"], rel=1e-3)
 
 
+@pytest.mark.fault(
+    "kill",
+    "a training is interrupted between the checkpoints that it keeps",
+    "it keeps the same checkpoints as without",
+)
 @pytest.mark.parametrize("before", [2, 3, 4])
 def test_an_interrupted_run_keeps_the_same_checkpoints(training_setup, before):
     job = training_setup(sentences=6).job({**SETTINGS, "phases": [LAYERS]})

@@ -108,6 +108,7 @@ def test_several_texts_keep_their_order_and_shares():
     assert list(phase.data.items()) == [("tasks", 0.15), ("monolingual", 0.85)]
 
 
+@pytest.mark.bad_input("config", "shares of training data that are none", "refused, with their sum")
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -151,6 +152,11 @@ def test_plain_data_has_of_a_phase_only_what_was_given():
     assert phase["data"] == "monolingual"
 
 
+@pytest.mark.bad_input(
+    "config",
+    "a setting of a strategy that is unknown, missing or out of bounds",
+    "refused, with the phase, the key and the bound",
+)
 @pytest.mark.parametrize(
     ("settings", "named"),
     [

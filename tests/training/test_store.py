@@ -182,6 +182,11 @@ def flip(file):
     file.write_bytes(content)
 
 
+@pytest.mark.fault(
+    "damage",
+    "the tensors of a cell are damaged",
+    "loading the cell ends with one line that names the file",
+)
 @pytest.mark.parametrize(
     ("name", "damage", "message"),
     [
@@ -201,6 +206,11 @@ def test_a_damaged_file_is_named(trained_cell, name, damage, message):
         load_cell(folder)
 
 
+@pytest.mark.fault(
+    "damage",
+    "a file of a source model in the hub cache is truncated, changed or gone",
+    "the step that reads it ends with one line that names it",
+)
 def test_a_source_that_is_gone_is_named(trained_cell, training_setup):
     folder, _ = trained_cell(["embeddings"])
     shutil.rmtree(training_setup().source.parent)
@@ -208,6 +218,7 @@ def test_a_source_that_is_gone_is_named(trained_cell, training_setup):
         load_cell(folder)
 
 
+@pytest.mark.bad_input("model", "tensors of another model in a cell", "one line names them")
 def test_tensors_of_another_model_are_refused(trained_cell):
     folder, _ = trained_cell(["embeddings"])
     save_file({"model.embed_tokens.weight": torch.zeros(320, 8)}, folder / "changed.safetensors")

@@ -101,6 +101,9 @@ def test_a_teacher_without_an_answer_is_named(answer):
         answer(("2;", " b"))
 
 
+@pytest.mark.fault(
+    "kill", "a teacher's answering is interrupted", "it goes on and ends with the same samples"
+)
 def test_an_interrupted_run_goes_on_and_ends_with_the_same_samples(answer, monkeypatch):
     samples = [(f"{'z' * n}{end}", " a") for n in range(6) for end in ":?"]
     expected = answer(*samples)

@@ -63,6 +63,11 @@ def test_all_jobs_read_what_the_first_one_tokenized(corpus, batches, with_bos):
     assert len(batches) == 6
 
 
+@pytest.mark.fault(
+    "parallel",
+    "jobs that start together tokenize the same corpus",
+    "one does, and the others read what it made",
+)
 def test_jobs_that_start_together_tokenize_once(corpus, batches, with_bos):
     with ThreadPoolExecutor(4) as pool:
         for found in pool.map(lambda _: tokenize_corpus(with_bos, corpus), range(4)):
@@ -96,6 +101,7 @@ def test_another_text_takes_the_place_of_the_old_one(corpus, telugu, with_bos, w
     assert len(stored(corpus)) == 1
 
 
+@pytest.mark.fault("damage", "stored tokens of a corpus are damaged", "they are made anew")
 @pytest.mark.parametrize(
     "damage",
     [
@@ -117,6 +123,11 @@ def test_a_damaged_file_is_made_anew(corpus, batches, with_bos, caplog, damage):
     assert "damaged" in caplog.text
 
 
+@pytest.mark.fault(
+    "kill",
+    "the tokenization of a corpus is interrupted",
+    "the next job goes on with the shard it was at, and deletes what was left",
+)
 def test_what_a_killed_process_left_is_deleted(corpus, with_bos):
     tokenize_corpus(with_bos, corpus)
     [file] = stored(corpus)
@@ -125,6 +136,11 @@ def test_what_a_killed_process_left_is_deleted(corpus, with_bos):
     assert stored(corpus) == [file]
 
 
+@pytest.mark.fault(
+    "disk",
+    "a corpus that the user of a training cannot write to",
+    "its tokens are not stored, as the log says, and the training reads the same",
+)
 def test_a_corpus_that_cannot_be_written_to_is_read_all_the_same(corpus, with_bos, caplog):
     (corpus / ".tokens").write_text("not a folder: nothing can be put into it")
     assert_whole(tokenize_corpus(with_bos, corpus), with_bos, corpus)
@@ -186,6 +202,11 @@ def test_blocks_run_over_the_ends_of_shards(in_shards, with_bos, monkeypatch, ap
             assert (values is None and others is None) or values.tolist() == others.tolist()
 
 
+@pytest.mark.fault(
+    "kill",
+    "the tokenization of a corpus is interrupted",
+    "the next job goes on with the shard it was at, and deletes what was left",
+)
 def test_an_interrupted_job_goes_on_with_the_shard_it_was_at(in_shards, with_bos):
     tokenize_corpus(with_bos, in_shards)
     first, *others, last = sorted(stored(in_shards), key=lambda file: int(file.name.split("-")[2]))

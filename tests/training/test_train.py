@@ -215,6 +215,11 @@ def uninterrupted(training_setup_in, tmp_path_factory):
     return uninterrupted_runs(training_setup_in, tmp_path_factory)
 
 
+@pytest.mark.fault(
+    "kill",
+    "a training is interrupted early, late, or between two phases",
+    "it goes on from its last checkpoint and ends with the same bits",
+)
 @pytest.mark.parametrize(
     ("phases", "where"),
     [
@@ -282,6 +287,11 @@ class EightBits(torch.optim.Optimizer):
             self.state[parameters[number]] = dict(state[self.KEY])
 
 
+@pytest.mark.fault(
+    "kill",
+    "a training is interrupted early, late, or between two phases",
+    "it goes on from its last checkpoint and ends with the same bits",
+)
 def test_a_run_with_moments_in_8_bits_is_resumed_bit_for_bit(training_setup, monkeypatch):
     def optimizer(arguments, model=None):
         assert arguments.optim == "adamw_8bit"
@@ -307,6 +317,11 @@ def test_an_optimizer_that_is_not_installed_is_one_line(training_setup, monkeypa
         train_cell(job)
 
 
+@pytest.mark.fault(
+    "machine",
+    "a loss, a gradient or a held-out likelihood is not finite",
+    "the training stops with one line that names cell and step",
+)
 def test_a_run_that_diverges_stops_with_one_line(train):
     with pytest.raises(UserError, match=r"tiny/te/.*: the loss is .* at step \d+; lower learning"):
         train({**SHARED, "phases": [LORA], "learning_rate": 1e30})

@@ -153,6 +153,9 @@ def test_below_the_lowest_trained_parameter_nothing_is_computed_backwards(tiny_l
     assert flops_of_a_step(model, "head") == forward + (2 * 57 + 3 - 60) * head
 
 
+@pytest.mark.bad_input(
+    "model", "a layer that the model does not have", "one line with the layers it has"
+)
 def test_a_layer_that_is_not_there_is_named(tiny_llama):
     with pytest.raises(UserError, match="layer 4 of a model with 4 layers"):
         prepare_phase(tiny_llama(50), phase({"layers": [4]}))

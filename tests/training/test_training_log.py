@@ -69,11 +69,21 @@ def test_a_point_that_was_logged_is_not_scored_again(training_log):
     assert line["perplexity"] == pytest.approx(np.exp(2))
 
 
+@pytest.mark.fault(
+    "machine",
+    "a loss, a gradient or a held-out likelihood is not finite",
+    "the training stops with one line that names cell and step",
+)
 def test_a_heldout_likelihood_that_is_not_finite_stops_the_run(training_log):
     with pytest.raises(UserError, match="a/b: the held-out likelihood is nan after step 5"):
         heldout(training_log, nats=float("nan")).evaluate(5, 0, COMPUTATION)
 
 
+@pytest.mark.fault(
+    "machine",
+    "a loss, a gradient or a held-out likelihood is not finite",
+    "the training stops with one line that names cell and step",
+)
 @pytest.mark.parametrize(
     ("loss", "gradient"), [(float("nan"), 1.0), (float("inf"), 1.0), (2.0, float("nan"))]
 )

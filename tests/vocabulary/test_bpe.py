@@ -50,6 +50,11 @@ class Stub:
         return json.dumps(self.state)
 
 
+@pytest.mark.bad_input(
+    "model",
+    "a vocabulary with gaps, shared ids or merges that lead nowhere",
+    "one line names token or merge",
+)
 @pytest.mark.parametrize(
     ("vocab", "merges", "message"),
     [
@@ -68,6 +73,9 @@ def test_what_the_library_loads_without_a_word_is_refused(vocab, merges, message
         read_bpe(Stub(vocab, merges))
 
 
+@pytest.mark.bad_input(
+    "model", "a tokenizer of a family that is not expanded", "one line names the family"
+)
 @pytest.mark.parametrize(
     ("model", "named"),
     [

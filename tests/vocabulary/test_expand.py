@@ -226,6 +226,7 @@ def test_the_source_is_left_as_it_was(llama3_like, telugu):
     assert llama3_like.backend_tokenizer.to_str() == before
 
 
+@pytest.mark.bad_input("model", "impossible requests for new tokens", "one line names the argument")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -113,18 +113,27 @@ def test_without_a_source_there_is_an_end_of_text(family, telugu):
     assert surrounding(tokenizer) == ([], [])
 
 
+@pytest.mark.bad_input(
+    "text", "more new tokens than the text can give", "one line says how many it can"
+)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_size_that_the_text_cannot_fill_is_refused_with_what_it_can(family, telugu):
     with pytest.raises(UserError, match=r"asked for 90000 tokens, but the text yields only \d+"):
         train_tokenizer(telugu[:50], family, 90_000)
 
 
+@pytest.mark.bad_input(
+    "model", "impossible requests for a trained tokenizer", "one line names the argument"
+)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_size_too_small_for_the_characters_is_refused(family, telugu):
     with pytest.raises(UserError, match="size: 20 tokens are too few"):
         train_tokenizer(telugu, family, 20)
 
 
+@pytest.mark.bad_input(
+    "model", "impossible requests for a trained tokenizer", "one line names the argument"
+)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -189,6 +198,9 @@ def test_superwords_span_no_digit_and_no_line_end():
     assert not any(each in data for data in pieces for each in (b"1", b"2", b"\n"))
 
 
+@pytest.mark.bad_input(
+    "model", "impossible requests for a trained tokenizer", "one line names the argument"
+)
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -135,6 +135,11 @@ def test_an_initializer_that_lacks_what_it_reads_is_refused_before_the_first_job
 # ---- what is refused before anything runs ------------------------------------------------------
 
 
+@pytest.mark.bad_input(
+    "command",
+    "wrong requests to `adapt`: model, language, text, initializer, strategy, both budgets",
+    "one line with the option, before anything is written",
+)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -155,6 +160,11 @@ def test_wrong_requests_are_told_in_one_line(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.bad_input(
+    "command",
+    "wrong requests to `adapt`: model, language, text, initializer, strategy, both budgets",
+    "one line with the option, before anything is written",
+)
 def test_a_folder_without_a_model_is_refused(tmp_path, files):
     with pytest.raises(UserError, match=r"--model: .* holds no config\.json"):
         adapt(files, files, tmp_path / "out")
@@ -214,6 +224,11 @@ def test_a_small_text_gets_as_many_tokens_as_occur_often_in_it(facts, smollm2_cu
     assert chosen.after < chosen.before
 
 
+@pytest.mark.bad_input(
+    "command",
+    "more new tokens than the text yields, of `adapt`",
+    "one line says how many it yields",
+)
 def test_more_tokens_than_the_text_yields_are_refused(facts, smollm2_cut):
     assert choose_new_tokens(smollm2_cut, facts, 20).count == 20
     with pytest.raises(UserError, match="asked for 100,000, and the text yields"):
@@ -322,6 +337,9 @@ def test_the_conclusion_says_so_where_the_model_is_worse():
     assert "25.0% worse" in worse and "More training" in worse
 
 
+@pytest.mark.fault(
+    "kill", "Ctrl-C in `lexigraft adapt`", "Snakemake ends, and a line says how to go on"
+)
 def test_an_interrupted_run_ends_snakemake_and_says_how_to_go_on(
     tmp_path, files, smollm2_folder_tiny, monkeypatch, preloaded
 ):

@@ -52,6 +52,7 @@ def test_without_cells_of_the_other_its_cells_are_made_all_the_same(config, regi
     }  # fmt: skip
 
 
+@pytest.mark.bad_input("config", "an alias that cannot be", "refused, with the alias")
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -32,6 +32,11 @@ def refused(config) -> str:
     return str(error.value)
 
 
+@pytest.mark.bad_input(
+    "config",
+    "an auxiliary that is unknown, of no use to the method, or missing",
+    "refused, with the roles that the method reads",
+)
 def test_an_unknown_auxiliary_is_named_with_the_one_that_was_meant(config):
     config["cells"][0]["initializers"] = ["own"]
     config["initializers"] = {"own": {"base": "focus", "auxiliary": "fastext"}}
@@ -47,6 +52,11 @@ def test_focus_without_an_auxiliary_is_refused(config, entry):
     assert "initializers.own.auxiliary: none in the role 'target'" in refused(config)
 
 
+@pytest.mark.bad_input(
+    "config",
+    "an auxiliary that is unknown, of no use to the method, or missing",
+    "refused, with the roles that the method reads",
+)
 def test_a_role_that_is_missing_is_named_with_all_that_the_method_reads(config):
     config["cells"][0]["initializers"] = ["own"]
     config["initializers"] = {"own": {"base": "unifyvocab", "auxiliary": {"target": "glove"}}}
@@ -55,6 +65,11 @@ def test_a_role_that_is_missing_is_named_with_all_that_the_method_reads(config):
     assert "{target: …, source: …}" in message
 
 
+@pytest.mark.bad_input(
+    "config",
+    "an auxiliary that is unknown, of no use to the method, or missing",
+    "refused, with the roles that the method reads",
+)
 @pytest.mark.parametrize("auxiliary", ["fasttext", {"target": "fasttext"}])
 def test_an_auxiliary_that_the_method_does_not_read_is_refused(config, auxiliary):
     config["cells"][0]["initializers"] = ["own"]

@@ -38,6 +38,11 @@ def test_an_entry_keeps_what_it_does_not_change_of_its_base(config, registries):
     assert "base" not in changed
 
 
+@pytest.mark.bad_input(
+    "config",
+    "an unknown name of an initializer, strategy or language",
+    "refused, with the name that was meant",
+)
 def test_an_unknown_initializer_is_named_with_the_one_that_was_meant(config, registries):
     config["cells"][1]["initializers"] = ["aling"]
     message = refused(config, registries)
@@ -45,17 +50,26 @@ def test_an_unknown_initializer_is_named_with_the_one_that_was_meant(config, reg
     assert "did you mean 'align'?" in message
 
 
+@pytest.mark.bad_input(
+    "config", "an unknown key", "refused before the first job, with the key that was meant"
+)
 def test_an_unknown_key_is_named(config, registries):
     config["strategies"]["short"]["learning_rat"] = 1e-4
     message = refused(config, registries)
     assert "strategies.short: unknown key 'learning_rat'; did you mean 'learning_rate'?" in message
 
 
+@pytest.mark.bad_input(
+    "config", "a value of the wrong type", "refused, with the key and what it must be"
+)
 def test_a_wrong_type_is_named(config, registries):
     config["strategies"]["short"]["epochs"] = "two"
     assert "strategies.short.epochs: 'two' is not a number" in refused(config, registries)
 
 
+@pytest.mark.bad_input(
+    "config", "a text file that is not there", "refused before the first job, with key and file"
+)
 def test_a_missing_text_file_is_named(config, registries):
     config["languages"]["greek"]["text"]["paths"] = ["no/such/file.txt"]
     message = refused(config, registries)
@@ -63,11 +77,17 @@ def test_a_missing_text_file_is_named(config, registries):
     assert "no/such/file.txt" in message
 
 
+@pytest.mark.bad_input(
+    "config", "a source without a place, or in a folder without a model", "refused, with the key"
+)
 def test_a_source_without_a_place_is_refused(config, registries):
     config["sources"]["tiny"] = {}
     assert "sources.tiny: needs exactly one of" in refused(config, registries)
 
 
+@pytest.mark.bad_input(
+    "config", "a source without a place, or in a folder without a model", "refused, with the key"
+)
 def test_a_source_folder_without_a_model_is_refused(config, registries, tmp_path):
     config["sources"]["tiny"] = {"folder": str(tmp_path)}
     assert f"sources.tiny.folder: {tmp_path} holds no config.json" in refused(config, registries)
@@ -81,21 +101,37 @@ def test_a_source_folder_may_lie_below_the_home_folder(config, registries, tmp_p
     check_local_files(resolve(config, registries))
 
 
+@pytest.mark.bad_input(
+    "hostile", "names that are paths, hidden, options or commands", "refused, with the key"
+)
 def test_a_name_that_would_leave_its_folder_is_refused(config, registries):
     config["cells"][0]["sources"] = ["../../etc"]
     assert "config.cells[0].sources[0]" in refused(config, registries)
 
 
+@pytest.mark.bad_input(
+    "config", "a new vocabulary without an initializer", "refused, with the block of cells"
+)
 def test_a_vocabulary_without_an_initializer_is_refused(config, registries):
     config["cells"][1]["initializers"] = ["none"]
     assert "config.cells[1]: vocabulary 'source' goes with" in refused(config, registries)
 
 
+@pytest.mark.bad_input(
+    "config",
+    "an unknown loader of texts, or one without its keys",
+    "refused, with the loaders there are",
+)
 def test_an_unknown_loader_says_which_there_are(config, registries):
     config["languages"]["greek"]["text"] = {"loader": "csv", "paths": ["x"]}
     assert "languages.greek.text: needs a loader" in refused(config, registries)
 
 
+@pytest.mark.bad_input(
+    "config",
+    "an option that the method does not have, or lacks",
+    "refused, with the options it has",
+)
 def test_an_unknown_option_of_an_initializer_is_named(config, registries):
     config["initializers"] = {"mine": {"base": "align", "options": {"window": 3}}}
     config["cells"][1]["initializers"] = ["mine"]
@@ -104,12 +140,20 @@ def test_an_unknown_option_of_an_initializer_is_named(config, registries):
     assert "window" in message
 
 
+@pytest.mark.bad_input(
+    "config", "a translation task without parallel text", "refused, with the key to fill"
+)
 def test_translation_needs_a_parallel_text(config, registries):
     config["languages"]["greek"]["english"] = config["languages"]["greek"]["text"]
     config["languages"]["greek"]["parallel"] = None
     assert "languages.greek.parallel: missing" in refused(config, registries)
 
 
+@pytest.mark.bad_input(
+    "config",
+    "an engine for a task that generates nothing, or an unknown one",
+    "refused, with the kinds of task that have one",
+)
 def test_only_tasks_that_generate_texts_choose_an_engine(config, registries):
     config["tasks"] = {"mine": {"base": "translation", "engine": "vllm"}}
     config["run_tasks"] = {"mine": {}}
@@ -126,12 +170,18 @@ def test_the_default_study_is_valid(registries):
     assert resolve(read_yaml(ROOT / "config/config.yaml"), registries)["study"] == "default"
 
 
+@pytest.mark.bad_input("config", "phases whose shares do not add up", "refused, with their sum")
 def test_phases_whose_shares_do_not_add_up_are_refused(config, registries):
     phases = config["strategies"]["short"]["phases"]
     config["strategies"]["short"]["phases"] = [{**phases[0], "share": 0.4}] * 2
     assert refused(config, registries).startswith("strategies.short.phases: their shares add up")
 
 
+@pytest.mark.bad_input(
+    "config",
+    "a wrong item of the report: its kind, name, option or task",
+    "refused, with the item and what it takes",
+)
 @pytest.mark.parametrize(
     ("item", "message"),
     [
@@ -149,12 +199,16 @@ def test_a_wrong_item_of_the_report_is_named(config, registries, item, message):
     assert message in refused(config, registries)
 
 
+@pytest.mark.bad_input("config", "a language without any English", "refused, with the key to fill")
 def test_a_language_without_any_english_is_refused(config, registries):
     config["run_tasks"] = {"perplexity": {}}
     config["languages"]["greek"]["parallel"] = None
     assert "languages.greek.english: missing" in refused(config, registries)
 
 
+@pytest.mark.bad_input(
+    "config", "a wrong setting of the machine", "refused, with the key and its bound"
+)
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -169,6 +223,11 @@ def test_a_wrong_setting_of_the_machine_is_named(config, registries, settings, m
     assert message in refused(config, registries)
 
 
+@pytest.mark.bad_input(
+    "config",
+    "an optimizer that is not installed or does not go with shards",
+    "refused, with what to install or change",
+)
 def test_an_optimizer_that_cannot_be_had_is_named(config, registries, monkeypatch):
     config["strategies"]["short"]["optimizer"] = "adamw-8bit"
     config["sources"]["tiny"]["resources"] = {"training_gpus": 2, "training_sharded": True}

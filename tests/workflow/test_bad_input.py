@@ -44,11 +44,19 @@ def use_source(checkout: Checkout, folder: Path) -> Path:
     return checkout.folder / "model"
 
 
+@pytest.mark.bad_input(
+    "text",
+    "an empty file, a file of blank lines, a Parquet file without rows",
+    "one line names the file",
+)
 def test_a_text_of_blank_lines(checkout):
     use_text(checkout, b"\n \n\r\n")
     assert "Telugu" in refused(checkout, CORPUS)
 
 
+@pytest.mark.bad_input(
+    "text", "a byte that is not UTF-8", "one line with file, line and place of the byte"
+)
 def test_a_text_that_is_not_utf8(checkout):
     use_text(checkout, "Größe\n".encode("latin-1") * 50)
     message = refused(checkout, CORPUS)
@@ -56,6 +64,9 @@ def test_a_text_that_is_not_utf8(checkout):
     assert "UTF-8" in message
 
 
+@pytest.mark.bad_input(
+    "text", "more new tokens than the text can give", "one line says how many it can"
+)
 def test_more_new_tokens_than_the_text_can_give(checkout):
     def change(config):
         config["vocabularies"] = {"huge": {"base": "expand-50", "new_tokens": 40_000}}
@@ -67,6 +78,9 @@ def test_more_new_tokens_than_the_text_can_give(checkout):
     assert "40000" in message.replace(",", "")
 
 
+@pytest.mark.bad_input(
+    "model", "a tokenizer with more tokens than the model has rows", "one line with both numbers"
+)
 def test_a_tokenizer_with_more_tokens_than_the_model_has_rows(
     checkout, smollm2_folder_tiny, tiny_llama
 ):
@@ -77,6 +91,9 @@ def test_a_tokenizer_with_more_tokens_than_the_model_has_rows(
     assert "1000" in message.replace(",", "")
 
 
+@pytest.mark.bad_input(
+    "model", "a model that is no causal language model", "one line names its architecture"
+)
 def test_a_source_that_is_no_causal_language_model(checkout, smollm2_folder_tiny):
     folder = use_source(checkout, smollm2_folder_tiny)
     config = json.loads((folder / "config.json").read_text())
@@ -85,6 +102,9 @@ def test_a_source_that_is_no_causal_language_model(checkout, smollm2_folder_tiny
     assert "causal" in refused(checkout, SOURCE)
 
 
+@pytest.mark.bad_input(
+    "model", "weights that are cut off, too long or no safetensors", "one line names the file"
+)
 def test_weights_that_are_cut_off(checkout, smollm2_folder_tiny):
     folder = use_source(checkout, smollm2_folder_tiny)
     weights = (folder / "model.safetensors").read_bytes()
@@ -92,6 +112,11 @@ def test_weights_that_are_cut_off(checkout, smollm2_folder_tiny):
     assert "model.safetensors" in refused(checkout, SOURCE)
 
 
+@pytest.mark.bad_input(
+    "text",
+    "Windows line ends, blank and repeated lines, decomposed letters",
+    "cleaned and counted in the card",
+)
 def test_windows_line_ends_blank_and_repeated_lines_and_decomposed_letters_are_counted(
     checkout, texts
 ):
@@ -110,6 +135,11 @@ def test_windows_line_ends_blank_and_repeated_lines_and_decomposed_letters_are_c
     assert b"\r" not in train
 
 
+@pytest.mark.bad_input(
+    "config",
+    "an unknown name of an initializer, strategy or language",
+    "refused, with the name that was meant",
+)
 @pytest.mark.parametrize("key, value", [("languages", "no-such"), ("strategies", "no-such")])
 def test_an_unknown_name_stops_snakemake_itself(checkout, key, value):
     checkout.change(lambda config: config["cells"][1].update({key: [value]}))

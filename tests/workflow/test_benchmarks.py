@@ -94,6 +94,11 @@ def test_the_job_of_a_benchmark_says_where_it_is_defined_and_where_its_data_is(
         assert given["state"]
 
 
+@pytest.mark.bad_input(
+    "config",
+    "a benchmark task that names no data of the language, or leaves its folder",
+    "refused, with the key",
+)
 @pytest.mark.parametrize(
     ("change", "message"),
     [

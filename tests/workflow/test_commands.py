@@ -98,6 +98,11 @@ def test_targets_are_not_taken_for_values_of_an_option(no_gpu):
         assert Path(read.snakefile) == PIPELINE / "Snakefile"
 
 
+@pytest.mark.fault(
+    "disk",
+    "a cache of Snakemake that the user cannot write",
+    "Snakemake gets one in the working folder",
+)
 def test_snakemake_has_a_cache_where_that_of_the_user_is_read_only(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for given, used in (("mine", "mine"), ("/proc/none", ".snakemake/cache")):
@@ -119,6 +124,7 @@ def test_the_profile_is_the_users_own_where_there_is_one(tmp_path, monkeypatch):
     assert with_profile_path(["--profile", "slurm"]) == ["--profile", "slurm"]
 
 
+@pytest.mark.bad_input("command", "a study that is not there", "one line says how to write one")
 @pytest.mark.parametrize("command", ["run", "plan", "status", "cost", "verify", "explain"])
 def test_a_study_that_is_not_there_is_one_line(command, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -163,6 +169,11 @@ def test_a_cell_is_named_by_names_or_by_a_path(study, text):
     assert cell.path == "tiny/telugu/expand-50/align/short/seed-0"
 
 
+@pytest.mark.bad_input(
+    "command",
+    "a cell that is not there, or several that the names fit",
+    "one line with the cells there are",
+)
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -202,6 +213,11 @@ def test_the_recommended_cell_is_that_of_the_report(study):
         cell_named(study, "recommended")
 
 
+@pytest.mark.bad_input(
+    "command",
+    "a cell that is not there, or several that the names fit",
+    "one line with the cells there are",
+)
 def test_an_export_of_no_cell_is_one_line_and_writes_nothing(miniature, tmp_path, capsys):
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump(miniature, allow_unicode=True))
@@ -339,6 +355,11 @@ def test_a_new_study_fits_its_text(tmp_path, registries):
     assert (language["script"], language["heldout_sentences"]) == ("Geor", 40)
 
 
+@pytest.mark.bad_input(
+    "command",
+    "a language, model or text of `init` that cannot be",
+    "one line, and no study is written",
+)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

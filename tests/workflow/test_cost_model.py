@@ -172,6 +172,7 @@ def test_time_limits_are_three_times_the_estimate(lowres):
     assert untrained.minutes == 30  # the least
 
 
+@pytest.mark.bad_input("config", "a device that is not listed", "refused, with those that are")
 def test_a_device_that_is_not_listed_is_refused(lowres, monkeypatch):
     monkeypatch.setenv("LEXIGRAFT_DEVICE", "Voodoo2")
     with pytest.raises(UserError, match=r"LEXIGRAFT_DEVICE.*'Voodoo2' is not known; name one of"):

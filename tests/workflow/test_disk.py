@@ -11,6 +11,11 @@ def test_a_folder_that_can_be_written_is_left_as_it_was(tmp_path):
     assert list((tmp_path / "deep" / "results").iterdir()) == []
 
 
+@pytest.mark.fault(
+    "disk",
+    "results in a folder of another user, or on a read-only disk",
+    "one line names the folder, before anything is computed",
+)
 @pytest.mark.parametrize("place", ["file", "file/below"])
 def test_a_place_that_is_no_folder_is_refused_by_its_name(tmp_path, place):
     (tmp_path / "file").touch()

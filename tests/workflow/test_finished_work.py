@@ -96,6 +96,11 @@ def killed(study):
     return study
 
 
+@pytest.mark.fault(
+    "kill",
+    "SIGKILL to Snakemake alone, while its job goes on to its end",
+    "the next run finds the work done and takes it as it is",
+)
 def test_what_ended_after_snakemake_was_killed_is_not_done_again(killed):
     again = killed()
     assert (again.status, again.times) == (0, 1), again.said
@@ -107,12 +112,22 @@ def test_it_is_done_again_once_its_settings_change(killed):
     assert json.loads((killed.folder / RECORD).read_text()) == {"value": 2}
 
 
+@pytest.mark.fault(
+    "damage",
+    "a file of finished work is damaged or gone when its job is asked for",
+    "the job does its work again",
+)
 def test_it_is_done_again_where_it_is_damaged(killed):
     (killed.folder / RECORD).write_text("{}")
     again = killed()
     assert (again.status, again.times) == (0, 2), again.said
 
 
+@pytest.mark.fault(
+    "kill",
+    "a job is called failed after its work was done",
+    "its outputs stay, and the next run takes them as they are",
+)
 def test_a_job_that_is_called_failed_after_its_work_is_done_keeps_it(study):
     assert study(then="fail").status != 0
     assert json.loads((study.folder / RECORD).read_text()) == {"value": 1}
@@ -120,6 +135,11 @@ def test_a_job_that_is_called_failed_after_its_work_is_done_keeps_it(study):
     assert (again.status, again.times) == (0, 1), again.said
 
 
+@pytest.mark.fault(
+    "machine",
+    "a clock that was a day ahead when inputs were written, or was set back since",
+    "nothing is computed again",
+)
 def test_an_input_from_the_future_costs_no_work(study):
     tomorrow = time.time_ns() + 24 * 3600 * 10**9
     os.utime(study.folder / "words.txt", ns=(tomorrow, tomorrow))
@@ -129,6 +149,11 @@ def test_an_input_from_the_future_costs_no_work(study):
     assert not re.search(r"^make\s+1$", plan.said, re.MULTILINE)
 
 
+@pytest.mark.fault(
+    "machine",
+    "files that are dated anew without another content, as by a copy",
+    "nothing is computed again",
+)
 def test_an_input_that_is_written_again_with_the_same_content_costs_no_work(study):
     assert study().status == 0
     (study.folder / "words.txt").write_text("a b\n")

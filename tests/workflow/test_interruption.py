@@ -33,6 +33,11 @@ def prepared(tmp_path_factory, miniature):
     return checkout
 
 
+@pytest.mark.fault(
+    "kill",
+    "Ctrl-C or SIGTERM to a local run that trains",
+    "Snakemake and the training end within seconds, with one line and without a traceback",
+)
 @pytest.mark.parametrize(
     ("send", "number"),
     [(os.killpg, signal.SIGINT), (os.kill, signal.SIGINT), (os.kill, signal.SIGTERM)],

@@ -90,6 +90,11 @@ def refused(config: dict) -> str:
     return str(error.value)
 
 
+@pytest.mark.bad_input(
+    "config",
+    "a learned metric that is unknown, or has no place",
+    "refused, with the one that was meant",
+)
 def test_an_unknown_metric_is_named_with_the_one_that_was_meant(config):
     changed = deepcopy(config)
     changed["run_tasks"]["translation"]["learned_metrics"] = ["bluert-20"]
@@ -111,6 +116,11 @@ def test_two_metrics_that_would_be_one_column_are_refused(config):
     assert "bleurt-20 and mine would be one column" in refused(changed)
 
 
+@pytest.mark.bad_input(
+    "config",
+    "a learned metric that is unknown, or has no place",
+    "refused, with the one that was meant",
+)
 def test_a_checkpoint_that_is_neither_a_hub_name_nor_a_folder_is_refused(config):
     changed = deepcopy(config)
     changed["metrics"]["bleurt"] = {"base": "bleurt-20", "checkpoint": "a folder"}

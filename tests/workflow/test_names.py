@@ -23,6 +23,9 @@ def refused(config, registries) -> str:
     return str(error.value)
 
 
+@pytest.mark.bad_input(
+    "config", "a name of the registry with other settings", "refused, with how to name one's own"
+)
 def test_a_name_of_the_registry_with_other_settings_is_refused_with_what_to_do(config, registries):
     config["strategies"]["2x2ls-clm-512"] = {"epochs": 1, "warmup": 0.05}
     assert refused(config, registries) == (
@@ -79,6 +82,11 @@ def test_a_registry_s_own_entries_may_have_bases(config, registries):
     assert study["vocabularies"]["expand-75"]["new_tokens"] == 75
 
 
+@pytest.mark.bad_input(
+    "config",
+    "a base that is unknown or leads in a circle, a title that is no text",
+    "refused, with the circle",
+)
 @pytest.mark.parametrize(
     ("entries", "message"),
     [

@@ -127,6 +127,7 @@ def with_group(config, **changes) -> dict:
     return {**config["languages"], "both": {**config["languages"]["both"], "group": group}}
 
 
+@pytest.mark.bad_input("config", "a group of languages that cannot be", "refused, with the group")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -153,6 +154,7 @@ def test_a_task_of_one_language_is_refused_for_a_group(config):
     assert "languages.both: a group, but task 'translation' tests one language" in found
 
 
+@pytest.mark.bad_input("config", "a vocabulary that cannot be built", "refused, with the key")
 @pytest.mark.parametrize(
     ("entry", "message"),
     [

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from lexigraft.comparison import compare
 from tests.workflow.conftest import Checkout, copy_project
 
 ALIGN = "tiny/telugu/expand-50/align/short/seed-0"
@@ -91,6 +92,11 @@ def other_code_with_the_same_text(study: Checkout) -> None:
     )
 
 
+@pytest.mark.fault(
+    "machine",
+    "files that are dated anew without another content, as by a copy",
+    "nothing is computed again",
+)
 def test_a_text_that_is_dated_anew_and_prepared_again_computes_nothing(study):
     comment(study)
     os.utime(study.folder / "texts/telugu.txt")
@@ -99,19 +105,30 @@ def test_a_text_that_is_dated_anew_and_prepared_again_computes_nothing(study):
     assert run_again(study, "--forcerun", "prepare_corpus") <= {REPORT}
 
 
-def test_a_text_that_is_made_anew_with_the_same_content_trains_and_evaluates_nothing(study):
+def test_a_text_that_is_made_anew_with_the_same_content_trains_and_evaluates_nothing(
+    finished, study
+):
     other_code_with_the_same_text(study)
     assert f"Training {' '.join(ALIGN.split('/')[1:5])} seed 0" in study.planned()
     assert run_again(study) - {REPORT} == {"corpus/telugu"}
+    found = compare(finished.folder / "results", study.folder / "results")
+    assert [(one.kind, one.place) for one in found.differences] == [
+        ("code", "corpus/telugu/card.json")
+    ]
     assert study.planned() == set()
 
 
-def test_another_text_is_trained_on_and_evaluated(study):
+def test_another_text_is_trained_on_and_evaluated(finished, study):
     with (study.folder / "texts/telugu.txt").open("a", encoding="utf-8") as file:
         file.write("ఇది కొత్త వాక్యం, ఇంతకు ముందు ఇక్కడ లేదు.\n")
     again = run_again(study)
     assert {"corpus/telugu", f"training/{ALIGN}", REPORT} <= again
     assert evaluation(ALIGN, "perplexity", "translation-short") <= again
+    found = compare(finished.folder / "results", study.folder / "results").differences
+    numbers = {one.place for one in found if one.kind == "number"}
+    records = {f"evaluation/{ALIGN}/perplexity/run-0/record.json"}
+    assert numbers >= records | {f"training/{ALIGN}/changed.safetensors"}
+    assert not any(one.kind in ("alone", "setting", "code", "seed") for one in found)
 
 
 def openings(study: Checkout, log: str) -> list[str]:
@@ -157,6 +174,11 @@ def wait_until(condition: Callable[[], bool], process: subprocess.Popen) -> None
         time.sleep(0.01)
 
 
+@pytest.mark.fault(
+    "kill",
+    "SIGKILL to an evaluation",
+    "the run under way is lost at most; records that were complete stay as they are",
+)
 def test_a_killed_evaluation_loses_the_run_under_way_at_most(study):
     folder = study.folder / "results/evaluation" / ALIGN
     job = json.loads((folder / "job.json").read_text())

@@ -130,6 +130,7 @@ def test_samples_are_no_part_of_the_corpus(changed):
     assert corpus(changed()) == corpus(other)
 
 
+@pytest.mark.bad_input("config", "samples to train on that cannot be", "refused, with the key")
 @pytest.mark.parametrize(
     ("change", "message"),
     [

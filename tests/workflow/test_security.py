@@ -47,6 +47,9 @@ def test_nothing_but_a_name_is_taken_for_one():
     assert [name for name in NO_NAMES if isinstance(name, str) and re.fullmatch(NAME, name)] == []
 
 
+@pytest.mark.bad_input(
+    "hostile", "names that are paths, hidden, options or commands", "refused, with the key"
+)
 @pytest.mark.parametrize("kind", REGISTRIES)
 @pytest.mark.parametrize("name", NO_NAMES)
 def test_an_entry_of_a_registry_must_have_a_name(kind, name, miniature):
@@ -93,6 +96,11 @@ def use_hostile_texts(checkout: Checkout, texts, model) -> dict[str, str]:
     return {"prepare_source": str(folder / "model"), "prepare_corpus": HOSTILE}
 
 
+@pytest.mark.bad_input(
+    "hostile",
+    "shell commands in any value of a config",
+    "each value reaches a job as one word; no shell runs it",
+)
 def test_each_job_gets_the_values_of_a_config_as_one_word(checkout, texts, smollm2_folder_tiny):
     use_hostile_texts(checkout, texts, smollm2_folder_tiny)
     plan = checkout.snakemake("--dry-run", "--printshellcmds")
@@ -110,6 +118,11 @@ def test_each_job_gets_the_values_of_a_config_as_one_word(checkout, texts, smoll
             "evaluate", "measure_fragmentation", "build_report"} <= rules  # fmt: skip
 
 
+@pytest.mark.bad_input(
+    "hostile",
+    "shell commands in any value of a config",
+    "each value reaches a job as one word; no shell runs it",
+)
 def test_no_shell_runs_what_a_config_says(checkout, texts, smollm2_folder_tiny):
     use_hostile_texts(checkout, texts, smollm2_folder_tiny)
     cards = [f"results/{place}/card.json" for place in ("source/tiny", "corpus/telugu")]

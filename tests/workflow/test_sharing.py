@@ -153,6 +153,11 @@ def hub_cache(tmp_path, smollm2_folder_tiny) -> Path:
         folder.chmod(0o755)
 
 
+@pytest.mark.fault(
+    "disk",
+    "a hub cache of another user, which can only be read",
+    "models are read from it, and nothing in it changes",
+)
 @pytest.mark.parametrize("revision", [COMMIT, None])
 def test_a_hub_cache_is_only_read(hub_cache, tmp_path, monkeypatch, revision):
     from huggingface_hub import constants

@@ -296,6 +296,11 @@ def test_a_job_that_was_refused_before_it_began_failed(config, finished, tmp_pat
     assert status(study).failed[0][1] == "card.json: damaged"
 
 
+@pytest.mark.fault(
+    "machine",
+    "a program is killed for want of memory",
+    "the record of the metric says so; the status of the study names the job",
+)
 def test_a_job_that_was_killed_failed_without_a_word(finished):
     job = job_of(finished, TRAINED)
     lost(finished, TRAINED)

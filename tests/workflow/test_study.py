@@ -66,6 +66,11 @@ def finished(killed) -> tuple[Checkout, dict[Path, int]]:
     return checkout, before
 
 
+@pytest.mark.fault(
+    "kill",
+    "SIGKILL to a study, Snakemake and all jobs, in the middle",
+    "the next run goes on; what was finished is not computed again",
+)
 def test_what_was_finished_before_the_kill_is_not_done_again(finished):
     checkout, before = finished
     # Trained right before the kill, a cell may lack Snakemake's own note that it is complete.
@@ -139,6 +144,11 @@ def verified(checkout: Checkout) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.fault(
+    "damage",
+    "a bit of a trained cell flips in a finished study",
+    "`verify` names the file, its evaluation stops, and nothing else is computed again",
+)
 def test_a_damaged_file_is_found_stops_who_reads_it_and_costs_what_was_lost(finished):
     checkout, _ = finished
     assert verified(checkout).returncode == 0, verified(checkout).stdout

@@ -74,7 +74,7 @@ def _fetch(where: str, part: Part, name: str) -> None:
         reason = "accept its terms on the hub and run `hf auth login`, then this study again"
     except errors.LocalEntryNotFoundError:
         reason = f"the hub cannot be reached; run {command} where there is a network"
-    except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
+    except (errors.HTTPError, errors.HFValidationError, OSError) as error:
         reason = first_line(error)
     else:
         return

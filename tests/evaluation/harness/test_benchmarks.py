@@ -45,6 +45,11 @@ def test_what_a_task_reads_is_kept_and_handed_out_without_the_hub(prepared, tmp_
         load_task("xnli_en", "xnli")
 
 
+@pytest.mark.fault(
+    "network",
+    "the data of a benchmark cannot be had",
+    "its task is not scored and says how to get the data; the study goes on",
+)
 def test_a_data_set_that_cannot_be_had_is_told_with_the_way_to_get_it(hub, tmp_path):
     from lexigraft.evaluation.harness.benchmarks import prepare_benchmark
 

@@ -45,6 +45,11 @@ def test_a_missing_folder_and_its_missing_file_are_named(tmp_path, fill, setting
     assert why(comet, python).startswith(reason)
 
 
+@pytest.mark.fault(
+    "network",
+    "offline, a model or revision is not in the cache",
+    "one line says which, and how to fetch it",
+)
 def test_offline_it_says_how_to_fetch(settings, python, hub):
     reason = why(settings("bleurt", "org/name", revision="v1"), python)
     assert "metrics.tiny.checkpoint: org/name at revision v1 is not in the hub cache" in reason
@@ -108,6 +113,11 @@ def test_what_is_in_the_cache_is_not_asked_of_the_hub(online, hub, settings, pyt
     assert asked == []
 
 
+@pytest.mark.fault(
+    "network",
+    "the hub is gone when a learned metric is fetched",
+    "its scores are missing with the reason; the study goes on",
+)
 def test_a_hub_that_cannot_be_reached_is_said(online, hub, settings, python):
     from huggingface_hub import errors
 

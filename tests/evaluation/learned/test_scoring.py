@@ -170,6 +170,11 @@ def test_another_checkpoint_or_other_settings_score_all_again(job, scorer, chang
     assert starts(job) == 2
 
 
+@pytest.mark.fault(
+    "kill",
+    "the program of a learned metric is killed between two runs",
+    "what is scored stays; the others say why they are not, and are scored next time",
+)
 def test_a_kill_loses_no_record_that_is_scored(job, scorer):
     scorer(
         "say({'device': 'cpu'}, scores(1, 2))\n"
@@ -188,6 +193,11 @@ def test_a_kill_loses_no_record_that_is_scored(job, scorer):
     assert [scored(job, run)["device"] for run in range(3)] == ["cpu", 2, 2]
 
 
+@pytest.mark.fault(
+    "machine",
+    "a program is killed for want of memory",
+    "the record of the metric says so; the status of the study names the job",
+)
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

@@ -77,6 +77,9 @@ def test_without_vectors_it_says_how_to_make_them(pair):
         initializer("focus").fit(*pair, corpus=["abc"])
 
 
+@pytest.mark.bad_input(
+    "vectors", "vectors of another tokenizer, or of another width", "one line says which"
+)
 def test_vectors_of_another_tokenizer_are_refused(pair):
     other = TokenVectors(np.array([10**6]), np.ones((1, 2), np.float32))
     with pytest.raises(UserError, match="vectors made with this tokenizer"):

@@ -60,6 +60,9 @@ def test_special_tokens_and_vectors_of_zeros_take_no_part(fit, row):
     assert row(fitted, "abc") == {"z": 1.0}
 
 
+@pytest.mark.bad_input(
+    "vectors", "vectors of another tokenizer, or of another width", "one line says which"
+)
 def test_vectors_of_two_widths_are_refused(fit):
     with pytest.raises(UserError, match="2 dimensions for the target and 3 for the source"):
         fit({"abc": (1, 0)}, {"x": (1, 0, 0)})

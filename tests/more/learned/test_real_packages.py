@@ -69,6 +69,11 @@ def test_the_record_says_which_checkpoint_scored_and_with_what(tiny, records):
     assert set(records["comet"]["encoder"]["files"]) >= {"config.json", "tokenizer.json"}
 
 
+@pytest.mark.fault(
+    "damage",
+    "the checkpoint of a learned metric is truncated",
+    "its scores are missing with the reason, and nothing else stops",
+)
 def test_a_truncated_checkpoint_is_said_and_stops_nothing(tiny, make_job, scored, tmp_path):
     broken = Path(shutil.copytree(tiny / "bleurt", tmp_path / "broken"))
     weights = broken / "model.safetensors"
@@ -177,6 +182,9 @@ def test_a_damaged_checkpoint_is_refused_with_its_reason(name, reason, of_damage
     assert reason in line["failed"]
 
 
+@pytest.mark.bad_input(
+    "hostile", "a pickle in the checkpoint of a learned metric", "nothing is unpickled but tensors"
+)
 def test_nothing_is_unpickled_but_tensors(of_damaged):
     assert not (of_damaged[0] / "sprung").exists()
 

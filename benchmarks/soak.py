@@ -1,0 +1,243 @@
+"""A study that is killed again and again ends with the same bytes as one that was left alone.
+
+python benchmarks/soak.py [--kills N] [--seed N] [--longest SECONDS] [--record] [STUDY.yaml]
+
+The study runs twice, in two folders: undisturbed, and with SIGKILL to Snakemake and all of its jobs
+at random moments, after which it is unlocked and run again, as its user would. Once it has ended in
+spite of that, the two are compared (`lexigraft.comparison`), and every file is hashed. Where that
+is before all N kills, it begins anew. What times and the machine decide is left aside.
+
+Without a study it is a small one that goes through all stages, with a made-up text and a tiny
+model; it needs no network. Of another one all paths must be absolute. `--record` writes
+`docs/results/soak.json`, which docs/reliability.md shows. The exit status is 1 if anything differs.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from lexigraft.comparison import compare
+from lexigraft.completion import LOCK, is_held
+from lexigraft.provenance import commit_of_code, versions
+from lexigraft.shared_cache import VARIABLE
+from lexigraft.verification import verify
+from workflow.commands.running import snakemake_command, snakemake_environment
+from workflow.config.registries import ROOT, read_yaml
+from workflow.pages import write_record
+
+NO_JOB = "no job (Snakemake plans, or starts the next one)"
+
+
+def made_up_study(folder: Path) -> dict[str, Any]:
+    """The config of a small study, and the text and the model that it reads, in a folder."""
+    import torch
+    from cell import TINY
+    from generation import byte_tokens
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    tokenizer = byte_tokens()
+    tokenizer.add_special_tokens({"eos_token": "</s>"})
+    tokenizer.save_pretrained(folder / "model")
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **TINY))
+    model.save_pretrained(folder / "model")
+    draw = random.Random(0)
+
+    def sentences(letters: str) -> list[str]:
+        words = ["".join(draw.choices(letters, k=draw.randint(2, 5))) for _ in range(50)]
+        return [" ".join(draw.choices(words, k=8)) for _ in range(200)]
+
+    target = sentences("".join(chr(0x0C15 + at) for at in range(20)))
+    english = sentences("abcdefghijklmnop")
+    pairs = [f"{one}\t{other}" for one, other in zip(english, target, strict=True)]
+    (folder / "text.txt").write_text("\n".join(target) + "\n", encoding="utf-8")
+    (folder / "pairs.tsv").write_text("\n".join(pairs) + "\n", encoding="utf-8")
+    language = {
+        "name": "Made-up", "code": "te", "script": "Telu",
+        "text": {"loader": "text", "paths": [str(folder / "text.txt")]},
+        "parallel": {"loader": "tsv", "path": str(folder / "pairs.tsv")},
+        "train_sentences": 100, "heldout_sentences": 10, "english_sentences": 10,
+        "translation_pairs": 4,
+    }  # fmt: skip
+    axes = {"sources": ["tiny"], "languages": ["made-up"]}
+    baseline = {"vocabularies": ["source"], "initializers": ["none"], "strategies": ["none"]}
+    grafted = {"vocabularies": ["expand-50"], "initializers": ["vectors"], "strategies": ["short"]}
+    phase = {"trainable": ["embeddings", "head", {"layers": [0, -1]}], "length": 64}
+    return {
+        "study": "soak",
+        "cells": [axes | baseline, axes | grafted],
+        "run_tasks": {"perplexity": {}, "translation-short": {}},
+        "sources": {"tiny": {"folder": str(folder / "model")}},
+        "languages": {"made-up": language},
+        "auxiliary": {
+            "small": {"kind": "fasttext", "dimensions": 8, "minimum_count": 1, "epochs": 1}
+        },
+        "initializers": {"vectors": {"base": "focus", "auxiliary": "small"}},
+        "strategies": {
+            "short": {
+                "phases": [phase], "epochs": 1, "sentences": 40, "batch_sequences": 1,
+                "curve": {"sentences": 10, "points": 2},
+            }
+        },
+        "tasks": {"translation-short": {"base": "translation", "samples": 4, "max_new_tokens": 8}},
+        "machine": {"save_minutes": 0},  # a checkpoint at every step
+        "report": {"fonts": None, "items": ["results"]},
+    }  # fmt: skip
+
+
+class Run:
+    """A study with its results in a folder of its own.
+
+    Attributes
+    ----------
+    results
+        Its results folder.
+    """
+
+    def __init__(self, config: dict[str, Any], folder: Path):
+        packages = ROOT / ".cache/packages"
+        folder.mkdir()
+        places = {"prefix": str(folder), "results": "results", "packages_folder": str(packages)}
+        self._folder = folder
+        self._study = folder / "study.yaml"
+        self._study.write_text(yaml.safe_dump(config | places, allow_unicode=True))
+        self._log = folder / "log.txt"
+        self.results = folder / "results"
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Snakemake on the study, it and its jobs in a process group of their own."""
+        command = snakemake_command(str(self._study), ["--quiet", "all", *arguments])
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                command,
+                cwd=self._folder,
+                env={**snakemake_environment(), VARIABLE: ""},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def end(self, *arguments: str) -> None:
+        """Run it to its end; the benchmark ends where that fails."""
+        if self.start(*arguments).wait():
+            sys.exit(f"error: the study failed\n{self._log.read_text(errors='replace')[-4000:]}")
+
+    def kill_after(self, seconds: float) -> list[str] | None:
+        """Run it and kill it after some seconds, and unlock it: the rules of the jobs at work.
+
+        None if it ended before.
+        """
+        process = self.start()
+        try:
+            if process.wait(timeout=seconds):
+                sys.exit(
+                    f"error: the study failed\n{self._log.read_text(errors='replace')[-4000:]}"
+                )
+            return None
+        except subprocess.TimeoutExpired:
+            rules = self._at_work()
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        self.end("--unlock")
+        return rules
+
+    def _at_work(self) -> list[str]:
+        held = [file.parent for file in self.results.rglob(LOCK) if is_held(file.parent)]
+        files = [folder / "job.json" for folder in held]
+        return [json.loads(file.read_text())["rule"] for file in files if file.is_file()]
+
+
+def soak(
+    config: dict[str, Any], folder: Path, kills: int, seed: int, longest: float | None
+) -> tuple[dict[str, Any], Counter[str], list[str]]:
+    """What was done: facts, how many kills hit a job of which rule, and what is not as it was."""
+    began = time.monotonic()
+    alone = Run(config, folder / "undisturbed")
+    alone.end()
+    took = time.monotonic() - began
+    print(f"undisturbed: {took:.0f} s", flush=True)
+    draw = random.Random(seed)
+    hit: Counter[str] = Counter()
+    wrong: list[str] = []
+    done = rounds = outputs = 0
+    for attempt in count():
+        if done == kills:
+            break
+        run = Run(config, folder / f"killed-{attempt}")
+        before = done
+        while done < kills:
+            rules = run.kill_after(draw.uniform(0, longest or took))
+            if rules is None:
+                break
+            done += 1
+            hit.update(rules or [NO_JOB])
+            print(f"kill {done}: {', '.join(rules) or NO_JOB}", flush=True)
+        if done == before:
+            continue  # it ended before the first kill
+        run.end()
+        rounds += 1
+        found = compare(alone.results, run.results)
+        outputs = found.outputs
+        wrong += [f"{one.kind} {one.place} {one.name}" for one in found.differences]
+        verified = verify(run.results)
+        wrong += [f"{fault.file}: {fault.what}" for fault in verified.faults]
+        wrong += [f"{place}: unfinished" for place in verified.unfinished]
+        wrong += [f"{left}: left behind" for left in run.results.rglob(".partial-*")]
+    facts = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "study": config["study"],
+        "revision": commit_of_code(),
+        "version": versions()["lexigraft"],
+        "kills": done,
+        "rounds": rounds,
+        "outputs": outputs,
+        "differences": len(wrong),
+        "seed": seed,
+        "undisturbed_seconds": round(took),
+        "seconds": round(time.monotonic() - began),
+    }
+    return facts, hit, wrong
+
+
+def main() -> None:
+    """Run it, print what was found, and record it if that is asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("study", nargs="?", help="a study; by default a small one is made up")
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
+    parser.add_argument(
+        "--longest", type=float, help="seconds before a kill, at most; by default a whole run's"
+    )
+    parser.add_argument("--record", action="store_true", help="write docs/results/soak.json")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="soak-") as name:
+        folder = Path(name)
+        config = read_yaml(Path(given.study)) if given.study else made_up_study(folder)
+        facts, hit, wrong = soak(config, folder, given.kills, given.seed, given.longest)
+    print("\n".join(wrong), end="\n" if wrong else "")
+    print(f"{facts['kills']} kills in {facts['rounds']} rounds: {len(wrong)} differences")
+    if given.record:
+        table = [["rule", "kills"], *map(list, hit.most_common())]
+        write_record("soak", {"run": facts, "tables": {"kills": table}})
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,313 @@
+"""Two results folders compared: outputs in one alone, what made the others, and what these hold.
+
+Cards say how each output was made and what its files are. A file whose checksums agree is not read;
+of others numbers are compared one by one, in cards and records, in lines (logs, predictions) and in
+tensors. Where things lie does not matter. Reports are left aside, which are made of the records,
+and outputs that later ones replaced. Whether files are what their cards say is another question:
+`lexigraft.verification`.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zipfile import BadZipFile
+
+from lexigraft.completion import CIRCUMSTANCES, PLACES
+from lexigraft.errors import UserError
+from lexigraft.provenance import SEAL, cards_of, read_card
+from lexigraft.report.study import read_json, read_lines
+from lexigraft.verification import job_folders
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ALONE, SETTING, CODE, SEED = "alone", "setting", "code", "seed"
+CONTENT, NUMBER, CIRCUMSTANCE = "content", "number", "circumstance"
+KINDS = (ALONE, SETTING, CODE, SEED, CONTENT, NUMBER, CIRCUMSTANCE)
+
+_REPORT = "build_report"  # the rule
+_SOURCE = "source.json"  # says where a source model lies; its files are in the card
+# Of speed: seconds, what is done in one, and how much repeats differ.
+_TIMED = re.compile(r"(^|_)(seconds|per_second|spread)(_|$)")
+
+Keys = tuple[str | int, ...]  # of a value in nested mappings and lists
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One difference between two results folders.
+
+    Attributes
+    ----------
+    kind
+        One of `KINDS`. `alone` are outputs and files in one folder alone, `content` is what is no
+        number, `circumstance` times and facts of the machine.
+    place
+        The output or file, relative to both folders.
+    name
+        The key, column or tensor; of several values under one name, how many differ.
+    first, second
+        The values, None where there is none. Of several those that differ most.
+    absolute, relative
+        Of numbers: the difference, and the same over the larger of the two magnitudes; of tensors
+        the largest difference, and that over the largest magnitude.
+    """
+
+    kind: str
+    place: str
+    name: str
+    first: Any
+    second: Any
+    absolute: float | None = None
+    relative: float | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` found."""
+
+    outputs: int  # that both folders have
+    differences: list[Difference]  # by kind in the order of `KINDS`, the largest first
+    circumstances: list[Difference]  # times and facts of the machine, which make no difference
+
+
+class _Output(NamedTuple):
+    """What a finished job left in a folder."""
+
+    folder: Path
+    cards: dict[str, dict[str, Any]]  # file -> its content without places, files and seal
+    files: dict[str, str]  # name -> SHA-256
+
+
+def compare(
+    first: str | Path,
+    second: str | Path,
+    tolerance: float = 0.0,
+    advance: Callable[[], object] = lambda: None,
+) -> Comparison:
+    """Compare the outputs of finished jobs in two results folders, or in two parts of such.
+
+    Numbers that differ relatively by no more than `tolerance` count as equal; settings must be the
+    same. `advance` is called when an output was compared.
+
+    Raises
+    ------
+    UserError
+        A folder is not there or holds no outputs, or a file of it is missing or damaged.
+    """
+    outputs = [_outputs(Path(top)) for top in (first, second)]
+    found: list[Difference] = []
+    for own, other, whole in ((0, 1, ("there", None)), (1, 0, (None, "there"))):
+        missing = [place for place in outputs[own] if place not in outputs[other]]
+        found += [Difference(ALONE, place, "", *whole) for place in missing]
+    both = [place for place in outputs[0] if place in outputs[1]]
+    for place in both:
+        found += _of_output(place, outputs[0][place], outputs[1][place])
+        advance()
+    found = [one for one in found if one.kind != NUMBER or (one.relative or 0) > tolerance]
+    found.sort(key=lambda one: (KINDS.index(one.kind), -(one.relative or 0), one.place, one.name))
+    return Comparison(
+        len(both),
+        [one for one in found if one.kind != CIRCUMSTANCE],
+        [one for one in found if one.kind == CIRCUMSTANCE],
+    )
+
+
+def _outputs(top: Path) -> dict[str, _Output]:
+    """Place below a results folder -> the output there, by name."""
+    found: dict[str, _Output] = {}
+    replaced: set[str] = set()  # folders in which replaced outputs are kept
+    for folder, is_finished in job_folders(top):
+        if not is_finished:
+            continue
+        names = sorted(file.name for file in folder.glob("card*.json"))
+        cards = {name: read_card(folder, name) for name in names}
+        jobs = [card.get("job", {}) for card in cards.values()]
+        if any(job.get("rule") == _REPORT for job in jobs):
+            continue
+        places = [job.get("outputs", {}).get("replaced") for job in jobs]
+        replaced |= {Path(place).name for place in places if place}
+        listed = [card.get("files") for card in cards_of(folder)]
+        files = {
+            name: described["sha256"]
+            for own in listed
+            if isinstance(own, dict)
+            for name, described in own.items()
+            if isinstance(described, dict)
+        }
+        contents = {name: _content(card) for name, card in cards.items()}
+        found[folder.relative_to(top).as_posix()] = _Output(folder, contents, files)
+    kept = {
+        place: one
+        for place, one in found.items()
+        if not replaced.intersection(Path(place).parts[:1])
+    }
+    if not kept:
+        raise UserError(f"{top}: holds no outputs of finished jobs; name a folder of results")
+    return kept
+
+
+def _content(card: Mapping[str, Any]) -> dict[str, Any]:
+    """A card without what its checksums say, and without where things lie."""
+    own = {key: value for key, value in card.items() if key not in ("files", SEAL)}
+    if isinstance(own.get("job"), dict):
+        own["job"] = {key: value for key, value in own["job"].items() if key not in PLACES}
+    return own
+
+
+def _of_output(place: str, first: _Output, second: _Output) -> Iterator[Difference]:
+    for one, other in _pairs(list(first.cards), list(second.cards)):
+        yield from _of_values(f"{place}/{one}", first.cards[one], second.cards[other])
+    for name in dict.fromkeys([*first.files, *second.files]):
+        hashes = first.files.get(name), second.files.get(name)
+        where = f"{place}/{name}"
+        if None in hashes:
+            yield Difference(ALONE, where, "", *("there" if one else None for one in hashes))
+        elif hashes[0] != hashes[1] and name != _SOURCE:
+            files = first.folder / name, second.folder / name
+            for file in files:
+                if not file.is_file():
+                    raise UserError(f"{file}: missing; `lexigraft verify` says what else is")
+            yield from _of_files(where, files, hashes)
+
+
+def _pairs(first: list[str], second: list[str]) -> Iterator[tuple[str, str]]:
+    """Cards of the same name; one that is left on both sides is that of a study by another name."""
+    yield from ((name, name) for name in first if name in second)
+    left = [name for name in first if name not in second]
+    right = [name for name in second if name not in first]
+    if len(left) == len(right) == 1:
+        yield left[0], right[0]
+
+
+def _of_files(
+    where: str, files: tuple[Path, Path], hashes: tuple[str | None, str | None]
+) -> Iterator[Difference]:
+    """The differences of two files whose checksums differ."""
+    one, other = files
+    if one.suffix == ".jsonl":
+        yield from _of_values(where, {"": read_lines(one)}, {"": read_lines(other)})
+        return
+    if one.suffix == ".json":
+        contents = read_json(one), read_json(other)
+        if all(isinstance(content, dict) and "metrics" in content for content in contents):
+            yield from _of_values(where, *contents)
+            return
+    found = list(_of_arrays(where, files)) if one.suffix in (".safetensors", ".npz") else []
+    yield from found or [Difference(CONTENT, where, "", *hashes)]
+
+
+def _of_values(
+    where: str, first: Mapping[str, Any], second: Mapping[str, Any]
+) -> Iterator[Difference]:
+    """A difference for each name under which values differ; numbers of list items are no name."""
+    values = dict(_leaves(first)), dict(_leaves(second))
+    counts: Counter[tuple[str, ...]] = Counter()
+    differing: dict[tuple[str, ...], list[Difference]] = {}
+    for keys in dict.fromkeys([*values[0], *values[1]]):
+        names = tuple(key for key in keys if isinstance(key, str) and key)
+        counts[names] += 1
+        one, other = (own.get(keys) for own in values)
+        if one != other:
+            differing.setdefault(names, []).append(_difference(where, names, one, other))
+    for names, found in differing.items():
+        most = max(found, key=lambda difference: difference.relative or 0)
+        of_several = f" ({len(found)} of {counts[names]})" if counts[names] > 1 else ""
+        yield replace(most, name=most.name + of_several)
+
+
+def _leaves(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, Any]]:
+    """The values in nested mappings and lists, each with the keys that lead to it."""
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            yield from _leaves(one, (*keys, str(name)))
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            yield from _leaves(one, (*keys, number))
+    else:
+        yield keys, value
+
+
+def _difference(where: str, names: tuple[str, ...], first: Any, second: Any) -> Difference:
+    name = ".".join(names).removeprefix("job.")
+    if names[:1] in (("job",), ("settings",), ("seed",)):
+        kind = CODE if "code" in names else SEED if "seed" in names else SETTING
+        return Difference(kind, where, name, first, second)
+    if any(part in CIRCUMSTANCES or _TIMED.search(part) for part in names):
+        return Difference(CIRCUMSTANCE, where, name, first, second)
+    if not (_is_number(first) and _is_number(second)):
+        return Difference(CONTENT, where, name, first, second)
+    return _of_numbers(where, name, first, second, max(abs(first), abs(second)))
+
+
+def _of_numbers(where: str, name: str, first: float, second: float, largest: float) -> Difference:
+    absolute = abs(first - second)
+    relative = absolute / largest
+    if not math.isfinite(relative):
+        return Difference(CONTENT, where, name, first, second)
+    return Difference(NUMBER, where, name, first, second, absolute, relative)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _of_arrays(where: str, files: tuple[Path, Path]) -> Iterator[Difference]:
+    """A difference for each tensor that is not the same; nothing if only their files are not."""
+    import numpy as np
+
+    names = [_array_names(file) for file in files]
+    for name in dict.fromkeys([*names[0], *names[1]]):
+        if any(name not in own for own in names):
+            there = ("there" if name in own else None for own in names)
+            yield Difference(ALONE, where, name, *there)
+            continue
+        (kind, first), (other_kind, second) = (_array(file, name) for file in files)
+        if (kind, first.shape) != (other_kind, second.shape):
+            shapes = f"{kind}{[*first.shape]}", f"{other_kind}{[*second.shape]}"
+            yield Difference(CONTENT, where, name, *shapes)
+        elif first.dtype.kind != "f":  # texts
+            if not np.array_equal(first, second):
+                yield Difference(CONTENT, where, name, None, None)
+        elif (gaps := np.abs(first - second)).any():
+            at = np.unravel_index(gaps.argmax(), gaps.shape)
+            largest = max(float(np.abs(own).max()) for own in (first, second))
+            yield _of_numbers(where, name, float(first[at]), float(second[at]), largest)
+
+
+def _array_names(file: Path) -> list[str]:
+    with _arrays(file) as arrays:
+        return list(arrays.keys())
+
+
+def _array(file: Path, name: str) -> "tuple[str, np.ndarray]":
+    """The type of an array in a file, and its values: numbers as floating-point ones."""
+    with _arrays(file) as arrays:
+        if file.suffix == ".npz":
+            found = arrays[name]
+            return str(found.dtype), found.astype(float) if found.dtype.kind in "fiub" else found
+        import torch
+
+        tensor = arrays.get_tensor(name)
+        wide = torch.float64 if tensor.dtype in (torch.float64, torch.int64) else torch.float32
+        return str(tensor.dtype).removeprefix("torch."), tensor.to(wide).numpy()
+
+
+@contextmanager
+def _arrays(file: Path) -> Iterator[Any]:
+    """A file of arrays, open; a UserError if it cannot be read."""
+    import numpy as np
+    from safetensors import SafetensorError, safe_open
+
+    is_npz = file.suffix == ".npz"
+    try:
+        opened = np.load(file, allow_pickle=False) if is_npz else safe_open(file, framework="pt")
+        with opened as arrays:
+            yield arrays
+    except (OSError, ValueError, BadZipFile, SafetensorError) as error:
+        raise UserError(f"{file}: cannot be read ({error}); make it again") from None
