@@ -156,8 +156,11 @@ def standings(shares: Mapping[Model, Mapping[str, GapShare]], *names: str) -> di
         drawn = [one.drawn for one in every if one.drawn is not None]
         if len(drawn) == len(every):
             low, high = interval_of_mean(np.stack(drawn), generator("report", "gaps", *names))
-        bits, rank, share, _ = zip(*every, strict=True)
-        found[model] = Standing(*(float(np.mean(one)) for one in (bits, rank, share)), low, high)
+        bits, rank, share = (
+            float(np.mean([getattr(one, name) for one in every]))
+            for name in ("bits", "rank", "share")
+        )
+        found[model] = Standing(bits, rank, share, low, high)
     return found
 
 

@@ -121,7 +121,8 @@ def _limits(panels: list[_Panel]) -> tuple[float, float]:
     """Ends of the axis, in percent, which all panels of a source model share."""
     values = [100 * one.share for panel in panels for own in panel.shares.values()
               for one in own.values()]  # fmt: skip
-    low, high = max(min(values, default=0.0), _LOWEST), max(*values, 100.0)
+    ends = [100 * mean.high for panel in panels for mean in panel.means.values()]
+    low, high = max(min(values), _LOWEST), max(*values, *filter(math.isfinite, ends), 100.0)
     return min(low, 0.0) - 4, high + 4
 
 
@@ -136,7 +137,7 @@ def _draw_panel(
         axis.axvline(level, color=MUTED, lw=0.8, ls=":", zorder=1)
     for y, name in enumerate(names):
         for language, one in panel.shares.get(name, {}).items():
-            _mark(axis, 100 * one.share, y, limits, ms=3.4, mew=0, zorder=2, **styles[language])
+            _mark(axis, 100 * one.share, y, limits, ms=3.4, mew=0, zorder=3.5, **styles[language])
         if mean := panel.means.get(name):
             _mean(axis, mean, y, limits)
     axis.set_xlim(*limits)

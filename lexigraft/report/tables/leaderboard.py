@@ -151,8 +151,8 @@ def _fits(study: StudyResults) -> dict[Model, dict[str, float]]:
     frame = frame[frame["statistic"].isin(_FIT)]
     found: dict[Model, dict[str, float]] = {}
     for key, values in frame.groupby([*AXES[:3], "statistic"], sort=False)["value"]:
-        *names, statistic = map(str, key)
-        model = Model(*names, UNTRAINED)
+        source, vocabulary, initializer, statistic = map(str, key)
+        model = Model(source, vocabulary, initializer, UNTRAINED)
         found.setdefault(model, {})[statistic] = float(values.agg(_FIT[statistic][2]))
     return found
 
@@ -181,7 +181,7 @@ def _data(
                     | {"language": "", METRIC: mean.bits, "rank": mean.rank,
                        "gap_closed": mean.share, "gap_closed_low": mean.low,
                        "gap_closed_high": mean.high}
-                    | fits.get(model, {})
+                    | dict(fits.get(model, {}))
                 )  # fmt: skip
     return pandas.DataFrame(rows)
 
@@ -197,10 +197,19 @@ def _notes(study: StudyResults, shares: Mapping[tuple[tuple[str, str], str], Sha
                                          for one in own.values())
     ]  # fmt: skip
     several = len(languages) > 1
+    by_task: dict[str, list[str]] = {}
+    for (_, task), own in shares.items():
+        names = [study.language(name) for name in with_gap(own)]
+        by_task[task] = list(dict.fromkeys([*by_task.get(task, []), *names]))
+    differ = len({tuple(names) for names in by_task.values()}) > 1
+    scored = "; ".join(
+        f"{task_name(task, study.kind(task))}: {listed(names)}" if differ else listed(names)
+        for task, names in (by_task.items() if differ else [*by_task.items()][:1])
+    )
     over = "languages and over the sentences of each" if several else "sentences"
     notes = [
-        f"Before any training, over {listed([study.language(name) for name in languages])}. Gap "
-        f"closed: 0 % is {floor}, 100 % the source model, in bits per byte of the same text; "
+        f"Before any training, over {scored}. Gap closed: 0 % is {floor}, 100 % the source model, "
+        "in bits per byte of the same text; "
         f"beside it the ends of the 95 % interval, by a bootstrap over {over} ({RESAMPLES:,} "
         "resamples).",
         "Mean rank: 1 is the lowest bits per byte of a language; equal numbers share the mean of "
