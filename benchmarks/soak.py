@@ -232,7 +232,7 @@ def main() -> None:
         config = read_yaml(Path(given.study)) if given.study else made_up_study(folder)
         facts, hit, wrong = soak(config, folder, given.kills, given.seed, given.longest)
     print("\n".join(wrong), end="\n" if wrong else "")
-    print(f"{facts['kills']} kills in {facts['rounds']} rounds: {len(wrong)} differences")
+    print(f"kills: {facts['kills']}, rounds: {facts['rounds']}, differences: {len(wrong)}")
     if given.record:
         table = [["rule", "kills"], *map(list, hit.most_common())]
         write_record("soak", {"run": facts, "tables": {"kills": table}})
