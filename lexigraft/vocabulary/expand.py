@@ -2,12 +2,10 @@
 
 import json
 import re
-import tempfile
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
@@ -224,10 +222,7 @@ def _extended(
     """The source tokenizer with new tokens, their merges, and the pre-tokenizer of another."""
     state = bpe.extended(added, rules.merges())
     state["pre_tokenizer"] = json.loads(pre_tokenizer.to_str())["pre_tokenizer"]
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "tokenizer.json")
-        file.write_text(json.dumps(state), encoding="utf-8")
-        target = fast_tokenizer(file, settings_of(source_tokenizer))
+    target = fast_tokenizer(state, settings_of(source_tokenizer))
     if unreachable := unreachable_by_merges(target, added):
         raise RuntimeError(
             f"{len(unreachable)} new tokens can never be produced, first {unreachable[0]!r}"

@@ -199,8 +199,9 @@ def _cell_megabytes(study: Study, wildcards: Mapping[str, str]) -> float | None:
     checkpoints = strategy["checkpoints"] if strategy["phases"] else 1
     rows = None
     if entry := study.config["vocabularies"].get(wildcards["vocabulary"]):
-        expanded = way(entry) == "expand"
-        rows = card["rows"] + entry["new_tokens"] if expanded else entry.get("size", card["rows"])
+        rows = entry.get("size", card["rows"])
+        if way(entry) == "expand" and "prune" not in entry:
+            rows = card["rows"] + entry["new_tokens"]
     files = card["files"] | card.get("model_files", {})
     weights = sum(own["bytes"] for name, own in files.items() if name.endswith(".safetensors"))
     changed = changed_parameters(card, strategy, rows)
