@@ -224,19 +224,17 @@ def describe_pruning(
     were taken out) and `new_tokens`, of which there are none. After an `expansion`, whose
     description this is, it is that description with `rows_saved` and the size and ids of now.
     """
-    size = len(target_tokenizer.get_vocab())
+    vocab = target_tokenizer.get_vocab()
     described = expansion or {
         "mode": "prune",
         "family": tokenizer_family(target_tokenizer),
         "source_size": len(source_tokenizer.get_vocab()),
         "new_tokens": [],
     }
-    new = target_tokenizer.convert_tokens_to_ids(
-        [token["token"] for token in described["new_tokens"]]
-    )
+    new = [vocab[token["token"]] for token in described["new_tokens"]]
     return described | {
-        "size": size,
-        "rows_saved": described["source_size"] + len(new) - size,
+        "size": len(vocab),
+        "rows_saved": described["source_size"] + len(new) - len(vocab),
         "new_tokens": _described(target_tokenizer, new),
     }
 
