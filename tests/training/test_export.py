@@ -10,9 +10,11 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
+from lexigraft.source.saving import save_model
 from lexigraft.training.export import cell_facts, export
 from lexigraft.training.store import load_cell
 from lexigraft.vocabulary.tokenizer_settings import missing_template_tokens
+from lexigraft.vocabulary.train import train_tokenizer
 
 TOKENS = torch.arange(3, 60)[None]
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "export.py"
@@ -143,6 +145,18 @@ def test_whoever_reads_the_config_can_read_the_weights(cell, tmp_path):
     out = export(folder, tmp_path / "out")
     files = [*out.iterdir(), folder / "changed.safetensors", *(folder / "adapter").iterdir()]
     assert {path.stat().st_mode for path in files} == {(out / "config.json").stat().st_mode}
+
+
+def test_what_adds_no_token_to_a_text_says_so_for_llama_cpp(tmp_path, tiny_llama, with_bos, lines):
+    from transformers import AutoTokenizer
+
+    plain = train_tokenizer(lines[:300], "sentencepiece-bpe", size=450)
+    for name, tokenizer, said in (("plain", plain, False), ("with-bos", with_bos, None)):
+        save_model(tiny_llama(len(tokenizer)), tokenizer, tmp_path / name)
+        config = json.loads((tmp_path / name / "tokenizer_config.json").read_text("utf-8"))
+        assert config.get("add_bos_token") is config.get("add_eos_token") is said
+        read = AutoTokenizer.from_pretrained(tmp_path / name)
+        assert read(lines)["input_ids"] == tokenizer(lines)["input_ids"]
 
 
 def test_a_sentencepiece_model_comes_along(cell, training_setup, tmp_path):
