@@ -10,6 +10,7 @@ from lexigraft.lazy_imports import lazy_imports
 _MODULES = {
     "UserError": "lexigraft.errors",
     "expand_tokenizer": "lexigraft.vocabulary.expand",
+    "prune_tokenizer": "lexigraft.vocabulary.prune",
     "train_tokenizer": "lexigraft.vocabulary.train",
     "initializer": "lexigraft.initialization.registry",
     "graft": "lexigraft.initialization.graft",

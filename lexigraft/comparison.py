@@ -167,7 +167,8 @@ def _of_output(place: str, first: _Output, second: _Output) -> Iterator[Differen
         hashes = first.files.get(name), second.files.get(name)
         where = f"{place}/{name}"
         if None in hashes:
-            yield Difference(ALONE, where, "", *("there" if one else None for one in hashes))
+            first_has, second_has = ("there" if one else None for one in hashes)
+            yield Difference(ALONE, where, "", first_has, second_has)
         elif hashes[0] != hashes[1] and name != _SOURCE:
             files = first.folder / name, second.folder / name
             for file in files:
@@ -264,8 +265,8 @@ def _of_arrays(where: str, files: tuple[Path, Path]) -> Iterator[Difference]:
     names = [_array_names(file) for file in files]
     for name in dict.fromkeys([*names[0], *names[1]]):
         if any(name not in own for own in names):
-            there = ("there" if name in own else None for own in names)
-            yield Difference(ALONE, where, name, *there)
+            first_has, second_has = ("there" if name in own else None for own in names)
+            yield Difference(ALONE, where, name, first_has, second_has)
             continue
         (kind, first), (other_kind, second) = (_array(file, name) for file in files)
         if (kind, first.shape) != (other_kind, second.shape):

@@ -6,6 +6,7 @@ text, the method, the numbers, and the token that texts must begin with.
 
 import inspect
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,11 +18,15 @@ import yaml
 from lexigraft.inference.text_encoding import start_ids
 from lexigraft.initialization.registry import initializer_class
 from lexigraft.provenance import commit_of_code, versions
+from lexigraft.vocabulary.tokenizer_settings import missing_template_tokens
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
+logger = logging.getLogger(__name__)
+
 README = "README.md"
+FOLDER = "FOLDER"  # stands for the place of the model in the example of its use
 # Where in a paper: a reader of the card wants the paper.
 _PLACES = re.compile(r", (sections?|equations?|appendix) [^\"]*$")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
@@ -44,8 +49,9 @@ class ModelFacts:
 
     `base` is a hub name or the name of a folder; `language` and `code` are those of the text. These
     and licences are empty where they are not known. `method` and `text` are lines of their
-    sections; `numbers` are the rows of a table, each column -> number, and `measured_on` is the
-    sentence above it; `references` are papers.
+    sections; `data_sets` are those of the hub that the text is of, by name; `numbers` are the rows
+    of a table, each column -> number, and `measured_on` is the sentence above it; `references` are
+    papers.
     """
 
     base: str
@@ -56,6 +62,7 @@ class ModelFacts:
     revision: str | None = None
     method: Sequence[str] = ()
     text: Sequence[str] = ()
+    data_sets: Sequence[str] = ()
     numbers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     measured_on: str = ""
     limits: Sequence[str] = ()
@@ -71,7 +78,7 @@ def model_card(facts: ModelFacts, tokenizer: "PreTrainedTokenizerFast", masked: 
     title = f"{facts.base.rstrip('/').rpartition('/')[2]} {of}"
     revision = f" at revision {facts.revision}" if facts.revision else ""
     parts = [
-        f"---\n{_front_matter(facts, masked)}---",
+        f"---\n{_as_front_matter(facts, masked)}---",
         f"# {title}",
         f"`{facts.base}`{revision}, {of} by lexigraft. It is a plain Hugging Face model: "
         "transformers loads it without lexigraft.",
@@ -125,18 +132,34 @@ def describe_strategy(strategy: Mapping[str, Any], card: Mapping[str, Any]) -> s
     )
 
 
+def template_limits(
+    tokenizer: "PreTrainedTokenizerFast", source_tokenizer: "PreTrainedTokenizerFast"
+) -> list[str]:
+    """A line of limits, logged too, where the chat template names tokens that are not there."""
+    if not (missing := missing_template_tokens(tokenizer, source_tokenizer)):
+        return []
+    said = f"The chat template names {', '.join(missing)}, which the vocabulary does not have."
+    logger.warning("%s", said)
+    return [said]
+
+
 def license_of(folder: str | Path) -> str:
     """The licence in the front matter of a model folder's README.md; empty if there is none."""
+    found = front_matter(folder).get("license")
+    return found if isinstance(found, str) else ""
+
+
+def front_matter(folder: str | Path) -> dict[str, Any]:
+    """The front matter of a model folder's README.md; empty if there is none, or it is no YAML."""
     try:
         text = (Path(folder) / README).read_text(encoding="utf-8")
         matter = yaml.safe_load(text.split("---")[1]) if text.startswith("---") else {}
     except (OSError, ValueError, yaml.YAMLError):
-        return ""
-    found = matter.get("license") if isinstance(matter, dict) else None
-    return found if isinstance(found, str) else ""
+        return {}
+    return matter if isinstance(matter, dict) else {}
 
 
-def _front_matter(facts: ModelFacts, masked: bool) -> str:
+def _as_front_matter(facts: ModelFacts, masked: bool) -> str:
     matter: dict[str, Any] = {
         "library_name": "transformers",
         "pipeline_tag": "fill-mask" if masked else "text-generation",
@@ -148,6 +171,8 @@ def _front_matter(facts: ModelFacts, masked: bool) -> str:
         matter["language"] = [facts.code]
     if facts.license:
         matter["license"] = facts.license
+    if facts.data_sets:
+        matter["datasets"] = list(facts.data_sets)
     return yaml.safe_dump(matter, allow_unicode=True, sort_keys=True)
 
 
@@ -156,8 +181,8 @@ def _use(tokenizer: "PreTrainedTokenizerFast", masked: bool) -> str:
     lines = [
         f"from transformers import AutoModelFor{kind}, AutoTokenizer",
         "",
-        'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
-        f'model = AutoModelFor{kind}.from_pretrained("FOLDER")',
+        f'tokenizer = AutoTokenizer.from_pretrained("{FOLDER}")',
+        f'model = AutoModelFor{kind}.from_pretrained("{FOLDER}")',
     ]
     said = "The tokenizer adds the special tokens that lexigraft trains and measures with."
     if not masked:

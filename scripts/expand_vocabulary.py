@@ -1,4 +1,4 @@
-"""Expand a source tokenizer by tokens learned from the corpus of a language."""
+"""Expand a source tokenizer by tokens learned from the corpus of a language, or prune it."""
 
 from lexigraft.job import Job, Written, run
 
@@ -8,17 +8,15 @@ def stage(job: Job) -> Written:
     from lexigraft.corpus.stored_lines import StoredLines
     from lexigraft.evaluation.texts import sentences
     from lexigraft.source.model import load_tokenizer, open_source
-    from lexigraft.vocabulary.expand import expand_tokenizer
-    from lexigraft.vocabulary.tokenizer_files import describe_expansion, store_vocabulary
+    from lexigraft.vocabulary.change import change_tokenizer
+    from lexigraft.vocabulary.tokenizer_files import store_vocabulary
 
     settings, source_folder = job["settings"], open_source(job["inputs"]["source"]).folder
     source = load_tokenizer(source_folder)
     texts = read_amount(job["inputs"]["corpus"], settings, job["inputs"]["source"])
     lines = StoredLines.of_lines(texts)
     english = sentences(job["inputs"]["corpus"], "english")
-    options = {name: value for name, value in settings.items() if name not in ("mode", "text")}
-    tokenizer = expand_tokenizer(source, lines, english=english, **options)
-    description = describe_expansion(source, tokenizer, settings["merges"])
+    tokenizer, description = change_tokenizer(source, lines, settings, english)
     folder = job["outputs"]["folder"]
     return store_vocabulary(
         source, tokenizer, lines, description, folder, source_folder, english=english

@@ -54,6 +54,7 @@ COMMANDS = {  # in the order of the help
     "graft": Command("workflow.commands.tokenizers", MODELS),
     "inspect": Command("workflow.commands.tokenizers", MODELS),
     "adapt": Command("workflow.commands.adapt", MODELS),
+    "push": Command("workflow.commands.push", MODELS),
     "doctor": Command("workflow.commands.doctor", MACHINE),
 }
 

@@ -9,7 +9,14 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.fit import fit_to_model
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.interface import Initializer
-from lexigraft.model_card import README, ModelFacts, license_of, method_references, model_card
+from lexigraft.model_card import (
+    README,
+    ModelFacts,
+    license_of,
+    method_references,
+    model_card,
+    template_limits,
+)
 from lexigraft.source.hub import TOKENIZER, resolve_place
 from lexigraft.source.model import (
     is_masked,
@@ -23,7 +30,7 @@ from lexigraft.source.model import (
 from lexigraft.source.preparation import check_source
 from lexigraft.source.saving import save_model
 from lexigraft.vocabulary.expand import new_token_ids
-from lexigraft.vocabulary.tokenizer_settings import take_tokenizer
+from lexigraft.vocabulary.tokenizer_settings import take_tokenizer, treats_texts_alike
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -50,8 +57,8 @@ def graft_folder(
         A name of the hub or a folder, which begins with `/`, `.` or `~`, of a causal or masked
         language model; or a source that a study has prepared, `./results/source/<name>`.
     tokenizer
-        The target tokenizer or its place: a name of the hub or a folder. Where it does not expand
-        that of the model, it takes the special tokens that the model's adds (`take_tokenizer`).
+        The target tokenizer or its place: a name of the hub or a folder. That of another model
+        takes the special tokens that the model's adds (`take_tokenizer`).
     initializer
         Not fitted yet. What it reads of the model itself need not be given.
     out
@@ -122,8 +129,9 @@ def target_tokenizer(
         given = load_tokenizer(folder)
     try:
         new_token_ids(own, given)
-    except UserError:  # not an expansion
-        return take_tokenizer(given, own), None
+    except UserError:  # not an expansion; one that was pruned still is the model's
+        if not treats_texts_alike(given, own):
+            return take_tokenizer(given, own), None
     return given, folder
 
 
@@ -153,6 +161,7 @@ def _facts(
             f"New rows of embeddings and head: `{fitted.name}`{fallbacks}.",
             "Not trained after its vocabulary was changed.",
         ],
-        limits=["Without further training it is worse than its source model on most texts."],
+        limits=["Without further training it is worse than its source model on most texts.",
+                *template_limits(target, fitted.pair_.source_tokenizer)],
         references=method_references(fitted.name),
-    )
+    )  # fmt: skip

@@ -3,7 +3,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_json
 
@@ -32,8 +32,10 @@ def save_model(
     # The generic class, by the name that transformers 4 knows too: the source's own class may
     # rebuild the pre-tokenizer and then segment differently.
     file = folder / "tokenizer_config.json"
-    generic = {"tokenizer_class": "PreTrainedTokenizerFast"}
-    write_json(file, json.loads(file.read_text("utf-8")) | generic)
+    settings: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    if _adds_nothing(tokenizer):
+        settings |= {"add_bos_token": False, "add_eos_token": False}
+    write_json(file, json.loads(file.read_text("utf-8")) | settings)
     if tokenizer_files and (pieces := Path(tokenizer_files) / "tokenizer.model").is_file():
         shutil.copyfile(pieces, folder / pieces.name)
     # A tokenizer with several chat templates has a folder of them.
@@ -41,3 +43,15 @@ def save_model(
     for name in files:  # safetensors makes its files private
         (folder / name).chmod((folder / "config.json").stat().st_mode)
     return files
+
+
+def _adds_nothing(tokenizer: "PreTrainedTokenizerFast") -> bool:
+    """Whether a tokenizer of SentencePiece puts no tokens around a text.
+
+    Without these settings llama.cpp begins the texts of such a model with its BOS token. It does
+    not for byte-level BPE, where transformers would drop the post-processor for them.
+    """
+    backend = tokenizer.backend_tokenizer
+    plain = tokenizer("a", add_special_tokens=False)["input_ids"]
+    is_byte_level = type(backend.post_processor).__name__ == "ByteLevel"
+    return not is_byte_level and tokenizer("a")["input_ids"] == plain

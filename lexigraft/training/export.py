@@ -2,6 +2,7 @@
 
 import gc
 import json
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,10 @@ from lexigraft.model_card import (
     method_references,
     model_card,
     strategy_references,
+    template_limits,
 )
 from lexigraft.provenance import write_card
-from lexigraft.source.model import is_masked, open_source, tokenizer_folder
+from lexigraft.source.model import is_masked, open_source, open_tokenizer, tokenizer_folder
 from lexigraft.source.saving import save_model
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.store import load_cell, read_card, reference
@@ -27,6 +29,8 @@ from lexigraft.training.store import load_cell, read_card, reference
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+# A file of a data set of the hub.
+_ADDRESS = re.compile(r"hf://datasets/([^/@]+/[^/@]+)")
 # Files that `lexigraft.job.run` writes into an output folder before the work begins.
 JOB_FILES = ("job.json", ".lock")
 
@@ -110,6 +114,7 @@ def cell_facts(cell_folder: str | Path) -> ModelFacts:
         references = method_references(fitted["method"])
     method.append(describe_strategy(strategy, card))
     method.append(f"Seed {card['job']['cell']['seed']} of the study.")
+    tokenizers = [open_tokenizer(reference(folder, card, name)) for name in ("tokenizer", "source")]
     return ModelFacts(
         base=pointer.get("repo") or source.folder.name,
         language=language.get("name", card["job"]["cell"]["language"]),
@@ -119,11 +124,13 @@ def cell_facts(cell_folder: str | Path) -> ModelFacts:
         revision=source.revision,
         method=method,
         text=_text(cards["corpus"]),
+        data_sets=_data_sets(folder, card, cards["corpus"]),
         numbers=_numbers(card),
         measured_on=f"Bits per byte of up to {strategy['curve']['sentences']} sentences that were "
         "held out of training, each scored by itself (lower is better), before and after training.",
         limits=["A short continued training of a pretrained model: it was not tuned to follow "
-                "instructions, and its texts were not checked by anybody."],
+                "instructions, and its texts were not checked by anybody.",
+                *template_limits(*tokenizers)],
         references=[*references, *strategy_references(strategy)],
     )  # fmt: skip
 
@@ -146,15 +153,18 @@ def _vocabulary(folder: Path, card: dict[str, Any], own: dict[str, Any]) -> str:
         return ""
     described = json.loads(file.read_text("utf-8"))
     new, size = len(described["new_tokens"]), described["size"]
-    done = (
-        f"{new:,} tokens added to the source's {described['source_size']:,}"
-        if described["mode"] == "expand"
-        else f"A vocabulary of {size:,} tokens, {described['shared']:,} of them the source's"
-    )
+    before, gone = described["source_size"], described.get("rows_saved", 0)
+    done = {
+        "expand": f"{new:,} tokens added to the source's {before:,}",
+        "prune": f"A vocabulary of {size:,} of the source's {before:,} tokens",
+        "replace": f"A vocabulary of {size:,} tokens, {size - new:,} of them the source's",
+    }[described["mode"]]
+    if gone:
+        done += f"; {gone:,} that the text does not use taken out"
     if "train_fertility_after" not in own:
         return f"{done}."
-    before, after = own["train_fertility_before"], own["train_fertility_after"]
-    return f"{done}; tokens per word of the training text fell from {before:.2f} to {after:.2f}."
+    cut, now = own["train_fertility_before"], own["train_fertility_after"]
+    return f"{done}; tokens per word of the training text: {cut:.2f} before, {now:.2f} after."
 
 
 def _text(corpus: dict[str, Any]) -> list[str]:
@@ -165,6 +175,27 @@ def _text(corpus: dict[str, Any]) -> list[str]:
         for part, name in (("train", "Training text"), ("heldout", "Held out of it"))
         if (size := sizes.get(part)) and size["sentences"]
     ]
+
+
+def _data_sets(folder: Path, card: dict[str, Any], corpus: dict[str, Any]) -> list[str]:
+    """Names of the hub's data sets that the training text is of; of a group, of its members."""
+    if not corpus:
+        return []
+    cards = [corpus]
+    for member in sorted(corpus["job"]["settings"].get("group", {}).get("members", ())):
+        place = reference(folder, card, "corpus").parent / member / "card.json"
+        with suppress(OSError, ValueError):
+            cards.append(json.loads(place.read_text("utf-8")))
+    found = []
+    for one in cards:
+        text = one.get("job", {}).get("settings", {}).get("text") or {}
+        if text.get("loader") == "datasets":
+            # A corpus of the registry is read by the addresses of its files.
+            files = text.get("data_files") or []
+            files = [files] if isinstance(files, str) else files
+            named = [address[1] for file in files if (address := _ADDRESS.match(file))]
+            found += named or ([text["name"]] if not files else [])
+    return list(dict.fromkeys(found))
 
 
 def _numbers(card: dict[str, Any]) -> dict[str, dict[str, str]]:

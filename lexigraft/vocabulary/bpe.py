@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -80,7 +80,29 @@ class Bpe:
         size = len(self.vocab)
         # Loading would renumber added tokens after the model's last id, since the model now grows
         # past them; `vocab` has them as well, so they keep their ids.
-        vocab = self.vocab | {token: size + place for place, token in enumerate(new_tokens)}
+        return self._state(
+            self.vocab | {token: size + place for place, token in enumerate(new_tokens)}, merges
+        )
+
+    def without(self, removed: Collection[str]) -> dict[str, Any]:
+        """`tokenizer.json` without these tokens, none of them added, and without their merges.
+
+        The other tokens keep their order; their ids, also in added tokens and post-processor, count
+        from 0 on.
+        """
+        left = [token for token in self.vocab if token not in removed]
+        vocab = {
+            token: place for place, token in enumerate(sorted(left, key=self.vocab.__getitem__))
+        }
+        merges = [pair for pair in self.merges if {*pair, "".join(pair)} <= vocab.keys()]
+        return self._state(vocab, merges) | {
+            "added_tokens": [
+                token | {"id": vocab[token["content"]]} for token in self.rest["added_tokens"]
+            ],
+            "post_processor": _with_ids(self.rest["post_processor"], vocab),
+        }
+
+    def _state(self, vocab: Mapping[str, int], merges: Sequence[Pair]) -> dict[str, Any]:
         model = self.rest["model"] | {"vocab": vocab, "merges": merges}
         # Truncation and padding are left over from the last call, not properties of the tokenizer.
         return self.rest | {"model": model, "truncation": None, "padding": None}
@@ -149,6 +171,23 @@ def bpe_of(backend: "Tokenizer") -> Bpe:
         # The cached property: building the model again takes seconds for large vocabularies.
         bpe.__dict__["model"] = backend.model
     return bpe
+
+
+def _with_ids(step: dict[str, Any] | None, vocab: Mapping[str, int]) -> dict[str, Any] | None:
+    """A post-processor, as `tokenizer.json` has it, with the ids of its tokens in a vocabulary."""
+    if step is None:
+        return None
+    changed = dict(step)
+    if "processors" in step:
+        changed["processors"] = [_with_ids(part, vocab) for part in step["processors"]]
+    for role in {"sep", "cls"} & step.keys():  # of BERT and RoBERTa
+        changed[role] = [step[role][0], vocab[step[role][0]]]
+    if "special_tokens" in step:  # of templates
+        changed["special_tokens"] = {
+            name: token | {"ids": [vocab[one] for one in token["tokens"]]}
+            for name, token in step["special_tokens"].items()
+        }
+    return changed
 
 
 def _check_ids(vocab: dict[str, int]) -> None:

@@ -1,10 +1,8 @@
 """Expansion of a tokenizer by k tokens of a target language, each of which some text produces."""
 
 import json
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
@@ -216,10 +214,7 @@ def _extended(
     """The source tokenizer with new tokens, their merges, and the pre-tokenizer of another."""
     state = bpe.extended(added, rules.merges())
     state["pre_tokenizer"] = json.loads(pre_tokenizer.to_str())["pre_tokenizer"]
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "tokenizer.json")
-        file.write_text(json.dumps(state), encoding="utf-8")
-        target = fast_tokenizer(file, settings_of(source_tokenizer))
+    target = fast_tokenizer(state, settings_of(source_tokenizer))
     if unreachable := unreachable_by_merges(target, added):
         raise RuntimeError(
             f"{len(unreachable)} new tokens can never be produced, first {unreachable[0]!r}"

@@ -55,12 +55,14 @@ def store_vocabulary(
     write_json(Path(folder, "vocabulary.json"), description)
     new = {token["id"] for token in description["new_tokens"]}
     facts: dict[str, Any] = {"new_tokens": len(new)}
-    if description["mode"] == "expand":
-        facts["new_merges"] = description["new_merges"]
-        facts["marks"] = description["marks"]
-        facts["reachable_share"] = 1 - description["unreachable"] / facts["new_tokens"]
+    if description["mode"] != "replace":
+        for name in ("new_merges", "marks", "rows_saved"):
+            if name in description:
+                facts[name] = description[name]
+        if new:
+            facts["reachable_share"] = 1 - description["unreachable"] / len(new)
         if english:
-            cuts = (_encoded(each, english) for each in (source, tokenizer))
+            cuts = (_tokens(each, english) for each in (source, tokenizer))
             changed = sum(one != two for one, two in zip(*cuts, strict=True))
             facts["english_sentences_changed"] = changed / len(english)
     else:
@@ -88,9 +90,8 @@ def save_tokenizer(
     Parameters
     ----------
     source_folder
-        Of the tokenizer that was expanded. Its `tokenizer.model`, if any, is extended too: an
-        unchanged copy would give users of the SentencePiece library the old vocabulary without any
-        warning.
+        Of the tokenizer that was expanded or pruned. Its `tokenizer.model`, if any, is changed too:
+        a copy would give users of the SentencePiece library the old vocabulary without any warning.
     samples
         Texts for a check before the files appear: the saved tokenizer must give the ids of
         `tokenizer`, and so must `tokenizer.model` (except on texts on which the two files of the
@@ -133,23 +134,32 @@ def save_tokenizer(
 
 
 def extended_model(source_file: str | Path, tokenizer: "PreTrainedTokenizerFast") -> bytes:
-    """The SentencePiece model of `source_file` with the additional tokens of `tokenizer`.
+    """The SentencePiece model of `source_file` with the tokens of `tokenizer`, and no others.
 
-    If all new merges come after the old ones, new pieces score below the lowest old score, in the
-    order of their ids. Otherwise (`auxiliary-first`) the position of its first merge becomes the
-    score of every piece, including old ones, since the library merges in order of scores. A
-    UserError is raised if `tokenizer` was not expanded from `source_file`.
+    Pieces that `tokenizer` lacks are taken out; tokens that the file lacks become pieces. If all
+    new merges come after the old ones, new pieces score below the lowest old score, in the order of
+    their ids. Otherwise (`auxiliary-first`) the position of its first merge becomes the score of
+    every piece, including old ones, since the library merges in order of scores. A UserError is
+    raised if `tokenizer` was not made from that of `source_file`.
     """
     model = read_model(source_file)
     bpe = read_bpe(tokenizer)
     tokens = sorted(bpe.vocab, key=bpe.vocab.__getitem__)
-    old = [piece.piece for piece in model.pieces]
+    kept = [one for one in model.pieces if one.type != NORMAL or one.piece in bpe.vocab]
+    old = [one.piece for one in kept]
     for number, piece in enumerate(old):
         if tokens[number : number + 1] != [piece]:
             raise UserError(
                 f"{source_file}: id {number} is {piece!r} here and another token in the tokenizer; "
                 "the file belongs to another tokenizer"
             )
+    if len(kept) < len(model.pieces):
+        del model.pieces[:]
+        model.pieces.extend(kept)
+        for role in ("unk", "bos", "eos", "pad"):
+            if getattr(model.trainer_spec, f"{role}_id") >= 0:
+                piece = getattr(model.trainer_spec, f"{role}_piece")
+                setattr(model.trainer_spec, f"{role}_id", bpe.vocab.get(piece, -1))
     place: dict[str, int] = {}
     for left, right in bpe.merges:
         place.setdefault(left + right, len(place))
@@ -206,6 +216,32 @@ def describe_expansion(
     }
 
 
+def describe_pruning(
+    source_tokenizer: "PreTrainedTokenizerFast",
+    target_tokenizer: "PreTrainedTokenizerFast",
+    expansion: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Describe a tokenizer from which unused tokens of the source were taken out.
+
+    It has `mode` ("prune"), `family`, `source_size`, `size`, `rows_saved` (number of tokens that
+    were taken out) and `new_tokens`, of which there are none. After an `expansion`, whose
+    description this is, it is that description with `rows_saved` and the size and ids of now.
+    """
+    vocab = target_tokenizer.get_vocab()
+    described = expansion or {
+        "mode": "prune",
+        "family": tokenizer_family(target_tokenizer),
+        "source_size": len(source_tokenizer.get_vocab()),
+        "new_tokens": [],
+    }
+    new = [vocab[token["token"]] for token in described["new_tokens"]]
+    return described | {
+        "size": len(vocab),
+        "rows_saved": described["source_size"] + len(new) - len(vocab),
+        "new_tokens": _described(target_tokenizer, new),
+    }
+
+
 def describe_replacement(
     source_tokenizer: "PreTrainedTokenizerFast",
     target_tokenizer: "PreTrainedTokenizerFast",
@@ -241,6 +277,10 @@ def _encoded(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> list
         batch = list(texts[first : first + _BATCH])
         encoded += tokenizer(batch, add_special_tokens=False)["input_ids"]
     return encoded
+
+
+def _tokens(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> list[list[str]]:
+    return [list(tokenizer.convert_ids_to_tokens(ids)) for ids in _encoded(tokenizer, texts)]
 
 
 def _words(texts: Sequence[str]) -> int:

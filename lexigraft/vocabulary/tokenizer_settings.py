@@ -1,5 +1,8 @@
 """Special tokens and the tokens around each text, transferred from one tokenizer to another."""
 
+import json
+import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +19,9 @@ _SETTINGS = (
     "model_max_length", "padding_side", "truncation_side", "model_input_names",
     "clean_up_tokenization_spaces", "split_special_tokens", "chat_template",
 )  # fmt: skip
+# What a chat template spells as a token; of added tokens, those that are no plain text.
+_TOKEN = re.compile(r"<\|[\w./-]+\|>")
+_MARKER = re.compile(r"[<\[{|].*\w.*[>\]}|]")
 # Roles that a source may use, and the role that replaces each if the tokenizer lacks it: in
 # encoders [CLS] begins a text and [SEP] ends it.
 _SUBSTITUTES = {
@@ -115,6 +121,33 @@ def settings_of(tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
+def missing_template_tokens(
+    tokenizer: "PreTrainedTokenizerFast", source_tokenizer: "PreTrainedTokenizerFast"
+) -> list[str]:
+    """Tokens that the chat template names and that the tokenizer does not have as one token.
+
+    They are the source's added tokens, such as `<tool_call>`, and all that is written as `<|…|>`.
+    """
+    templates = tokenizer.chat_template or ""
+    text = templates if isinstance(templates, str) else "\n".join(templates.values())
+    added = (token.content for token in source_tokenizer.added_tokens_decoder.values())
+    named = [token for token in added if _MARKER.search(token) and token in text]
+    known = tokenizer.get_vocab()
+    return [one for one in dict.fromkeys([*named, *_TOKEN.findall(text)]) if one not in known]
+
+
+def treats_texts_alike(
+    tokenizer: "PreTrainedTokenizerFast", other: "PreTrainedTokenizerFast"
+) -> bool:
+    """Whether two tokenizers have the same settings and put the same tokens around texts."""
+    one, two = (
+        ({name: str(value) for name, value in settings_of(each).items()},
+         surrounding(each), joining(each))
+        for each in (tokenizer, other)
+    )  # fmt: skip
+    return one == two
+
+
 def surrounding(tokenizer: "PreTrainedTokenizerFast") -> tuple[list[str], list[str]]:
     """The special tokens that a tokenizer adds before and after each text."""
     encoding = tokenizer("a", return_special_tokens_mask=True).encodings[0]
@@ -164,15 +197,19 @@ def surround(
 
 
 def fast_tokenizer(
-    pipeline: "Tokenizer | Path", settings: Mapping[str, Any]
+    pipeline: "Tokenizer | Mapping[str, Any]", settings: Mapping[str, Any]
 ) -> "PreTrainedTokenizerFast":
-    """A fast tokenizer of the generic class for a pipeline, or for one in a `tokenizer.json`.
+    """A fast tokenizer of the generic class for a pipeline, or for the content of `tokenizer.json`.
 
-    transformers 5 rebuilds the pipelines of other classes according to their names. It copies a
-    pipeline, which takes seconds for large vocabularies, but not one that it reads itself.
+    transformers 5 rebuilds the pipelines of other classes according to their names.
     """
     from transformers import PreTrainedTokenizerFast
 
-    if isinstance(pipeline, Path):
-        return PreTrainedTokenizerFast(tokenizer_file=str(pipeline), **settings)
-    return PreTrainedTokenizerFast(tokenizer_object=pipeline, **settings)
+    if not isinstance(pipeline, Mapping):
+        return PreTrainedTokenizerFast(tokenizer_object=pipeline, **settings)
+    # transformers copies a pipeline, which takes seconds for large vocabularies, but not one that
+    # it reads itself.
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "tokenizer.json")
+        file.write_text(json.dumps(pipeline), encoding="utf-8")
+        return PreTrainedTokenizerFast(tokenizer_file=str(file), **settings)

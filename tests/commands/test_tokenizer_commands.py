@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from lexigraft.commands.app import app
 from lexigraft.errors import UserError
+from tests.conftest import first_merges
 from workflow.commands.auxiliaries import Given, RegisteredInitializer, auxiliaries
 
 
@@ -22,6 +23,12 @@ def run(*arguments):
         raise result.exception
     assert result.exit_code == 0, result.output
     return result.stdout
+
+
+def shown(said):
+    """The numbers of the table of rows by what stands before them."""
+    rows = re.findall(r"^ *(\S.*?) {2,}([\d,]+) *$", said, re.M)
+    return {name: int(number.replace(",", "")) for name, number in rows}
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +119,29 @@ def test_an_expansion_says_what_it_saves(expanded):
         assert text in expanded[1]
 
 
+def test_an_expansion_that_is_pruned_gives_a_model_of_the_old_size(
+    tmp_path, files, smollm2_folder_tiny, smollm2_cut
+):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    texts = ("--text", files / "el.txt", "--english", files / "en.txt")
+    said = run("expand", smollm2_folder_tiny, *texts, "--new-tokens", 40, "--prune",
+               "--out", tmp_path / "tokenizer")  # fmt: skip
+    assert f"{len(smollm2_cut):,} tokens, 40 of them new, 40 unused ones taken out" in said
+    said = run("graft", smollm2_folder_tiny, "--tokenizer", tmp_path / "tokenizer",
+               "--out", tmp_path / "model")  # fmt: skip
+    assert shown(said)["of the model, no longer there"] == 40
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "model")
+    rows = AutoModelForCausalLM.from_pretrained(tmp_path / "model").get_input_embeddings().weight
+    old = AutoModelForCausalLM.from_pretrained(smollm2_folder_tiny).get_input_embeddings().weight
+    ids = smollm2_cut.get_vocab()
+    kept = {token: i for token, i in tokenizer.get_vocab().items() if token in ids}
+    assert len(rows) == len(old) and len(kept) == len(old) - 40
+    assert torch.equal(rows[list(kept.values())], old[[ids[token] for token in kept]])
+    # It still is the model's own tokenizer.
+    assert tokenizer.chat_template == smollm2_cut.chat_template
+
+
 def test_texts_may_be_json_lines_in_a_folder(tmp_path, smollm2_folder_tiny, greek):
     (tmp_path / "corpus/part").mkdir(parents=True)
     for number in range(2):
@@ -156,8 +186,6 @@ def test_a_donor_brings_its_tokenizer_and_its_space(
 ):
     from transformers import AutoModelForCausalLM
 
-    from tests.conftest import first_merges
-
     own = first_merges(smollm2_cut, 1000)
     own.add_tokens(["καλημέρα"])
     tiny_llama(len(own), seed=5).save_pretrained(tmp_path / "donor")
@@ -172,6 +200,78 @@ def test_a_donor_brings_its_tokenizer_and_its_space(
     shared = {token: i for token, i in own.get_vocab().items() if token in ids}
     assert torch.equal(rows[list(shared.values())], old[[ids[token] for token in shared]])
     assert "embeddings by omp" in said
+
+
+@pytest.mark.parametrize("initializer", ["omp", "mean"])
+def test_a_donor_of_another_family_lends_its_real_tokenizer(
+    initializer, tmp_path, smollm2_folder_tiny, smollm2_cut, mistral_donor
+):
+    """Tokens are shared by their bytes: `Ġthe` is `▁the`."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    out = tmp_path / "out"
+    said = run("graft", smollm2_folder_tiny, "--donor", mistral_donor, "--initializer", initializer,
+               "--out", out)  # fmt: skip
+    numbers, tokenizer = shown(said), AutoTokenizer.from_pretrained(out)
+    donor = AutoTokenizer.from_pretrained(mistral_donor)
+    assert numbers["copies of the model's"] + numbers[f"new, by {initializer}"] == len(tokenizer)
+    assert tokenizer.get_vocab().items() >= donor.get_vocab().items()
+    rows = AutoModelForCausalLM.from_pretrained(out).get_input_embeddings().weight
+    old = AutoModelForCausalLM.from_pretrained(smollm2_folder_tiny).get_input_embeddings().weight
+    assert len(rows) == len(tokenizer)
+    ids = [one.convert_tokens_to_ids(spelled) for one, spelled in
+           ((tokenizer, "▁the"), (smollm2_cut, "Ġthe"))]  # fmt: skip
+    assert torch.equal(rows[ids[0]], old[ids[1]])
+    assert torch.equal(rows[tokenizer.eos_token_id], old[smollm2_cut.eos_token_id])
+    assert "Next" not in said and f'from_pretrained("{out}")' in said
+
+
+@pytest.fixture(scope="module")
+def mistral_donor(tmp_path_factory, mistral_tokenizer, tiny_llama):
+    """A donor with the first merges of Mistral's tokenizer."""
+    own, folder = first_merges(mistral_tokenizer, 1000), tmp_path_factory.mktemp("donor")
+    tiny_llama(len(own), seed=5).save_pretrained(folder)
+    own.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("initializer", "lacks", "message"),
+    [
+        ("omp", "model.safetensors", "model.safetensors"),
+        ("mean", "tokenizer.json", "has no tokenizer.json"),
+    ],
+)
+def test_a_donor_that_lacks_what_is_read_is_refused(
+    initializer, lacks, message, tmp_path, smollm2_folder_tiny, mistral_donor
+):
+    import shutil
+
+    donor = tmp_path / "donor"
+    shutil.copytree(mistral_donor, donor)
+    (donor / lacks).unlink()
+    with pytest.raises(UserError, match=message) as error:
+        run("graft", smollm2_folder_tiny, "--donor", donor, "--initializer", initializer, "--out",
+            tmp_path / "out")  # fmt: skip
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_of_a_donor_whose_embeddings_are_not_read_only_the_tokenizer_is_fetched(
+    tmp_path, smollm2_folder_tiny, mistral_donor, monkeypatch
+):
+    import huggingface_hub
+
+    asked = {}
+
+    def download(name, allow_patterns, **_):
+        asked[name] = allow_patterns
+        return str(mistral_donor)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    run("graft", smollm2_folder_tiny, "--donor", "org/donor", "--initializer", "mean", "--out",
+        tmp_path / "out")  # fmt: skip
+    assert asked.keys() == {"org/donor"} and "*.safetensors" not in asked["org/donor"]
 
 
 @pytest.fixture

@@ -10,8 +10,11 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
-from lexigraft.training.export import export
+from lexigraft.source.saving import save_model
+from lexigraft.training.export import cell_facts, export
 from lexigraft.training.store import load_cell
+from lexigraft.vocabulary.tokenizer_settings import missing_template_tokens
+from lexigraft.vocabulary.train import train_tokenizer
 
 TOKENS = torch.arange(3, 60)[None]
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "export.py"
@@ -48,7 +51,7 @@ def test_transformers_alone_computes_the_same_logits(cell, tmp_path, tied):
 
 
 def test_the_exported_tokenizer_segments_as_the_cell_s_whatever_class_its_source_names(
-    cell, training_setup, tmp_path, telugu, english
+    cell, training_setup, tmp_path, lines
 ):
     from transformers import AutoTokenizer
 
@@ -58,9 +61,71 @@ def test_the_exported_tokenizer_segments_as_the_cell_s_whatever_class_its_source
     folder = cell("embeddings")
     _, tokenizer = load_cell(folder)
     exported = AutoTokenizer.from_pretrained(export(folder, tmp_path / "out"))
-    texts = [*telugu[:50], *english[:50], "  two  spaces ", "<s> literal"]
-    assert exported(texts)["input_ids"] == tokenizer(texts)["input_ids"]
+    texts = [*lines, "<s> literal"]
+    ids = tokenizer(texts)["input_ids"]
+    assert exported(texts)["input_ids"] == ids
+    assert exported.batch_decode(ids) == tokenizer.batch_decode(ids)
     assert exported.eos_token_id == tokenizer.eos_token_id
+
+
+TEMPLATE = (
+    "{{ bos_token }}{% for turn in messages %}<|{{ turn.role }}|>{{ turn.content }}</s>{% endfor %}"
+    "{% if tools %}<tool_call>{% endif %}<|end|>"
+)
+
+
+def test_a_chat_template_comes_along_and_the_tokens_that_it_lacks_are_named(
+    cell, training_setup, tmp_path, caplog
+):
+    from transformers import AutoTokenizer
+
+    source = training_setup().source
+    (source / "chat_template.jinja").write_text(TEMPLATE)
+    folder = cell("embeddings")
+    turns = [{"role": "user", "content": "ένα"}]
+    before = AutoTokenizer.from_pretrained(source).apply_chat_template(turns)["input_ids"]
+    out = export(folder, tmp_path / "out")
+    assert AutoTokenizer.from_pretrained(out).apply_chat_template(turns)["input_ids"] == before
+    (said,) = {record.message for record in caplog.records if "chat template" in record.message}
+    assert said == "The chat template names <|end|>, which the vocabulary does not have."
+    assert said in (out / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_template_may_name_the_source_s_added_tokens_only_if_they_are_still_there(without_bos):
+    from copy import deepcopy
+
+    source, target = deepcopy(without_bos), deepcopy(without_bos)
+    source.add_tokens(["<tool_call>", "  "])
+    target.chat_template = TEMPLATE + "  "
+    assert missing_template_tokens(target, source) == ["<tool_call>", "<|end|>"]
+    target.add_tokens(["<tool_call>", "<|end|>"])
+    assert missing_template_tokens(target, source) == []
+    target.chat_template = None
+    assert missing_template_tokens(target, source) == []
+
+
+def test_the_card_names_the_data_sets_of_the_hub(cell, training_setup, tmp_path):
+    folder = cell("embeddings")
+    corpus = training_setup().corpus
+
+    def text_of(place, **text):
+        place.mkdir(exist_ok=True)
+        job = {"settings": {"text": text} if text else {"group": {"members": ["el", "te"]}}}
+        (place / "card.json").write_text(json.dumps({"job": job}))
+
+    def named():
+        return cell_facts(folder).data_sets
+
+    text_of(corpus, loader="datasets", name="org/text", split="train")
+    assert named() == ["org/text"]
+    text_of(corpus, loader="text", paths=["te.txt"])
+    assert named() == []
+    text_of(corpus.parent / "te", loader="text", paths=["te.txt"])
+    # Of a group, its members': here Greek's, by the addresses of its files.
+    files = ["hf://datasets/org/greek@1234/el/0.json", "hf://datasets/org/greek@1234/el/1.json"]
+    text_of(corpus.parent / "el", loader="datasets", name="json", split="train", data_files=files)
+    text_of(corpus)
+    assert named() == ["org/greek"]
 
 
 def test_a_model_too_large_for_the_gpu_is_exported_all_the_same(cell, tmp_path, monkeypatch):
@@ -80,6 +145,18 @@ def test_whoever_reads_the_config_can_read_the_weights(cell, tmp_path):
     out = export(folder, tmp_path / "out")
     files = [*out.iterdir(), folder / "changed.safetensors", *(folder / "adapter").iterdir()]
     assert {path.stat().st_mode for path in files} == {(out / "config.json").stat().st_mode}
+
+
+def test_what_adds_no_token_to_a_text_says_so_for_llama_cpp(tmp_path, tiny_llama, with_bos, lines):
+    from transformers import AutoTokenizer
+
+    plain = train_tokenizer(lines[:300], "sentencepiece-bpe", size=450)
+    for name, tokenizer, said in (("plain", plain, False), ("with-bos", with_bos, None)):
+        save_model(tiny_llama(len(tokenizer)), tokenizer, tmp_path / name)
+        config = json.loads((tmp_path / name / "tokenizer_config.json").read_text("utf-8"))
+        assert config.get("add_bos_token") is config.get("add_eos_token") is said
+        read = AutoTokenizer.from_pretrained(tmp_path / name)
+        assert read(lines)["input_ids"] == tokenizer(lines)["input_ids"]
 
 
 def test_a_sentencepiece_model_comes_along(cell, training_setup, tmp_path):

@@ -16,6 +16,7 @@ from lexigraft.training.export import export
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.vocabulary.expand import expand_tokenizer
+from lexigraft.vocabulary.prune import prune_tokenizer
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 
 PHASES = {"lora": [{"trainable": ["embeddings", "head", "lora"], "length": 32}], "none": []}
@@ -99,6 +100,34 @@ def test_an_export_has_the_rows_of_its_tokenizer(grafted, tmp_path):
     tokens = torch.arange(280, 330)[None]
     cell, _ = load_cell(job("lora")["outputs"]["folder"])
     assert torch.equal(model(tokens).logits, cell(tokens).logits)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_pruned_model_reads_its_text_as_the_source_does(
+    training_setup, without_bos, telugu, english, tmp_path, tied
+):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    place = training_setup(tied=tied)
+    target = prune_tokenizer(without_bos, [*telugu, english[0]])
+    fitted = initializer("mean").fit(without_bos, target, n_source=320)
+    folders = [place.results / stage / "tiny" / "te" / "new" for stage in ("vocabulary", "init")]
+    save_tokenizer(target, folders[0])
+    save_initialization(fitted, folders[1])
+    job = place.job({"phases": []}, strategy="none")
+    job["inputs"] |= {"tokenizer": str(folders[0]), "initialization": str(folders[1])}
+    train_cell(job)
+    out = export(job["outputs"]["folder"], tmp_path / "out")
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
+    assert model.config.vocab_size == len(tokenizer) == len(target) < len(without_bos)
+    kept = without_bos.convert_tokens_to_ids(tokenizer.convert_ids_to_tokens(range(len(target))))
+    source = load_model(place.source, torch.float32)
+    for text in (telugu[0], english[0]):
+        ids = [each(text, return_tensors="pt")["input_ids"] for each in (without_bos, tokenizer)]
+        assert ids[0].tolist() == [[kept[number] for number in ids[1][0].tolist()]]
+        # All but the head's rows that are gone is bit-identical.
+        expected = source(ids[0]).logits[..., kept]
+        torch.testing.assert_close(model(ids[1]).logits, expected, rtol=0, atol=1e-6)
 
 
 def test_a_vocabulary_without_an_initialization_is_refused(grafted):

@@ -52,6 +52,19 @@ def test_it_writes_a_tokenizer_its_description_and_its_card(job, smollm2_cut):
     assert set(card["files"]) >= {"tokenizer.json", "tokenizer_config.json", "vocabulary.json"}
 
 
+def test_a_pruned_vocabulary_says_how_many_rows_it_saves(job, smollm2_cut, telugu):
+    from transformers import AutoTokenizer
+
+    job["settings"] = {"mode": "prune", "prune": "never-used", "prune_english": True}
+    folder, described, card = run("expand_vocabulary", job)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    assert len(tokenizer) == described["size"] < described["source_size"] == len(smollm2_cut)
+    assert described["rows_saved"] == card["rows_saved"] == len(smollm2_cut) - len(tokenizer)
+    assert card["new_tokens"] == card["english_sentences_changed"] == 0
+    assert card["train_fertility_after"] == card["train_fertility_before"]
+    assert tokenizer.batch_decode(tokenizer(telugu)["input_ids"]) == telugu
+
+
 def test_a_trained_vocabulary_lists_the_tokens_that_the_source_lacks(job, smollm2_cut):
     from transformers import AutoTokenizer
 

@@ -170,6 +170,12 @@ def test_a_task_of_one_language_is_refused_for_a_group(config):
             {"mode": "replace", "family": "sentencepiece-bpe", "size": 9, "superwords": 0.1},
             "vocabularies.replaced.superwords: needs family: byte-level-bpe, not sentencepiece-bpe",
         ),
+        (
+            {"mode": "expand", "new_tokens": 5, "prune_at_most": 3},
+            "vocabularies.replaced.prune_at_most: needs prune: never-used, which is not set",
+        ),
+        ({"mode": "expand", "new_tokens": 5, "prune": "all"}, "replaced.prune: 'all' is not one"),
+        ({"mode": "prune", "prune_at_most": 0}, "replaced.prune_at_most: 0 is not at least 1"),
         ({"mode": "replace", "plm": "bert"}, "languages.both.plms.bert: missing, but vocabulary"),
         ({"mode": "replace", "tokenizer": "./nowhere"}, "tokenizer: ./nowhere holds no tokenizer"),
     ],

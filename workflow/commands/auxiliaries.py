@@ -52,6 +52,11 @@ def registered(name: str) -> RegisteredInitializer:
     )
 
 
+def reads_donor(wanted: RegisteredInitializer) -> bool:
+    """Whether an initializer reads the embeddings of a donor, and not its tokenizer alone."""
+    return any(settings["kind"] == "plm" for settings in wanted.vectors.values())
+
+
 def auxiliaries(
     wanted: RegisteredInitializer,
     source: "PreTrainedTokenizerFast",

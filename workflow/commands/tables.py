@@ -1,7 +1,7 @@
 """What commands on tokenizers show in the terminal."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
     from lexigraft.evaluation.inspection import Inspection
+    from lexigraft.initialization.interface import Initializer
 
 _RATES = {
     "tokens per sentence": "tokens_per_sentence",
@@ -44,16 +45,21 @@ def show_change(
     _show(table)
 
 
-def show_rows(fitted: Any) -> None:
-    """A few new tokens and what their rows are made of, and how many fell back."""
-    new = fitted.new_ids.tolist()
-    tokens = fitted.pair_.target_tokenizer.convert_ids_to_tokens(new[:3])
-    for token in tokens:
+def show_rows(fitted: "Initializer") -> None:
+    """Which rows are copies and which are new, and what a few of the new ones are made of."""
+    pair = fitted.pair_
+    tokens = len(pair.target_tokenizer.get_vocab())
+    special = sum(int(pair.source_of[number]) >= 0 for number in pair.target_special_ids)
+    gone = set(pair.source_ids.tolist()).difference(pair.source_of.tolist())
+    table = _table("rows of the embeddings", "tokens")
+    table.add_row("copies of the model's", f"{tokens - len(pair.new_ids):,}")
+    table.add_row("  of them special tokens", f"{special:,}")
+    table.add_row(f"new, by {fitted.name}", f"{len(pair.new_ids):,}")
+    table.add_row("  of them not covered by it: fallback", f"{len(fitted.fallbacks_):,}")
+    table.add_row("of the model, no longer there", f"{len(gone):,}")
+    _show(table)
+    for token in pair.new_tokens[:3]:
         typer.echo(f"  {fitted.explain(token)}")
-    if fitted.fallbacks_:
-        typer.echo(
-            f"  {len(fitted.fallbacks_):,} of {len(new):,} new tokens are not covered and fell back"
-        )
 
 
 def show_inspection(found: "Inspection", sentences: int) -> None:

@@ -16,6 +16,8 @@ Out = Annotated[
     Path, typer.Option("--out", help="The folder to write, a new one.", show_default=False)
 ]
 
+_LARGE = 100_000  # tokens of a donor beyond which `omp` with every candidate takes hours
+
 
 def expand(
     model: Annotated[
@@ -38,13 +40,21 @@ def expand(
             help="`continued`, `append` or `auxiliary-first` (docs/methods.md#vocabulary).",
         ),
     ] = "continued",
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune",
+            help="Take out as many tokens that neither the text nor --english uses, so that the "
+            "model does not grow (docs/vocabulary.md#pruning).",
+        ),
+    ] = False,
     english: English = None,
     field: Field = "text",
 ) -> None:
     """Add tokens of a language to a tokenizer, and say what they save.
 
-    Old tokens keep their ids, every new one is reachable. The folder opens with transformers alone.
-    `lexigraft graft` then gives a model embeddings for the new tokens.
+    Old tokens keep their ids (with `--prune`, their order), every new one is reachable. The folder
+    opens with transformers alone. `lexigraft graft` then gives a model embeddings for the new tokens.
 
         lexigraft expand HuggingFaceTB/SmolLM2-135M --text telugu.txt --out tokenizer
 
@@ -52,19 +62,22 @@ def expand(
     """  # noqa: E501
     from lexigraft.initialization.graft_folder import new_folder
     from lexigraft.source.model import load_tokenizer, tokenizer_folder
-    from lexigraft.vocabulary.expand import expand_tokenizer
-    from lexigraft.vocabulary.tokenizer_files import describe_expansion, store_vocabulary
+    from lexigraft.vocabulary.change import change_tokenizer
+    from lexigraft.vocabulary.tokenizer_files import store_vocabulary
 
     new_folder(out)
-    sentences, of_english = clean_sentences(text, field), _english(english, field)
+    sentences, kept = clean_sentences(text, field), _english(english, field)
     folder = tokenizer_folder(_tokenizer_place(model))
     source = load_tokenizer(folder)
-    tokenizer = expand_tokenizer(source, sentences, new_tokens, merges=merges)
-    description = describe_expansion(source, tokenizer, merges)
+    settings = {"mode": "expand", "new_tokens": new_tokens, "merges": merges}
+    if prune:
+        settings |= {"prune": "never-used", "prune_english": bool(kept)}
+    tokenizer, description = change_tokenizer(source, sentences, settings, kept)
     store_vocabulary(source, tokenizer, sentences, description, str(out), folder)
     new = {token["id"] for token in description["new_tokens"]}
-    show_change(source, tokenizer, new, sentences, of_english)
-    typer.echo(f"{len(tokenizer):,} tokens, {len(new):,} of them new, in {out}.")
+    show_change(source, tokenizer, new, sentences, kept)
+    gone = f", {description['rows_saved']:,} unused ones taken out" if prune else ""
+    typer.echo(f"{len(tokenizer):,} tokens, {len(new):,} of them new{gone}, in {out}.")
     typer.echo(f"Next: lexigraft graft {model} --tokenizer {out} --out FOLDER")
 
 
@@ -90,7 +103,8 @@ def graft(
         str | None,
         typer.Option(
             "--donor",
-            help="A model whose tokenizer is taken, and whose embeddings omp, clp and salt read.",
+            help="A model whose tokenizer is taken, unless there is a --tokenizer, and whose "
+            "embeddings omp, clp and salt read.",
             show_default=False,
         ),
     ] = None,
@@ -99,7 +113,7 @@ def graft(
         typer.Option(
             "--initializer",
             help="How the new embeddings begin: a name of config/initializers.yaml. By default "
-            "`merge`, with a donor `omp`.",
+            "`merge`, with a donor `omp`, or `omp-500` for more than 100,000 tokens.",
             show_default=False,
         ),
     ] = None,
@@ -150,9 +164,9 @@ def graft(
         target_tokenizer,
     )
     from lexigraft.initialization.registry import initializer as make
-    from lexigraft.source.hub import resolve_place
+    from lexigraft.source.hub import TOKENIZER, WANTED, resolve_place
     from lexigraft.source.model import load_tokenizer
-    from workflow.commands.auxiliaries import Given, auxiliaries, registered
+    from workflow.commands.auxiliaries import Given, auxiliaries, reads_donor, registered
 
     new_folder(out)
     if not sys.stderr.isatty():
@@ -164,10 +178,13 @@ def graft(
     wanted = registered(initializer or ("omp" if donor else "merge"))
     sentences = clean_sentences(text, field) if text else []
     of_english = _english(english, field)
-    other = resolve_place(place_of(donor))[0] if donor else None
+    files = WANTED if reads_donor(wanted) else TOKENIZER
+    other = resolve_place(place_of(donor), wanted=files)[0] if donor else None
     source = load_tokenizer(find_model(place_of(model))[0])
     place = place_of(tokenizer) if tokenizer else str(other)
     target, _ = target_tokenizer(place, source)
+    if initializer is None and donor and len(target) > _LARGE:
+        wanted = registered("omp-500")
     given = Given(sentences, word_vectors, english_word_vectors, dictionary, other)
     fitted = graft_folder(
         place_of(model),

@@ -49,6 +49,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "samples.answered": languages.AnsweredSamples,
     "vocabularies.text": models.TextAmount,
     "vocabularies.expand": models.Expansion,
+    "vocabularies.prune": models.Pruning,
     "vocabularies.trained": models.TrainedReplacement,
     "vocabularies.taken": models.TakenReplacement,
     "vocabularies.plm": models.ModelReplacement,

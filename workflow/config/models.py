@@ -23,6 +23,12 @@ def _read(what: str) -> Any:
     )
 
 
+def _prune_english() -> Any:
+    return optional(
+        "`false` lets go of what only the corpus' English sentences use, too; by default it stays"
+    )
+
+
 class _Located(Settings):
     """Something on the hub, in a folder, or in a package."""
 
@@ -213,6 +219,16 @@ class Expansion(Settings):
         "`false` adds no token with an ASCII character, as CW2V's code: words in Latin script are "
         "then cut nearly as before, in every language"
     )
+    prune: Literal["never-used"] = optional(
+        "`never-used` takes out tokens of the source that the text never uses and that no other "
+        "token is made of, so that the matrix does not grow "
+        "([new tokens](../docs/vocabulary.md#pruning))"
+    )
+    prune_at_most: Whole | None = optional(
+        "how many are taken out at most, those learned last first. By default as many as are "
+        "added; `null`: all"
+    )
+    prune_english: bool = _prune_english()
 
     @model_validator(mode="after")
     def _can_limit_change(self) -> "Expansion":
@@ -225,6 +241,32 @@ class Expansion(Settings):
         if self.auxiliary_trainer != "tokenizers" and self.merges == "continued":
             raise KeyedError("auxiliary_trainer", "with merges: continued there is none to train")
         return self
+
+    @model_validator(mode="after")
+    def _is_pruned(self) -> "Expansion":
+        for key in sorted({"prune_at_most", "prune_english"} & self.model_fields_set):
+            if self.prune is None:
+                raise KeyedError(key, "needs prune: never-used, which is not set")
+        return self
+
+
+class Pruning(Settings):
+    """The source's tokens stay but for those that the text never uses."""
+
+    mode: Literal["prune"] = Field(description="unused tokens of the source are taken out")
+    prune: Literal["never-used"] = Field(
+        "never-used",
+        description="those that the text never uses and that no other token is made of "
+        "([new tokens](../docs/vocabulary.md#pruning))",
+    )
+    prune_at_most: Whole = optional(
+        "how many are taken out at most, those learned last first. By default all"
+    )
+    prune_english: bool = _prune_english()
+    text: TextAmount = _read("is searched for tokens")
+    corpus: Name = optional(
+        "a language or group of languages.yaml whose text is searched. By default that of the cell"
+    )
 
 
 class TrainedReplacement(Settings):
@@ -268,13 +310,14 @@ class ModelReplacement(Settings):
 
 Vocabulary = Annotated[
     Annotated[Expansion, Tag("@expand")]
+    | Annotated[Pruning, Tag("@prune")]
     | Annotated[TrainedReplacement, Tag("@replace-trained")]
     | Annotated[TakenReplacement, Tag("@replace-taken")]
     | Annotated[ModelReplacement, Tag("@replace-model")],
     chosen_by(
         "mode",
-        "needs mode: expand with new_tokens; or mode: replace with family and size, with "
-        "tokenizer, or with plm",
+        "needs mode: expand with new_tokens; or mode: prune; or mode: replace with family and "
+        "size, with tokenizer, or with plm",
         family="replace-trained",
         size="replace-trained",
         tokenizer="replace-taken",

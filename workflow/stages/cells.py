@@ -77,8 +77,8 @@ def training(study: Study, cell: Cell) -> Output:
 
 
 def way(entry: Mapping[str, Any]) -> str:
-    """How a vocabulary is made: `expand`; `train`, on the corpus; `take`, from another model."""
-    if entry["mode"] == "expand":
+    """How a vocabulary is made: `expand`, of the source's; `train`, on the corpus; `take`."""
+    if entry["mode"] in ("expand", "prune"):
         return "expand"
     return "train" if "family" in entry else "take"
 
@@ -116,7 +116,7 @@ def _text_bytes(study: Study, language: str, amount: Mapping[str, int]) -> float
 
 @_vocabulary_stage("expand", resources=_learning(4000, 30))
 def expand_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
-    """The source's tokenizer with new tokens."""
+    """The source's tokenizer with new tokens, or without unused ones."""
     entry = study.config["vocabularies"][axes["vocabulary"]]
     read = corpus(study, entry.get("corpus") or axes["language"])
     settings = {key: value for key, value in entry.items() if key != "corpus"}

@@ -314,7 +314,7 @@ class CostModel:
         text = self.text(language)
         each = _SOURCE[min(3, max(1, round(text.bytes / text.characters)))]
         entry = self.config["vocabularies"].get(vocabulary)
-        if entry is None:
+        if entry is None or entry["mode"] == "prune":
             return 1 / each
         card = self._card(
             "expand_vocabulary", source=source, language=language, vocabulary=vocabulary

@@ -199,10 +199,11 @@ def _cell_megabytes(study: Study, wildcards: Mapping[str, str]) -> float | None:
     checkpoints = strategy["checkpoints"] if strategy["phases"] else 1
     rows = new_rows = None
     if entry := study.config["vocabularies"].get(wildcards["vocabulary"]):
-        expanded = way(entry) == "expand"
-        rows = card["rows"] + entry["new_tokens"] if expanded else entry.get("size", card["rows"])
+        rows = entry.get("size", card["rows"])
+        if way(entry) == "expand" and "prune" not in entry:
+            rows = card["rows"] + entry["new_tokens"]
         # Of a vocabulary that replaces the source's, nearly all.
-        new_rows = entry["new_tokens"] if expanded else rows
+        new_rows = entry.get("new_tokens", 0) if way(entry) == "expand" else rows
     files = card["files"] | card.get("model_files", {})
     weights = sum(own["bytes"] for name, own in files.items() if name.endswith(".safetensors"))
     changed = changed_parameters(card, strategy, rows, new_rows)

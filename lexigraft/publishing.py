@@ -1,0 +1,143 @@
+"""Publishing a model folder on the Hugging Face hub: what of it is uploaded, and the upload.
+
+The user's token and `HF_ENDPOINT` are those of huggingface_hub.
+"""
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lexigraft.errors import UserError
+from lexigraft.model_card import FOLDER, README, front_matter
+
+if TYPE_CHECKING:
+    from huggingface_hub.errors import HfHubHTTPError
+
+# What transformers and vLLM read of a model, and its card; nothing that says how it was made on
+# this machine, such as `card.json` and `job.json`.
+_FILES = (
+    README, "LICENSE*", "NOTICE*", "config.json", "generation_config.json", "*.safetensors",
+    "*.safetensors.index.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
+    "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt",
+    "chat_template.jinja",
+)  # fmt: skip
+_NEEDED = (README, "config.json", "*.safetensors", "tokenizer.json")
+# Keys of the front matter by which the hub finds models and shows their terms and origin.
+_EXPECTED = ("license", "base_model", "language")
+_LOGIN = "run `hf auth login` with a token that may write, or set HF_TOKEN"
+
+
+def published_files(folder: str | Path) -> dict[str, int]:
+    """Names and sizes in bytes of the files of a model folder that an upload has.
+
+    `folder` is one that `export`, `graft_folder` or `lexigraft adapt` wrote. A UserError is raised
+    if it lacks what a model needs, or its README.md has no front matter.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UserError(f"{folder}: there is no such folder")
+    if (folder / "changed.safetensors").is_file():
+        raise UserError(
+            f"{folder}: a cell of a study, which only lexigraft loads; write it as a model first: "
+            "lexigraft export STUDY.yaml CELL --to FOLDER"
+        )
+    found = {
+        file.name: file.stat().st_size
+        for file in sorted(folder.iterdir())
+        if file.is_file() and any(fnmatch(file.name, pattern) for pattern in _FILES)
+    }
+    for pattern in _NEEDED:
+        if not any(fnmatch(name, pattern) for name in found):
+            raise UserError(
+                f"{folder}: no {pattern}; name a folder that lexigraft export, adapt or graft wrote"
+            )
+    if not front_matter(folder):
+        raise UserError(
+            f"{folder / README}: its front matter, between lines of ---, is missing or no YAML; "
+            "the hub reads licence, language and source model there"
+        )
+    return found
+
+
+def missing_keys(folder: str | Path) -> list[str]:
+    """Keys that the hub shows and that the front matter of a folder's README.md does not have."""
+    matter = front_matter(folder)
+    return [key for key in _EXPECTED if not matter.get(key)]
+
+
+def push(folder: str | Path, name: str, private: bool = False) -> str:
+    """Upload the model of a folder to a repository of the hub; returns the address of its page.
+
+    `name` is `organisation/name`, or `name` alone in the user's own space. A repository that is not
+    there is created, `private` or public; in one that is there, files of the same names are
+    replaced and others left. The example in the card loads the model from there. An upload that was
+    interrupted goes on where it was.
+
+    Raises
+    ------
+    UserError
+        The folder is no model (`published_files`), there is no token, it may not write to the
+        repository, or the hub is not reached.
+    """
+    from huggingface_hub import HfApi, constants, errors, get_token
+
+    files = published_files(folder)
+    if constants.is_offline_mode():
+        raise UserError("push: HF_HUB_OFFLINE is set, so nothing can be uploaded; unset it")
+    if not get_token():
+        raise UserError(f"push: there is no token of the hub; {_LOGIN}")
+    api = HfApi()
+    try:
+        place = api.create_repo(name, private=private or None, exist_ok=True)
+        with tempfile.TemporaryDirectory() as staged:
+            _stage(Path(folder), files, Path(staged), place.repo_id)
+            message = "Upload the model and its card"
+            api.upload_folder(repo_id=place.repo_id, folder_path=staged, commit_message=message)
+    except errors.HFValidationError as error:
+        raise UserError(f"push: '{name}' is no name of a repository ({error})") from None
+    except ValueError as error:  # what the hub says of the card, at length
+        raise UserError(f"push {name}: {' '.join(str(error).split())}") from None
+    except errors.HfHubHTTPError as error:
+        raise UserError(f"push {name}: {_refusal(error)}") from None
+    except (errors.HTTPError, OSError) as error:  # the former of the library's connections
+        raise UserError(
+            f"push {name}: {api.endpoint} is not reached ({type(error).__name__}); check the "
+            "network, and run the same command again: it goes on where it was"
+        ) from None
+    return str(place)
+
+
+def _stage(folder: Path, files: Iterable[str], staged: Path, name: str) -> None:
+    """Make a folder of what is uploaded: links to the files, and the card with the model's name."""
+    for file in files:
+        if file != README:
+            (staged / file).symlink_to((folder / file).resolve())
+    text = (folder / README).read_text(encoding="utf-8")
+    example = text.replace(f'from_pretrained("{FOLDER}")', f'from_pretrained("{name}")')
+    (staged / README).write_text(example, encoding="utf-8")
+
+
+def _refusal(error: "HfHubHTTPError") -> str:
+    """What the hub says, and what to do, in one line."""
+    status = error.response.status_code
+    if status == 401:
+        return f"the hub does not know the token; {_LOGIN}"
+    if status in (403, 404):
+        return (
+            f"the token may not write there ({status}); {_LOGIN}, or name a repository of your own"
+        )
+    said = " ".join(str(error.server_message or "").split())
+    return f"the hub answers {status}{f' ({said})' if said else ''}; try again later"
+
+
+def as_lines(files: Mapping[str, int]) -> list[str]:
+    """Files with their sizes, and the sum, one a line."""
+    rows: dict[str, Any] = {**files, "in all": sum(files.values())}
+    width = max(map(len, rows))
+    return [f"{name:{width}}  {_megabytes(size):>10}" for name, size in rows.items()]
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 50_000 else f"{size / 1e3:,.1f} kB"

@@ -1,0 +1,56 @@
+"""The source's own tokenizer with tokens of a language, or without unused ones, or both."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from lexigraft.errors import UserError
+from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
+from lexigraft.vocabulary.prune import prune_tokenizer
+from lexigraft.vocabulary.tokenizer_files import describe_expansion, describe_pruning
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+_OTHERS = ("mode", "text", "prune", "prune_english", "prune_at_most")  # not of `expand_tokenizer`
+
+
+def change_tokenizer(
+    source: "PreTrainedTokenizerFast",
+    lines: Sequence[str],
+    settings: Mapping[str, Any],
+    english: Sequence[str] = (),
+) -> "tuple[PreTrainedTokenizerFast, dict[str, Any]]":
+    """What an entry of vocabularies.yaml makes of a tokenizer, and its description.
+
+    `settings` are the entry's: `mode` (`expand` or `prune`) and `new_tokens` and other options of
+    `expand_tokenizer`; with `prune`, tokens that `lines` do not use are taken out of what that
+    gives, but none that it added. `prune_at_most` is how many go at most, by default as many as
+    were added, or all if none were; `prune_english` (default true) keeps what `english` uses too. A
+    UserError is raised where one of the two functions raises it, and if `english` is to be kept and
+    empty.
+    """
+    tokenizer, new, description = source, [], None
+    if settings["mode"] == "expand":
+        options = {name: value for name, value in settings.items() if name not in _OTHERS}
+        tokenizer = expand_tokenizer(source, lines, english=english, **options)
+        new = new_token_ids(source, tokenizer)
+        description = describe_expansion(source, tokenizer, options["merges"])
+    if "prune" in settings:
+        used = chain(lines, _kept_english(settings, english))
+        at_most = settings.get("prune_at_most", settings.get("new_tokens"))
+        tokenizer = prune_tokenizer(tokenizer, used, at_most=at_most, keep=new)
+        description = describe_pruning(source, tokenizer, description)
+    assert description is not None  # one of the two, by the entry's model
+    return tokenizer, description
+
+
+def _kept_english(settings: Mapping[str, Any], english: Sequence[str]) -> Iterator[str]:
+    if not settings.get("prune_english", True):
+        return iter(())
+    if not english:
+        raise UserError(
+            "prune_english: there are no English sentences whose tokens could be kept; give the "
+            "language an `english` text, or set prune_english: false"
+        )
+    return iter(english)

@@ -1,0 +1,53 @@
+"""The command that uploads a model to the Hugging Face hub."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def push(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="A model: a folder of `lexigraft export`, `adapt` or `graft`.",
+            show_default=False,
+        ),
+    ],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="The repository: organisation/name, or a name of your own space.",
+            show_default=False,
+        ),
+    ],
+    private: Annotated[
+        bool, typer.Option("--private", help="Only you see it, if it is created now.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List files and sizes; upload nothing.")
+    ] = False,
+) -> None:
+    """Upload a model and its card to the Hugging Face hub.
+
+    Model, tokenizer and README.md are uploaded, and nothing that tells of this machine, with the
+    token of `hf auth login` or HF_TOKEN. Read README.md first: it is what others see.
+
+        lexigraft push adapted-model me/smollm2-telugu --dry-run
+    """
+    from lexigraft.publishing import as_lines, missing_keys, published_files
+    from lexigraft.publishing import push as upload
+
+    files = published_files(folder)
+    for line in as_lines(files):
+        typer.echo(line)
+    if missing := missing_keys(folder):
+        typer.echo(
+            f"The front matter of README.md has no {' and no '.join(missing)}; add it there."
+        )
+    if dry_run:
+        typer.echo(f"Nothing was uploaded. Without --dry-run these files go to {name}.")
+        return
+    typer.echo(f"Now at {upload(folder, name, private)}")
