@@ -125,6 +125,10 @@ class WithAuxiliaryLoss(Objective):
         counts = self.objective.count_targets(batch)
         return torch.cat([counts, counts.new_ones(1)])
 
+    def largest_batch(self, sequences: int, length: int) -> dict[str, torch.Tensor]:
+        """That of the other objective."""
+        return self.objective.largest_batch(sequences, length)
+
     def losses(
         self,
         model: PreTrainedModel,

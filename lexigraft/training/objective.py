@@ -39,7 +39,8 @@ class PhaseContext:
     """What an objective may read when a phase begins.
 
     `model` is prepared for the phase; `inputs` and `seed` are those of the training job; what an
-    objective leaves to later phases goes into `progress`.
+    objective leaves to later phases goes into `progress`. A simulation has a `teacher` without
+    weights; that of a training is in its inputs.
     """
 
     model: "PreTrainedModel"
@@ -49,6 +50,7 @@ class PhaseContext:
     progress: Progress
     inputs: Mapping[str, Any]
     seed: list[Any]
+    teacher: "PreTrainedModel | None" = None
 
 
 class Objective(ABC):
@@ -112,6 +114,15 @@ class Objective(ABC):
         from lexigraft.inference.chunked_logits import IGNORED
 
         return torch.stack([part.ne(IGNORED).sum() for part in self.targets(batch)])
+
+    def largest_batch(self, sequences: int, length: int) -> "dict[str, torch.Tensor]":
+        """The micro-batch of so many sequences of a length that takes the most memory."""
+        import torch
+
+        return {
+            name: torch.ones((sequences, length), dtype=torch.int64)
+            for name in ("input_ids", "attention_mask", "labels")
+        }
 
     @abstractmethod
     def losses(

@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from lexigraft.errors import UserError
-from lexigraft.settings import KeyedError, Settings, by_shape, optional, validate
+from lexigraft.settings import KeyedError, Settings, by_shape, optional, plain, validate
 from lexigraft.training.registry import objective, objectives
 
 Part = Literal["embeddings", "head", "new-rows", "lora", "outside-layers", "all", "adapter"]
@@ -74,6 +74,25 @@ class DistillSettings(Settings):
     )
 
 
+class AlmSettings(Settings):
+    """Approximate likelihood matching (Minixhofer et al. 2025): the teacher, and the loss."""
+
+    teacher: str = optional(
+        "a name of sources.yaml, of any vocabulary. By default the cell's own source"
+    )
+    temperature: float = Field(
+        100.0, gt=0, description="by which the log-probabilities of chunks are divided"
+    )
+    weight: float = Field(1.0, gt=0, description="of the matching loss")
+    next_weight: float = Field(0.0, ge=0, description="of the next tokens' loss beside it")
+    teacher_length: int = optional(
+        "the most tokens of a sequence that the teacher reads; what is beyond has no part in the "
+        "matching loss. By default four times the phase's `length`, or what the teacher holds, if "
+        "that is less",
+        ge=8,
+    )
+
+
 class Layers(Settings):
     """Whole decoder layers."""
 
@@ -103,11 +122,12 @@ class Phase(Settings):
         "of new tokens in embeddings and head. Tied embeddings and head are trained once",
     )
     length: int = Field(ge=8, description="tokens of a training sequence")
-    objective: Literal["clm", "distill", "mlm", "mtp"] = Field(
+    objective: Literal["alm", "clm", "distill", "mlm", "mtp"] = Field(
         "clm",
         description="what is predicted. `clm`: the next token; `mtp`: the token after it too, by "
         "an extra head; `mlm`: masked tokens, for sources of `kind: masked`; `distill`: the next "
-        "token, and what a teacher predicts",
+        "token, and what a teacher predicts; `alm`: pieces of text as likely as a teacher of "
+        "another vocabulary finds them",
     )
     data: Annotated[
         dict[str, Share],
@@ -133,6 +153,7 @@ class Phase(Settings):
     lora: Lora = optional("keys that differ from the strategy's")
     adapter: AdapterSettings | None = optional("of `trainable: [adapter]`: its adapters")
     distill: DistillSettings | None = optional("of objective `distill`: the teacher")
+    alm: AlmSettings | None = optional("of objective `alm`: the teacher, and its loss")
     masking: float = _left_out(
         0.15,
         "of objective `mlm`: share of the tokens that are masked, anew at each visit",
@@ -213,7 +234,7 @@ class Phase(Settings):
         if self.objective == "mtp" and "adapter" in self.trainable:
             reason = "an adapter has no head of its own to copy; take out 'mtp'"
             raise KeyedError("objective", reason)
-        if own.needs_teacher and self.distill is None:
+        if self.objective == "distill" and self.distill is None:
             raise KeyedError("distill.teacher", "missing; name an entry of sources.yaml")
         if "adapter" not in self.trainable and "adapter" in given:
             raise KeyedError("adapter", "this phase trains no adapter; take out 'adapter'")
@@ -326,21 +347,24 @@ class Strategy(Settings):
             if number and "adapter" in phase.trainable:
                 key = f"phases[{number}].trainable"
                 raise KeyedError(key, "only the first phase can train an adapter; put it first")
-        names = sorted({phase.distill.teacher for phase in self.phases if phase.distill})
+        found = (phase_teacher(plain(phase), "the cell's own source") for phase in self.phases)
+        names = sorted({name for name in found if name})
         if len(names) > 1:
             raise KeyedError("phases", f"the teachers {' and '.join(names)}; a cell has one")
         # What phases take over. As plain data they have only what the user gave them.
         completed = []
         for phase in self.phases:
-            lora, adapter = self.lora, phase.adapter
+            lora, adapter, alm = self.lora, phase.adapter, phase.alm
             if phase.lora is not None:
                 own = phase.lora.model_fields_set
                 lora = _filled(phase.lora, **{n: v for n, v in self.lora if n not in own})
             if "adapter" in phase.trainable and adapter is None:
                 adapter = AdapterSettings()
+            if phase.objective == "alm" and alm is None:
+                alm = AlmSettings()
             shared = {"batch_sequences": phase.batch_sequences or self.batch_sequences,
                       "learning_rate": phase.learning_rate or self.learning_rate}  # fmt: skip
-            completed.append(_filled(phase, **shared, lora=lora, adapter=adapter))
+            completed.append(_filled(phase, **shared, lora=lora, adapter=adapter, alm=alm))
         self.__dict__["phases"] = tuple(completed)
         return self
 
@@ -419,10 +443,20 @@ def samples_of(settings: Mapping[str, Any]) -> list[str]:
     return [name for name in dict.fromkeys(names) if name != MONOLINGUAL]
 
 
-def teacher_of(settings: Mapping[str, Any]) -> str | None:
-    """The source model that teaches in the phases of one entry of `config/strategies.yaml`."""
-    taught = (phase["distill"] for phase in settings["phases"] if phase.get("distill"))
-    return next((distill["teacher"] for distill in taught), None)
+def teacher_of(settings: Mapping[str, Any], source: str | None = None) -> str | None:
+    """The source model that teaches in the phases of one entry of `config/strategies.yaml`.
+
+    Objective `alm` is taught by the cell's own `source` where the entry names no teacher.
+    """
+    names = (phase_teacher(phase, source) for phase in settings["phases"])
+    return next((name for name in names if name), None)
+
+
+def phase_teacher(phase: Mapping[str, Any], source: str | None = None) -> str | None:
+    """The same of one phase."""
+    if phase.get("objective") == "alm":
+        return (phase.get("alm") or {}).get("teacher") or source
+    return (phase.get("distill") or {}).get("teacher")
 
 
 def _filled(settings: Settings, **values: Any) -> Any:

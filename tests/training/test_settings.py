@@ -6,7 +6,14 @@ import pytest
 import yaml
 
 from lexigraft.errors import UserError
-from lexigraft.training.settings import Curve, Lora, read_strategy, samples_of
+from lexigraft.training.settings import (
+    AlmSettings,
+    Curve,
+    Lora,
+    read_strategy,
+    samples_of,
+    teacher_of,
+)
 
 PHASE = {"trainable": ["embeddings", "head", "lora"], "length": 512}
 REGISTRY = Path(__file__).resolve().parents[2] / "config" / "strategies.yaml"
@@ -96,6 +103,19 @@ def test_alma_trains_the_whole_model_on_the_corpus_and_then_on_parallel_sentence
     assert (strategy.batch_sequences, strategy.warmup) == (256, 0.01)
 
 
+def test_a_phase_of_likelihood_matching_has_the_paper_s_temperature_and_no_other_loss():
+    (phase,) = read_strategy({"phases": [{**PHASE, "objective": "alm"}]}).phases
+    assert phase.alm == AlmSettings(temperature=100.0, weight=1.0, next_weight=0.0)
+    assert read_strategy({"phases": [PHASE]}).phases[0].alm is None
+
+
+def test_likelihood_matching_is_taught_by_the_cell_s_source_or_by_another_model():
+    named = {"objective": "alm", "alm": {"teacher": "large"}}
+    assert teacher_of({"phases": [PHASE, {**PHASE, "objective": "alm"}]}, "own") == "own"
+    assert teacher_of({"phases": [{**PHASE, **named}]}, "own") == "large"
+    assert teacher_of({"phases": [PHASE]}, "own") is None
+
+
 def test_a_name_alone_is_all_of_a_phase_s_text():
     assert read_strategy({"phases": [PHASE]}).phases[0].data == {"monolingual": 1.0}
     (phase,) = read_strategy({"phases": [{**PHASE, "data": "tasks"}]}).phases
@@ -175,9 +195,22 @@ def test_plain_data_has_of_a_phase_only_what_was_given():
         ({"phases": [PHASE, PHASE]}, "add up to 2"),
         (
             {"phases": [{**PHASE, "objective": "rtd"}]},
-            "objective: 'rtd' is not one of 'clm', 'distill', 'mlm', 'mtp'",
+            "objective: 'rtd' is not one of 'alm', 'clm', 'distill', 'mlm', 'mtp'",
         ),
         ({"phases": [{**PHASE, "extra_head": "random"}]}, "take out 'extra_head'"),
+        ({"phases": [{**PHASE, "alm": {}}]}, "phases[0].alm: only objective alm takes this key"),
+        (
+            {"phases": [{**PHASE, "objective": "alm", "alm": {"temperature": 0}}]},
+            "phases[0].alm.temperature: 0 is not above 0",
+        ),
+        (
+            {"phases": [{**PHASE, "objective": "alm", "alm": {"weight": 0}}]},
+            "phases[0].alm.weight: 0 is not above 0",
+        ),
+        (
+            {"phases": [{**PHASE, "objective": "alm", "alm": {"next_weight": -1}}]},
+            "phases[0].alm.next_weight: -1 is not at least 0",
+        ),
         ({"phases": [{**PHASE, "objective": "clm", "extra_logits": "raw"}]}, "'extra_logits'"),
         (
             {"phases": [{**PHASE, "objective": "mtp", "extra_head": "zero"}]},
