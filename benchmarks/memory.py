@@ -261,7 +261,7 @@ def phases_of(
 ) -> list[SimulatedPhase]:
     """The phases of a strategy of the registry, those that differ."""
     entry = load_registries()["strategies"][name] | {"optimizer": optimizer}
-    teacher = teacher_of(entry)
+    teacher = teacher_of(entry, model)
     phases = simulated_phases(
         config(model),
         read_strategy(entry),

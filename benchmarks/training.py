@@ -56,7 +56,7 @@ from lexigraft.training.objectives.distill import LogitDistillation
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
-from lexigraft.training.trainable import decoder_layers, own_parameters, prepare_phase
+from lexigraft.training.trainable import decoder_layers
 from workflow.pages import DOCS, write_record
 
 RECORD = DOCS / "results" / "training.json"
@@ -237,9 +237,7 @@ def train_ours(model, name, text, sequences, new_ids, clock, folder, more):
         tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(words))
         attach_adapters(model, tokenizer, more, first.adapter)
     frozen = FrozenWeights(model, None)
-    frozen.hold(own_parameters(model, first))
-    with frozen.shown_as_float32():
-        prepare_phase(model, first, new_ids)
+    frozen.prepare_phase(model, first, new_ids=new_ids)
     if torch.cuda.is_available():  # what a model takes before it is held counts for nothing
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()

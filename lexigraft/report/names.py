@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-OBJECTIVES = ("clm", "mtp", "mlm", "distill")
+OBJECTIVES = ("alm", "clm", "mtp", "mlm", "distill")
 # Names that are written as the papers write them.
 _INITIALIZERS = {
     "clp": "CLP",
@@ -18,7 +18,14 @@ _INITIALIZERS = {
     "unifyvocab": "UnifyVocab",
     "wechsel": "WECHSEL",
 }
-_PROCEDURES = {"lora": "LoRA", "two-stage": "2-stage", "2x2ls": "2x2 LS"}
+_PROCEDURES = {
+    "2x2ls": "2x2 LS",
+    "dora": "DoRA",
+    "lora": "LoRA",
+    "lora-plus": "LoRA+",
+    "rslora": "rsLoRA",
+    "two-stage": "2-stage",
+}
 _BENCHMARKS = {
     "arc": "ARC",
     "arc-easy": "ARC-E",

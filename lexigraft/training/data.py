@@ -38,6 +38,21 @@ class TrainingSequence:
     # [n], starting again at 0 with each document that is separate from the others; None is one
     # document, 0 to n - 1.
     positions: np.ndarray | None = None
+    teacher: "TeacherTokens | None" = None  # the same text for a teacher of another vocabulary
+
+
+@dataclass(frozen=True)
+class TeacherTokens:
+    """The text of a training sequence of n tokens as m tokens of a teacher, and their chunks.
+
+    A chunk is a piece of the text that is made of whole tokens in both. Its number is the place of
+    its last token in the training sequence; tokens of no chunk have the number IGNORED.
+    """
+
+    tokens: np.ndarray  # [m] int32
+    chunks: np.ndarray  # [m] int32: of each of the teacher's tokens
+    own_chunks: np.ndarray  # [n] int32: of each token of the training sequence
+    positions: np.ndarray | None = None  # [m], as those of the training sequence
 
 
 class SequenceSource(Protocol):
@@ -385,18 +400,32 @@ def collate(sequences: list[TrainingSequence]) -> dict[str, torch.Tensor]:
     Only padding and what a sequence does not count is masked in the labels: masking by a token's id
     would also mask every EOS where the padding token is the EOS token. Without sequences, as for a
     process that has none left while others have, nothing counts.
+
+    Where sequences have tokens of a teacher, the same of these, with the prefix `teacher_`, and
+    `chunks` and `teacher_chunks`, whose padding is IGNORED.
     """
     sequences = sequences or [TrainingSequence(np.zeros(2, np.int32), np.zeros(2, bool))]
     labels = [one.tokens if one.labels is None else one.labels for one in sequences]
     counted = [True if one.targets is None else one.targets for one in sequences]
-    batch = pad_batch(
-        [one.tokens for one in sequences],
-        [np.where(*each, IGNORED) for each in zip(counted, labels, strict=True)],
-    )
-    if any(one.positions is not None for one in sequences):
+    labels = [np.where(*each, IGNORED) for each in zip(counted, labels, strict=True)]
+    batch = _stack(sequences, labels)
+    if taught := [one.teacher for one in sequences if one.teacher is not None]:
+        theirs = _stack(taught, [one.chunks for one in taught])
+        theirs["chunks"] = theirs.pop("labels")
+        batch |= {f"teacher_{name}": tensor for name, tensor in theirs.items()}
+        own = [one.own_chunks for one in taught]
+        batch["chunks"] = pad_batch(own, own)["labels"]
+    return batch
+
+
+def _stack(
+    rows: Sequence[TrainingSequence] | Sequence[TeacherTokens], labels: Sequence[np.ndarray]
+) -> dict[str, torch.Tensor]:
+    """Rows of tokens and their labels, padded, with a mask or positions."""
+    batch = pad_batch([one.tokens for one in rows], labels)
+    if any(one.positions is not None for one in rows):
         positions = [
-            np.arange(len(one.tokens)) if one.positions is None else one.positions
-            for one in sequences
+            np.arange(len(one.tokens)) if one.positions is None else one.positions for one in rows
         ]
         del batch["attention_mask"]
         batch["position_ids"] = pad_batch(positions, positions)["input_ids"]

@@ -143,7 +143,7 @@ def shard(
 
     inside = {id(module) for module in computation.modules()}
     shared: dict[int, Any] = {
-        id(module): module for module in _modules_of(objective) if id(module) not in inside
+        id(module): module for module in modules_of(objective) if id(module) not in inside
     }
     for own in computation.parameters():
         # FSDP copies what it shards, so the copy's parameters need no memory of their own.
@@ -229,9 +229,10 @@ def shard_like(value: Any, parameter: torch.Tensor) -> Any:
     return found
 
 
-def _modules_of(objective: Objective) -> Iterator[torch.nn.Module]:
+def modules_of(objective: Objective) -> Iterator[torch.nn.Module]:
+    """Modules that an objective holds, such as a teacher, or another one that it extends."""
     for value in vars(objective).values():
         if isinstance(value, torch.nn.Module):
             yield value
         elif isinstance(value, Objective):  # that this one extends
-            yield from _modules_of(value)
+            yield from modules_of(value)

@@ -15,7 +15,6 @@ import torch.distributed as dist
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from transformers import PreTrainedModel
 
 from lexigraft.hardware import PRECISION
 from lexigraft.inference.chunked_logits import CHUNK_LOGITS
@@ -53,7 +52,7 @@ def as_on_a_gpu(dtype: torch.dtype, logits: int | None = None) -> Iterator[None]
             os.environ[PRECISION] = given
 
 
-def give_memory(model: PreTrainedModel) -> None:
+def give_memory(model: torch.nn.Module) -> None:
     """Fake tensors in the place of those of the meta device; tied ones stay tied."""
     given: dict[int, tuple[Any, Any]] = {}  # the old tensors stay alive, so that ids differ
     for module in model.modules():

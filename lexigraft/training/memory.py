@@ -24,16 +24,16 @@ from lexigraft.hardware import precision
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.source.model import auto_class
 from lexigraft.training.adapted_layers import attach_adapters, with_auxiliary_loss
-from lexigraft.training.distributed import Computation, shard, world_size
+from lexigraft.training.anchored_rows import AnchoredRows, new_rows_of
+from lexigraft.training.distributed import Computation, modules_of, shard, world_size
 from lexigraft.training.fake_gpu import AliveBytes, as_on_a_gpu, as_one_of, give_memory
 from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objective import Objective, PhaseContext, Progress
-from lexigraft.training.objectives.distill import LogitDistillation
 from lexigraft.training.passes import pass_tokens, split_step
 from lexigraft.training.phase import add_modules, recompute_layers
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import AdapterSettings, Phase, Strategy
-from lexigraft.training.trainable import decoder_layers, own_parameters, prepare_phase
+from lexigraft.training.trainable import decoder_layers
 
 _NO_MEMORY = ("data", "share", "learning_rate")  # keys of a phase
 # Of the memory of the machine: what is not weights.
@@ -99,10 +99,11 @@ class SimulatedPhase:
     ) -> None:
         self.model, self.loss, self.strategy, self.phase = model, loss, strategy, phase
         self.dtype = dtype
-        self.teacher = [loss.teacher] if isinstance(loss, LogitDistillation) else []
+        inside = set(model.modules())
+        self.beside = [one for one in modules_of(loss) if one not in inside]  # such as a teacher
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         with self.mode:
-            for one in (model, *self.teacher):
+            for one in (model, *self.beside):
                 give_memory(one)
 
     def peak(
@@ -180,15 +181,14 @@ class SimulatedPhase:
     ) -> int:
         entries = self.phase.adapter.entries if self.phase.adapter else 0
         own = [parameter for parameter in computation.parameters() if parameter.requires_grad]
-        modules = (computation, *self.teacher)
+        modules = (computation, *self.beside)
         there = [t for one in modules for t in (*one.parameters(), *one.buffers())]
         with self.mode, AliveBytes(there, own if offload else (), entries) as alive:
             moments = [] if offload else self._moments(computation, own)
             if earlier and not offload:
                 for parameter in own:
                     parameter.grad = torch.zeros_like(parameter)
-            batch = {name: torch.ones(shape, dtype=torch.int64)
-                     for name in ("input_ids", "attention_mask", "labels")}  # fmt: skip
+            batch = loss.largest_batch(*shape)
             weights = torch.ones(loss.count_targets(batch).shape)
             losses = computation(loss.losses, batch, weights if world_size() == 1 else None)
             loss.total(losses).backward()
@@ -233,19 +233,16 @@ def _prepared(
             model.resize_token_embeddings(rows, mean_resizing=False)
         else:
             _attach_adapters(model, rows, phase.adapter)
-        frozen = FrozenWeights(model, None)
-        frozen.hold(trained | set(own_parameters(model, phase)))
-        with frozen.shown_as_float32():
-            names, _ = prepare_phase(model, phase, new_ids)
-        loss: Objective
-        if phase.distill is not None and teacher is not None:
+        names, _ = FrozenWeights(model, None).prepare_phase(model, phase, trained, new_ids)
+        kind, teaching = objective(phase.objective), None
+        if kind.needs_teacher and teacher is not None:
             teaching = _without_weights(teacher, precision()).requires_grad_(False)
-            loss = LogitDistillation(teaching, phase.distill, rows)
-        else:
-            # No other objective reads the tokenizer or the inputs before training.
-            context = PhaseContext(model, None, strategy, phase, Progress(), {}, [])  # type: ignore[arg-type]
-            loss = objective(phase.objective).for_phase(context)
-        loss = with_auxiliary_loss(loss, model, phase)
+        # Objectives read nothing else of a tokenizer before training, and no inputs.
+        tokenizer: Any = _vocabulary_of(rows)
+        context = PhaseContext(model, tokenizer, strategy, phase, Progress(), {}, [], teaching)
+        loss = with_auxiliary_loss(kind.for_phase(context), model, phase)
+        if phase.anchor and new_ids:
+            loss = AnchoredRows(loss, new_ids, new_rows_of(model, new_ids), phase.anchor)
     add_modules(model, loss)
     return model.train(), loss, set(names)
 
@@ -265,5 +262,9 @@ def _attach_adapters(model: PreTrainedModel, rows: int, settings: AdapterSetting
     columns = np.arange(rows)[:, None] % (source - entries + 1) + np.arange(entries)
     starts = np.arange(rows + 1) * entries
     left = csr_array((np.ones(rows * entries), columns.ravel(), starts), shape=(rows, source))
-    tokenizer: Any = SimpleNamespace(get_vocab=lambda: {"last": rows - 1})
+    tokenizer: Any = _vocabulary_of(rows)
     attach_adapters(model, tokenizer, Recipe(left, None, np.arange(0)), settings)
+
+
+def _vocabulary_of(rows: int) -> SimpleNamespace:
+    return SimpleNamespace(get_vocab=lambda: {"last": rows - 1})

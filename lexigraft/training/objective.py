@@ -39,7 +39,8 @@ class PhaseContext:
     """What an objective may read when a phase begins.
 
     `model` is prepared for the phase; `inputs` and `seed` are those of the training job; what an
-    objective leaves to later phases goes into `progress`.
+    objective leaves to later phases goes into `progress`. A simulation has a `teacher` without
+    weights; that of a training is in its inputs.
     """
 
     model: "PreTrainedModel"
@@ -49,6 +50,7 @@ class PhaseContext:
     progress: Progress
     inputs: Mapping[str, Any]
     seed: list[Any]
+    teacher: "PreTrainedModel | None" = None
 
 
 class Objective(ABC):
@@ -113,6 +115,15 @@ class Objective(ABC):
 
         return torch.stack([part.ne(IGNORED).sum() for part in self.targets(batch)])
 
+    def largest_batch(self, sequences: int, length: int) -> "dict[str, torch.Tensor]":
+        """The micro-batch of so many sequences of a length that takes the most memory."""
+        import torch
+
+        return {
+            name: torch.ones((sequences, length), dtype=torch.int64)
+            for name in ("input_ids", "attention_mask", "labels")
+        }
+
     @abstractmethod
     def losses(
         self,
@@ -130,3 +141,49 @@ class Objective(ABC):
     def total(self, losses: "torch.Tensor") -> "torch.Tensor":
         """The loss computed from means or sums [parts], a linear function of them."""
         return losses.sum()
+
+
+class PenalizedObjective(Objective):
+    """Another objective plus a penalty on the trained parameters, as a part of its own."""
+
+    penalty_name: ClassVar[str]  # in the training log, ending in `_loss`
+
+    def __init__(self, objective: Objective):
+        self.objective = objective
+        self.loss_names = (*(objective.loss_names or ("lm_loss",)), self.penalty_name)
+
+    @abstractmethod
+    def penalty(self, model: "PreTrainedModel") -> "torch.Tensor":
+        """The penalty, a scalar."""
+
+    def modules(self) -> "dict[str, torch.nn.Module]":
+        """Those of the other objective."""
+        return self.objective.modules()
+
+    def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
+        """Its targets, and one more: each micro-batch adds the penalty once."""
+        import torch
+
+        counts = self.objective.count_targets(batch)
+        return torch.cat([counts, counts.new_ones(1)])
+
+    def largest_batch(self, sequences: int, length: int) -> "dict[str, torch.Tensor]":
+        """That of the other objective."""
+        return self.objective.largest_batch(sequences, length)
+
+    def losses(
+        self,
+        model: "PreTrainedModel",
+        inputs: "dict[str, torch.Tensor]",
+        weights: "torch.Tensor | None" = None,
+    ) -> "torch.Tensor":
+        """Its parts, and the penalty."""
+        import torch
+
+        own = None if weights is None else weights[:-1]
+        losses = self.objective.losses(model, inputs, own)
+        return torch.cat([losses, self.penalty(model)[None]])
+
+    def total(self, losses: "torch.Tensor") -> "torch.Tensor":
+        """The other objective's loss, and the penalty."""
+        return self.objective.total(losses[:-1]) + losses[-1]

@@ -16,12 +16,13 @@ from pydantic import (
 )
 
 from lexigraft.errors import UserError
-from lexigraft.settings import KeyedError, Settings, by_shape, optional, validate
+from lexigraft.settings import KeyedError, Settings, by_shape, optional, plain, validate
 from lexigraft.training.registry import objective, objectives
 
 Part = Literal["embeddings", "head", "new-rows", "lora", "outside-layers", "all", "adapter"]
 PARTS = get_args(Part)
 AMOUNTS = ("tokens", "tokens_per_language", "epochs")  # of training: a strategy's, or a phase's own
+_WITH_ROWS = {"embeddings", "head", "new-rows", "outside-layers", "all"}
 MONOLINGUAL = "monolingual"  # the corpus; every other name in `data` is an entry of samples
 Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -37,6 +38,19 @@ class Lora(Settings):
     r: int = _left_out(8, "rank of the adapters", ge=1)
     alpha: float = _left_out(32.0, "`alpha / r` multiplies the update", gt=0)
     dropout: float = _left_out(0.05, "probability of dropout on the adapters' input", ge=0, lt=1)
+    rslora: bool = _left_out(
+        False, "rsLoRA (Kalajdzievski 2023): `alpha / √r` multiplies the update instead"
+    )
+    dora: bool = _left_out(
+        False,
+        "DoRA (Liu et al. 2024): norms of weights are trained beside their directions",
+    )
+    learning_rate_ratio: float = _left_out(
+        1.0,
+        "LoRA+ (Hayou et al. 2024): how many times the learning rate the adapters' second "
+        "matrices have",
+        ge=1,
+    )
 
 
 class AdapterSettings(Settings):
@@ -74,6 +88,25 @@ class DistillSettings(Settings):
     )
 
 
+class AlmSettings(Settings):
+    """Approximate likelihood matching (Minixhofer et al. 2025): the teacher, and the loss."""
+
+    teacher: str = optional(
+        "a name of sources.yaml, of any vocabulary. By default the cell's own source"
+    )
+    temperature: float = Field(
+        100.0, gt=0, description="by which the log-probabilities of chunks are divided"
+    )
+    weight: float = Field(1.0, gt=0, description="of the matching loss")
+    next_weight: float = Field(0.0, ge=0, description="of the next tokens' loss beside it")
+    teacher_length: int = optional(
+        "the most tokens of a sequence that the teacher reads; what is beyond has no part in the "
+        "matching loss. By default four times the phase's `length`, or what the teacher holds, if "
+        "that is less",
+        ge=8,
+    )
+
+
 class Layers(Settings):
     """Whole decoder layers."""
 
@@ -103,11 +136,12 @@ class Phase(Settings):
         "of new tokens in embeddings and head. Tied embeddings and head are trained once",
     )
     length: int = Field(ge=8, description="tokens of a training sequence")
-    objective: Literal["clm", "distill", "mlm", "mtp"] = Field(
+    objective: Literal["alm", "clm", "distill", "mlm", "mtp"] = Field(
         "clm",
         description="what is predicted. `clm`: the next token; `mtp`: the token after it too, by "
         "an extra head; `mlm`: masked tokens, for sources of `kind: masked`; `distill`: the next "
-        "token, and what a teacher predicts",
+        "token, and what a teacher predicts; `alm`: pieces of text as likely as a teacher of "
+        "another vocabulary finds them",
     )
     data: Annotated[
         dict[str, Share],
@@ -133,6 +167,13 @@ class Phase(Settings):
     lora: Lora = optional("keys that differ from the strategy's")
     adapter: AdapterSettings | None = optional("of `trainable: [adapter]`: its adapters")
     distill: DistillSettings | None = optional("of objective `distill`: the teacher")
+    alm: AlmSettings | None = optional("of objective `alm`: the teacher, and its loss")
+    anchor: float = _left_out(
+        0.0,
+        "weight of a part of the loss that holds the trained rows of new tokens where their recipe "
+        "put them: the mean of their squared distances from there",
+        ge=0,
+    )
     masking: float = _left_out(
         0.15,
         "of objective `mlm`: share of the tokens that are masked, anew at each visit",
@@ -213,10 +254,14 @@ class Phase(Settings):
         if self.objective == "mtp" and "adapter" in self.trainable:
             reason = "an adapter has no head of its own to copy; take out 'mtp'"
             raise KeyedError("objective", reason)
-        if own.needs_teacher and self.distill is None:
+        if self.objective == "distill" and self.distill is None:
             raise KeyedError("distill.teacher", "missing; name an entry of sources.yaml")
         if "adapter" not in self.trainable and "adapter" in given:
             raise KeyedError("adapter", "this phase trains no adapter; take out 'adapter'")
+        if self.anchor and not _WITH_ROWS.intersection(
+            item for item in self.trainable if isinstance(item, str)
+        ):
+            raise KeyedError("anchor", "this phase trains no rows; take out 'anchor'")
         return self
 
 
@@ -274,8 +319,16 @@ class Strategy(Settings):
     epsilon: float = _left_out(
         1e-8, "AdamW's, which is added to the root of its second moment", gt=0
     )
-    schedule: Literal["cosine", "linear", "constant"] = Field(
-        "cosine", description="of the learning rate. The first two end at zero"
+    schedule: Literal["cosine", "linear", "wsd", "constant"] = Field(
+        "cosine",
+        description="of the learning rate. All but the last end at zero; `wsd` (warm-up, stable, "
+        "decay) stays at the highest rate until its `decay`",
+    )
+    decay: float = _left_out(
+        0.1,
+        "of schedule `wsd`: share of the steps, at the end, in which the rate falls like a cosine",
+        gt=0,
+        le=1,
     )
     schedule_over: Literal["phase", "strategy"] = Field(
         "phase", description="one schedule for each phase, or one for all of them"
@@ -322,27 +375,43 @@ class Strategy(Settings):
     @model_validator(mode="after")
     def _phases_fit_together(self) -> "Strategy":
         self._check_amounts()
+        self._check_schedule()
         for number, phase in enumerate(self.phases):
             if number and "adapter" in phase.trainable:
                 key = f"phases[{number}].trainable"
                 raise KeyedError(key, "only the first phase can train an adapter; put it first")
-        names = sorted({phase.distill.teacher for phase in self.phases if phase.distill})
+            if phase.anchor and "adapter" in self.phases[0].trainable:
+                reason = "rows that an adapter makes have no other start; take out 'anchor'"
+                raise KeyedError(f"phases[{number}].anchor", reason)
+        found = (phase_teacher(plain(phase), "the cell's own source") for phase in self.phases)
+        names = sorted({name for name in found if name})
         if len(names) > 1:
             raise KeyedError("phases", f"the teachers {' and '.join(names)}; a cell has one")
         # What phases take over. As plain data they have only what the user gave them.
         completed = []
         for phase in self.phases:
-            lora, adapter = self.lora, phase.adapter
+            lora, adapter, alm = self.lora, phase.adapter, phase.alm
             if phase.lora is not None:
                 own = phase.lora.model_fields_set
                 lora = _filled(phase.lora, **{n: v for n, v in self.lora if n not in own})
             if "adapter" in phase.trainable and adapter is None:
                 adapter = AdapterSettings()
+            if phase.objective == "alm" and alm is None:
+                alm = AlmSettings()
             shared = {"batch_sequences": phase.batch_sequences or self.batch_sequences,
                       "learning_rate": phase.learning_rate or self.learning_rate}  # fmt: skip
-            completed.append(_filled(phase, **shared, lora=lora, adapter=adapter))
+            completed.append(_filled(phase, **shared, lora=lora, adapter=adapter, alm=alm))
         self.__dict__["phases"] = tuple(completed)
         return self
+
+    def _check_schedule(self) -> None:
+        """Its parts fit into the steps."""
+        if self.schedule != "wsd" and "decay" in self.model_fields_set:
+            reason = "only schedule wsd takes this key; take out 'decay'"
+            raise KeyedError("decay", reason)
+        if self.schedule == "wsd" and self.warmup + self.decay > 1:
+            reason = f"with a warmup of {self.warmup:g} more than all steps; lower one of the two"
+            raise KeyedError("decay", reason)
 
     def _check_amounts(self) -> None:
         """The phases share the strategy's amount, or each of them has its own."""
@@ -419,10 +488,20 @@ def samples_of(settings: Mapping[str, Any]) -> list[str]:
     return [name for name in dict.fromkeys(names) if name != MONOLINGUAL]
 
 
-def teacher_of(settings: Mapping[str, Any]) -> str | None:
-    """The source model that teaches in the phases of one entry of `config/strategies.yaml`."""
-    taught = (phase["distill"] for phase in settings["phases"] if phase.get("distill"))
-    return next((distill["teacher"] for distill in taught), None)
+def teacher_of(settings: Mapping[str, Any], source: str | None = None) -> str | None:
+    """The source model that teaches in the phases of one entry of `config/strategies.yaml`.
+
+    Objective `alm` is taught by the cell's own `source` where the entry names no teacher.
+    """
+    names = (phase_teacher(phase, source) for phase in settings["phases"])
+    return next((name for name in names if name), None)
+
+
+def phase_teacher(phase: Mapping[str, Any], source: str | None = None) -> str | None:
+    """The same of one phase."""
+    if phase.get("objective") == "alm":
+        return (phase.get("alm") or {}).get("teacher") or source
+    return (phase.get("distill") or {}).get("teacher")
 
 
 def _filled(settings: Settings, **values: Any) -> Any:

@@ -28,6 +28,7 @@ def short_passes(monkeypatch):
 
 ADAPTER = {"trainable": ["adapter"]}
 DISTILLED = {"trainable": ["all"], "objective": "distill", "distill": {"teacher": "llama"}}
+MATCHED = {"trainable": [*MATRICES, {"layers": [-1]}], "objective": "alm"}
 
 
 def strategy_of(*phases):
@@ -45,8 +46,23 @@ def strategy_of(*phases):
         ("gemma2", [ADAPTER | {"adapter": {"form": "sparse", "entries": 8}}], 1),
         ("llama", [DISTILLED], 1),
         ("llama", [DISTILLED], 2),
+        ("gemma2", [MATCHED | {"alm": {"next_weight": 1.0}}], 1),
+        ("llama", [MATCHED], 2),
+        ("llama", [{"trainable": [*MATRICES, "lora"], "lora": {"dora": True}, "anchor": 1.0}], 1),
     ],
-    ids=["lora", "mtp", "new rows", "two phases", "dense", "sparse", "distilled", "two GPUs"],
+    ids=[
+        "lora",
+        "mtp",
+        "new rows",
+        "two phases",
+        "dense",
+        "sparse",
+        "distilled",
+        "two GPUs",
+        "matched",
+        "matched on two",
+        "dora and anchors",
+    ],
 )
 def test_it_is_the_peak_of_the_same_steps_on_real_tensors(family, phases, gpus, monkeypatch):
     config = AutoConfig.for_model(family, **LLAMA)

@@ -6,7 +6,14 @@ import pytest
 import yaml
 
 from lexigraft.errors import UserError
-from lexigraft.training.settings import Curve, Lora, read_strategy, samples_of
+from lexigraft.training.settings import (
+    AlmSettings,
+    Curve,
+    Lora,
+    read_strategy,
+    samples_of,
+    teacher_of,
+)
 
 PHASE = {"trainable": ["embeddings", "head", "lora"], "length": 512}
 REGISTRY = Path(__file__).resolve().parents[2] / "config" / "strategies.yaml"
@@ -96,6 +103,19 @@ def test_alma_trains_the_whole_model_on_the_corpus_and_then_on_parallel_sentence
     assert (strategy.batch_sequences, strategy.warmup) == (256, 0.01)
 
 
+def test_a_phase_of_likelihood_matching_has_the_paper_s_temperature_and_no_other_loss():
+    (phase,) = read_strategy({"phases": [{**PHASE, "objective": "alm"}]}).phases
+    assert phase.alm == AlmSettings(temperature=100.0, weight=1.0, next_weight=0.0)
+    assert read_strategy({"phases": [PHASE]}).phases[0].alm is None
+
+
+def test_likelihood_matching_is_taught_by_the_cell_s_source_or_by_another_model():
+    named = {"objective": "alm", "alm": {"teacher": "large"}}
+    assert teacher_of({"phases": [PHASE, {**PHASE, "objective": "alm"}]}, "own") == "own"
+    assert teacher_of({"phases": [{**PHASE, **named}]}, "own") == "large"
+    assert teacher_of({"phases": [PHASE]}, "own") is None
+
+
 def test_a_name_alone_is_all_of_a_phase_s_text():
     assert read_strategy({"phases": [PHASE]}).phases[0].data == {"monolingual": 1.0}
     (phase,) = read_strategy({"phases": [{**PHASE, "data": "tasks"}]}).phases
@@ -181,9 +201,22 @@ def test_plain_data_has_of_a_phase_only_what_was_given():
         ({"phases": [PHASE, PHASE]}, "add up to 2"),
         (
             {"phases": [{**PHASE, "objective": "rtd"}]},
-            "objective: 'rtd' is not one of 'clm', 'distill', 'mlm', 'mtp'",
+            "objective: 'rtd' is not one of 'alm', 'clm', 'distill', 'mlm', 'mtp'",
         ),
         ({"phases": [{**PHASE, "extra_head": "random"}]}, "take out 'extra_head'"),
+        ({"phases": [{**PHASE, "alm": {}}]}, "phases[0].alm: only objective alm takes this key"),
+        (
+            {"phases": [{**PHASE, "objective": "alm", "alm": {"temperature": 0}}]},
+            "phases[0].alm.temperature: 0 is not above 0",
+        ),
+        (
+            {"phases": [{**PHASE, "objective": "alm", "alm": {"weight": 0}}]},
+            "phases[0].alm.weight: 0 is not above 0",
+        ),
+        (
+            {"phases": [{**PHASE, "objective": "alm", "alm": {"next_weight": -1}}]},
+            "phases[0].alm.next_weight: -1 is not at least 0",
+        ),
         ({"phases": [{**PHASE, "objective": "clm", "extra_logits": "raw"}]}, "'extra_logits'"),
         (
             {"phases": [{**PHASE, "objective": "mtp", "extra_head": "zero"}]},
@@ -191,6 +224,26 @@ def test_plain_data_has_of_a_phase_only_what_was_given():
         ),
         ({"phases": [PHASE], "epochs": 0}, "strategy.epochs: 0 is not above 0"),
         ({"phases": [PHASE], "warmup": 1.5}, "warmup: 1.5 is not at most 1"),
+        (
+            {"phases": [{"trainable": ["lora"], "length": 8, "anchor": 0.1}]},
+            "phases[0].anchor: this phase trains no rows",
+        ),
+        (
+            {
+                "phases": [
+                    {"trainable": ["adapter"], "length": 8, "share": 0.5},
+                    {"trainable": ["all"], "length": 8, "share": 0.5, "anchor": 1.0},
+                ]
+            },
+            "phases[1].anchor: rows that an adapter makes have no other start",
+        ),
+        ({"phases": [{**PHASE, "anchor": -1}]}, "phases[0].anchor: -1 is not at least 0"),
+        ({"phases": [PHASE], "decay": 0.2}, "strategy.decay: only schedule wsd takes this key"),
+        ({"phases": [PHASE], "schedule": "wsd", "decay": 0}, "strategy.decay: 0 is not above 0"),
+        (
+            {"phases": [PHASE], "schedule": "wsd", "warmup": 0.4, "decay": 0.7},
+            "strategy.decay: with a warmup of 0.4 more than all steps",
+        ),
         ({"phases": [PHASE], "batch_sequences": 2.5}, "batch_sequences: 2.5 is not a whole number"),
         ({"phases": [PHASE], "learning_rate": "1e-4"}, "learning_rate: '1e-4' is not a number"),
         (
@@ -199,10 +252,15 @@ def test_plain_data_has_of_a_phase_only_what_was_given():
         ),
         (
             {"phases": [PHASE], "lora": {"rank": 8}},
-            "lora: unknown key 'rank'; known are alpha, dropout, r",
+            "lora: unknown key 'rank'; known are alpha, dora, dropout, learning_rate_ratio, r",
         ),
         ({"phases": [{**PHASE, "length": 7}]}, "length: 7 is not at least 8"),
         ({"phases": [PHASE], "lora": {"dropout": 1}}, "lora.dropout: 1 is not below 1"),
+        ({"phases": [PHASE], "lora": {"dora": 1}}, "lora.dora: 1 is not true or false"),
+        (
+            {"phases": [PHASE], "lora": {"learning_rate_ratio": 0.5}},
+            "lora.learning_rate_ratio: 0.5 is not at least 1",
+        ),
         ({"phases": [PHASE], "curve": {"points": -1}}, "curve.points: -1 is not at least 0"),
         ({"phases": [{"length": 8, "trainable": [3]}]}, "trainable[0]: needs"),
         ({"phases": [PHASE], "curve": []}, "strategy.curve: [] is not a mapping"),

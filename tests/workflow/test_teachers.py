@@ -88,6 +88,21 @@ def test_only_the_job_of_a_cell_with_a_teacher_names_one(study):
     }
 
 
+def test_the_source_of_a_cell_teaches_it_where_no_other_model_does(config):
+    own, short = deepcopy(config), config["strategies"]["short"]
+    teachers = {"matched": "tiny", "matched-large": "large"}
+    for name, given in (("matched", {}), ("matched-large", {"alm": {"teacher": "large"}})):
+        phases = [{**phase, "objective": "alm", **given} for phase in short["phases"]]
+        own["strategies"][name] = {**short, "phases": phases}
+        own["cells"][0]["strategies"].append(name)
+    made = Study(resolve(own, load_registries()))
+    memory = made.resources("train")["mem_mb"]
+    for name, teacher in teachers.items():
+        job = json.loads(made.job("train", wildcards(name)))
+        assert job["inputs"]["teacher"] == f"results/source/{teacher}"
+        assert memory(wildcards(name), 2) > memory(wildcards("short"), 2)
+
+
 def test_a_job_with_a_teacher_requests_memory_for_it_too(study):
     with_teacher, without = (
         study.resources("train")["mem_mb"](wildcards(name), 2) for name in ("distilled", "short")
@@ -120,6 +135,14 @@ def test_a_teacher_must_be_a_source(config):
     message = refused(config, change)
     assert message.startswith("strategies.distilled.phases: distill.teacher: ")
     assert "did you mean 'large'?" in message
+
+
+def test_the_teacher_of_likelihood_matching_must_be_a_source(config):
+    def change(config):
+        phase = config["strategies"]["short"]["phases"][0]
+        phase |= {"objective": "alm", "alm": {"teacher": "larg"}}
+
+    assert refused(config, change).startswith("strategies.short.phases: alm.teacher: ")
 
 
 @pytest.mark.parametrize(
@@ -181,6 +204,16 @@ def test_a_cell_has_one_teacher(config):
         config["strategies"]["distilled"]["phases"] = phases
 
     assert "phases: the teachers large and tiny; a cell has one" in refused(config, change)
+
+
+def test_a_cell_is_not_taught_by_its_source_and_by_another_model(config):
+    def change(config):
+        [phase] = config["strategies"]["distilled"]["phases"]
+        matched = {**phase, "share": 0.5, "objective": "alm"}
+        del matched["distill"]
+        config["strategies"]["distilled"]["phases"] = [{**phase, "share": 0.5}, matched]
+
+    assert "the teachers large and the cell's own source; a cell has one" in refused(config, change)
 
 
 def test_unifyvocab_distills_after_a_new_vocabulary_and_its_baselines_have_none():

@@ -63,6 +63,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "strategies.lora": training.Lora,
     "strategies.adapter": training.AdapterSettings,
     "strategies.distill": training.DistillSettings,
+    "strategies.alm": training.AlmSettings,
     "strategies.curve": training.Curve,
     "strategies.resources": training.StrategyResources,
     "tasks": tasks.Task,

@@ -10,7 +10,7 @@ from typing import Any
 from lexigraft.corpus.local_files import check_files
 from lexigraft.corpus.mixture import check_shares
 from lexigraft.errors import UserError, suggestion, unknown
-from lexigraft.training.settings import samples_of, teacher_of
+from lexigraft.training.settings import phase_teacher, samples_of, teacher_of
 
 ANSWERED = "answered"  # the kind of samples that a teacher makes
 # Keys that say where the quality of a pair is written, one for each loader that has some.
@@ -76,9 +76,11 @@ def check_teachers(config: Mapping[str, Any]) -> None:
     """Every teacher of a study's cells is there, and the prompts that it answers."""
     known = list(config["sources"])
     for name in sorted(used(config, "strategies")):
-        teacher = teacher_of(config["strategies"][name])
-        if teacher is not None and teacher not in known:
-            raise unknown(f"strategies.{name}.phases: distill.teacher", teacher, known)
+        for phase in config["strategies"][name]["phases"]:
+            teacher = phase_teacher(phase)
+            if teacher is not None and teacher not in known:
+                where = f"strategies.{name}.phases: {phase['objective']}.teacher"
+                raise unknown(where, teacher, known)
     for language, name, entry in answered_samples(config):
         where, there = f"languages.{language}.samples", config["languages"][language]["samples"]
         if entry["teacher"] not in known:

@@ -306,7 +306,7 @@ def _training(study: Study, **wildcards: str) -> Resources:
         minutes = model.minutes(resources, "evaluation_minutes", lambda: model.training(wildcards))
         return Resources(resources["evaluation_mb"], minutes, gpus=1)
     gpus, megabytes, _ = training_gpus(study, wildcards["source"], wildcards["strategy"])
-    factor, teacher = strategy["resources"], teacher_of(strategy)
+    factor, teacher = strategy["resources"], teacher_of(strategy, wildcards["source"])
     own = study.config["sources"][teacher]["resources"]["evaluation_mb"] if teacher else 0
     each = round(megabytes * factor["memory"]) + own
     minutes = model.minutes(resources, "training_minutes", lambda: model.training(wildcards, gpus))
@@ -341,7 +341,7 @@ def train(study: Study, **axes: str) -> dict[str, Any]:
         name: sample_folder(study, cell.language, name).file(SAMPLES)
         for name in samples_of(strategy)
     }
-    teacher = teacher_of(strategy)
+    teacher = teacher_of(strategy, cell.source)
     objectives = {objective_file(phase["objective"]) for phase in strategy["phases"]}
     return {
         "settings": strategy,

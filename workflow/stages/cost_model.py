@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.machine import PEAKS, known_device, setting
+from lexigraft.training.settings import phase_teacher
 from workflow.config.task_data import benchmarks_of, example_parts, own_test_codes, tested_language
 from workflow.config.training_data import members
 
@@ -130,8 +131,10 @@ class CostModel:
             shares = {names: 1.0} if isinstance(names, str) else names
             first, share = next(iter(shares.items()))
             each = training_flops(phase, strategy["gradient_checkpointing"], parameters)
-            if distill := phase.get("distill"):
-                each += 2 * self.parameters(distill["teacher"])
+            if teacher := phase_teacher(phase, source):
+                each += (
+                    2 * self.parameters(teacher) * self._longer(phase, teacher, language, density)
+                )
             if first == "monolingual":
                 sentences = min(strategy["sentences"] or text.sentences, text.sentences)
                 length = sentences * text.characters * density
@@ -324,6 +327,13 @@ class CostModel:
         size = entry.get("new_tokens") or entry.get("size")
         made = 1 + 1.2 * math.log10(size / 100) if size else MOST
         return 1 / max(each, min(made, MOST))
+
+    def _longer(
+        self, phase: Mapping[str, Any], teacher: str, language: str, density: float
+    ) -> float:
+        """Tokens of a teacher for each that is trained on: its own in objective `alm`."""
+        own = phase["objective"] == "alm"
+        return self.density(teacher, language, "source") / density if own else 1.0
 
     def _sample_tokens(self, language: str, name: str, density: float) -> float:
         """Tokens of samples with their prompts; pairs are translated in both directions."""

@@ -39,22 +39,12 @@ class LogitDistillation(Objective):
 
     @classmethod
     def for_phase(cls, context: PhaseContext) -> "LogitDistillation":
-        """With the teacher of the training job, on this job's device and in its precision.
-
-        Raises a UserError if the documents of a sequence are to be separate, which the teacher does
-        not support.
-        """
-        from lexigraft.hardware import device, precision
-        from lexigraft.source.model import load_model, open_source
-        from lexigraft.training.compatibility import check_document_separation
+        """With the teacher of the training job, see `load_teacher`."""
+        from lexigraft.training.teacher import load_teacher
 
         assert context.phase.distill is not None
-        folder = open_source(context.inputs["teacher"]).folder
-        teacher = load_model(folder, precision(), device()).requires_grad_(False)
-        if context.strategy.packing == "apart":
-            check_document_separation(teacher)
         shared = max(context.tokenizer.get_vocab().values()) + 1
-        return cls(teacher, context.phase.distill, shared)
+        return cls(load_teacher(context), context.phase.distill, shared)
 
     @classmethod
     def check_inputs(
@@ -70,22 +60,11 @@ class LogitDistillation(Objective):
             It has another id for a token of the tokenizer, a context shorter than a sequence of the
             strategy, or predicts masked tokens.
         """
-        from lexigraft.source.model import MASKED, kind_of, load_config, load_tokenizer, open_source
+        from lexigraft.source.model import load_tokenizer
+        from lexigraft.training.teacher import check_teacher
 
-        source = open_source(inputs["teacher"])
-        config = load_config(source.folder)
-        if kind_of(config) == MASKED:
-            raise UserError(
-                f"distill.teacher: {source.name} predicts masked tokens, not the next one; name a "
-                "causal language model"
-            )
         length = max(phase.length for phase in strategy.phases if phase.distill)
-        limit = getattr(config.get_text_config(), "max_position_embeddings", None)
-        if limit is not None and limit < length:
-            raise UserError(
-                f"distill.teacher: {source.name} holds {limit} tokens, and a sequence of its phase "
-                f"has {length}; lower the phase's length"
-            )
+        source = check_teacher(inputs["teacher"], "distill", length)
         theirs = load_tokenizer(source.folder).get_vocab()
         for token, number in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]):
             if theirs.get(token) != number:

@@ -1,0 +1,241 @@
+"""Approximate likelihood matching: the model finds a piece of text as likely as its teacher does.
+
+Minixhofer, Vulić and Ponti (2025), "Universal Cross-Tokenizer Distillation via Approximate
+Likelihood Matching". Teacher and model may have any two vocabularies.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lexigraft.errors import UserError
+from lexigraft.training.objective import Objective, PhaseContext
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+
+    from lexigraft.training.data import SequenceDataset
+    from lexigraft.training.settings import AlmSettings, Phase, Strategy
+
+EPSILON = 1e-6  # of the published code: by how much every log-probability is less than 0
+_LENGTHS = 4  # how many times as long as its own a teacher's sequences may be by default
+_LOOKED_AT = 16  # sequences of which one must have a chunk
+
+
+class LikelihoodMatching(Objective):
+    """A binary cross-entropy of chunk probabilities, and beside it the next tokens' loss.
+
+    `weight x matching + next_weight x nats`, see `matching`. A chunk is what both tokenizers make
+    of whole tokens (`token_alignment`); its probability under a model is the product of those of
+    its tokens. In the training log, the parts are without their weights.
+
+    The teacher is in evaluation mode, frozen, on the model's device, and reads at most
+    `teacher_length` tokens of a sequence.
+    """
+
+    needs_teacher = True
+    options = ("alm",)
+    loss_names = ("next_loss", "alm_loss")
+
+    def __init__(self, teacher: "PreTrainedModel", settings: "AlmSettings", teacher_length: int):
+        self.teacher, self.settings, self.teacher_length = teacher, settings, teacher_length
+
+    @classmethod
+    def for_phase(cls, context: PhaseContext) -> "LikelihoodMatching":
+        """With the teacher of the training job, see `load_teacher`."""
+        from lexigraft.training.teacher import load_teacher
+
+        assert context.phase.alm is not None
+        teacher = load_teacher(context)
+        return cls(teacher, context.phase.alm, teacher_length(context.phase, teacher.config))
+
+    @classmethod
+    def check_inputs(
+        cls, inputs: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", strategy: "Strategy"
+    ) -> None:
+        """Check that the source model in the folder `teacher` can be the teacher.
+
+        Raises a UserError if it predicts masked tokens, or its context is shorter than a sequence
+        of the strategy, or than the `teacher_length` of one.
+        """
+        from lexigraft.training.teacher import check_teacher
+
+        for phase in strategy.phases:
+            if phase.alm is not None:
+                length = phase.alm.teacher_length or phase.length
+                check_teacher(inputs["teacher"], "alm", length)
+
+    @classmethod
+    def prepare_data(
+        cls, sequences: "SequenceDataset", context: PhaseContext, seed: list[Any]
+    ) -> "SequenceDataset":
+        """The sequences with the teacher's tokens of the same text.
+
+        Raises a UserError if the first sequences have no chunk.
+        """
+        from lexigraft.inference.chunked_logits import IGNORED
+        from lexigraft.source.model import load_config, load_tokenizer, open_source
+        from lexigraft.training.token_alignment import AlignedDataset, TokenAligner
+
+        source = open_source(context.inputs["teacher"])
+        most = teacher_length(context.phase, load_config(source.folder))
+        aligner = TokenAligner(context.tokenizer, load_tokenizer(source.folder), most)
+        aligned = AlignedDataset(sequences, aligner)
+        first = (aligned[place].teacher for place in range(min(_LOOKED_AT, len(aligned))))
+        if all(one is None or (one.chunks == IGNORED).all() for one in first):
+            raise UserError(
+                f"alm.teacher: the tokens of {source.name} and of the cell have no boundary in "
+                f"common in the first {min(_LOOKED_AT, len(aligned))} sequences; name another "
+                "teacher, or use clm"
+            )
+        return aligned
+
+    def largest_batch(self, sequences: int, length: int) -> "dict[str, torch.Tensor]":
+        """With as many tokens of the teacher as it may read, all of them in chunks."""
+        theirs = super().largest_batch(sequences, self.teacher_length)
+        theirs["chunks"] = theirs.pop("labels")
+        own = super().largest_batch(sequences, length)
+        prefixed = {f"teacher_{name}": tensor for name, tensor in theirs.items()}
+        return own | {"chunks": own["labels"]} | prefixed
+
+    def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
+        """The next tokens; and each chunk, at the place of its last token."""
+        import torch
+
+        from lexigraft.inference.chunked_logits import IGNORED
+
+        [tokens] = super().targets(batch)
+        # A process that has no sequence left has no chunks either.
+        chunks = batch.get("chunks", torch.full_like(tokens, IGNORED))
+        places = torch.arange(chunks.shape[1], device=chunks.device)
+        return [tokens, chunks.where(chunks == places, IGNORED)]
+
+    def losses(
+        self,
+        model: "PreTrainedModel",
+        inputs: "dict[str, torch.Tensor]",
+        weights: "torch.Tensor | None" = None,
+    ) -> "torch.Tensor":
+        """Nats of the next tokens, and the matching loss of the chunks, [2].
+
+        The loss of a chunk depends on all of its tokens, so its derivative by their log-probability
+        is computed first; with these factors, the gradient is that of a weighted sum of nats, which
+        is computed for some positions at a time. A part of weight 0 has no gradient.
+        """
+        import torch
+
+        from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, sum_nll
+
+        next_tokens, ends = self.targets(inputs)
+        theirs = {
+            name.removeprefix("teacher_"): inputs.pop(name)
+            for name in list(inputs)
+            if name.startswith("teacher_")
+        }
+        chunks, _ = inputs.pop("chunks", ends), inputs.pop("labels")
+        with torch.no_grad():
+            taught = self._taught(theirs, chunks.shape)
+        learned = chunked_logits(model, {**inputs, "use_cache": False})
+        nats = _nats_of_tokens(learned, next_tokens)
+        ours = -_chunk_sums(nats, chunks, chunks.shape[1])
+        loss, slope = _with_slope(taught, ours, ends.ne(IGNORED), self.settings.temperature)
+        # Of a token's nats, [batch, tokens]; of the position that predicts it, one before.
+        factors = -slope.gather(1, chunks.clamp(min=0)).masked_fill(chunks.eq(IGNORED), 0)
+        factors = torch.nn.functional.pad(factors[:, 1:], (0, 1)).flatten()
+        places = factors.nonzero()[:, 0]
+        wanted, factors = next_tokens.flatten()[places], factors[places]
+
+        def weighted(states: torch.Tensor, chunk: slice) -> torch.Tensor:
+            logits = learned.logits(states).float()
+            each = torch.nn.functional.cross_entropy(logits, wanted[chunk], reduction="none")
+            return (each * factors[chunk]).sum()
+
+        next_weight, own_weight = (None, None) if weights is None else weights
+        pull = learned.sum(places, weighted, own_weight)
+        next_loss = nats.sum()[None]
+        if self.settings.next_weight:
+            next_loss = sum_nll(learned, next_tokens, weight=next_weight)
+        return torch.cat([next_loss, (loss + pull - pull.detach())[None]])
+
+    def total(self, losses: "torch.Tensor") -> "torch.Tensor":
+        """The weighted sum of both."""
+        return self.settings.next_weight * losses[0] + self.settings.weight * losses[1]
+
+    def _taught(self, inputs: "dict[str, torch.Tensor]", shape: "torch.Size") -> "torch.Tensor":
+        """The teacher's log-probabilities of the chunks, at the places of their numbers."""
+        import torch
+
+        from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, targets_ahead
+
+        if not inputs:
+            return torch.zeros(shape, device=self.teacher.device)
+        chunks = inputs.pop("chunks")
+        labels = inputs["input_ids"].where(chunks.ne(IGNORED), IGNORED)
+        wanted = targets_ahead(labels, 1, inputs.get("position_ids"))
+        logits = chunked_logits(self.teacher, {**inputs, "use_cache": False})
+        return -_chunk_sums(_nats_of_tokens(logits, wanted), chunks, shape[1])
+
+
+def teacher_length(phase: "Phase", teacher: "PretrainedConfig") -> int:
+    """The most tokens of a sequence that the teacher of a phase reads."""
+    from lexigraft.training.teacher import context_length
+
+    assert phase.alm is not None
+    if phase.alm.teacher_length is not None:
+        return phase.alm.teacher_length
+    most = _LENGTHS * phase.length
+    return min(most, context_length(teacher) or most)
+
+
+def matching(taught: "torch.Tensor", ours: "torch.Tensor", temperature: float) -> "torch.Tensor":
+    """The binary cross-entropy of log-probabilities of chunks, of the same shape, in nats.
+
+    With `p = exp(taught / temperature - EPSILON)` and `q` of `ours` likewise, it is
+    `-p log(q) - (1 - p) log(1 - q)`: KL(p || q) of "this text or any other", plus the entropy of
+    `p`, which no training changes. Both are computed as the published code does (tokenkit,
+    `binary_ce`).
+    """
+    import torch
+
+    log_p, log_q = (some.float() / temperature - EPSILON for some in (taught, ours))
+    return -(log_p.exp() * log_q - torch.expm1(log_p) * _log_of_rest(log_q))
+
+
+def _log_of_rest(log_q: "torch.Tensor") -> "torch.Tensor":
+    """log(1 - q) for q below 1, without cancellation."""
+    import math
+
+    import torch
+
+    small = log_q < -math.log(2)
+    return torch.where(small, (-log_q.exp()).log1p(), (-torch.expm1(log_q)).log())
+
+
+def _with_slope(
+    taught: "torch.Tensor", ours: "torch.Tensor", counted: "torch.Tensor", temperature: float
+) -> "tuple[torch.Tensor, torch.Tensor]":
+    """The matching loss summed over the counted places, and its derivative by `ours`."""
+    import torch
+
+    with torch.enable_grad():
+        ours = ours.detach().requires_grad_()
+        loss = matching(taught, ours, temperature).where(counted, 0.0).sum()
+        [slope] = torch.autograd.grad(loss, ours)
+    return loss.detach(), slope
+
+
+def _nats_of_tokens(readout: Any, targets: "torch.Tensor") -> "torch.Tensor":
+    """The negative log-likelihood of each token, [batch, tokens]; 0 of those that do not count."""
+    import torch
+
+    from lexigraft.inference.chunked_logits import nll_per_token
+
+    return torch.nn.functional.pad(nll_per_token(readout, targets)[:, :-1], (1, 0))
+
+
+def _chunk_sums(values: "torch.Tensor", chunks: "torch.Tensor", size: int) -> "torch.Tensor":
+    """Values [batch, m] of tokens, summed by the numbers of their chunks, [batch, size]."""
+    from lexigraft.inference.chunked_logits import IGNORED
+
+    places = chunks.where(chunks.ne(IGNORED), size)  # the last one is of no chunk
+    return values.new_zeros((len(values), size + 1)).scatter_add_(1, places, values)[:, :size]

@@ -1,0 +1,212 @@
+"""The text of training sequences in the tokens of two tokenizers, and the chunks that both make.
+
+Both tokenizations are compared as bytes. A chunk is as short as possible: a piece of the text
+between two neighbouring places at which both have a boundary, be it inside of a character.
+"""
+
+from codecs import getincrementaldecoder
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from transformers import PreTrainedTokenizerFast
+
+from lexigraft.inference.chunked_logits import IGNORED
+from lexigraft.inference.text_encoding import encode, tokenize
+from lexigraft.training.data import SequenceDataset, TeacherTokens, TrainingSequence
+from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
+
+_MOST_CONTINUED = 3  # bytes of a character after its first
+
+
+class AlignedDataset(SequenceDataset):
+    """Sequences in visiting order, with their text in the tokens of a teacher."""
+
+    def __init__(self, sequences: SequenceDataset, aligner: "TokenAligner"):
+        super().__init__(sequences.source, sequences.order)
+        self._aligner = aligner
+
+    def __getitem__(self, index: int) -> TrainingSequence:
+        sequence = super().__getitem__(index)
+        return replace(sequence, teacher=self._aligner.align(sequence))
+
+
+class TokenAligner:
+    """Aligns training sequences of the tokenizer `own` with the tokens of another one.
+
+    The other tokenizer reads each piece of text between special tokens by itself. Special tokens
+    have counterparts (`_counterparts`), each of which is a chunk with its own where a model
+    predicts both. A document that begins in the middle, as one that was cut into sequences does,
+    has the other tokenizer's start token before it all the same.
+
+    In no chunk are
+
+    - tokens that are not predicted: the first one of a document, and such as a sample does not
+      count;
+    - the parts of a character that was cut at the beginning or the end of a sequence, which the
+      other tokenizer does not read;
+    - what follows the first byte in which the two differ, as where one normalizes, up to the next
+      special token. Spaces before the first word are no difference: some tokenizers put one there;
+    - what the other tokenizer needs more than `most` tokens for, which its sequence is cut to.
+    """
+
+    def __init__(
+        self, own: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, most: int
+    ) -> None:
+        self._other, self._most = other, most
+        self._own_pieces, self._other_pieces = token_bytes(own), token_bytes(other)
+        self._own_start, self._other_start = _start(own), _start(other)
+        self._counterparts = _counterparts(own, other)
+        self._special = np.array(sorted(self._counterparts))
+        self._spaced, self._other_spaced = _begins_with_space(own), _begins_with_space(other)
+
+    def align(self, sequence: TrainingSequence) -> TeacherTokens:
+        """The tokens of the teacher for the text of a sequence, and the chunks."""
+        tokens = np.asarray(sequence.tokens)
+        own = np.full(len(tokens), IGNORED, dtype=np.int32)
+        begins = np.array([0])
+        if sequence.positions is not None:
+            begins = np.flatnonzero(np.asarray(sequence.positions) == 0)
+        other: list[np.ndarray] = []
+        chunks: list[np.ndarray] = []
+        positions: list[np.ndarray] = []
+
+        def add(ids: list[int], numbers: list[int] | np.ndarray) -> None:
+            other.append(np.array(ids, dtype=np.int32))
+            chunks.append(np.array(numbers, dtype=np.int32))
+
+        for begin, end in zip(begins, [*begins[1:], len(tokens)], strict=True):
+            before = sum(map(len, other))
+            if tokens[begin] != self._own_start:
+                add([self._other_start], [IGNORED])
+            for run in self._runs(tokens, begin, end):
+                if run.is_special:
+                    [token] = run.tokens
+                    counterpart, predicted = self._counterparts[token]
+                    if counterpart is not None:
+                        number = run.begin if predicted else IGNORED
+                        own[run.begin] = number
+                        add([counterpart], [number])
+                    continue
+                ids, own_ends, other_ends = self._match(run)
+                numbers = np.where(own_ends == IGNORED, IGNORED, run.begin + own_ends)
+                own[run.begin : run.begin + len(run.tokens)] = numbers
+                add(ids, np.where(other_ends == IGNORED, IGNORED, run.begin + other_ends))
+            positions.append(np.arange(sum(map(len, other)) - before))
+        theirs, found = np.concatenate(chunks), np.concatenate(other)
+        excluded = [own[begins], theirs[self._most :]]
+        if sequence.targets is not None:
+            excluded.append(own[~np.asarray(sequence.targets)])
+        left_out = np.concatenate(excluded)
+        own[np.isin(own, left_out)] = IGNORED
+        theirs[np.isin(theirs, left_out)] = IGNORED
+        return TeacherTokens(
+            found[: self._most],
+            theirs[: self._most],
+            own,
+            None if sequence.positions is None else np.concatenate(positions)[: self._most],
+        )
+
+    def _runs(self, tokens: np.ndarray, begin: int, end: int) -> "list[_Run]":
+        """Special tokens one by one, and what is between them, of a document."""
+        special = np.isin(tokens[begin:end], self._special)
+        edges = {0, end - begin, *np.flatnonzero(special), *(np.flatnonzero(special) + 1)}
+        cuts = sorted(int(edge) for edge in edges)
+        found = []
+        for first, last in pairwise(cuts):
+            run = tokens[begin + first : begin + last].tolist()
+            found.append(_Run(begin + first, run, bool(special[first]), first > 0))
+        return found
+
+    def _match(self, run: "_Run") -> tuple[list[int], np.ndarray, np.ndarray]:
+        """A run of text in other tokens; the last own token of the chunk of each token, or IGNORED.
+
+        The latter for own tokens and for other ones, numbered from the first of the run.
+        """
+        pieces = [self._own_pieces[token] for token in run.tokens]
+        whole = b"".join(pieces)
+        cut = 0  # bytes of a character whose beginning is missing
+        while whole[cut : cut + 1] and 0x80 <= whole[cut] < 0xC0 and cut < _MOST_CONTINUED:
+            cut += 1
+        ours = whole[cut:]
+        try:
+            text = getincrementaldecoder("utf-8")().decode(ours)
+        except UnicodeDecodeError:  # tokens that no text has
+            text = ""
+        # A space that is no part of the text: one tokenizer puts it there, or both do.
+        if self._other_spaced or (self._spaced and run.after_special):
+            text = text.removeprefix(" ")
+        [ids] = tokenize(self._other, [text]) if text else [[]]
+        other_pieces = [self._other_pieces[token] for token in ids]
+        theirs = b"".join(other_pieces)
+        words, other_words = ours.lstrip(b" "), theirs.lstrip(b" ")
+        lead = len(ours) - len(words)
+        # Ends of tokens, in bytes of the run.
+        ends = np.cumsum([len(piece) for piece in pieces])
+        other_ends = np.cumsum([len(piece) for piece in other_pieces], dtype=np.int64)
+        other_ends += cut + lead - (len(theirs) - len(other_words))
+        agreed = cut + lead + _common_prefix(words, other_words)
+        shared = np.intersect1d([0, *ends], [cut, *other_ends])
+        shared = shared[(cut <= shared) & (shared <= agreed)]
+        last = np.searchsorted(ends, shared, side="right") - 1
+        return ids, _chunk_ends(ends, shared, last), _chunk_ends(other_ends, shared, last)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Neighbouring tokens of a sequence that begin at a place: a special one, or text."""
+
+    begin: int
+    tokens: list[int]
+    is_special: bool
+    after_special: bool  # whether its text begins here, and not in an earlier sequence
+
+
+def _chunk_ends(ends: np.ndarray, shared: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """For tokens with these ends, the `last` token of their chunk; IGNORED outside of `shared`."""
+    chunk = np.searchsorted(shared, ends)
+    inside = (chunk > 0) & (chunk < len(shared))
+    found = np.full(len(ends), IGNORED)
+    found[inside] = last[chunk[inside]]
+    return found
+
+
+def _common_prefix(one: bytes, other: bytes) -> int:
+    """How many bytes two texts begin with alike."""
+    both = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in both if a != b), min(len(one), len(other)))
+
+
+def _start(tokenizer: PreTrainedTokenizerFast) -> int:
+    """The special token that texts begin with."""
+    return next(encode(tokenizer, [""]))[0]
+
+
+def _begins_with_space(tokenizer: PreTrainedTokenizerFast) -> bool:
+    """Whether a tokenizer puts a space before a text, as SentencePiece does."""
+    [[first, *_]] = tokenize(tokenizer, ["a"])
+    return token_bytes(tokenizer)[first].startswith(b" ")
+
+
+def _counterparts(
+    own: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast
+) -> dict[int, tuple[int | None, bool]]:
+    """Special token -> that of the other tokenizer, if there is one, and whether they are a chunk.
+
+    The start token of one is that of the other; beside these, tokens of the same spelling go
+    together, then the ends of texts. A token that only begins texts is predicted by no model.
+    """
+    theirs = {other.convert_ids_to_tokens(number): number for number in special_ids(other)}
+
+    def is_predicted(tokenizer: PreTrainedTokenizerFast, token: int) -> bool:
+        return token != tokenizer.bos_token_id or token == tokenizer.eos_token_id
+
+    found = {}
+    for token in special_ids(own):
+        end = other.eos_token_id if token == own.eos_token_id else None
+        counterpart = theirs.get(own.convert_ids_to_tokens(token), end)
+        if token == _start(own):
+            counterpart = _start(other)
+        both = counterpart is not None and is_predicted(other, counterpart)
+        found[token] = counterpart, both and is_predicted(own, token)
+    return found

@@ -1,0 +1,261 @@
+"""Likelihood matching: its loss and gradients by brute force, and which models can teach."""
+
+import json
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from lexigraft.errors import UserError
+from lexigraft.inference import chunked_logits as chunked_module
+from lexigraft.inference.text_encoding import encode
+from lexigraft.training.data import SequenceDataset, TrainingSequence, collate, concatenate, pack
+from lexigraft.training.objectives.alm import LikelihoodMatching, matching, teacher_length
+from lexigraft.training.objectives.clm import CausalModeling
+from lexigraft.training.settings import AlmSettings, read_strategy
+from lexigraft.training.token_alignment import TokenAligner
+from lexigraft.vocabulary.expand import expand_tokenizer
+from lexigraft.vocabulary.token_bytes import token_bytes
+
+LENGTH, MOST = 24, 40
+
+
+@pytest.fixture(scope="module")
+def target(without_bos, telugu):
+    """The source's vocabulary with 60 new tokens, which are several characters of three bytes."""
+    return expand_tokenizer(without_bos, telugu[:60], new_tokens=60)
+
+
+@pytest.fixture
+def teacher(tiny_llama):
+    """Sure of itself."""
+    model = tiny_llama(320, tied=False, seed=5).requires_grad_(False)
+    model.lm_head.weight.data *= 20
+    return model
+
+
+@pytest.fixture(scope="module")
+def sequences(target, telugu, english):
+    """Blocks of two scripts that begin and end within characters, and a sample."""
+    mixed = [text for pair in zip(telugu[:8], english[:8], strict=True) for text in pair]
+    blocks = pack(concatenate(encode(target, mixed)), LENGTH)
+    tokens = np.array(next(encode(target, [telugu[9]]))[:20], dtype=np.int32)
+    return [*(blocks[place] for place in (0, 1, 3)), TrainingSequence(tokens, np.arange(20) > 8)]
+
+
+@pytest.fixture(scope="module")
+def batch(target, without_bos, sequences):
+    aligner = TokenAligner(target, without_bos, MOST)
+    made = collate([sequence_with(aligner, one) for one in sequences])
+    return lambda: dict(made)
+
+
+def sequence_with(aligner, sequence):
+    return replace(sequence, teacher=aligner.align(sequence))
+
+
+def log_probabilities(model, ids):
+    """Of each token of one sequence after those before it, the first one left out."""
+    scores = model(torch.tensor(ids)[None]).logits[0].double().log_softmax(-1)
+    return scores[torch.arange(len(ids) - 1), torch.tensor(ids[1:])]
+
+
+def by_brute_force(model, teacher, target, source, sequences, temperature):
+    """The loss summed over chunks and their number, from whole logits and all spans of bytes.
+
+    The bytes of a sequence, less cut characters, are read by the teacher as text; chunks are pairs
+    of spans without a shorter one inside.
+    """
+    mine_of, theirs_of, end = token_bytes(target), token_bytes(source), source.eos_token_id
+    total, count = 0.0, 0
+    for sequence in sequences:
+        own = sequence.tokens.tolist()
+        counted = np.ones(len(own), bool) if sequence.targets is None else sequence.targets
+        data, places = b"", [0]
+        for token in own:
+            data += mine_of[token]
+            places.append(len(data))
+        cut = len(data) - len(data.lstrip(bytes(range(0x80, 0xC0))))
+        mark = mine_of[target.eos_token_id].decode()
+        texts = data[cut:].decode(errors="ignore").split(mark)
+        read = [] if own[0] == target.eos_token_id else [end]
+        for number, text in enumerate(texts):
+            read += [end] * (number > 0) + source(text)["input_ids"]
+        read = read[:MOST]
+        sizes = [0 if at == 0 and own[0] != target.eos_token_id else len(theirs_of[token])
+                 for at, token in enumerate(read)]  # fmt: skip
+        theirs = list(accumulate(sizes, initial=cut))
+        ours, taught = log_probabilities(model, own), log_probabilities(teacher, read)
+        common = sorted(set(places) & set(theirs))
+        for begin, stop in pairwise(common):
+            inside = [at for at in range(len(own)) if begin < places[at + 1] <= stop]
+            others = [at for at in range(len(read)) if begin < theirs[at + 1] <= stop]
+            if inside[0] == 0 or not counted[inside].all():
+                continue
+            p = (sum(taught[at - 1] for at in others) / temperature - 1e-6).exp()
+            q = (sum(ours[at - 1] for at in inside) / temperature - 1e-6).exp()
+            total = total - p * q.log() - (1 - p) * (1 - q).log()
+            count += 1
+    return total, count
+
+
+@pytest.mark.parametrize("chunk", [1, 10_000], ids=["position by position", "at once"])
+@pytest.mark.parametrize("temperature", [1.0, 100.0])
+def test_loss_and_gradients_are_those_of_all_spans(
+    tiny_llama, teacher, target, without_bos, sequences, batch, monkeypatch, chunk, temperature
+):
+    monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", chunk * 380)
+    model = tiny_llama(380, tied=False)
+    given = AlmSettings(temperature=temperature, next_weight=0.5)
+    objective = LikelihoodMatching(teacher, given, MOST)
+    counts = objective.count_targets(batch())
+    expected, count = by_brute_force(model, teacher, target, without_bos, sequences, temperature)
+    assert counts[1] == count > 40
+    losses = objective.losses(model, batch())
+    assert losses[1].item() == pytest.approx(expected.item(), rel=1e-4)
+    parameters = list(model.parameters())
+    found = torch.autograd.grad(losses[1], parameters)
+    for ours, theirs in zip(found, torch.autograd.grad(expected, parameters), strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-3, atol=1e-5 * theirs.abs().max())
+
+
+def test_parts_and_targets_of_a_batch_are_the_sums_of_its_sequences(
+    tiny_llama, teacher, target, without_bos, sequences, batch
+):
+    """So passes make the steps of whole batches; padding, own and the teacher's, counts nothing."""
+    model, aligner = tiny_llama(380, tied=False), TokenAligner(target, without_bos, MOST)
+    objective = LikelihoodMatching(teacher, AlmSettings(next_weight=1.0), MOST)
+    alone = [collate([sequence_with(aligner, one)]) for one in sequences]
+    counts = torch.stack([objective.count_targets(one) for one in alone]).sum(0)
+    assert torch.equal(counts, objective.count_targets(batch()))
+    losses = torch.stack([objective.losses(model, one) for one in alone]).sum(0)
+    assert torch.allclose(losses, objective.losses(model, batch()), rtol=1e-4)
+
+
+def test_next_tokens_count_as_in_plain_training(tiny_llama, teacher, batch):
+    model, plain = tiny_llama(380, tied=False), CausalModeling()
+    alone, mixed = (
+        LikelihoodMatching(teacher, AlmSettings(weight=2.0, next_weight=weight), MOST)
+        for weight in (0.0, 0.25)
+    )
+    assert alone.count_targets(batch())[0] == plain.count_targets(batch())[0]
+    nats = plain.losses(model, batch())[0]
+    losses = [one.losses(model, batch()) for one in (alone, mixed)]
+    assert [one[0].item() for one in losses] == pytest.approx([nats.item()] * 2, rel=1e-5)
+    assert alone.total(losses[0]) == 2 * losses[0][1]
+    assert mixed.total(losses[1]).item() == pytest.approx(
+        0.25 * nats.item() + 2 * losses[1][1].item(), rel=1e-5
+    )
+    gradients = [
+        torch.autograd.grad(total, model.lm_head.weight)[0]
+        for total in (mixed.total(losses[1]), nats, losses[0][1])
+    ]
+    assert torch.allclose(gradients[0], 0.25 * gradients[1] + 2 * gradients[2], atol=1e-4)
+
+
+def test_gradients_that_are_added_in_place_are_the_same(tiny_llama, teacher, batch):
+    """As in a training of one process, which passes the weights of the parts."""
+    model = tiny_llama(380, tied=False)
+    for given in (AlmSettings(weight=3.0), AlmSettings(weight=3.0, next_weight=0.5)):
+        objective = LikelihoodMatching(teacher, given, MOST)
+        objective.total(objective.losses(model, batch())).backward()
+        expected = {name: p.grad.clone() for name, p in model.named_parameters()}
+        model.zero_grad()
+        weights = torch.tensor([given.next_weight, given.weight])
+        objective.total(objective.losses(model, batch(), weights)).backward()
+        for name, parameter in model.named_parameters():
+            assert torch.allclose(parameter.grad, expected[name], rtol=1e-4, atol=1e-5), name
+        model.zero_grad()
+
+
+def test_a_model_that_finds_everything_as_likely_as_its_teacher_does_stays(
+    tiny_llama, without_bos, telugu
+):
+    teacher = tiny_llama(320, tied=False, seed=5).requires_grad_(False)
+    model = tiny_llama(320, tied=False, seed=5)
+    aligner = TokenAligner(without_bos, without_bos, 100)
+    blocks = pack(concatenate(encode(without_bos, telugu[:3])), LENGTH)
+    # It begins with a text; before others the teacher has its start token.
+    made = collate([sequence_with(aligner, blocks[0])])
+    objective = LikelihoodMatching(teacher, AlmSettings(temperature=1.0), 100)
+    losses = objective.losses(model, made)
+    objective.total(losses).backward()
+    assert max(p.grad.abs().max().item() for p in model.parameters()) < 1e-5
+
+
+def test_the_binary_cross_entropy_of_two_coins():
+    p, q = torch.tensor([0.5, 0.25]).log(), torch.tensor([0.5, 0.75]).log()
+    expected = [np.log(2), 0.25 * np.log(4 / 3) + 0.75 * np.log(4)]
+    assert matching(p, q, 1.0).tolist() == pytest.approx(expected, rel=1e-4)
+
+
+def test_certain_and_impossible_texts_have_finite_losses_and_gradients():
+    taught = torch.tensor([0.0, 0.0, -1e4, -1e4])
+    ours = torch.tensor([0.0, -1e4, 0.0, -1e4], requires_grad=True)
+    for temperature in (0.5, 100.0):
+        losses = matching(taught, ours, temperature)
+        [slope] = torch.autograd.grad(losses.sum(), ours)
+        assert losses.isfinite().all() and slope.isfinite().all() and (losses >= 0).all()
+
+
+def test_a_process_that_has_no_sequence_left_has_no_chunks(tiny_llama, teacher):
+    model = tiny_llama(380, tied=False)
+    objective = LikelihoodMatching(teacher, AlmSettings(), MOST)
+    assert objective.count_targets(collate([])).tolist() == [0, 0]
+    losses = objective.losses(model, collate([]))
+    objective.total(losses).backward()
+    assert losses.tolist() == [0, 0] and not model.lm_head.weight.grad.any()
+
+
+def alm(**given):
+    return read_strategy(
+        {"phases": [{"objective": "alm", "trainable": ["all"], "length": 32, **given}]}
+    )
+
+
+@pytest.fixture
+def teacher_folder(tmp_path, tiny_llama, without_bos):
+    """The folder of a source model that holds 512 tokens."""
+    folder = tmp_path / "small"
+    tiny_llama(320).save_pretrained(folder)
+    without_bos.save_pretrained(folder)
+    (folder / "source.json").write_text(json.dumps({"kind": "folder", "path": "."}))
+    return folder
+
+
+def test_a_teacher_reads_four_times_as_many_tokens_or_what_it_holds(tiny_llama):
+    config = tiny_llama(10).config
+    lengths = {32: 128, 100: 400, 200: 512}
+    assert {n: teacher_length(alm(length=n).phases[0], config) for n in lengths} == lengths
+    assert teacher_length(alm(alm={"teacher_length": 50}).phases[0], config) == 50
+
+
+@pytest.mark.parametrize(
+    "given", [{"length": 513}, {"alm": {"teacher_length": 513}}], ids=["its phase", "by itself"]
+)
+def test_a_teacher_must_hold_a_sequence(teacher_folder, without_bos, given):
+    with pytest.raises(UserError, match=r"alm\.teacher: small holds 512 tokens, and .* has 513"):
+        LikelihoodMatching.check_inputs({"teacher": teacher_folder}, without_bos, alm(**given))
+    LikelihoodMatching.check_inputs({"teacher": teacher_folder}, without_bos, alm(length=512))
+
+
+def test_tokenizers_without_a_boundary_in_common_are_refused(
+    teacher_folder, byte_tokenizer, telugu
+):
+    own = byte_tokenizer()
+    phase = alm().phases[0]
+    context = SimpleNamespace(
+        phase=phase, tokenizer=own, inputs={"teacher": teacher_folder}, teacher=None
+    )
+
+    def dataset(tokens):
+        return SequenceDataset(pack(concatenate([tokens]), 32), np.arange(2))
+
+    never = own.convert_tokens_to_ids("À")  # a byte that no UTF-8 has
+    with pytest.raises(UserError, match=r"alm\.teacher: the tokens of small and of the cell"):
+        LikelihoodMatching.prepare_data(dataset([own.eos_token_id, *[never] * 63]), context, [])
+    texts = dataset(next(encode(own, [telugu[0]])))
+    assert LikelihoodMatching.prepare_data(texts, context, [])[0].teacher is not None

@@ -1,0 +1,86 @@
+"""Whole cells with new tokens that a model without these teaches by likelihood matching."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from lexigraft.initialization.registry import initializer
+from lexigraft.initialization.storage import save_initialization
+from lexigraft.training.train import train_cell
+from lexigraft.training.training_log import TrainingLog
+from lexigraft.vocabulary.expand import expand_tokenizer
+from lexigraft.vocabulary.tokenizer_files import save_tokenizer
+from tests.training.interruption import EAGER, interrupted_at
+
+PHASE = {
+    "trainable": ["embeddings", "head", {"layers": [0, -1]}], "length": 16, "objective": "alm",
+}  # fmt: skip
+
+
+@pytest.fixture
+def matched(training_setup, without_bos, telugu, tiny_llama):
+    """`matched(phases, **settings)`: a job whose cell has 30 new tokens and another teacher."""
+    place = training_setup(tied=False, sentences=6)
+    large = place.results / "source" / "large"
+    teacher = tiny_llama(320, tied=False, seed=5)
+    teacher.lm_head.weight.data *= 20  # sure of itself: it finds these texts unlikely
+    teacher.save_pretrained(large)
+    without_bos.save_pretrained(large)
+    (large / "source.json").write_text(json.dumps({"kind": "folder", "path": "."}))
+    target = expand_tokenizer(without_bos, telugu, new_tokens=30)
+    folders = [place.results / stage / "tiny" / "te" / "new" for stage in ("vocabulary", "init")]
+    save_tokenizer(target, folders[0])
+    save_initialization(initializer("mean").fit(without_bos, target, n_source=320), folders[1])
+
+    def job(phases=(PHASE,), **settings):
+        shared = {
+            "batch_sequences": 2, "epochs": 1, "learning_rate": 1e-2,
+            "gradient_checkpointing": False, "curve": {"sentences": 2, "points": 1},
+        }  # fmt: skip
+        made = place.job({**shared, "phases": [*phases], **settings})
+        made["inputs"] |= {
+            "tokenizer": str(folders[0]), "initialization": str(folders[1]),
+            "teacher": str(large),
+        }  # fmt: skip
+        return made
+
+    return job
+
+
+def folder_of(job):
+    return Path(job["outputs"]["folder"])
+
+
+def trained(job, policy=None):
+    """The cell's tensors and the steps of its log."""
+    train_cell(job, policy)
+    folder = folder_of(job)
+    return load_file(folder / "changed.safetensors"), TrainingLog(folder / "log.jsonl").lines(
+        "step"
+    )
+
+
+def test_a_cell_comes_to_find_texts_as_unlikely_as_its_teacher_does(matched):
+    changed, steps = trained(matched([{**PHASE, "alm": {"temperature": 20.0}}], epochs=3))
+    assert steps[-1]["alm_loss"] < 0.8 * steps[0]["alm_loss"]
+    assert [line["loss"] for line in steps] == [line["alm_loss"] for line in steps]
+    assert steps[-1]["next_loss"] > steps[0]["next_loss"] + 1
+    # Layers between the trained ones stay.
+    assert {name.split(".")[2] for name in changed if "layers" in name} == {"0", "3"}
+
+
+def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(matched):
+    """Of documents that are separate, of which the teacher's are, too."""
+    mixed = {**PHASE, "alm": {"next_weight": 0.5}, "share": 0.5}
+    job = matched([{**PHASE, "share": 0.5}, mixed], packing="apart")
+    whole, log = trained(job)
+    stop = 1 + min(line["step"] for line in log if line["phase"] == 1)
+    with interrupted_at(stop):
+        train_cell(job, EAGER)
+    again, _ = trained(job, EAGER)
+    assert json.loads((folder_of(job) / "card.json").read_text())["resumed_from_step"]
+    assert whole.keys() == again.keys()
+    assert all(torch.equal(tensor, again[name]) for name, tensor in whole.items())
