@@ -63,6 +63,9 @@ _NAMES = ("metric", "initializer", "task", "benchmark", "vocabulary", "tokenizer
           "source")  # fmt: skip
 
 
+_OF_HUB = {"prepare_source": "model", "encode_tokens": "encoder"}
+
+
 def _assets(settings: Any, rule: str) -> Iterator[HubAsset]:
     """Every mention of the hub in settings, by the keys that name one."""
     if isinstance(settings, list | tuple):
@@ -71,7 +74,7 @@ def _assets(settings: Any, rule: str) -> Iterator[HubAsset]:
     if not isinstance(settings, Mapping):
         return
     kinds = {
-        "hub": "model" if rule == "prepare_source" else "tokenizer",
+        "hub": _OF_HUB.get(rule, "tokenizer"),
         "tokenizer": "tokenizer",
         "rouge_tokenizer": "tokenizer",
         "model": "model",
