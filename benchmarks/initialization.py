@@ -28,8 +28,9 @@ from lexigraft.vocabulary.train import train_tokenizer
 
 CONFIG = Path(__file__).resolve().parent.parent / "config"
 DIMENSIONS, DONOR_DIMENSIONS = 300, 768
-# What is learned by gradient descent takes as long as its options say; zett needs a checkpoint.
-LEFT_OUT = ("cw2v", "distill", "zett")
+# What is learned by gradient descent takes as long as its options say; zett needs a checkpoint, and
+# there are no translations here.
+LEFT_OUT = ("cw2v", "dictionary-alignment", "distill", "transtokenizers", "zett")
 
 
 def main(folder: str, text: str, size: str = "4000", *names: str) -> None:

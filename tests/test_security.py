@@ -125,7 +125,7 @@ def read_plm(folder: Path) -> None:
 
 
 def read_encoder(folder: Path) -> None:
-    from lexigraft.evaluation.alignment import SentenceEncoder
+    from lexigraft.auxiliary.sentence_encoder import SentenceEncoder
 
     SentenceEncoder({"folder": str(folder)})
 

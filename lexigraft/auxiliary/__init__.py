@@ -10,6 +10,8 @@ _MODULES = {
     "align_vectors": "lexigraft.auxiliary.word_vectors",
     "read_dictionary": "lexigraft.auxiliary.language_files",
     "read_plm": "lexigraft.auxiliary.token_vectors",
+    "SentenceEncoder": "lexigraft.auxiliary.sentence_encoder",
+    "encode_tokens": "lexigraft.auxiliary.sentence_encoder",
     "save_vectors": "lexigraft.auxiliary.token_vectors",
     "load_vectors": "lexigraft.auxiliary.token_vectors",
 }

@@ -5,7 +5,8 @@ answer.
 """
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lexigraft.atomic import write_jsonl
@@ -25,6 +26,21 @@ def translation_prompt(source: str, target: str, sentence: str) -> str:
     end in white space.
     """
     return f"Translate this from {source} to {target}:\n{source}: {sentence}\n{target}:"
+
+
+# The prompt of a translation from English, with the English sentence as a group.
+_FROM_ENGLISH = re.compile(
+    rf"Translate this from {ENGLISH} to (?P<language>[^\n]+):\n"
+    rf"{ENGLISH}: (?P<sentence>[^\n]+)\n(?P=language):"
+)
+
+
+def read_translations(file: str | Path) -> Iterator[tuple[str, str]]:
+    """(English sentence, translation) of each sample whose prompt translates from English."""
+    for line in read_lines(file):
+        row = json.loads(line)
+        if found := _FROM_ENGLISH.fullmatch(row["prompt"]):
+            yield found["sentence"], row["answer"].strip()
 
 
 def read_samples(file: str | Path) -> list[tuple[str, str]]:

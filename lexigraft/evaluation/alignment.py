@@ -4,29 +4,26 @@ UnifyVocab, sections 2.2 and B.4.
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lexigraft.errors import UserError, first_line
+from lexigraft.auxiliary.sentence_encoder import SentenceEncoder
+from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import draw, sentences
 from lexigraft.inference.generation import decode
 from lexigraft.inference.text_encoding import tokenize
 from lexigraft.initialization.recipe import DenseRows
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.provenance import versions
-from lexigraft.source.hub import resolve
 from lexigraft.source.model import open_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
     from lexigraft.initialization.recipe import Recipe
-
-_BATCH = 32
-_LONGEST = 256  # tokens of a text; sentence encoders are trained on no more
 
 
 def alignment_record(job: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +44,8 @@ def alignment_record(job: dict[str, Any]) -> dict[str, Any]:
         ids = target.get_vocab()
         fallbacks = json.loads(Path(inputs["initialization"], "fallbacks.json").read_text("utf-8"))
         texts = draw(sentences(inputs["corpus"], "heldout"), settings["sentences"], job, "heldout")
-        encoder = SentenceEncoder(inputs["encoder"]) if inputs.get("encoder") else None
+        spec, where = inputs.get("encoder"), "alignment.encoder"
+        encoder = SentenceEncoder(spec, where) if spec else None
         metrics = alignment(
             open_tokenizer(inputs["source"]),
             target,
@@ -78,7 +76,7 @@ def alignment(
     texts: Sequence[str],
     *,
     fallbacks: Collection[int] = (),
-    encoder: "SentenceEncoder | None" = None,
+    encoder: SentenceEncoder | None = None,
 ) -> dict[str, float | int]:
     """Measure how much of a text survives when the recipe renames its tokens.
 
@@ -154,55 +152,3 @@ def bleu_sentence_mean(
     # As corpora of one text: for sentences sacrebleu asks to be told to count shorter n-grams only.
     pairs = zip(outputs, references, strict=True)
     return float(np.mean([bleu([one], [other]) for one, other in pairs]))
-
-
-class SentenceEncoder:
-    """A sentence encoder of the kind of all-mpnet-base-v2, as UnifyVocab uses (section B.4).
-
-    A text's vector is the mean of the last hidden states of its tokens, special ones included,
-    scaled to length one; of a text of more than 256 tokens the rest is left out.
-
-    `spec` is `{"hub": "org/name", "revision": …}` or `{"folder": path}`: a model in Hugging Face
-    layout. Raises `UserError` if there is no such model, or if it cannot be loaded.
-    """
-
-    def __init__(self, spec: Mapping[str, str]):
-        from transformers import AutoModel, AutoTokenizer
-
-        folder, self.revision = resolve(spec)
-        self.name = spec.get("hub") or str(folder)
-        try:
-            self._tokenizer = AutoTokenizer.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False
-            )
-            model = AutoModel.from_pretrained(
-                folder, use_safetensors=True, local_files_only=True, trust_remote_code=False
-            )
-        except (OSError, ValueError, ImportError) as error:
-            reason = first_line(error)
-            raise UserError(
-                f"alignment.encoder: '{self.name}' cannot be loaded ({reason}); name a sentence "
-                "encoder with *.safetensors, or null"
-            ) from None
-        self._model = model.float().eval()
-
-    def vectors(self, texts: Sequence[str]) -> np.ndarray:
-        """Vectors of length one [len(texts), h], float32."""
-        import torch
-
-        found = []
-        for first in range(0, len(texts), _BATCH):
-            # Some tokenizers refuse an empty batch entry; a space is as empty.
-            batch = self._tokenizer(
-                [text or " " for text in texts[first : first + _BATCH]],
-                padding=True,
-                truncation=True,
-                max_length=_LONGEST,
-                return_tensors="pt",
-            )
-            with torch.inference_mode():
-                states = self._model(**batch).last_hidden_state
-            mask = batch["attention_mask"][:, :, None].to(states.dtype)
-            mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
-            found.append(torch.nn.functional.normalize(mean, dim=1).numpy())
-        return np.concatenate(found)

@@ -9,6 +9,7 @@ from lexigraft.atomic import write_json
 from lexigraft.auxiliary.language_files import read_dictionary
 from lexigraft.auxiliary.token_vectors import load_vectors, training_seconds
 from lexigraft.corpus.amounts import read_amount
+from lexigraft.corpus.sample_file import read_translations
 from lexigraft.hardware import device
 from lexigraft.initialization.explanation import row_geometry
 from lexigraft.initialization.registry import initializer
@@ -72,9 +73,9 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     ----------
     job
         `settings`: `method`, `options` and how much `text` it reads; `inputs`: folders `source`,
-        `tokenizer`, `corpus`, and of methods that read them `auxiliary` (role -> folder) and
-        `dictionaries` (files, of a group of languages all of theirs); `outputs`: `folder`; `seed`:
-        a list.
+        `tokenizer`, `corpus`, and of methods that read them `auxiliary` (role -> folder),
+        `dictionaries` (files, of a group of languages all of theirs) and `samples` (a file, of
+        which the translations from English are read); `outputs`: `folder`; `seed`: a list.
     """
     settings, inputs = job["settings"], job["inputs"]
     folder = Path(job["outputs"]["folder"])
@@ -84,6 +85,8 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     auxiliary: dict[str, Any] = {role: load_vectors(vectors) for role, vectors in folders.items()}
     if paths := inputs.get("dictionaries"):
         auxiliary["dictionary"] = [words for path in paths for words in read_dictionary(path)]
+    if samples := inputs.get("samples"):
+        auxiliary["parallel"] = read_translations(samples)
     began = time.monotonic()
     fitted = fit_to_model(
         initializer(settings["method"], **settings.get("options", {})),

@@ -52,10 +52,12 @@ class Initializer(ABC):
         Vocabulary strings of the new tokens that the method does not cover.
     needs : tuple of str
         Roles of required auxiliaries, such as `("target", "source")`; a config entry must name
-        them.
+        them. Two roles hold text instead of vectors: `dictionary`, pairs of an English word and its
+        translation, and `parallel`, the same of sentences.
     reads : tuple of str
         Further auxiliaries that `fit` reads and scripts provide: the source's `matrices` (by
-        `"input"` and, unless tied, `"output"`), its `model`, a `dictionary`.
+        `"input"` and, unless tied, `"output"`), its `model`; and a `dictionary` that a method can
+        do without.
     counted : tuple of str
         Attributes, named without their underscore, that the method adds to `statistics`.
 
@@ -237,6 +239,20 @@ class Initializer(ABC):
             )
         return corpus
 
+    def _required_pairs(self, auxiliary: Auxiliaries, role: str) -> Iterable[tuple[str, str]]:
+        """Pairs of English and its translation in the role `parallel` or `dictionary`.
+
+        Raises a `UserError` if there are none in this role.
+        """
+        if role not in auxiliary:
+            what = "words" if role == "dictionary" else "sentences"
+            raise UserError(
+                f"initializer '{self.name}': it needs pairs of English {what} and their "
+                f"translations as auxiliary '{role}'; name them in its config entry, or call "
+                f"fit(…, auxiliary={{'{role}': pairs}})"
+            )
+        return auxiliary[role]
+
     def _required_vectors(self, auxiliary: Auxiliaries, role: str = "target") -> TokenVectors:
         """Vectors of source tokens in the role `source`, else of target tokens.
 
@@ -258,6 +274,21 @@ class Initializer(ABC):
                 f"{side} tokenizer has {size} tokens; give vectors made with this tokenizer"
             )
         return vectors
+
+    def _required_space(self, auxiliary: Auxiliaries) -> tuple[TokenVectors, TokenVectors]:
+        """Vectors of target and of source tokens in one space, in the roles of these names.
+
+        Raises a `UserError` as `_required_vectors` does, or if they have different widths.
+        """
+        target = self._required_vectors(auxiliary)
+        source = self._required_vectors(auxiliary, "source")
+        if target.vectors.shape[1] != source.vectors.shape[1]:
+            raise UserError(
+                f"initializer '{self.name}': its auxiliaries have {target.vectors.shape[1]} "
+                f"dimensions for the target and {source.vectors.shape[1]} for the source; give "
+                "vectors of one space, such as word vectors aligned by a dictionary"
+            )
+        return target, source
 
     @abstractmethod
     def _explain(self, token_id: int, text: str) -> str: ...

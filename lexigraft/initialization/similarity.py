@@ -9,6 +9,7 @@ ties, and the lower id is chosen (`top_k`, `highest`): every BLAS library rounds
 tokens with equal vectors would otherwise be chosen at random.
 """
 
+import math
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -95,14 +96,7 @@ class NeighbourInitializer(RecipeInitializer):
         one. Raises a `UserError` if vectors are missing, belong to another tokenizer, or have
         different widths; or no source token has a vector.
         """
-        target = unit_vectors(self._required_vectors(auxiliary))
-        source = unit_vectors(self._required_vectors(auxiliary, "source"))
-        if target.vectors.shape[1] != source.vectors.shape[1]:
-            raise UserError(
-                f"initializer '{self.name}': its auxiliaries have {target.vectors.shape[1]} "
-                f"dimensions for the target and {source.vectors.shape[1]} for the source; give "
-                "vectors of one space, such as word vectors aligned by a dictionary"
-            )
+        target, source = map(unit_vectors, self._required_space(auxiliary))
         source_ids = np.setdiff1d(source.tokens, list(pair.source_special_ids))
         if not len(source_ids):
             raise UserError(
@@ -156,13 +150,18 @@ def sparsemax_of_cosines(queries: np.ndarray, anchors: np.ndarray) -> csr_array:
 
 
 def softmax_of_nearest(
-    queries: np.ndarray, anchors: np.ndarray, k: int, temperature: float
+    queries: np.ndarray,
+    anchors: np.ndarray,
+    k: int,
+    temperature: float,
+    least: float = -math.inf,
 ) -> csr_array:
     """Softmax over the cosines, divided by `temperature`, of each query to its `k` nearest anchors.
 
     `queries` [n, dimensions] and `anchors` [m, dimensions], with m at least 1, have length one; all
     anchors are used where there are fewer than `k`. The weights [n, m] are float64: rows of `k`
-    positive weights that sum to one.
+    positive weights that sum to one. Anchors with a cosine below `least` have none, and a row may
+    then be all zeros.
     """
     k = min(k, len(anchors))
     chosen = np.empty((len(queries), k), dtype=np.int64)
@@ -171,8 +170,10 @@ def softmax_of_nearest(
         best = top_k(scores, k)
         cosines = np.take_along_axis(scores, best, axis=1).astype(np.float64)
         exponents = np.exp((cosines - cosines.max(axis=1, keepdims=True)) / temperature)
+        exponents *= cosines >= least
+        totals = exponents.sum(axis=1, keepdims=True)
         chosen[block] = best
-        weights[block] = exponents / exponents.sum(axis=1, keepdims=True)
+        weights[block] = exponents / np.where(totals > 0, totals, 1)
     rows = np.repeat(np.arange(len(queries)), k)
     return csr_array((weights.ravel(), (rows, chosen.ravel())), shape=(len(queries), len(anchors)))
 

@@ -9,12 +9,17 @@ from dataclasses import dataclass
 OBJECTIVES = ("alm", "clm", "mtp", "mlm", "distill")
 # Names that are written as the papers write them.
 _INITIALIZERS = {
+    "awedist": "AweDist",
     "clp": "CLP",
     "cw2v": "CW2V",
     "focus": "FOCUS",
+    "fvt": "FVT",
     "ofa": "OFA",
     "omp": "OMP",
+    "retok": "ReTok",
     "salt": "SALT",
+    "tokenadapt": "TokenAdapt",
+    "transtokenizers": "Trans-tokenizers",
     "unifyvocab": "UnifyVocab",
     "wechsel": "WECHSEL",
 }

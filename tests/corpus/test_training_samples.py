@@ -7,7 +7,7 @@ from runpy import run_path
 import pytest
 
 from lexigraft.corpus.language import prepare_corpus
-from lexigraft.corpus.sample_file import read_samples, write_samples
+from lexigraft.corpus.sample_file import read_samples, read_translations, write_samples
 from lexigraft.corpus.training_samples import mix_samples, prepare_samples
 from lexigraft.errors import UserError
 from lexigraft.staleness import ROOT
@@ -48,6 +48,9 @@ def test_samples_from_the_text_of_the_tests_contain_none_of_them(corpus, kolibri
     samples = read_samples(tmp_path / "samples.jsonl")
     answers = {answer.strip() for _, answer in samples}
     assert len(samples) == 2 * facts["pairs"] > 200
+    pairs = list(read_translations(tmp_path / "samples.jsonl"))
+    assert len(pairs) == facts["pairs"]
+    assert {text for pair in pairs for text in pair} == answers
     assert facts["selection"]["like_tests"] >= 100
     assert not answers & scored(corpus)
     assert facts["sizes"]["answers"]["sentences"] == len(samples)
@@ -103,6 +106,13 @@ def test_line_separators_inside_a_sample_end_no_line(tmp_path):
     samples = [("a\u2028b\nc:", " d\u0085e"), ('"quoted" \\:', " 木")]
     write_samples(tmp_path, samples)
     assert read_samples(tmp_path / "samples.jsonl") == samples
+
+
+def test_of_other_samples_no_translations_are_read(tmp_path):
+    english = "Translate this from English to Telugu:\nEnglish: a: b\nTelugu:"
+    samples = [("Question: a\nAnswer:", " b"), (english, " c"), (english[:-1], " d")]
+    write_samples(tmp_path, samples)
+    assert list(read_translations(tmp_path / "samples.jsonl")) == [("a: b", "c")]
 
 
 def test_no_sample_is_an_error_before_training(tmp_path):

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from runpy import run_path
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 from nltk.translate.bleu_score import corpus_bleu, sentence_bleu
 from scipy.sparse import csr_array
 
+from lexigraft.auxiliary.sentence_encoder import SentenceEncoder
 from lexigraft.errors import UserError
 from lexigraft.evaluation.alignment import (
-    SentenceEncoder,
     alignment,
     bleu,
     bleu_sentence_mean,
@@ -190,7 +191,16 @@ def test_equal_texts_are_alike_and_others_less(encoder_folder, source, byte_toke
 
 def test_a_folder_without_an_encoder_is_the_users_error(tmp_path):
     with pytest.raises(UserError, match=r"alignment\.encoder: .* cannot be loaded"):
-        SentenceEncoder({"folder": str(tmp_path)})
+        SentenceEncoder({"folder": str(tmp_path)}, "alignment.encoder")
+
+
+def test_an_encoder_without_a_padding_token_is_the_users_error(
+    tmp_path, encoder_folder, byte_tokenizer
+):
+    folder = copytree(encoder_folder, tmp_path / "encoder")
+    byte_tokenizer().save_pretrained(folder)
+    with pytest.raises(UserError, match="has no padding token"):
+        SentenceEncoder({"folder": str(folder)})
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from lexigraft.initialization.storage import load_initialization, save_initializ
 
 PADDING = 2
 # What reads the source model itself, or a hypernetwork, is grafted in the tests of its own.
+TRANSLATIONS = {"parallel": [("x y", "abc de")], "dictionary": [("x", "abc")]}
 METHODS = [name for name in methods() if not read_roles(name) and name != "zett"]
 
 
@@ -36,7 +37,7 @@ def fit(name, pair, **options):
         *pair,
         corpus=["abc de", "abde"],
         n_source=len(pair[0]) + PADDING,
-        auxiliary={"source": source, "target": target, "plm": target},
+        auxiliary={"source": source, "target": target, "plm": target, **TRANSLATIONS},
         seed=2,
     )
 

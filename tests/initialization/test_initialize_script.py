@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lexigraft.auxiliary.token_vectors import TokenVectors, save_vectors
+from lexigraft.corpus.sample_file import ENGLISH, translation_prompt, write_samples
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import methods, needed_roles
 from lexigraft.initialization.storage import load_initialization
@@ -34,7 +35,16 @@ def job(tmp_path, byte_level, tiny_llama):
         in_role = ids[:2] if role == "source" else ids
         save_vectors(TokenVectors(in_role, vectors[: len(in_role)]), tmp_path / role)
 
+    (tmp_path / "words.txt").write_text("x\tabc\n")
+    pair = [(translation_prompt(ENGLISH, "None", "x"), " abc")]
+    (samples,) = write_samples(tmp_path, pair)
+    texts = {
+        "dictionary": {"dictionaries": [str(tmp_path / "words.txt")]},
+        "parallel": {"samples": str(tmp_path / samples)},
+    }
+
     def build(method, seed=0, **options):
+        needed = needed_roles(method)
         return {
             "rule": "initialize",
             "settings": {"method": method, "options": options},
@@ -42,7 +52,8 @@ def job(tmp_path, byte_level, tiny_llama):
                 "source": str(tmp_path / "source"),
                 "tokenizer": str(tmp_path / "vocabulary"),
                 "corpus": str(tmp_path / "corpus"),
-                "auxiliary": {role: str(tmp_path / role) for role in needed_roles(method)},
+                "auxiliary": {role: str(tmp_path / role) for role in needed if role not in texts},
+                **{key: one for role in needed for key, one in texts.get(role, {}).items()},
             },
             "outputs": {"folder": str(tmp_path / "out")},
             "seed": ["study", "initialization", f"seed-{seed}"],

@@ -56,7 +56,9 @@ def test_an_unknown_method_names_the_one_that_was_meant():
 
 
 def test_a_method_like_none_names_all():
-    with pytest.raises(UserError, match=r"known are align, clp, cw2v, distill, focus"):
+    with pytest.raises(
+        UserError, match=r"known are align, clp, cw2v, dictionary-alignment, distill"
+    ):
         initializer("zzz")
 
 

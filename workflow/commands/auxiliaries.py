@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Given:
-    """What the user has given: sentences, files of word vectors, a dictionary, a donor model."""
+    """What the user has given: sentences, vectors, pairs, and models that vectors are read of."""
 
     sentences: Sequence[str] = ()
     word_vectors: Path | None = None
     english_word_vectors: Path | None = None
     dictionary: Path | None = None
+    parallel: Path | None = None
     donor: Path | None = None
+    encoder: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class RegisteredInitializer:
     options: Mapping[str, Any]
     vectors: Mapping[str, Mapping[str, Any]]
     reads_dictionary: bool
+    reads_pairs: bool = False
 
 
 def registered(name: str) -> RegisteredInitializer:
@@ -48,7 +51,12 @@ def registered(name: str) -> RegisteredInitializer:
     entry, all_vectors = known[name], entries_of("auxiliary")
     vectors = {role: all_vectors[kind] for role, kind in by_role(entry["auxiliary"]).items()}
     return RegisteredInitializer(
-        name, entry["method"], entry["options"], vectors, entry["dictionary"]
+        name,
+        entry["method"],
+        entry["options"],
+        vectors,
+        reads_dictionary=entry["dictionary"],
+        reads_pairs=entry["samples"] is not None,
     )
 
 
@@ -75,6 +83,11 @@ def auxiliaries(
         from lexigraft.auxiliary.language_files import read_dictionary
 
         found["dictionary"] = read_dictionary(_needed(wanted.name, "dictionary", given))
+    if wanted.reads_pairs:
+        from lexigraft.corpus.readers import read_pairs
+
+        place = _needed(wanted.name, "parallel", given)
+        found["parallel"] = read_pairs({"loader": "tsv", "path": str(place)})
     return found
 
 
@@ -86,6 +99,8 @@ def _check(name: str, settings: Mapping[str, Any], given: Given) -> None:
         )
     if kind == "plm":
         _needed(name, "donor", given)
+    if kind == "sentence-encoder" and "hub" not in settings:
+        _needed(name, "encoder", given)
     if kind == "word-vectors":
         # The file of a registry's entry may be replaced, and may not be there.
         if not Path(settings.get("path") or "").is_file():
@@ -99,7 +114,9 @@ _MEANINGS = {
     "word_vectors": "word vectors of the language (.bin, .vec or .vec.gz)",
     "english_word_vectors": "English word vectors (.bin, .vec or .vec.gz)",
     "dictionary": "a dictionary: an English word, a tab and its translation on each line",
+    "parallel": "parallel text: an English sentence, a tab and its translation on each line",
     "donor": "the embeddings of a model whose tokenizer the new one is",
+    "encoder": "the vectors of a sentence encoder",
 }
 
 
@@ -124,6 +141,11 @@ def _vectors(
 
         assert given.donor is not None
         return read_plm(tokenizer, given.donor)
+    if settings["kind"] == "sentence-encoder":
+        from lexigraft.auxiliary.sentence_encoder import SentenceEncoder, encode_tokens
+
+        spec = {"folder": str(given.encoder)} if given.encoder else options
+        return encode_tokens(tokenizer, SentenceEncoder(spec, "--encoder"))
     if settings["kind"] == "word-vectors":
         return _word_vectors(options, tokenizer, given)
     from lexigraft.auxiliary.fasttext import train_fasttext

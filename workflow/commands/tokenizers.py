@@ -136,7 +136,24 @@ def graft(
         Path | None,
         typer.Option(
             "--dictionary",
-            help="English words and their translations, for wechsel and cw2v-dictionary.",
+            help="English words and their translations, for wechsel, cw2v-dictionary and "
+            "dictionary-alignment.",
+            show_default=False,
+        ),
+    ] = None,
+    parallel: Annotated[
+        Path | None,
+        typer.Option(
+            "--parallel",
+            help="English sentences, each with a tab and its translation, for transtokenizers.",
+            show_default=False,
+        ),
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder",
+            help="A sentence encoder, for tokenadapt: a name of the hub, or a folder.",
             show_default=False,
         ),
     ] = None,
@@ -185,7 +202,16 @@ def graft(
     target, _ = target_tokenizer(place, source)
     if initializer is None and donor and len(target) > _LARGE:
         wanted = registered("omp-500")
-    given = Given(sentences, word_vectors, english_word_vectors, dictionary, other)
+    of_meaning = resolve_place(place_of(encoder))[0] if encoder else None
+    given = Given(
+        sentences,
+        word_vectors,
+        english_word_vectors,
+        dictionary,
+        parallel,
+        donor=other,
+        encoder=of_meaning,
+    )
     fitted = graft_folder(
         place_of(model),
         place,

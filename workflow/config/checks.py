@@ -199,7 +199,7 @@ def _check_packages(study: dict[str, Any]) -> None:
     }
     places = {
         f"{kind}.{name}": entry
-        for kind in ("sources", "tokenizers")
+        for kind in ("sources", "tokenizers", "auxiliary")
         for name, entry in study[kind].items()
     }
     encoder = {"config.alignment.encoder": study["alignment"]["encoder"]}

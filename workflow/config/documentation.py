@@ -57,6 +57,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "auxiliary.glove": models.Glove,
     "auxiliary.word-vectors": models.WordVectors,
     "auxiliary.plm": models.ModelEmbeddings,
+    "auxiliary.sentence-encoder": models.SentenceVectors,
     "initializers": models.InitializerConfig,
     "strategies": training.Strategy,
     "strategies.phases": training.Phase,

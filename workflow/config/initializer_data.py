@@ -20,6 +20,12 @@ from lexigraft.initialization import registry
 from lexigraft.source.hub import is_folder
 from workflow.config.training_data import members, used
 
+# Roles of a method that hold text instead of vectors -> the key of an entry that names it, and what
+# to put there.
+_TEXTS = {
+    "dictionary": ("dictionary", "true"),
+    "parallel": ("samples", "a name in the samples of its languages"),
+}
 TOKENIZER, MODEL = "tokenizer.json", "config.json"
 # What a folder is that holds this file.
 _FOLDERS = {TOKENIZER: "with a fast tokenizer", MODEL: "in Hugging Face layout"}
@@ -30,7 +36,8 @@ def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) 
     method, where = entry["method"], f"initializers.{name}.auxiliary"
     if method not in registry.methods():
         raise unknown(f"initializers.{name}.method", method, registry.methods())
-    needed = registry.needed_roles(method)
+    required = registry.needed_roles(method)
+    needed = [role for role in required if role not in _TEXTS]
     for role, auxiliary in entry["auxiliary"].items():
         if role not in needed:
             reads = f"reads {', '.join(needed)}" if needed else "reads no auxiliary"
@@ -43,10 +50,18 @@ def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) 
                 f"{where}: none in the role '{role}', which method '{method}' reads; name an entry "
                 f"of auxiliary.yaml: {{{', '.join(f'{need}: …' for need in needed)}}}"
             )
-    if entry["dictionary"] and "dictionary" not in registry.read_roles(method):
-        raise UserError(
-            f"initializers.{name}.dictionary: true, but method '{method}' reads none; take it out"
-        )
+    readable = (*required, *registry.read_roles(method))
+    for role, (key, value) in _TEXTS.items():
+        if entry[key] and role not in readable:
+            given = "true" if entry[key] is True else entry[key]
+            raise UserError(
+                f"initializers.{name}.{key}: {given}, but method '{method}' reads none; take it out"
+            )
+        if not entry[key] and role in required:
+            raise UserError(
+                f"initializers.{name}.{key}: missing, but method '{method}' reads it; set it to "
+                f"{value}"
+            )
     options = entry["options"] | (
         {"language": entry["languages"][0]} if "languages" in entry else {}
     )
@@ -81,6 +96,7 @@ def check_needs(study: dict[str, Any]) -> None:
     """Languages name what their vocabularies and initializers need, which these can read."""
     for initializer, language in used(study, "initializers", "languages"):
         language_option(study, initializer, language)
+        _check_parallel(study, initializer, language)
     for need in _needs(study):
         if not need.place:
             raise UserError(
@@ -99,11 +115,27 @@ def check_needs(study: dict[str, Any]) -> None:
                     )
 
 
+def _check_parallel(study: Mapping[str, Any], initializer: str, language: str) -> None:
+    """Samples of which an initializer reads the pairs are pairs."""
+    name = study["initializers"].get(initializer, {}).get("samples")
+    for member in members(study, language) if name else ():
+        kind = study["languages"][member]["samples"].get(name, {}).get("kind", "parallel")
+        if kind != "parallel":
+            raise UserError(
+                f"languages.{member}.samples.{name}.kind: {kind}, but initializer '{initializer}' "
+                "aligns the sentences of pairs; name samples of kind parallel in "
+                f"initializers.{initializer}.samples"
+            )
+
+
 def check_needed_files(study: dict[str, Any]) -> None:
     """The local files and folders of `check_needs` are there, and so is fastText where needed."""
     for initializer in sorted({*used(study, "initializers")}):
         for name in _auxiliaries(study, initializer, "fasttext"):
             check_fasttext(f"auxiliary.{name}")
+        for name, encoder in _auxiliaries(study, initializer, "sentence-encoder").items():
+            if "folder" in encoder and "package" not in encoder:
+                check_folder(encoder["folder"], f"auxiliary.{name}.folder", MODEL)
     for need in _needs(study):
         if need.holds is None:
             check = check_file if need.where.endswith("dictionary") else check_word_vectors

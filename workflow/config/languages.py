@@ -167,8 +167,8 @@ class LanguageConfig(Settings):
     )
     dictionary: str | None = Field(
         None,
-        description="a text file of pairs: an English word, a tab, its translation. For `wechsel` "
-        "and `cw2v-dictionary`",
+        description="a text file of pairs: an English word, a tab, its translation. For `wechsel`, "
+        "`cw2v-dictionary` and `dictionary-alignment`",
     )
     plms: dict[str, LanguageModel] = Field(
         default_factory=dict,

@@ -401,7 +401,30 @@ class ModelEmbeddings(Settings):
     plm: Words = Field(description="a name in languages.<language>.plms")
 
 
-Auxiliary = Chosen[FastText, Glove, WordVectors, ModelEmbeddings]
+class Encoder(Settings):
+    """A sentence encoder: on the hub, in a folder, or in a folder of a package."""
+
+    hub: str = optional("a hub name, such as sentence-transformers/all-mpnet-base-v2")
+    revision: str = optional("a commit, tag or branch of the hub")
+    package: str = optional("a name of packages.yaml")
+    folder: str = optional("a folder, or one in the package")
+
+    @model_validator(mode="after")
+    def _is_somewhere(self) -> "Encoder":
+        if not {"hub", "folder"} & self.model_fields_set:
+            raise ValueError("needs {hub, revision}, {folder}, or {package, folder}")
+        return self
+
+
+class SentenceVectors(Encoder):
+    """Vectors of the texts of tokens by a sentence encoder."""
+
+    kind: Literal["sentence-encoder"] = Field(
+        description="of each token's text, by a sentence encoder"
+    )
+
+
+Auxiliary = Chosen[FastText, Glove, WordVectors, ModelEmbeddings, SentenceVectors]
 
 
 class InitializerConfig(Settings):
@@ -424,7 +447,14 @@ class InitializerConfig(Settings):
         "for the source's own tokens, every other role for those of the cell's vocabulary",
     )
     dictionary: bool = Field(
-        False, description="whether the method reads the language's `dictionary`. `cw2v` can"
+        False,
+        description="whether the method reads the language's `dictionary`. `cw2v` can, "
+        "`dictionary-alignment` must",
+    )
+    samples: Name | None = Field(
+        None,
+        description="the language's `samples` of kind `parallel` whose pairs `transtokenizers` "
+        "aligns; none of them is a test",
     )
     options: dict[str, Any] = Field(default_factory=dict, description="keywords of the method")
     languages: Annotated[list[str], Field(min_length=1), Unique] = optional(

@@ -59,7 +59,7 @@ BASE, TITLE = "base", "title"
 # not be written down, see `numbered`.
 NUMBERED = {
     "vocabularies": ("new_tokens", "size"),
-    "initializers": ("dimensions", "candidates", "minimum_neighbours"),
+    "initializers": ("dimensions", "candidates", "minimum_neighbours", "neighbours"),
     "strategies": ("length",),
 }
 _NUMBER = re.compile(r"(?<![^-])([1-9][0-9]*)(k?)(?![^-])")

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, StringConstraints, Tag, model_validator
 from lexigraft.machine import Machine
 from lexigraft.report.items import DEFAULT
 from lexigraft.settings import Settings, by_shape, optional
+from workflow.config.models import Encoder
 from workflow.config.texts import Name, Unique, Whole, Words
 
 Names = Annotated[list[Name], Field(min_length=1), Unique]
@@ -112,21 +113,6 @@ class Report(Settings):
         description="where figures find fonts for the scripts shown: `{package, folder}`. `null` "
         "uses the system's",
     )
-
-
-class Encoder(Settings):
-    """A sentence encoder: on the hub, in a folder, or in a folder of a package."""
-
-    hub: str = optional("a hub name, such as sentence-transformers/all-mpnet-base-v2")
-    revision: str = optional("a commit, tag or branch of the hub")
-    package: str = optional("a name of packages.yaml")
-    folder: str = optional("a folder, or one in the package")
-
-    @model_validator(mode="after")
-    def _is_somewhere(self) -> "Encoder":
-        if not {"hub", "folder"} & self.model_fields_set:
-            raise ValueError("needs {hub, revision}, {folder}, or {package, folder}")
-        return self
 
 
 class Alignment(Settings):

@@ -42,10 +42,10 @@ def teachers(config: Mapping[str, Any]) -> set[str]:
 
 
 def answered_samples(config: Mapping[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Language, name and settings of the answered samples that cells are trained on, once each."""
+    """Language, name and settings of the answered samples that cells read, once each."""
     found = {
         (language, name): config["languages"][language]["samples"].get(name)
-        for group, _, name in _trained_on(config)
+        for group, _, name in _read(config)
         for language in members(config, group)
     }
     return [
@@ -98,14 +98,14 @@ def check_teachers(config: Mapping[str, Any]) -> None:
 
 
 def check_samples(study: Mapping[str, Any]) -> None:
-    """Every language has the samples that its cells' strategies train on."""
-    for language, strategy, name in _trained_on(study):
+    """Every language has the samples that its cells' strategies and initializers read."""
+    for language, reader, name in _read(study):
         of_members = [study["languages"][one]["samples"] for one in members(study, language)]
         if not any(name in samples for samples in of_members):
             known = sorted({key for samples in of_members for key in samples})
             raise UserError(
-                f"languages.{language}.samples: no '{name}', which strategy '{strategy}' trains "
-                f"on{suggestion(name, known)}; add it, or leave the language out of its cells"
+                f"languages.{language}.samples: no '{name}', which {reader}"
+                f"{suggestion(name, known)}; add it, or leave the language out of its cells"
             )
         for where, entry in _entries(study, language, name):
             text = entry.get("text", {})
@@ -120,17 +120,20 @@ def check_samples(study: Mapping[str, Any]) -> None:
 
 
 def check_local_samples(study: Mapping[str, Any]) -> None:
-    """The local files of the samples that a resolved study trains on are there."""
-    for language, _, name in _trained_on(study):
+    """The local files of the samples that a resolved study reads are there."""
+    for language, _, name in _read(study):
         for where, entry in _entries(study, language, name):
             check_files(entry, where)
 
 
-def _trained_on(study: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Every language, strategy and name of samples that come together in a cell."""
+def _read(study: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Every language, what reads samples in its cells, in words, and the name of these."""
     for language, strategy in used(study, "languages", "strategies"):
         for name in samples_of(study["strategies"][strategy]):
-            yield language, strategy, name
+            yield language, f"strategy '{strategy}' trains on", name
+    for language, initializer in used(study, "languages", "initializers"):
+        if name := study["initializers"].get(initializer, {}).get("samples"):
+            yield language, f"initializer '{initializer}' aligns", name
 
 
 def _entries(

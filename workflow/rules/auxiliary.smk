@@ -73,3 +73,21 @@ rule read_plm:
         "Reading {wildcards.auxiliary} of {wildcards.language} for {wildcards.vocabulary} of {wildcards.source}"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/read_plm.py" {params.job:q} > {log:q} 2>&1'
+
+
+rule encode_tokens:
+    input:
+        lambda wildcards: STUDY.inputs("encode_tokens", wildcards),
+    output:
+        STUDY.card("encode_tokens"),
+    log:
+        STUDY.log("encode_tokens"),
+    priority: 85
+    resources:
+        **STUDY.resources("encode_tokens"),
+    params:
+        job=lambda wildcards: STUDY.job("encode_tokens", wildcards),
+    message:
+        "Encoding the tokens of {wildcards.language} {wildcards.vocabulary} of {wildcards.source} by {wildcards.auxiliary}"
+    shell:
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/encode_tokens.py" {params.job:q} > {log:q} 2>&1'

@@ -24,7 +24,7 @@ from workflow.config.training_data import members
 from workflow.stages.cost_model import ENGLISH
 from workflow.stages.stage import Describe, Output, Resources, fixed, named, of_source, stage
 from workflow.stages.study import Study
-from workflow.stages.texts import corpus, sample_folder, source
+from workflow.stages.texts import corpus, sample_folder, sentence_encoder, source
 
 AUXILIARY_PATH = f"{VOCABULARY_PATH}/{{auxiliary}}"
 FIT_PATH = f"{VOCABULARY_PATH}/{{initializer}}/{{fit}}"
@@ -34,6 +34,7 @@ _VECTORS = {
     "glove": "train_glove",
     "word-vectors": "read_word_vectors",
     "plm": "read_plm",
+    "sentence-encoder": "encode_tokens",
 }
 
 # ---- the outputs of these stages, by what they hold ---------------------------------------------
@@ -210,6 +211,14 @@ def read_plm(study: Study, **wildcards: str) -> dict[str, Any]:
     return {**_vectors(study, **wildcards), "settings": {"kind": "plm", **model}}
 
 
+@_auxiliary_stage("sentence-encoder", fixed(6000, 60))
+def encode_tokens(study: Study, **wildcards: str) -> dict[str, Any]:
+    """Vectors of a tokenizer's tokens by a sentence encoder."""
+    described = _vectors(study, **wildcards)
+    described["inputs"]["encoder"] = sentence_encoder(study, described["settings"])
+    return described
+
+
 def _vectors(study: Study, **wildcards: str) -> dict[str, Any]:
     return {
         "settings": study.config["auxiliary"][wildcards["auxiliary"]],
@@ -269,6 +278,7 @@ def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
     names = members(study.config, axes["language"])
     paths = [study.config["languages"][name]["dictionary"] for name in names]
     dictionaries = [path for path in paths if path and entry["dictionary"]]
+    pairs = entry["samples"] and sample_folder(study, axes["language"], entry["samples"])
     language = language_option(study.config, wildcards["initializer"], axes["language"])
     return {
         "settings": {key: entry[key] for key in ("method", "text") if key in entry}
@@ -279,6 +289,7 @@ def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
             "corpus": corpus(study, axes["language"]),
             **({"auxiliary": vectors} if vectors else {}),
             **({"dictionaries": dictionaries} if dictionaries else {}),
+            **({"samples": pairs.file(SAMPLES)} if pairs else {}),
         },
         "seed": [study.config["seed"], "initialization", FIT_PATH.format(**wildcards)],
         "code": [method_file(entry["method"])],

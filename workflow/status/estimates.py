@@ -129,7 +129,11 @@ _ROWS: tuple[tuple[tuple[str, ...], tuple[str, ...], int], ...] = (
     (("score_predictions",), ("metric", "source", "language"), 2),
     (("initialize", "learn_initialization"), _FITS, 3),
     (("expand_vocabulary", "train_vocabulary", "take_vocabulary"), _VOCABULARIES, 2),
-    (("train_fasttext", "train_glove", "read_word_vectors", "read_plm"), _VECTORS, 2),
+    (
+        ("train_fasttext", "train_glove", "read_word_vectors", "read_plm", "encode_tokens"),
+        _VECTORS,
+        2,
+    ),
 )
 
 

@@ -1,0 +1,107 @@
+"""Sentence encoders: vectors of texts by meaning, and of the texts of a tokenizer's tokens."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tqdm import tqdm
+
+from lexigraft.auxiliary.token_vectors import TokenVectors
+from lexigraft.errors import UserError, first_line
+from lexigraft.source.hub import resolve
+from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+_BATCH = 32
+_LONGEST = 256  # tokens of a text; sentence encoders are trained on no more
+
+
+class SentenceEncoder:
+    """A sentence encoder of the kind of all-mpnet-base-v2, as UnifyVocab uses (section B.4).
+
+    A text's vector is the mean of the last hidden states of its tokens, special ones included,
+    scaled to length one; of a text of more than 256 tokens the rest is left out.
+
+    `spec` is `{"hub": "org/name", "revision": …}` or `{"folder": path}`: a model in Hugging Face
+    layout; `where` is its key in messages. Raises `UserError` if there is no such model, or if it
+    cannot be loaded.
+    """
+
+    def __init__(self, spec: Mapping[str, str], where: str = "encoder"):
+        from transformers import AutoModel, AutoTokenizer
+
+        folder, self.revision = resolve(spec)
+        self.name = spec.get("hub") or str(folder)
+        try:
+            self._tokenizer = AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
+            model = AutoModel.from_pretrained(
+                folder, use_safetensors=True, local_files_only=True, trust_remote_code=False
+            )
+        except (OSError, ValueError, ImportError) as error:
+            raise UserError(
+                f"{where}: '{self.name}' cannot be loaded ({first_line(error)}); name a sentence "
+                "encoder with *.safetensors"
+            ) from None
+        if self._tokenizer.pad_token is None:
+            raise UserError(
+                f"{where}: '{self.name}' has no padding token; name a sentence encoder, whose "
+                "tokenizer has one"
+            )
+        self._model = model.float().eval()
+
+    def vectors(self, texts: Sequence[str]) -> np.ndarray:
+        """Vectors of length one [len(texts), h], float32."""
+        import torch
+
+        found = []
+        for first in tqdm(
+            range(0, len(texts), _BATCH), desc="encode", unit=" batches", disable=None
+        ):
+            # Some tokenizers refuse an empty batch entry; a space is as empty.
+            batch = self._tokenizer(
+                [text or " " for text in texts[first : first + _BATCH]],
+                padding=True,
+                truncation=True,
+                max_length=_LONGEST,
+                return_tensors="pt",
+            )
+            with torch.inference_mode():
+                states = self._model(**batch).last_hidden_state
+            mask = batch["attention_mask"][:, :, None].to(states.dtype)
+            mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
+            found.append(torch.nn.functional.normalize(mean, dim=1).numpy())
+        return np.concatenate(found)
+
+
+def encode_tokens(tokenizer: "PreTrainedTokenizerFast", encoder: SentenceEncoder) -> TokenVectors:
+    """Give each token the vector of its text by a sentence encoder, for TokenAdapt.
+
+    Bytes that are no whole character are read as U+FFFD, as a decoder of the tokenizer shows them.
+    Special tokens get no vector.
+
+    Examples
+    --------
+    >>> import lexigraft
+    >>> from lexigraft.auxiliary import SentenceEncoder, encode_tokens
+    >>> from transformers import BertConfig, BertModel
+    >>> swahili = ["mto na mvua", "mto na maji"] * 5
+    >>> tokenizer = lexigraft.train_tokenizer(swahili, "byte-level-bpe", size=264)
+    >>> _ = tokenizer.add_special_tokens({"pad_token": "<pad>"})
+    >>> _ = tokenizer.save_pretrained("encoder")
+    >>> config = BertConfig(vocab_size=265, hidden_size=8, intermediate_size=8,
+    ...                     num_hidden_layers=1, num_attention_heads=1)
+    >>> BertModel(config).save_pretrained("encoder")
+    >>> encode_tokens(tokenizer, SentenceEncoder({"folder": "encoder"})).vectors.shape
+    (263, 8)
+    """
+    special, pieces = special_ids(tokenizer), token_bytes(tokenizer)
+    tokens = [i for i in sorted(tokenizer.get_vocab().values()) if i not in special]
+    texts = [pieces[i].decode("utf-8", errors="replace") for i in tokens]
+    # Texts of like length in one batch need the least padding.
+    distinct = sorted(set(texts), key=lambda text: (len(text), text))
+    vectors, place = encoder.vectors(distinct), {text: i for i, text in enumerate(distinct)}
+    return TokenVectors(np.array(tokens, dtype=np.int64), vectors[[place[text] for text in texts]])

@@ -1,0 +1,170 @@
+"""TokenAdapt: a mixture of a token's own pieces and of the source tokens nearest in meaning."""
+
+import math
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array
+
+from lexigraft.initialization.decomposition import NewRows, decompose, rows_with_fallback
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
+from lexigraft.initialization.options import integer, number, positive
+from lexigraft.initialization.pairing import VocabularyPair
+from lexigraft.initialization.similarity import softmax_of_nearest, unit_vectors, vectors_of
+
+# The published code has 0.7 of the threshold for the pieces of a token.
+_OF_PIECES = 0.7
+
+
+class TokenAdapt(RecipeInitializer):
+    """A local estimate from the token's pieces and a global one from its neighbours [1]_.
+
+    The auxiliaries `target` and `source` are vectors of the tokens of both vocabularies by a
+    sentence encoder (`lexigraft.auxiliary.encode_tokens`). The local estimate is the softmax over
+    the token's source pieces of the mean of two numbers, divided by the `temperature`: the cosine
+    of the piece and the token, and the length of the piece as a share of that of the token, in
+    characters. The global one is the softmax over the cosines to its nearest `neighbours`, divided
+    by the same `temperature`. The weights are `1 - weight` times the local and `weight` times the
+    global estimate, or the one that there is.
+
+    A new token that equals a source token but for its case and the space around it copies it;
+    `alike_` do. One without a vector falls back: special tokens have none. (The published code
+    draws such rows from a normal distribution.)
+
+    Parameters
+    ----------
+    temperature
+        Divisor of both estimates.
+    neighbours
+        Number of source tokens of the global estimate.
+    weight
+        Weight of the global estimate.
+    threshold
+        Neighbours with a smaller cosine are ignored, and, of the local estimate, cosines below 0.7
+        of it are 0, and the sum of both numbers takes the place of their mean: an earlier version
+        of the published code, which its README describes, with 0.6.
+
+    References
+    ----------
+    .. [1] Sharthak, Pahalwan, Kamath and Shirawalmath 2025, "Achieving Tokenizer Flexibility in
+       Language Models through Heuristic Adaptation and Supertoken Learning".
+    """
+
+    needs = ("target", "source")
+    counted = ("alike",)
+    temperature: float = positive(0.3)
+    neighbours: int = integer(3)
+    weight: float = number(0.3, maximum=1)
+    threshold: float | None = positive(None)
+
+    def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
+        target, source = map(unit_vectors, self._required_space(auxiliary))
+        copied = _alike(pair)
+        copies = np.array(list(copied), dtype=np.int64)
+        self.alike_ = len(copies)
+        new = np.intersect1d(target.tokens, pair.new_ids)
+        new = np.setdiff1d(new, [*pair.target_special_ids, *copied])
+        anchors = np.setdiff1d(source.tokens, list(pair.source_special_ids))
+        queries, rows = vectors_of(target, new), vectors_of(source, anchors)
+        estimates = [csr_array((len(new), pair.n_source))] * 2
+        if len(new) and len(anchors):
+            estimates = [
+                self._local(pair, new, anchors, queries, rows),
+                self._global(pair.n_source, anchors, queries, rows),
+            ]
+        shares = np.array([1 - self.weight, self.weight])[:, None] * [
+            estimate.sum(axis=1) > 0 for estimate in estimates
+        ]
+        shares = shares / np.where(shares.sum(axis=0) > 0, shares.sum(axis=0), 1)
+        local, nearest = (
+            diags_array(share) @ estimate for share, estimate in zip(shares, estimates, strict=True)
+        )
+        mixed = (local + nearest).tocoo()
+        kept = mixed.data > 0
+        return rows_with_fallback(
+            pair,
+            np.concatenate([new[mixed.coords[0][kept]], copies]),
+            np.concatenate(
+                [mixed.coords[1][kept], np.array(list(copied.values()), dtype=np.int64)]
+            ),
+            np.concatenate([mixed.data[kept], np.ones(len(copies))]),
+        )
+
+    def _copied(self) -> int:
+        return super()._copied() + self.alike_
+
+    def _local(
+        self,
+        pair: VocabularyPair,
+        new: np.ndarray,
+        anchors: np.ndarray,
+        queries: np.ndarray,
+        rows: np.ndarray,
+    ) -> csr_array:
+        """Weights on the pieces of each new token [len(new), n_source]; zeros where none counts."""
+        pieces = decompose(pair, new.tolist())
+        of = np.repeat(np.arange(len(new)), list(map(len, pieces)))
+        ids = np.array([i for found in pieces for i in found], dtype=np.int64)
+        known = np.isin(ids, anchors)
+        of, ids = of[known], ids[known]
+        cosines = np.einsum(
+            "ij,ij->i", queries[of], rows[np.searchsorted(anchors, ids)], dtype=np.float64
+        )
+        lengths = _lengths(pair.source_bytes, ids) / _lengths(pair.target_bytes, new[of])
+        if self.threshold is None:
+            scores = (cosines + lengths) / 2
+        else:
+            cosines[cosines < _OF_PIECES * self.threshold] = 0
+            scores = cosines + np.minimum(lengths, 1)
+        highest = np.full(len(new), -np.inf)
+        np.maximum.at(highest, of, scores)
+        exponents = np.exp((scores - highest[of]) / self.temperature)
+        totals = np.bincount(of, exponents, minlength=len(new))
+        shape = (len(new), pair.n_source)
+        return csr_array((exponents / totals[of], (of, ids)), shape=shape)
+
+    def _global(
+        self, n_source: int, anchors: np.ndarray, queries: np.ndarray, rows: np.ndarray
+    ) -> csr_array:
+        """Weights on the nearest source tokens [len(queries), n_source]; zeros where none is."""
+        least = -math.inf if self.threshold is None else self.threshold
+        found = softmax_of_nearest(queries, rows, self.neighbours, self.temperature, least).tocoo()
+        place = (found.coords[0], anchors[found.coords[1]])
+        return csr_array((found.data, place), shape=(len(queries), n_source))
+
+
+def _lengths(pieces: list[bytes], ids: np.ndarray) -> np.ndarray:
+    """Characters of some tokens [n]; a byte that is no whole character is one."""
+    return np.array([len(pieces[i].decode("utf-8", errors="replace")) for i in ids.tolist()])
+
+
+def _alike(pair: VocabularyPair) -> dict[int, int]:
+    """New tokens that equal a source token but for case and the space around it, and that token.
+
+    Of several the one with the same space, then one in lower case, then the first.
+    """
+    found: dict[str, list[int]] = {}
+    for source_id in pair.source_ids.tolist():
+        if source_id not in pair.source_special_ids:
+            found.setdefault(_folded(pair.source_bytes[source_id]), []).append(source_id)
+    found.pop("", None)
+    alike = {}
+    for new_id in pair.new_ids.tolist():
+        piece = pair.target_bytes[new_id]
+        if new_id not in pair.target_special_ids and (ids := found.get(_folded(piece))):
+            alike[new_id] = min(
+                ids,
+                key=lambda i: (
+                    pair.source_bytes[i][:1].isspace() != piece[:1].isspace(),
+                    pair.source_bytes[i] != pair.source_bytes[i].lower(),
+                    i,
+                ),
+            )
+    return alike
+
+
+def _folded(piece: bytes) -> str:
+    """A token as lower-case text without the space around it; "" where it is no text."""
+    try:
+        return piece.decode("utf-8").strip().lower()
+    except UnicodeDecodeError:
+        return ""

@@ -1,0 +1,256 @@
+"""Trans-tokenizers: a new token is a mixture of the source tokens that translate it."""
+
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array, vstack
+from tqdm import tqdm
+
+from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
+from lexigraft.initialization.options import choice, integer, number
+from lexigraft.initialization.pairing import VocabularyPair
+from lexigraft.initialization.word_alignment import Bitext, expected_counts
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+_PAIRS_AT_ONCE = 1000
+# Of tokens whose row is made of those of related tokens, source tokens that begin a word weigh
+# twice: a constant of the published code.
+_BEGINS_WORD = 2.0
+
+
+class Transtokenizers(RecipeInitializer):
+    """Weights are how often the token aligns to each source token in parallel text [1]_.
+
+    The auxiliary `parallel` holds pairs of an English sentence and its translation. Both sides are
+    tokenized, tokens are joined to words, and words are aligned by EM (`word_alignment`): a word of
+    the translation to one English word each time. The count of a pair of words is divided among
+    their tokens: one half evenly, the other by their places, as if both words were equally long.
+    The weights of a token are its counts, divided by their sum.
+
+    A token that does not align has the mean of the weights of its relatives: of the tokens that
+    begin with it, and of the longest tokens that are part of it. Shared tokens are among these, and
+    count as aligned to their source token once more. A token without any relative falls back.
+    `pairs_` pairs are read; `aligned_` new tokens align, `related_` have weights of relatives.
+
+    Shared tokens copy their source row, as in every method here; the published code mixes them too.
+    It takes the source's first piece for a number that does not align, which is a relative here,
+    rounds counts down to integers, and lets relatives be tokens that have relatives themselves, in
+    an order that is not defined.
+
+    Parameters
+    ----------
+    unit
+        What is aligned: `words`, of which each but its first token continues a letter with a
+        letter, or `tokens`.
+    minimum_count
+        Words that align less often than this are ignored.
+    iterations
+        Iterations of EM; the 7 of the published code count one that learns nothing.
+    diagonal_tension
+        How much words in like places of their sentences are preferred: 0, not at all, as in the
+        published code, or 4, which fast_align recommends.
+
+    References
+    ----------
+    .. [1] Remy, Delobelle, Avetisyan, Khabibullina, de Lhoneux and Demeester 2024,
+       "Trans-Tokenization and Cross-lingual Vocabulary Transfers: Language Adaptation of LLMs for
+       Low-Resource NLP".
+    """
+
+    needs = ("parallel",)
+    counted = ("pairs", "aligned", "related")
+    unit: str = choice("words", "tokens")
+    minimum_count: int = integer(10)
+    iterations: int = integer(6)
+    diagonal_tension: float = number(0.0)
+
+    def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
+        pairs = self._required_pairs(auxiliary, "parallel")
+        counts = self._token_counts(pair, pairs)
+        shared = pair.shared_ids
+        copies = csr_array(
+            (np.ones(len(shared)), (shared, pair.source_of[shared])), shape=counts.shape
+        )
+        counts = csr_array(counts + copies)
+        totals = counts.sum(axis=1)
+        weights = csr_array(diags_array(1 / np.where(totals > 0, totals, 1)) @ counts)
+        ordinary = np.setdiff1d(pair.new_ids, list(pair.target_special_ids))
+        aligned, others = ordinary[totals[ordinary] > 0], ordinary[totals[ordinary] == 0]
+        relatives = _relatives(pair.target_bytes, np.flatnonzero(totals > 0), others)
+        related = csr_array(relatives @ weights @ diags_array(_word_weights(pair)))
+        sums = related.sum(axis=1)
+        related = csr_array(diags_array(1 / np.where(sums > 0, sums, 1)) @ related)
+        self.aligned_, self.related_ = len(aligned), int((sums > 0).sum())
+        rows = vstack([weights[aligned], related]).tocoo()
+        tokens = np.concatenate([aligned, others])[rows.coords[0]]
+        return rows_with_fallback(pair, tokens, rows.coords[1], rows.data)
+
+    def _token_counts(self, pair: VocabularyPair, pairs: Iterable[tuple[str, str]]) -> csr_array:
+        """How often target tokens align to source tokens [target ids, n_source]."""
+        whole = self.unit == "tokens"
+        sides = [
+            _Units(pair.source_tokenizer, pair.source_bytes, pair.source_special_ids, whole),
+            _Units(pair.target_tokenizer, pair.target_bytes, pair.target_special_ids, whole),
+        ]
+        bitext = Bitext.of(_cut(pairs, *sides))
+        self.pairs_ = len(bitext)
+        counts = expected_counts(
+            bitext, iterations=self.iterations, diagonal_tension=self.diagonal_tension
+        ).tocoo()
+        often = counts.data >= self.minimum_count
+        of_source, of_target = (units[often] for units in counts.coords)
+        shape = (len(pair.target_bytes), pair.n_source)
+        return _divided(sides, of_source, of_target, counts.data[often], shape)
+
+
+class _Units:
+    """The words of a side of parallel text, or its tokens, as numbers.
+
+    A word of one token has its id; each other word has a number from the size of the vocabulary on.
+    """
+
+    def __init__(
+        self,
+        tokenizer: "PreTrainedTokenizerFast",
+        pieces: list[bytes],
+        special: set[int],
+        whole: bool,
+    ) -> None:
+        self.tokenizer = tokenizer
+        size = len(pieces)
+        self.ordinary = np.ones(size, dtype=bool)
+        self.ordinary[list(special)] = False
+        edges = [(False, False) if whole else _edges(piece) for piece in pieces]
+        self.begins_in_word, self.ends_in_word = np.array(edges, dtype=bool).reshape(-1, 2).T
+        # Of each unit; the first ones are the tokens themselves.
+        self.tokens: list[tuple[int, ...]] = [(number,) for number in range(size)]
+        self._numbers: dict[tuple[int, ...], int] = {}
+
+    def cut(self, texts: list[str]) -> Iterator[list[int]]:
+        """The units of each text."""
+        encoded = self.tokenizer(
+            texts, add_special_tokens=False, return_attention_mask=False, verbose=False
+        )["input_ids"]
+        for sentence in encoded:
+            ids = np.array(sentence, dtype=np.int64)
+            ids = ids[self.ordinary[ids]]
+            joined = self.ends_in_word[ids[:-1]] & self.begins_in_word[ids[1:]]
+            starts = np.flatnonzero(np.concatenate([[True], ~joined])) if len(ids) else ids
+            tokens, bounds = ids.tolist(), [*starts.tolist(), len(ids)]
+            yield [
+                tokens[first] if last - first == 1 else self._number(tuple(tokens[first:last]))
+                for first, last in pairwise(bounds)
+            ]
+
+    def _number(self, word: tuple[int, ...]) -> int:
+        number = self._numbers.setdefault(word, len(self.tokens))
+        if number == len(self.tokens):
+            self.tokens.append(word)
+        return number
+
+
+def _edges(piece: bytes) -> tuple[bool, bool]:
+    """Whether a token can continue a word, and whether a word can continue after it.
+
+    Letters and their marks do, and bytes that are no whole character.
+    """
+    text = piece.decode("utf-8", errors="replace")
+    if not text:
+        return False, False
+    first, last = (unicodedata.category(letter) for letter in (text[0], text[-1]))
+    return (
+        first[0] in "LM" or text[0] == "\ufffd",
+        last[0] in "LM" or text[-1] == "\ufffd",
+    )
+
+
+def _cut(
+    pairs: Iterable[tuple[str, str]], source: _Units, target: _Units
+) -> Iterator[tuple[list[int], list[int]]]:
+    """The units of both sides of each pair."""
+    every = iter(tqdm(pairs, desc="align", unit=" pairs", disable=None))
+    while batch := list(islice(every, _PAIRS_AT_ONCE)):
+        english, translations = map(list, zip(*batch, strict=True))
+        yield from zip(source.cut(english), target.cut(translations), strict=True)
+
+
+def _divided(
+    sides: list[_Units],
+    of_source: np.ndarray,
+    of_target: np.ndarray,
+    counts: np.ndarray,
+    shape: tuple[int, int],
+) -> csr_array:
+    """The counts of pairs of units as counts of pairs of their tokens [target, source]."""
+    words = [
+        [side.tokens[unit] for unit in units.tolist()]
+        for side, units in zip(sides, (of_source, of_target), strict=True)
+    ]
+    lengths = np.array([list(map(len, of_side)) for of_side in words]).reshape(2, -1)
+    total = csr_array(shape)
+    for n, m in np.unique(lengths, axis=1).T.tolist():
+        alike = np.flatnonzero((lengths[0] == n) & (lengths[1] == m))
+        source, target = (np.array([of_side[i] for i in alike]) for of_side in words)
+        rows, columns = np.repeat(target, n, axis=1), np.tile(source, (1, m))
+        values = counts[alike, None] * token_shares(n, m).ravel()
+        total = total + csr_array((values.ravel(), (rows.ravel(), columns.ravel())), shape=shape)
+    return csr_array(total)
+
+
+def token_shares(n: int, m: int) -> np.ndarray:
+    """Shares of `n` source tokens in each of `m` target tokens [m, n] of a pair of words.
+
+    One half even, the other the part of the token that overlaps the source token if both words are
+    equally long.
+    """
+    first, last = np.arange(n) / n, np.arange(1, n + 1) / n
+    starts, ends = np.arange(m)[:, None] / m, np.arange(1, m + 1)[:, None] / m
+    overlap = np.maximum(0, np.minimum(last, ends) - np.maximum(first, starts)) * m
+    return overlap if n == m == 1 else (1 / n + overlap) / 2
+
+
+def _relatives(pieces: list[bytes], known: np.ndarray, others: np.ndarray) -> csr_array:
+    """Which known tokens each other token is related to, as ones [others, tokens].
+
+    Those that begin with it, and the longest that are a part of it: of these none is part of
+    another.
+    """
+    by_text: dict[bytes, list[int]] = {}
+    for token in known.tolist():
+        by_text.setdefault(pieces[token], []).append(token)
+    by_text.pop(b"", None)
+    texts = sorted(by_text)
+    longest = max(map(len, texts), default=0)
+    rows: list[int] = []
+    columns: list[int] = []
+    for row, token in enumerate(others.tolist()):
+        piece, found = pieces[token], set()
+        for place in range(bisect_left(texts, piece), len(texts)):
+            if not texts[place].startswith(piece):
+                break
+            found.add(texts[place])
+        inside: list[bytes] = []
+        for length in range(min(len(piece), longest), 0, -1):
+            for start in range(len(piece) - length + 1):
+                part = piece[start : start + length]
+                if part in by_text and not any(part in other for other in inside):
+                    inside.append(part)
+        tokens = [i for text in {*found, *inside} for i in by_text[text]] if piece else []
+        rows += [row] * len(tokens)
+        columns += sorted(tokens)
+    return csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(others), len(pieces)))
+
+
+def _word_weights(pair: VocabularyPair) -> np.ndarray:
+    """Weights of source tokens in the rows that are made of relatives [n_source]."""
+    weights = np.ones(pair.n_source)
+    begins = [number for number, piece in enumerate(pair.source_bytes) if piece[:1] == b" "]
+    weights[begins] = _BEGINS_WORD
+    return weights

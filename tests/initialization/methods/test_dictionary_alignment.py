@@ -1,0 +1,93 @@
+import pytest
+
+from lexigraft.errors import UserError
+from lexigraft.initialization.methods.dictionary_alignment import _Remaining, _tokenized
+from lexigraft.initialization.registry import initializer
+
+
+@pytest.fixture
+def fit(pair):
+    """Fit to entries: `fit(entries, tokenizers=pair, **options)`."""
+
+    def run(entries, tokenizers=pair, **options):
+        return initializer("dictionary-alignment", **options).fit(
+            *tokenizers, auxiliary={"dictionary": entries}
+        )
+
+    return run
+
+
+ENTRIES = [("x", "abc"), ("y", "de"), ("xz", "abcz"), ("yz", "dez")]
+
+
+def test_a_token_is_what_it_is_aligned_to_in_the_entries(fit, row):
+    fitted = fit(ENTRIES)
+    for token, source, other in (("abc", "x", "y"), ("de", "y", "x")):
+        weights = row(fitted, token)
+        assert sum(weights.values()) == pytest.approx(1)
+        assert weights[source] == max(weights.values())
+        assert weights[source] > 2 * weights.get(other, 0)
+    assert fitted.statistics()["entries"] == 4
+
+
+def test_a_token_that_longer_ones_hide_is_aligned_once_these_are_removed(fit, row, byte_level):
+    """No entry is cut into `ab` while there is `abc`."""
+    tokenizers = byte_level([]), byte_level([("a", "b"), ("ab", "c")])
+    fitted = fit([("x", "abc"), ("y", "z")], tokenizers)
+    assert fitted.aligned_ == 2
+    assert fitted.rounds_ >= 2
+    weights = row(fitted, "ab")
+    assert weights["x"] == max(weights.values())
+
+
+def test_letters_are_not_removed_as_they_cannot_be_cut_shorter(fit, row, byte_level):
+    """The published code removes `a`, so that no merge makes `ab` any more."""
+    tokenizers = byte_level([]), byte_level([("a", "b"), ("ab", "c")])
+    entries = [("x", "abc"), ("y", "a")]
+    assert fit(entries, tokenizers).fallbacks_ == []
+    assert fit(entries, tokenizers, alphabet="removed").fallbacks_ == ["ab"]
+
+
+def test_translations_are_read_in_lower_case(fit):
+    assert fit([("x", "ABC")]).aligned_ == 1
+
+
+def test_a_token_that_no_entry_has_falls_back_to_its_pieces(fit, row):
+    fitted = fit([("x", "abc")])
+    assert fitted.fallbacks_ == ["de"]
+    assert row(fitted, "de") == {"d": 0.5, "e": 0.5}
+
+
+def test_what_aligns_too_rarely_is_ignored(fit):
+    fitted = fit(ENTRIES, minimum_count=9)
+    assert fitted.rounds_ == 0
+    assert set(fitted.fallbacks_) == {"abc", "de"}
+
+
+def test_without_a_dictionary_it_says_what_it_needs(pair):
+    with pytest.raises(UserError, match="needs pairs of English words and their translations"):
+        initializer("dictionary-alignment").fit(*pair)
+
+
+def test_the_alphabet_is_kept_or_removed():
+    with pytest.raises(UserError, match="option 'alphabet' of initializer 'dictionary-alignment'"):
+        initializer("dictionary-alignment", alphabet="cut")
+
+
+@pytest.mark.parametrize("family", ["byte-level", "byte-fallback", "unigram", "wordpiece"])
+def test_what_is_removed_is_cut_shorter_and_the_rest_keeps_its_ids(family, small_tokenizer, greek):
+    tokenizer = small_tokenizer(family, greek, 500)
+    remaining, special = _Remaining(tokenizer), {tokenizer.unk_token_id}
+    before = _tokenized(remaining.tokenizer(), greek[:50], special)
+    lengths = [len(tokenizer.convert_ids_to_tokens(i)) for i in range(len(tokenizer))]
+    removed = {i for ids in before for i in ids if lengths[i] > 4}
+    assert removed
+    remaining.remove(removed)
+    after = _tokenized(remaining.tokenizer(), greek[:50], special)
+    strings = tokenizer.convert_ids_to_tokens
+    for old, new in zip(before, after, strict=True):
+        assert removed.isdisjoint(new)
+        joined = ["".join(strings(ids)).replace("##", "") for ids in (old, new)]
+        assert joined[0] == joined[1]
+        assert (new != old) == bool(removed & {*old})
+        assert len(new) >= len(old)

@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+
+from lexigraft.errors import UserError
+from lexigraft.initialization.registry import initializer
+
+
+@pytest.fixture
+def fit(pair, token_vectors):
+    """Fit on vectors by vocabulary string: `fit(target, source, **options)`."""
+
+    def build(target, source, tokenizers=pair, **options):
+        roles = {
+            "target": token_vectors(tokenizers[1], target),
+            "source": token_vectors(tokenizers[0], source),
+        }
+        return initializer("tokenadapt", **options).fit(*tokenizers, auxiliary=roles)
+
+    return build
+
+
+# Cosines with abc: of its pieces ab and c 0.8 and 0.6; of the three nearest 1, 0.96 and 0.8.
+TARGET = {"abc": (1, 0)}
+SOURCE = {"ab": (4, 3), "c": (3, 4), "x": (5, 0), "y": (24, 7), "z": (-1, 0)}
+
+
+def softmax(scores, temperature=0.3):
+    exponents = np.exp(np.array(scores) / temperature)
+    return exponents / exponents.sum()
+
+
+def mixture(local, neighbours, weight=0.3):
+    """Both estimates by token, as one."""
+    return {
+        token: (1 - weight) * local.get(token, 0) + weight * neighbours.get(token, 0)
+        for token in {*local, *neighbours}
+    }
+
+
+def test_weights_are_seven_tenths_the_pieces_and_three_tenths_the_nearest(fit, row):
+    # The last version of the published heuristics: half the cosine, half the share of length.
+    local = softmax([(0.8 + 2 / 3) / 2, (0.6 + 1 / 3) / 2])
+    neighbours = softmax([1, 0.96, 0.8])
+    expected = mixture(
+        dict(zip(("ab", "c"), local, strict=True)),
+        dict(zip(("x", "y", "ab"), neighbours, strict=True)),
+    )
+    assert row(fit(TARGET, SOURCE), "abc") == pytest.approx(expected, abs=1e-6)
+
+
+def test_with_a_threshold_they_are_those_of_the_version_before(fit, row):
+    # Of pieces the cosine counts from 0.7 * 0.9 on, and 1 / n is the same for all.
+    local = softmax([0.8 + 1 / 2 + 2 / 3, 0 + 1 / 2 + 1 / 3])
+    neighbours = softmax([1, 0.96])
+    expected = mixture(
+        dict(zip(("ab", "c"), local, strict=True)),
+        dict(zip(("x", "y"), neighbours, strict=True)),
+    )
+    assert row(fit(TARGET, SOURCE, threshold=0.9), "abc") == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_token_without_near_neighbours_is_its_pieces(fit, row):
+    found = row(fit(TARGET, {**SOURCE, "x": (0, 1), "y": (0, 1)}, threshold=0.9), "abc")
+    assert set(found) == {"ab", "c"}
+    assert sum(found.values()) == pytest.approx(1)
+
+
+def test_a_token_whose_pieces_have_no_vectors_is_its_neighbours(fit, row):
+    assert row(fit(TARGET, {"x": (1, 0)}), "abc") == {"x": 1.0}
+
+
+def test_the_weight_moves_from_the_pieces_to_the_neighbours(fit, row):
+    assert set(row(fit(TARGET, SOURCE, weight=0), "abc")) == {"ab", "c"}
+    assert set(row(fit(TARGET, SOURCE, weight=1), "abc")) == {"x", "y", "ab"}
+
+
+def test_a_token_without_a_vector_falls_back_to_the_mean_of_its_pieces(fit, row):
+    fitted = fit(TARGET, SOURCE)
+    assert fitted.fallbacks_ == ["de"]
+    assert row(fitted, "de") == {"d": 0.5, "e": 0.5}
+    assert row(fit(TARGET, {"x": (0, 0)}), "abc") == {"ab": 0.5, "c": 0.5}
+
+
+def test_a_token_that_differs_in_case_or_space_alone_copies(fit, row, byte_level):
+    source = byte_level([("a", "b"), ("A", "b"), ("Ġ", "ab")])
+    target = byte_level([("A", "B"), ("Ġ", "AB"), ("a", "c")])
+    fitted = fit({"ac": (1, 0)}, {"x": (1, 0)}, (source, target))
+    assert row(fitted, "AB") == {"ab": 1.0}
+    assert row(fitted, "ĠAB") == {"Ġab": 1.0}
+    assert fitted.alike_ == 2
+    assert fitted.statistics()["copied_tokens"] == len(fitted.pair_.shared_ids) + 2
+
+
+@pytest.mark.parametrize(
+    "option, value", [("temperature", 0), ("neighbours", 0), ("weight", 1.1), ("threshold", "a")]
+)
+def test_options_that_mean_nothing_are_refused(option, value):
+    with pytest.raises(UserError, match=f"option '{option}' of initializer 'tokenadapt'"):
+        initializer("tokenadapt", **{option: value})

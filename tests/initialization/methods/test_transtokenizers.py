@@ -1,0 +1,129 @@
+import math
+
+import numpy as np
+import pytest
+
+from lexigraft.errors import UserError
+from lexigraft.initialization.methods.transtokenizers import _edges, token_shares
+from lexigraft.initialization.registry import initializer
+
+
+@pytest.fixture
+def fit(pair):
+    """Fit to pairs of sentences: `fit(pairs, tokenizers=pair, **options)`."""
+
+    def run(pairs, tokenizers=pair, **options):
+        return initializer("transtokenizers", **options).fit(
+            *tokenizers, auxiliary={"parallel": pairs}
+        )
+
+    return run
+
+
+# `x` is abc and `y` is de, which stand apart often enough to tell.
+PAIRS = [("x!y", "abc!de"), ("x", "abc"), ("y", "de"), ("!", "!")] * 10
+
+
+def test_a_token_is_what_it_is_aligned_to(fit, row):
+    fitted = fit(PAIRS)
+    for token, source in (("abc", "x"), ("de", "y")):
+        weights = row(fitted, token)
+        assert sum(weights.values()) == pytest.approx(1)
+        assert weights[source] > 0.9
+    found = fitted.statistics()
+    assert (found["pairs"], found["aligned"], found["related"]) == (40, 2, 0)
+
+
+def test_shared_tokens_are_copied_whatever_they_align_to(fit, row):
+    assert row(fit([("x", "a"), ("y", "b")] * 10), "a") == {"a": 1.0}
+
+
+def test_what_aligns_too_rarely_is_ignored(fit):
+    assert fit([("x", "abc")] * 30).aligned_ == 1
+    assert fit([("x", "abc")] * 30, minimum_count=31).aligned_ == 0
+
+
+def published_shares(n, m):
+    """The loops of the published code over a pair of words, in fractions of its count."""
+    found = np.zeros((m, n))
+    for source, target in zip(np.tile(range(n), m), np.repeat(range(m), n), strict=True):
+        found[target, source] += 1 / n / 2
+    common = math.gcd(n, m)
+    sources, targets = np.repeat(range(n), m // common), np.repeat(range(m), n // common)
+    for source, target in zip(sources, targets, strict=True):
+        found[target, source] += 1 / (n // common) / 2
+    return found
+
+
+@pytest.mark.parametrize("n", range(1, 6))
+@pytest.mark.parametrize("m", range(1, 6))
+def test_counts_of_words_are_divided_as_in_the_published_code(n, m):
+    np.testing.assert_allclose(token_shares(n, m), published_shares(n, m))
+
+
+def test_of_two_source_and_three_target_tokens_the_middle_one_is_both():
+    np.testing.assert_allclose(token_shares(2, 3), [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
+
+
+def test_the_tokens_of_a_word_are_aligned_together(fit, row):
+    """`xy` is one word of two tokens, `abc` one token."""
+    words = row(fit([("xy", "abc")] * 30), "abc")
+    assert words == pytest.approx({"x": 0.5, "y": 0.5})
+    apart = row(fit([("xy", "abc"), ("x", "abc")] * 30, unit="tokens"), "abc")
+    assert apart["x"] > apart.get("y", 0)
+
+
+def test_letters_their_marks_and_parts_of_characters_continue_a_word():
+    assert _edges(b"ab") == (True, True)
+    assert _edges(b" ab") == (False, True)
+    assert _edges(b"ab.") == (True, False)
+    assert _edges("ు".encode()) == (True, True)
+    assert _edges("త".encode()[:2]) == (True, True)
+    assert _edges(b"7") == (False, False)
+
+
+@pytest.fixture
+def longer(byte_level):
+    """New: `abc`, which is part of the new `abcd`."""
+    merges = [("a", "b")]
+    return byte_level(merges), byte_level([*merges, ("ab", "c"), ("abc", "d")])
+
+
+def test_a_token_that_does_not_align_is_the_mean_of_the_longest_tokens_in_it(fit, row, longer):
+    fitted = fit([("x", "abc")] * 30, longer)
+    assert row(fitted, "abc") == {"x": 1.0}
+    assert row(fitted, "abcd") == pytest.approx({"x": 0.5, "d": 0.5})
+    assert (fitted.aligned_, fitted.related_) == (1, 1)
+
+
+def test_and_of_the_tokens_that_begin_with_it(fit, row, longer):
+    fitted = fit([("x", "abcd")] * 30, longer)
+    assert row(fitted, "abc") == pytest.approx({"x": 1 / 3, "ab": 1 / 3, "c": 1 / 3})
+
+
+def test_source_tokens_that_begin_a_word_weigh_twice_among_relatives(fit, row, byte_level):
+    merges = [("a", "b"), ("Ġ", "x")]
+    tokenizers = byte_level(merges), byte_level([*merges, ("ab", "c"), ("abc", "d")])
+    fitted = fit([(" x", "abc")] * 30, tokenizers)
+    assert row(fitted, "abcd") == pytest.approx({"Ġx": 2 / 3, "d": 1 / 3})
+
+
+def test_without_parallel_text_it_says_what_it_needs(pair):
+    with pytest.raises(UserError, match="needs pairs of English sentences and their translations"):
+        initializer("transtokenizers").fit(*pair)
+
+
+def test_without_evidence_every_token_has_relatives_in_its_bytes(fit, row):
+    assert row(fit([]), "abc") == pytest.approx({"ab": 0.5, "c": 0.5})
+
+
+@pytest.mark.parametrize("family", ["byte-level", "byte-fallback", "unigram", "wordpiece"])
+def test_all_families_are_aligned_on_real_text(fit, family, small_tokenizer, english, greek):
+    """A target of each family beside a byte-level source; the second half of a pair repeats."""
+    tokenizers = small_tokenizer("byte-level", english, 400), small_tokenizer(family, greek, 500)
+    count = min(len(english), len(greek), 150)
+    fitted = fit(zip(english[:count], greek[:count], strict=True), tokenizers, minimum_count=2)
+    weights = fitted.weights_
+    np.testing.assert_allclose(weights.sum(axis=1)[fitted.new_ids], 1)
+    assert weights.data.min() > 0
+    assert fitted.aligned_ > 20
