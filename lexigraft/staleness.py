@@ -6,7 +6,6 @@ Standard library only: the Snakefile computes these digests each time it is pars
 import ast
 import hashlib
 import json
-import sys
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -77,8 +76,23 @@ def _parse(source: bytes, file: str) -> _Code:
             modules.add(node.module)
             modules.update(f"{node.module}.{alias.name}" for alias in node.names)
     own = [module for module in modules if module.split(".")[0] == "lexigraft"]
-    syntax = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    syntax = hashlib.sha256(_written(tree).encode()).hexdigest()
     return _Code(syntax, sorted(f"{module.replace('.', '/')}.py" for module in own))
+
+
+def _written(node: object) -> str:
+    """A syntax tree as text, the same in every version of Python, unlike that of `ast.dump`.
+
+    A newer version may add fields, which are empty in code that older ones can read (`type_params`
+    since 3.12), and knows more letters, which `repr` then shows as they are.
+    """
+    if isinstance(node, ast.AST):
+        fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []))
+        given = ",".join(f"{name}={_written(value)}" for name, value in fields)
+        return f"{type(node).__name__}({given})"
+    if isinstance(node, list):
+        return f"[{','.join(map(_written, node))}]"
+    return ascii(node)
 
 
 def _place(file: str) -> Path:
@@ -88,7 +102,7 @@ def _place(file: str) -> Path:
 
 def _memory() -> Path:
     """Beside compiled modules; to parse all takes half a second of each start of Snakemake."""
-    return ROOT / "lexigraft/__pycache__" / f"staleness.{sys.implementation.cache_tag}.json"
+    return ROOT / "lexigraft/__pycache__/staleness.json"
 
 
 @cache

@@ -3,7 +3,9 @@
 import fcntl
 import gc
 import os
+import re
 import sys
+import tempfile
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -17,6 +19,9 @@ os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_BF16"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
+# Results of studies may lie in no folder whose name has a space or the like.
+if not re.fullmatch(r"[A-Za-z0-9/._-]+", tempfile.gettempdir()):
+    os.environ["TMPDIR"] = tempfile.tempdir = "/tmp"
 # Width of what commands print.
 os.environ["COLUMNS"] = "100"
 # Hundreds of processes import the same modules: they are compiled once, also where a variable of
@@ -271,6 +276,12 @@ def bert_tokenizer():
 def bert_cut():
     """BERT's tokenizer with its special tokens, letters and most frequent words."""
     return bert(6000)
+
+
+@pytest.fixture(scope="session")
+def fasttext():
+    """The package fastText, which has no wheel for Python 3.13."""
+    return pytest.importorskip("fasttext")
 
 
 def _pairs(locale: str) -> list[tuple[str, str]]:

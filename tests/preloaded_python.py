@@ -62,6 +62,7 @@ def python(interpreter: str = sys.executable, preloaded: tuple[str, ...] = PRELO
         The modules that it imports.
     """
     import fcntl
+    import shlex
     import subprocess
     from hashlib import sha256
 
@@ -84,7 +85,8 @@ def python(interpreter: str = sys.executable, preloaded: tuple[str, ...] = PRELO
             )
             assert server.stdout is not None
             assert server.stdout.readline() == b"ready\n"
-            client = f'exec {sys.executable} -IS {Path(__file__).resolve()} "$0" {address} "$@"'
+            client = shlex.join([sys.executable, "-IS", str(Path(__file__).resolve())])
+            client = f'exec {client} "$0" {shlex.quote(str(address))} "$@"'
             executable.write_text(f"#!/bin/sh\n{client}\n")
             executable.chmod(0o755)
     return str(executable)

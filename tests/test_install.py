@@ -86,7 +86,7 @@ def wheels(tmp_path):
 
 
 def test_pip_installs_where_uv_fails(script, pip_configured, wheels, tmp_path):
-    pip_configured(f"[global]\nno-index = true\nfind-links = {wheels}\n")
+    pip_configured(f"[global]\nno-index = true\nfind-links = {wheels.as_uri()}\n")
     main = script["main"]
     main.__globals__["find_uv"] = lambda: "/bin/false"
     assert main("--target", str(tmp_path / "packages"), "tiny-example==1.0") == 0

@@ -144,7 +144,9 @@ def test_every_function_on_the_library_page_has_an_example():
         }
     ),
 )
-def test_examples_in_docstrings_run(module, tmp_path, monkeypatch):
+def test_examples_in_docstrings_run(module, tmp_path, monkeypatch, request):
+    if module == "lexigraft.auxiliary.fasttext":
+        request.getfixturevalue("fasttext")
     monkeypatch.chdir(tmp_path)
     result = doctest.testmod(import_module(module))
     assert result.attempted > 0

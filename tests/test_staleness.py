@@ -1,5 +1,8 @@
 """The digest sees what a job runs, and nothing else."""
 
+import ast
+import shutil
+
 import pytest
 
 from lexigraft import staleness
@@ -40,6 +43,25 @@ def test_docstrings_comments_and_layout_do_not_count(project, text):
     (folder / "lexigraft/used.py").write_text(text)
     # A module whose docstring goes keeps its meaning too.
     assert digest() == before
+
+
+def test_fields_that_a_newer_python_adds_do_not_count(project, monkeypatch):
+    folder, digest = project
+    (folder / "lexigraft/used.py").write_text("class A:\n    def f(self):\n        return 1\n")
+    before = digest()
+    for kind in (ast.FunctionDef, ast.ClassDef):
+        monkeypatch.setattr(kind, "_fields", (*kind._fields, "later", "latest"))
+        monkeypatch.setattr(kind, "later", [], raising=False)
+        monkeypatch.setattr(kind, "latest", None, raising=False)
+    shutil.rmtree(folder / "lexigraft/__pycache__")
+    assert digest() == before
+
+
+def test_a_syntax_tree_is_written_in_ascii_without_what_is_empty():
+    assert staleness._written(ast.parse("x = f(None, 'é')")) == (
+        "Module(body=[Assign(targets=[Name(id='x',ctx=Store())],value=Call(func="
+        "Name(id='f',ctx=Load()),args=[Constant(),Constant(value='\\xe9')]))])"
+    )
 
 
 def test_code_that_is_not_imported_does_not_count(project):

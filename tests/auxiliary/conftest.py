@@ -41,10 +41,8 @@ def vec(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def word_model(tmp_path_factory):
+def word_model(tmp_path_factory, fasttext):
     """fastText word vectors of nineteen words with character n-grams, as a `.bin`."""
-    import fasttext
-
     folder = tmp_path_factory.mktemp("words")
     words = ["of", "and", "to", "in", *(f"{a}{b}" for a in ("ab", "τη", "నా") for b in "abcdλ")]
     sentences = (" ".join(words[i:] + words[:i]) for i in range(len(words)))

@@ -42,7 +42,7 @@ def run(job):
     return load_vectors(folder), json.loads((folder / "card.json").read_text())
 
 
-def test_fasttext_is_stored_with_its_settings_and_counts(job):
+def test_fasttext_is_stored_with_its_settings_and_counts(job, fasttext):
     settings = {"dimensions": 6, "minimum_count": 5}
     found, card = run(job("train_fasttext", "fasttext", **settings))
     assert found.vectors.shape == (card["tokens_with_vector"], 6)
@@ -52,7 +52,7 @@ def test_fasttext_is_stored_with_its_settings_and_counts(job):
     assert list(card["files"]) == ["vectors.safetensors"]
 
 
-def test_the_same_job_writes_the_same_bytes_and_another_seed_others(job):
+def test_the_same_job_writes_the_same_bytes_and_another_seed_others(job, fasttext):
     files = []
     for seed in (1, 1, 2):
         found = job("train_fasttext", "fasttext", seed, dimensions=4, minimum_count=20)

@@ -8,6 +8,7 @@ import pytest
 from lexigraft.auxiliary.fasttext import train_fasttext
 from lexigraft.errors import UserError
 
+pytestmark = pytest.mark.usefixtures("fasttext")
 SMALL = {"dimensions": 12, "minimum_count": 3, "buckets": 500}
 
 

@@ -1,9 +1,7 @@
 import gzip
 
-import fasttext
 import numpy as np
 import pytest
-import wechsel
 
 from lexigraft.auxiliary import word_vector_files
 from lexigraft.auxiliary.word_vectors import read_word_vectors
@@ -52,9 +50,9 @@ def test_a_compressed_file_reads_the_same(smollm2_tokenizer, vec, tmp_path):
     assert np.array_equal(found[0].vectors, found[1].vectors)
 
 
-def test_a_model_gives_the_vectors_of_the_words_that_it_lists(mistral_tokenizer, word_model):
-    import fasttext
-
+def test_a_model_gives_the_vectors_of_the_words_that_it_lists(
+    mistral_tokenizer, word_model, fasttext
+):
     model = fasttext.load_model(str(word_model))
     found = rows(read_word_vectors(mistral_tokenizer, word_model), mistral_tokenizer)
     assert {"of", "▁of", "▁and"} <= set(found)
@@ -65,10 +63,8 @@ def test_a_model_gives_the_vectors_of_the_words_that_it_lists(mistral_tokenizer,
 
 
 def test_words_that_it_does_not_list_are_made_of_ngrams_only_when_asked(
-    mistral_tokenizer, word_model
+    mistral_tokenizer, word_model, fasttext
 ):
-    import fasttext
-
     model = fasttext.load_model(str(word_model))
     listed = rows(read_word_vectors(mistral_tokenizer, word_model), mistral_tokenizer)
     found = read_word_vectors(mistral_tokenizer, word_model, unlisted_words=True)
@@ -112,9 +108,7 @@ def test_another_binary_file_is_refused(letters, tmp_path):
 
 
 @pytest.mark.bad_input("vectors", "a quantized fastText model", "one line says so")
-def test_a_quantized_model_is_refused(letters, tmp_path):
-    import fasttext
-
+def test_a_quantized_model_is_refused(letters, tmp_path, fasttext):
     text = tmp_path / "labelled.txt"
     text.write_text("".join(f"__label__{i % 2} w{i} x{i}\n" for i in range(200)))
     model = fasttext.train_supervised(str(text), dim=4, thread=1, verbose=0)
@@ -216,7 +210,9 @@ def test_colexnet_writes_the_language_and_the_edges_of_words(byte_letters, vec):
 
 
 @pytest.mark.parametrize("tokenizer", ["smollm2_tokenizer", "mistral_tokenizer"])
-def test_weighted_by_frequency_they_are_those_of_wechsel(tokenizer, request, word_model):
+def test_weighted_by_frequency_they_are_those_of_wechsel(tokenizer, request, word_model, fasttext):
+    import wechsel
+
     tokenizer = request.getfixturevalue(tokenizer)
     expected, _ = wechsel.get_subword_embeddings_in_word_embedding_space(
         tokenizer,
@@ -234,7 +230,7 @@ def test_weighted_by_frequency_they_are_those_of_wechsel(tokenizer, request, wor
     np.testing.assert_allclose(found.vectors[kept], expected[known], atol=1e-6)
 
 
-def test_the_words_of_a_model_weigh_alike_when_asked(mistral_tokenizer, word_model):
+def test_the_words_of_a_model_weigh_alike_when_asked(mistral_tokenizer, word_model, fasttext):
     uniform = rows(
         read_word_vectors(mistral_tokenizer, word_model, pooling="uniform"), mistral_tokenizer
     )

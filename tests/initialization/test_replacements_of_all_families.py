@@ -24,7 +24,7 @@ def targets(small_tokenizer, greek):
 
 
 @pytest.fixture(scope="module")
-def vectors(targets, greek):
+def vectors(targets, greek, fasttext):
     """fastText vectors of each target's tokens."""
     return {
         family: train_fasttext(target, greek, dimensions=8, minimum_count=3)

@@ -34,7 +34,7 @@ def index(tmp_path, monkeypatch):
         folder, {"toy/data/a.json": "{}", "toy/data/b.txt": "b", "toy/code.py": "raise 1"}
     )
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("PIP_FIND_LINKS", folder.as_uri())
     return hashlib.sha256(wheel.read_bytes()).hexdigest()
 
 
@@ -58,7 +58,7 @@ def test_the_card_names_version_checksum_licence_and_files(index, tmp_path):
 
 def test_a_folder_that_is_there_is_left_as_it_is(index, tmp_path, monkeypatch):
     into = fetch_package("toy", "1.0", index, ["toy/data/*"], tmp_path / "out")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nothing"))
+    monkeypatch.setenv("PIP_FIND_LINKS", (tmp_path / "nothing").as_uri())
     before = (into / "card.json").stat().st_mtime_ns
     fetch_package("toy", "1.0", index, ["toy/data/*"], into)
     assert (into / "card.json").stat().st_mtime_ns == before
@@ -141,7 +141,7 @@ def test_a_wheel_of_another_platform_is_fetched_by_its_tags(tmp_path, monkeypatc
     name = "toy-1.0-cp39-cp39-win_amd64.whl"
     wheel = write_wheel(tmp_path, {"toy/a": "a"}).rename(tmp_path / name)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("PIP_FIND_LINKS", tmp_path.as_uri())
     sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
     with pytest.raises(UserError, match=r"no wheel of this version for this Python|lists no such"):
         fetch_package("toy", "1.0", sha256, ["toy/*"], tmp_path / "out")

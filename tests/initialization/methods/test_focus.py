@@ -113,7 +113,7 @@ def by_definition(pair, auxiliary):
 
 
 @pytest.mark.parametrize("source", ["smollm2_cut", "mistral_tokenizer"])
-def test_on_real_text_it_equals_the_definition(source, request, greek):
+def test_on_real_text_it_equals_the_definition(source, request, greek, fasttext):
     source = request.getfixturevalue(source)
     target = expand_tokenizer(source, greek, 60)
     auxiliary = train_fasttext(target, greek, dimensions=20, epochs=40, minimum_count=5)

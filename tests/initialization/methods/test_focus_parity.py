@@ -8,6 +8,7 @@ from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.registry import initializer
 
+pytestmark = pytest.mark.usefixtures("fasttext")
 H = 16
 
 

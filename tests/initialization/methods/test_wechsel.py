@@ -1,7 +1,5 @@
-import fasttext
 import numpy as np
 import pytest
-from wechsel import WECHSEL
 
 from lexigraft.auxiliary.language_files import read_dictionary
 from lexigraft.auxiliary.word_vectors import align_vectors, read_word_vectors
@@ -88,7 +86,7 @@ def test_options_that_mean_nothing_are_refused(option, value):
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory, english, greek):
+def words(tmp_path_factory, english, greek, fasttext):
     """fastText vectors of English and of Greek words, and a dictionary that pairs some of them."""
     folder = tmp_path_factory.mktemp("bilingual")
     models = {}
@@ -111,8 +109,10 @@ def words(tmp_path_factory, english, greek):
 
 @pytest.mark.parametrize("family", ["sentencepiece-unigram", "byte-level-bpe"])
 def test_on_real_text_it_makes_the_rows_of_the_published_package(
-    family, words, smollm2_cut, greek, matrix
+    family, words, smollm2_cut, greek, matrix, fasttext
 ):
+    from wechsel import WECHSEL
+
     source, target = smollm2_cut, train_tokenizer(greek, family, 800)
     paths = {name: words / f"{name}.bin" for name in ("english", "greek")}
     theirs = WECHSEL(
