@@ -102,9 +102,9 @@ def compare(
     """
     outputs = [_outputs(Path(top)) for top in (first, second)]
     found: list[Difference] = []
-    for own, other, whole in ((0, 1, ("there", None)), (1, 0, (None, "there"))):
+    for own, other in ((0, 1), (1, 0)):
         missing = [place for place in outputs[own] if place not in outputs[other]]
-        found += [Difference(ALONE, place, "", *whole) for place in missing]
+        found += [_alone(place, "", own == 0) for place in missing]
     both = [place for place in outputs[0] if place in outputs[1]]
     for place in both:
         found += _of_output(place, outputs[0][place], outputs[1][place])
@@ -167,8 +167,12 @@ def _of_output(place: str, first: _Output, second: _Output) -> Iterator[Differen
         hashes = first.files.get(name), second.files.get(name)
         where = f"{place}/{name}"
         if None in hashes:
+<<<<<<< HEAD
             first_has, second_has = ("there" if one else None for one in hashes)
             yield Difference(ALONE, where, "", first_has, second_has)
+=======
+            yield _alone(where, "", hashes[1] is None)
+>>>>>>> evidence
         elif hashes[0] != hashes[1] and name != _SOURCE:
             files = first.folder / name, second.folder / name
             for file in files:
@@ -246,6 +250,11 @@ def _difference(where: str, names: tuple[str, ...], first: Any, second: Any) -> 
     return _of_numbers(where, name, first, second, max(abs(first), abs(second)))
 
 
+def _alone(where: str, name: str, in_first: bool) -> Difference:
+    first, second = ("there", None) if in_first else (None, "there")
+    return Difference(ALONE, where, name, first, second)
+
+
 def _of_numbers(where: str, name: str, first: float, second: float, largest: float) -> Difference:
     absolute = abs(first - second)
     relative = absolute / largest
@@ -265,8 +274,12 @@ def _of_arrays(where: str, files: tuple[Path, Path]) -> Iterator[Difference]:
     names = [_array_names(file) for file in files]
     for name in dict.fromkeys([*names[0], *names[1]]):
         if any(name not in own for own in names):
+<<<<<<< HEAD
             first_has, second_has = ("there" if name in own else None for own in names)
             yield Difference(ALONE, where, name, first_has, second_has)
+=======
+            yield _alone(where, name, name in names[0])
+>>>>>>> evidence
             continue
         (kind, first), (other_kind, second) = (_array(file, name) for file in files)
         if (kind, first.shape) != (other_kind, second.shape):
