@@ -18,7 +18,14 @@ _INITIALIZERS = {
     "unifyvocab": "UnifyVocab",
     "wechsel": "WECHSEL",
 }
-_PROCEDURES = {"lora": "LoRA", "two-stage": "2-stage", "2x2ls": "2x2 LS"}
+_PROCEDURES = {
+    "2x2ls": "2x2 LS",
+    "dora": "DoRA",
+    "lora": "LoRA",
+    "lora-plus": "LoRA+",
+    "rslora": "rsLoRA",
+    "two-stage": "2-stage",
+}
 _BENCHMARKS = {
     "arc": "ARC",
     "arc-easy": "ARC-E",

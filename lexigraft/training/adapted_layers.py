@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import check_fit, untie, update_special_token_ids
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
-from lexigraft.training.objective import Objective
+from lexigraft.training.objective import Objective, PenalizedObjective
 from lexigraft.training.settings import AdapterSettings, Phase
 from lexigraft.training.vocadt_adapter import Adapter, DenseAdapter, SparseAdapter
 
@@ -104,7 +104,7 @@ def merge_adapters(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -
     return RecipePair(*(replace(recipe, new_ids=new_ids) for recipe in recipes))
 
 
-class WithAuxiliaryLoss(Objective):
+class WithAuxiliaryLoss(PenalizedObjective):
     """Another objective plus alpha times Eq. 4 of each adapter (VocADT, §3.3).
 
     It keeps the adapters' rows of shared tokens close to their initial values. The paper has Eq. 4
@@ -112,38 +112,15 @@ class WithAuxiliaryLoss(Objective):
     includes the factor alpha, so that the parts add up to the loss.
     """
 
+    penalty_name = "aux_loss"
+
     def __init__(self, objective: Objective, adapters: Sequence[Adapter], alpha: float):
-        self.objective, self.adapters, self.alpha = objective, list(adapters), alpha
-        self.loss_names = (*(objective.loss_names or ("lm_loss",)), "aux_loss")
+        super().__init__(objective)
+        self.adapters, self.alpha = list(adapters), alpha
 
-    def modules(self) -> dict[str, torch.nn.Module]:
-        """Those of the other objective."""
-        return self.objective.modules()
-
-    def count_targets(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Its targets, and one more: each micro-batch adds the auxiliary loss once."""
-        counts = self.objective.count_targets(batch)
-        return torch.cat([counts, counts.new_ones(1)])
-
-    def largest_batch(self, sequences: int, length: int) -> dict[str, torch.Tensor]:
-        """That of the other objective."""
-        return self.objective.largest_batch(sequences, length)
-
-    def losses(
-        self,
-        model: PreTrainedModel,
-        inputs: dict[str, torch.Tensor],
-        weights: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Its parts, and the auxiliary loss."""
-        own = None if weights is None else weights[:-1]
-        losses = self.objective.losses(model, inputs, own)
-        drift = torch.stack([adapter.drift() for adapter in self.adapters]).sum()
-        return torch.cat([losses, (self.alpha * drift)[None]])
-
-    def total(self, losses: torch.Tensor) -> torch.Tensor:
-        """The other objective's loss, and the auxiliary one."""
-        return self.objective.total(losses[:-1]) + losses[-1]
+    def penalty(self, model: PreTrainedModel) -> torch.Tensor:
+        """The auxiliary loss."""
+        return self.alpha * torch.stack([adapter.drift() for adapter in self.adapters]).sum()
 
 
 class AdaptedEmbedding(torch.nn.Module):

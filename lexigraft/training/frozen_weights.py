@@ -5,9 +5,10 @@ stored in. Rounded once, they take half the memory and are not cast anew in each
 gradients are the same, bit for bit. Embeddings and norms are not rounded by autocast, and stay.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from transformers import PreTrainedModel
@@ -15,8 +16,12 @@ from transformers import PreTrainedModel
 from lexigraft.hardware import precision
 from lexigraft.source.model import stored_parameters
 from lexigraft.source.weights import read_tensor
+from lexigraft.training.settings import Phase
 from lexigraft.training.store import parameter_names
-from lexigraft.training.trainable import matrix_names
+from lexigraft.training.trainable import matrix_names, own_parameters, prepare_phase
+
+if TYPE_CHECKING:
+    from peft import PeftModel
 
 
 class FrozenWeights:
@@ -34,6 +39,25 @@ class FrozenWeights:
         if self._stored is not None:
             names &= self._stored.keys()
         self._own = {name: p for name, p in model.named_parameters() if name in names}
+
+    def prepare_phase(
+        self,
+        model: PreTrainedModel,
+        phase: Phase,
+        trained: Collection[str] = (),
+        new_ids: Sequence[int] = (),
+    ) -> "tuple[list[str], PeftModel | None]":
+        """`trainable.prepare_phase`, with what neither it nor an earlier phase trains rounded.
+
+        `trained` are names of parameters that earlier phases trained. DoRA computes the norms of
+        weights, in float32, so with it none is rounded.
+        """
+        if "lora" in phase.trainable and phase.lora.dora:
+            self.restore()
+            return prepare_phase(model, phase, new_ids)
+        self.hold({*trained, *own_parameters(model, phase)})
+        with self.shown_as_float32():
+            return prepare_phase(model, phase, new_ids)
 
     def hold(self, wanted: Container[str]) -> None:
         """Give those `wanted` their float32 values of the source; round all others to bfloat16.

@@ -24,6 +24,7 @@ from lexigraft.hardware import precision
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.source.model import auto_class
 from lexigraft.training.adapted_layers import attach_adapters, with_auxiliary_loss
+from lexigraft.training.anchored_rows import AnchoredRows, new_rows_of
 from lexigraft.training.distributed import Computation, modules_of, shard, world_size
 from lexigraft.training.fake_gpu import AliveBytes, as_on_a_gpu, as_one_of, give_memory
 from lexigraft.training.frozen_weights import FrozenWeights
@@ -32,7 +33,7 @@ from lexigraft.training.passes import pass_tokens, split_step
 from lexigraft.training.phase import add_modules, recompute_layers
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import AdapterSettings, Phase, Strategy
-from lexigraft.training.trainable import decoder_layers, own_parameters, prepare_phase
+from lexigraft.training.trainable import decoder_layers
 
 _NO_MEMORY = ("data", "share", "learning_rate")  # keys of a phase
 # Of the memory of the machine: what is not weights.
@@ -232,10 +233,7 @@ def _prepared(
             model.resize_token_embeddings(rows, mean_resizing=False)
         else:
             _attach_adapters(model, rows, phase.adapter)
-        frozen = FrozenWeights(model, None)
-        frozen.hold(trained | set(own_parameters(model, phase)))
-        with frozen.shown_as_float32():
-            names, _ = prepare_phase(model, phase, new_ids)
+        names, _ = FrozenWeights(model, None).prepare_phase(model, phase, trained, new_ids)
         kind, teaching = objective(phase.objective), None
         if kind.needs_teacher and teacher is not None:
             teaching = _without_weights(teacher, precision()).requires_grad_(False)
@@ -243,6 +241,8 @@ def _prepared(
         tokenizer: Any = _vocabulary_of(rows)
         context = PhaseContext(model, tokenizer, strategy, phase, Progress(), {}, [], teaching)
         loss = with_auxiliary_loss(kind.for_phase(context), model, phase)
+        if phase.anchor and new_ids:
+            loss = AnchoredRows(loss, new_ids, new_rows_of(model, new_ids), phase.anchor)
     add_modules(model, loss)
     return model.train(), loss, set(names)
 

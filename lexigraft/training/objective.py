@@ -141,3 +141,49 @@ class Objective(ABC):
     def total(self, losses: "torch.Tensor") -> "torch.Tensor":
         """The loss computed from means or sums [parts], a linear function of them."""
         return losses.sum()
+
+
+class PenalizedObjective(Objective):
+    """Another objective plus a penalty on the trained parameters, as a part of its own."""
+
+    penalty_name: ClassVar[str]  # in the training log, ending in `_loss`
+
+    def __init__(self, objective: Objective):
+        self.objective = objective
+        self.loss_names = (*(objective.loss_names or ("lm_loss",)), self.penalty_name)
+
+    @abstractmethod
+    def penalty(self, model: "PreTrainedModel") -> "torch.Tensor":
+        """The penalty, a scalar."""
+
+    def modules(self) -> "dict[str, torch.nn.Module]":
+        """Those of the other objective."""
+        return self.objective.modules()
+
+    def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
+        """Its targets, and one more: each micro-batch adds the penalty once."""
+        import torch
+
+        counts = self.objective.count_targets(batch)
+        return torch.cat([counts, counts.new_ones(1)])
+
+    def largest_batch(self, sequences: int, length: int) -> "dict[str, torch.Tensor]":
+        """That of the other objective."""
+        return self.objective.largest_batch(sequences, length)
+
+    def losses(
+        self,
+        model: "PreTrainedModel",
+        inputs: "dict[str, torch.Tensor]",
+        weights: "torch.Tensor | None" = None,
+    ) -> "torch.Tensor":
+        """Its parts, and the penalty."""
+        import torch
+
+        own = None if weights is None else weights[:-1]
+        losses = self.objective.losses(model, inputs, own)
+        return torch.cat([losses, self.penalty(model)[None]])
+
+    def total(self, losses: "torch.Tensor") -> "torch.Tensor":
+        """The other objective's loss, and the penalty."""
+        return self.objective.total(losses[:-1]) + losses[-1]

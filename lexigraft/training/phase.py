@@ -104,6 +104,7 @@ def run_phase(
             batch_sequences=phase.batch_sequences,
             schedule=schedule or schedules(strategy, [steps])[0],
             tokens=memory.tokens,
+            lora_ratio=phase.lora.learning_rate_ratio,
         )
         # It prints a line per step; `StepLogger` has a progress bar.
         trainer.remove_callback(PrinterCallback)
@@ -157,7 +158,8 @@ class PhaseTrainer(Trainer):
     Its model is a `Computation`; `batch_sequences` are those of one optimizer step, in all passes
     of all processes. A batch of the Trainer is a whole step: places of sequences, which are read
     and split into passes of at most `tokens` here. Where a pass does not fit into a GPU, the step
-    begins anew with passes of half as many tokens.
+    begins anew with passes of half as many tokens. The second matrices of LoRA's adapters have
+    `lora_ratio` times the learning rate.
     """
 
     def __init__(
@@ -167,11 +169,31 @@ class PhaseTrainer(Trainer):
         batch_sequences: int,
         schedule: Schedule,
         tokens: int,
+        lora_ratio: float = 1.0,
         **known,
     ):
         super().__init__(**known)
         self.objective: Objective = objective
         self.batch_sequences, self.schedule, self.tokens = batch_sequences, schedule, tokens
+        self.lora_ratio = lora_ratio
+
+    def create_optimizer(self, model=None):
+        """AdamW, with the second matrices of LoRA's adapters in groups of their own.
+
+        PEFT's `create_loraplus_optimizer` would also train norms at their rate, and decay nothing.
+        """
+        optimizer = super().create_optimizer(model)
+        named = (model or self.model).named_parameters()
+        second = {id(parameter) for name, parameter in named if ".lora_B." in name}
+        if self.lora_ratio == 1 or not second:
+            return optimizer
+        for group in list(optimizer.param_groups):
+            faster = [one for one in group["params"] if id(one) in second]
+            if faster:
+                group["params"] = [one for one in group["params"] if id(one) not in second]
+                rate = self.lora_ratio * group["lr"]
+                optimizer.add_param_group({**group, "params": faster, "lr": rate})
+        return optimizer
 
     def create_scheduler(self, num_training_steps, optimizer=None):
         """The learning rate's schedule, from where the phase begins on it."""

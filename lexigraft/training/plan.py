@@ -162,12 +162,15 @@ class Schedule:
 
     >>> [Schedule("linear", warmup=3, steps=7).factor(step) for step in range(7)]
     [0.25, 0.5, 0.75, 1.0, 0.75, 0.5, 0.25]
+    >>> [Schedule("wsd", warmup=1, steps=6, decay=2).factor(step) for step in range(6)]
+    [0.5, 1.0, 1.0, 1.0, 1.0, 0.5]
     """
 
-    shape: str  # `cosine` and `linear` decay to zero; `constant` does not
+    shape: str  # `cosine`, `linear` and `wsd` decay to zero; `constant` does not
     warmup: int  # optimizer steps of the warm-up
     steps: int  # optimizer steps of the whole schedule
     offset: int = 0  # how many of them earlier phases have taken
+    decay: int | None = None  # optimizer steps of the decay; by default all after the warm-up
 
     @property
     def highest(self) -> float:
@@ -181,7 +184,8 @@ class Schedule:
             return (done + 1) / (self.warmup + 1)
         if self.shape == "constant":
             return 1.0
-        part = min(1.0, (done - self.warmup) / max(1, self.steps - self.warmup))
+        begin = self.warmup if self.decay is None else max(self.warmup, self.steps - self.decay)
+        part = min(1.0, max(0, done - begin) / max(1, self.steps - begin))
         return 1 - part if self.shape == "linear" else 0.5 * (1 + math.cos(math.pi * part))
 
 
@@ -195,7 +199,14 @@ def schedules(strategy: Strategy, steps: list[int]) -> list[Schedule]:
     spans = [(count, 0) for count in steps]  # steps of the whole schedule, and before the phase
     if strategy.schedule_over == "strategy":
         spans = [(sum(steps), sum(steps[:number])) for number in range(len(steps))]
+    stable = strategy.schedule == "wsd"
     return [
-        Schedule(strategy.schedule, math.ceil(strategy.warmup * whole), whole, before)
+        Schedule(
+            strategy.schedule,
+            math.ceil(strategy.warmup * whole),
+            whole,
+            before,
+            math.ceil(strategy.decay * whole) if stable else None,
+        )
         for whole, before in spans
     ]

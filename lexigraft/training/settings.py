@@ -22,6 +22,7 @@ from lexigraft.training.registry import objective, objectives
 Part = Literal["embeddings", "head", "new-rows", "lora", "outside-layers", "all", "adapter"]
 PARTS = get_args(Part)
 AMOUNTS = ("tokens", "tokens_per_language", "epochs")  # of training: a strategy's, or a phase's own
+_WITH_ROWS = {"embeddings", "head", "new-rows", "outside-layers", "all"}
 MONOLINGUAL = "monolingual"  # the corpus; every other name in `data` is an entry of samples
 Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -37,6 +38,19 @@ class Lora(Settings):
     r: int = _left_out(8, "rank of the adapters", ge=1)
     alpha: float = _left_out(32.0, "`alpha / r` multiplies the update", gt=0)
     dropout: float = _left_out(0.05, "probability of dropout on the adapters' input", ge=0, lt=1)
+    rslora: bool = _left_out(
+        False, "rsLoRA (Kalajdzievski 2023): `alpha / √r` multiplies the update instead"
+    )
+    dora: bool = _left_out(
+        False,
+        "DoRA (Liu et al. 2024): norms of weights are trained beside their directions",
+    )
+    learning_rate_ratio: float = _left_out(
+        1.0,
+        "LoRA+ (Hayou et al. 2024): how many times the learning rate the adapters' second "
+        "matrices have",
+        ge=1,
+    )
 
 
 class AdapterSettings(Settings):
@@ -154,6 +168,12 @@ class Phase(Settings):
     adapter: AdapterSettings | None = optional("of `trainable: [adapter]`: its adapters")
     distill: DistillSettings | None = optional("of objective `distill`: the teacher")
     alm: AlmSettings | None = optional("of objective `alm`: the teacher, and its loss")
+    anchor: float = _left_out(
+        0.0,
+        "weight of a part of the loss that holds the trained rows of new tokens where their recipe "
+        "put them: the mean of their squared distances from there",
+        ge=0,
+    )
     masking: float = _left_out(
         0.15,
         "of objective `mlm`: share of the tokens that are masked, anew at each visit",
@@ -238,6 +258,10 @@ class Phase(Settings):
             raise KeyedError("distill.teacher", "missing; name an entry of sources.yaml")
         if "adapter" not in self.trainable and "adapter" in given:
             raise KeyedError("adapter", "this phase trains no adapter; take out 'adapter'")
+        if self.anchor and not _WITH_ROWS.intersection(
+            item for item in self.trainable if isinstance(item, str)
+        ):
+            raise KeyedError("anchor", "this phase trains no rows; take out 'anchor'")
         return self
 
 
@@ -295,8 +319,16 @@ class Strategy(Settings):
     epsilon: float = _left_out(
         1e-8, "AdamW's, which is added to the root of its second moment", gt=0
     )
-    schedule: Literal["cosine", "linear", "constant"] = Field(
-        "cosine", description="of the learning rate. The first two end at zero"
+    schedule: Literal["cosine", "linear", "wsd", "constant"] = Field(
+        "cosine",
+        description="of the learning rate. All but the last end at zero; `wsd` (warm-up, stable, "
+        "decay) stays at the highest rate until its `decay`",
+    )
+    decay: float = _left_out(
+        0.1,
+        "of schedule `wsd`: share of the steps, at the end, in which the rate falls like a cosine",
+        gt=0,
+        le=1,
     )
     schedule_over: Literal["phase", "strategy"] = Field(
         "phase", description="one schedule for each phase, or one for all of them"
@@ -343,10 +375,14 @@ class Strategy(Settings):
     @model_validator(mode="after")
     def _phases_fit_together(self) -> "Strategy":
         self._check_amounts()
+        self._check_schedule()
         for number, phase in enumerate(self.phases):
             if number and "adapter" in phase.trainable:
                 key = f"phases[{number}].trainable"
                 raise KeyedError(key, "only the first phase can train an adapter; put it first")
+            if phase.anchor and "adapter" in self.phases[0].trainable:
+                reason = "rows that an adapter makes have no other start; take out 'anchor'"
+                raise KeyedError(f"phases[{number}].anchor", reason)
         found = (phase_teacher(plain(phase), "the cell's own source") for phase in self.phases)
         names = sorted({name for name in found if name})
         if len(names) > 1:
@@ -367,6 +403,15 @@ class Strategy(Settings):
             completed.append(_filled(phase, **shared, lora=lora, adapter=adapter, alm=alm))
         self.__dict__["phases"] = tuple(completed)
         return self
+
+    def _check_schedule(self) -> None:
+        """Its parts fit into the steps."""
+        if self.schedule != "wsd" and "decay" in self.model_fields_set:
+            reason = "only schedule wsd takes this key; take out 'decay'"
+            raise KeyedError("decay", reason)
+        if self.schedule == "wsd" and self.warmup + self.decay > 1:
+            reason = f"with a warmup of {self.warmup:g} more than all steps; lower one of the two"
+            raise KeyedError("decay", reason)
 
     def _check_amounts(self) -> None:
         """The phases share the strategy's amount, or each of them has its own."""

@@ -27,6 +27,7 @@ from lexigraft.source.model import (
     open_tokenizer,
 )
 from lexigraft.training.adapted_layers import attach_adapters, with_auxiliary_loss
+from lexigraft.training.anchored_rows import AnchoredRows, new_rows_of
 from lexigraft.training.checkpointing import (
     Checkpointing,
     RetainedCheckpoints,
@@ -68,7 +69,6 @@ from lexigraft.training.trainable import (
     matrix_names,
     merge_lora,
     own_parameters,
-    prepare_phase,
 )
 from lexigraft.training.training_log import (
     HeldOutCurve,
@@ -141,6 +141,9 @@ class _Run:
         place = "cpu" if in_parts else device()
         # `changed` are the names of the matrices with new rows.
         self.model, self.changed = self._load_untrained(finished, place)
+        # As the initializer made them: what earlier phases trained is loaded later.
+        anchored = self.new_ids and any(phase.anchor for phase in strategy.phases)
+        self.rows = new_rows_of(self.model, self.new_ids) if anchored else {}
         check_objectives(self.model, strategy)
         self.plan = plan_phases(strategy, self.tokenizer, job)
         check_length(self.model, self.plan)
@@ -186,10 +189,7 @@ class _Run:
         folder = self.checkpoints / here
         seed = seed_from(*self.job["seed"], here)
         set_seed(seed)  # adapters start at random
-        # Rounded are those that this phase does not train, and no phase before it did.
-        self.frozen.hold(progress.trained | set(own_parameters(model, phase)))
-        with self.frozen.shown_as_float32():
-            names, adapter = prepare_phase(model, phase, self.new_ids)
+        names, adapter = self.frozen.prepare_phase(model, phase, progress.trained, self.new_ids)
         progress.trained |= set(names)
         progress.adapter_size += attached_parameter_count(model)
         tokens = cumulative_tokens(self.plan, number, phase.batch_sequences)
@@ -198,6 +198,9 @@ class _Run:
             model, self.tokenizer, strategy, phase, progress, self.inputs, self.job["seed"]
         )
         loss = with_auxiliary_loss(kind.for_phase(context), model, phase)
+        if phase.anchor and self.rows:
+            rows = {name: values.to(device()) for name, values in self.rows.items()}
+            loss = AnchoredRows(loss, self.new_ids, rows, phase.anchor)
         schedule = schedules(strategy, self.steps)[number]
         if schedule.highest < 1 and rank() == 0:
             logger.warning(
@@ -284,7 +287,10 @@ class _Run:
             adapter: PeftModel | None = None
             if finished == phase:
                 settings = self.strategy.phases[phase]
-                names, adapter = prepare_phase(model, settings, self.new_ids)
+                frozen = FrozenWeights(model, self.source)
+                names, adapter = frozen.prepare_phase(
+                    model, settings, progress.trained, self.new_ids
+                )
                 progress.trained |= set(names)
                 load_trained(model, self.retained.file(step), without=EXTRA_HEAD)
                 finish_phase(model, self.tokenizer, settings, names, progress)

@@ -47,6 +47,8 @@ def prepare_phase(
             r=phase.lora.r,
             lora_alpha=phase.lora.alpha,  # type: ignore[arg-type]  # declared int, but divided by r
             lora_dropout=phase.lora.dropout,
+            use_rslora=phase.lora.rslora,
+            use_dora=phase.lora.dora,
             target_modules="all-linear",
             bias="none",
             task_type=None if is_masked(model) else "CAUSAL_LM",

@@ -48,6 +48,7 @@ def strategy_of(*phases):
         ("llama", [DISTILLED], 2),
         ("gemma2", [MATCHED | {"alm": {"next_weight": 1.0}}], 1),
         ("llama", [MATCHED], 2),
+        ("llama", [{"trainable": [*MATRICES, "lora"], "lora": {"dora": True}, "anchor": 1.0}], 1),
     ],
     ids=[
         "lora",
@@ -60,6 +61,7 @@ def strategy_of(*phases):
         "two GPUs",
         "matched",
         "matched on two",
+        "dora and anchors",
     ],
 )
 def test_it_is_the_peak_of_the_same_steps_on_real_tensors(family, phases, gpus, monkeypatch):

@@ -1,6 +1,7 @@
 """One schedule in each phase, or one that goes on through all of them."""
 
 from itertools import chain
+from math import cos, pi
 
 import pytest
 import torch
@@ -13,6 +14,8 @@ from lexigraft.training.plan import Schedule, schedules
 from lexigraft.training.settings import read_strategy
 
 STEPS = [7, 4, 9]
+SHAPES = ["cosine", "linear", "wsd", "constant"]
+DECAY = {7: 1, 4: 1, 9: 1, 20: 2}  # 10 % of steps, at least one
 
 
 def strategy(**settings):
@@ -30,7 +33,10 @@ def plain(shape, warmup, steps):
     """Factors of transformers' own scheduler, [steps]."""
     name = "constant_with_warmup" if shape == "constant" else shape
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
-    scheduler = get_scheduler(name, optimizer, num_warmup_steps=warmup, num_training_steps=steps)
+    own = {"num_decay_steps": DECAY[steps]} if shape == "wsd" else None
+    scheduler = get_scheduler(
+        "warmup_stable_decay" if shape == "wsd" else name, optimizer, warmup, steps, own
+    )
     factors = []
     for _ in range(steps):
         factors.append(scheduler.get_last_lr()[0])
@@ -51,14 +57,14 @@ def walk(schedule, steps, rate=1.0):
     return rates
 
 
-@pytest.mark.parametrize("shape", ["cosine", "linear", "constant"])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_every_phase_has_a_schedule_like_transformers(shape):
     for steps, schedule in zip(STEPS, schedules(strategy(schedule=shape), STEPS), strict=True):
         warmup = 1  # 5 % of a few steps, at least one
         assert walk(schedule, steps) == pytest.approx(of_transformers(shape, warmup, steps))
 
 
-@pytest.mark.parametrize("shape", ["cosine", "linear", "constant"])
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("warmup", [0.0, 0.2, 0.5])
 def test_one_schedule_goes_on_through_all_phases(shape, warmup):
     made = schedules(strategy(schedule=shape, schedule_over="strategy", warmup=warmup), STEPS)
@@ -76,15 +82,26 @@ def test_one_schedule_goes_on_through_all_phases(shape, warmup):
         ("constant", 2, [1 / 3, 2 / 3, 1]),
         ("constant", 0, [1, 1, 1]),
         ("cosine", 3, [0.25, 0.5, 0.75]),
+        ("wsd", 0, [1, 1, 0.5]),
+        ("wsd", 1, [0.5, 1, 0.5]),
+        ("wsd", 3, [0.25, 0.5, 0.75]),
     ],
 )
 def test_the_exact_factors_of_three_steps(shape, warmup, factors):
-    assert walk(Schedule(shape, warmup, 3), 3) == pytest.approx(factors)
+    decay = 2 if shape == "wsd" else None
+    assert walk(Schedule(shape, warmup, 3, decay=decay), 3) == pytest.approx(factors)
+
+
+def test_a_stable_rate_stays_highest_until_its_decay():
+    settings = {"schedule": "wsd", "warmup": 0.2, "decay": 0.4}
+    [first, *_] = schedules(strategy(**settings), [10, 1, 1])
+    fall = [0.5 + 0.5 * cos(pi * part) for part in (0, 0.25, 0.5, 0.75)]
+    assert walk(first, 10) == pytest.approx([1 / 3, 2 / 3, 1, 1, 1, 1, *fall])
 
 
 @given(
-    st.sampled_from(["cosine", "linear", "constant"]),
-    st.floats(0, 1),
+    st.sampled_from(SHAPES),
+    st.floats(0, 0.9),
     st.lists(st.integers(1, 30), min_size=3, max_size=3),
     st.sampled_from(["phase", "strategy"]),
 )

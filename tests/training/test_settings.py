@@ -218,6 +218,26 @@ def test_plain_data_has_of_a_phase_only_what_was_given():
         ),
         ({"phases": [PHASE], "epochs": 0}, "strategy.epochs: 0 is not above 0"),
         ({"phases": [PHASE], "warmup": 1.5}, "warmup: 1.5 is not at most 1"),
+        (
+            {"phases": [{"trainable": ["lora"], "length": 8, "anchor": 0.1}]},
+            "phases[0].anchor: this phase trains no rows",
+        ),
+        (
+            {
+                "phases": [
+                    {"trainable": ["adapter"], "length": 8, "share": 0.5},
+                    {"trainable": ["all"], "length": 8, "share": 0.5, "anchor": 1.0},
+                ]
+            },
+            "phases[1].anchor: rows that an adapter makes have no other start",
+        ),
+        ({"phases": [{**PHASE, "anchor": -1}]}, "phases[0].anchor: -1 is not at least 0"),
+        ({"phases": [PHASE], "decay": 0.2}, "strategy.decay: only schedule wsd takes this key"),
+        ({"phases": [PHASE], "schedule": "wsd", "decay": 0}, "strategy.decay: 0 is not above 0"),
+        (
+            {"phases": [PHASE], "schedule": "wsd", "warmup": 0.4, "decay": 0.7},
+            "strategy.decay: with a warmup of 0.4 more than all steps",
+        ),
         ({"phases": [PHASE], "batch_sequences": 2.5}, "batch_sequences: 2.5 is not a whole number"),
         ({"phases": [PHASE], "learning_rate": "1e-4"}, "learning_rate: '1e-4' is not a number"),
         (
@@ -226,10 +246,15 @@ def test_plain_data_has_of_a_phase_only_what_was_given():
         ),
         (
             {"phases": [PHASE], "lora": {"rank": 8}},
-            "lora: unknown key 'rank'; known are alpha, dropout, r",
+            "lora: unknown key 'rank'; known are alpha, dora, dropout, learning_rate_ratio, r",
         ),
         ({"phases": [{**PHASE, "length": 7}]}, "length: 7 is not at least 8"),
         ({"phases": [PHASE], "lora": {"dropout": 1}}, "lora.dropout: 1 is not below 1"),
+        ({"phases": [PHASE], "lora": {"dora": 1}}, "lora.dora: 1 is not true or false"),
+        (
+            {"phases": [PHASE], "lora": {"learning_rate_ratio": 0.5}},
+            "lora.learning_rate_ratio: 0.5 is not at least 1",
+        ),
         ({"phases": [PHASE], "curve": {"points": -1}}, "curve.points: -1 is not at least 0"),
         ({"phases": [{"length": 8, "trainable": [3]}]}, "trainable[0]: needs"),
         ({"phases": [PHASE], "curve": []}, "strategy.curve: [] is not a mapping"),
