@@ -167,12 +167,7 @@ def _of_output(place: str, first: _Output, second: _Output) -> Iterator[Differen
         hashes = first.files.get(name), second.files.get(name)
         where = f"{place}/{name}"
         if None in hashes:
-<<<<<<< HEAD
-            first_has, second_has = ("there" if one else None for one in hashes)
-            yield Difference(ALONE, where, "", first_has, second_has)
-=======
             yield _alone(where, "", hashes[1] is None)
->>>>>>> evidence
         elif hashes[0] != hashes[1] and name != _SOURCE:
             files = first.folder / name, second.folder / name
             for file in files:
@@ -274,12 +269,7 @@ def _of_arrays(where: str, files: tuple[Path, Path]) -> Iterator[Difference]:
     names = [_array_names(file) for file in files]
     for name in dict.fromkeys([*names[0], *names[1]]):
         if any(name not in own for own in names):
-<<<<<<< HEAD
-            first_has, second_has = ("there" if name in own else None for own in names)
-            yield Difference(ALONE, where, name, first_has, second_has)
-=======
             yield _alone(where, name, name in names[0])
->>>>>>> evidence
             continue
         (kind, first), (other_kind, second) = (_array(file, name) for file in files)
         if (kind, first.shape) != (other_kind, second.shape):
