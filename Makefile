@@ -1,6 +1,8 @@
 # make demo    the default study from nothing: environment, model, text, training, report; ten minutes
 # make demo-more  another language, more initializers, seeds and strategies, longer training; about an hour
 # make test    the tests
+# make test-more  longer tests: the installed package and learned metrics' packages, each in an environment of its own,
+#              a real model's conversion, and the GPU kit on the CPU
 # make test-cluster  the tests on a real Slurm that this machine starts; installs it where it is missing
 # make check   formatting, lints and types
 # make metrics  the environment of learned metrics (BLEURT, COMET), which `make demo` does not need
@@ -24,9 +26,10 @@ PARTS ?= correctness training generation cell
 GPU := gpu=$(shell nvidia-smi -L 2>/dev/null | grep -c ^GPU)
 BIN := .venv/bin
 INSTALL = $(@D)/bin/python scripts/install.py
+PYTEST := $(BIN)/python -m pytest -n $(CORES) --dist loadfile --no-loadscope-reorder -q
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES) --resources mem_mb=$(MEMORY_MB) $(GPU)
 
-.PHONY: demo demo-more test test-cluster slurm check config-tables record memory gpu-check pages docs metrics profiles verify status cost clean
+.PHONY: demo demo-more test test-more test-cluster slurm check config-tables record memory gpu-check pages docs metrics profiles verify status cost clean
 
 demo: REPORT = results/report/default
 demo-more: STUDY = --configfile config/studies/demo-more.yaml
@@ -47,8 +50,11 @@ demo demo-more: .venv/main
 	@echo "All else $(CURDIR)/$(REPORT)/workflow.html  (Snakemake's report: every figure, table and setting)"
 
 # Test files go to one worker each, in the order of tests/conftest.py.
-test: .venv/dev .venv-metrics/main
-	@LEXIGRAFT_METRICS=required $(BIN)/python -m pytest -n $(CORES) --dist loadfile --no-loadscope-reorder -q $(TESTS)
+test: .venv/dev
+	@$(PYTEST) --ignore=tests/more $(TESTS)
+
+test-more: .venv/dev .venv-metrics/main
+	@LEXIGRAFT_METRICS=required $(PYTEST) tests/more
 
 # Slurm's own services are not started: the tests start what they need, in folders of their own.
 slurm:

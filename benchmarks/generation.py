@@ -33,7 +33,7 @@ from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedTokeniz
 from lexigraft.hardware import precision
 from lexigraft.inference import generation, shared_prefix
 from lexigraft.inference.generation import generate
-from lexigraft.inference.stop_strings import StopStrings
+from lexigraft.inference.stop_strings import StopCriterion, StopStrings
 
 NEW_TOKENS = 24
 BATCH = 8
@@ -85,14 +85,14 @@ def short(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
 
 def watch(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
     """A step of the model, against that of looking at its tokens."""
-    stops = StopStrings(tokenizer, ["\n\n", "Question:"]).criterion(16)
+    criterion = StopCriterion(StopStrings(tokenizer, ["\n\n", "Question:"]), 16)
     rows = torch.randint(1, 256, (16, 1), device=model.device)
     steps = 200
 
     def look() -> None:
         for _ in range(steps):
-            stops._tails = [b"ab"] * 16
-            stops(rows, None)
+            criterion._tails = [b"ab"] * 16
+            criterion(rows, None)
 
     def step() -> None:
         with torch.inference_mode():

@@ -39,7 +39,7 @@ def main(folder: str, text: str, size: str = "4000", *names: str) -> None:
     with tempfile.TemporaryDirectory() as place:
         target = train_tokenizer(lines, "byte-level-bpe", int(size), source)
         target.save_pretrained(place)
-        new = len(pair_vocabularies(source, target).new_token_ids_of_cell)
+        new = len(pair_vocabularies(source, target).new_ids)
         print(f"{size} tokens for {folder}, {new} of them new, {len(lines)} lines, one thread")
         columns = f"{'CPU s':>8} {'MiB':>8}"
         print(f"{'initializer':20} {columns}   {'public one':12} {columns}")
@@ -150,7 +150,7 @@ def omp_work(source, target, matrix, auxiliary):
     held = np.isin(donor.tokens, pair.shared_ids)
     old = torch.from_numpy(matrix[pair.source_of[donor.tokens[held]]])
     anchors = torch.from_numpy(donor.vectors[held])
-    wanted = torch.from_numpy(donor.vectors[np.isin(donor.tokens, pair.new_token_ids_of_cell)])
+    wanted = torch.from_numpy(donor.vectors[np.isin(donor.tokens, pair.new_ids)])
 
     def pursue() -> None:
         for block in wanted.split(512):

@@ -4,13 +4,14 @@ python benchmarks/training.py [--config FOLDER] [--vocabulary N] [--sequences N]
                               [--threads N] [--precision …] [--record] [NAME …]
 
 The model is that of a folder with a config.json (by default SmolLM2-135M's shape), with random
-weights; text is random too. `--record` writes `docs/results/training.json`, of which
-`docs/benchmarks.md` is made. Each strategy is trained for three steps in a process of its own, by
-this library and by the script, with the same model, text, optimizer, batch and precision. Tokens
-per second are those of all steps but the first. Memory is the peak beyond the model itself; on a
-GPU it is the peak of all tensors, of which there is room for 79 GiB, as on a card of 80 GB. A
-teacher is a second model of the same shape. The adapters' script makes the two matrices of the new
-vocabulary anew in each pass, as their definition says.
+weights; text is random too. `--record` writes what was measured into `docs/results/training.json`,
+of which `docs/benchmarks.md` is made; rows of other strategies stay, where all else is equal. Each
+strategy is trained for three steps in a process of its own, by this library and by the script, with
+the same model, text, optimizer, batch and precision. Tokens per second are those of all steps but
+the first. Memory is the peak beyond the model itself; on a GPU it is the peak of all tensors, of
+which there is room for 79 GiB, as on a card of 80 GB. A teacher is a second model of the same
+shape. The adapters' script makes the two matrices of the new vocabulary anew in each pass, as their
+definition says.
 """
 
 import argparse
@@ -56,8 +57,10 @@ from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_he
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import decoder_layers, own_parameters, prepare_phase
-from workflow.pages import write_record
+from workflow.pages import DOCS, write_record
 
+RECORD = DOCS / "results" / "training.json"
+PRECISIONS = ("float32", "bfloat16")
 STEPS = 3
 GPU_BYTES = 79 * 2**30
 NEW_TOKENS = 1000
@@ -94,7 +97,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
 
 def main(arguments: argparse.Namespace) -> None:
     """Print tokens per second and MiB of each strategy, theirs, ours, and the ratio."""
-    began, rows = datetime.now(UTC), []
+    rows = []
     print(f"{'':22}{'tokens/s':>26}{'peak MiB':>28}")
     print(f"{'':22}{'script':>9}{'ours':>9}{'ratio':>8}{'script':>10}{'ours':>9}{'ratio':>9}")
     every = product(arguments.precision, arguments.names or STRATEGIES)
@@ -128,19 +131,26 @@ def main(arguments: argparse.Namespace) -> None:
                 accuracy,
                 name,
                 *(round(who[key], 1) for key in ("speed", "mib") for who in (script, ours)),
+                str(datetime.now(UTC).date()),
             ]
         )
     if arguments.record:
-        run = {
-            "date": str(began.date()),
-            "version": lexigraft.__version__,
-            "torch": torch.__version__,
-        }
-        run |= {name: version(name) for name in ("transformers", "peft")}
-        given = ("threads", "vocabulary", "sequences", "length")
-        run |= {name: getattr(arguments, name) for name in given}
-        columns = ["precision", "strategy", "script_speed", "speed", "script_mib", "mib"]
-        write_record("training", {"run": run, "tables": {"trainings": [columns, *rows]}})
+        record(arguments, rows)
+
+
+def record(arguments: argparse.Namespace, rows: list[list[Any]]) -> None:
+    """Put rows into the record in place of earlier ones of the same precision and strategy."""
+    run = {"version": lexigraft.__version__, "torch": torch.__version__}
+    run |= {name: version(name) for name in ("transformers", "peft")}
+    given = ("threads", "vocabulary", "sequences", "length")
+    run |= {name: getattr(arguments, name) for name in given}
+    kept = {}
+    if RECORD.exists() and (earlier := json.loads(RECORD.read_text("utf-8")))["run"] == run:
+        kept = {tuple(row[:2]): row for row in earlier["tables"]["trainings"][1:]}
+    kept |= {tuple(row[:2]): row for row in rows}
+    table = [kept[key] for key in product(PRECISIONS, STRATEGIES) if key in kept]
+    columns = ["precision", "strategy", "script_speed", "speed", "script_mib", "mib", "date"]
+    write_record("training", {"run": run, "tables": {"trainings": [columns, *table]}})
 
 
 def work(
@@ -366,8 +376,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sequences", type=int, default=8, help="of an optimizer step")
     parser.add_argument("--length", type=int, default=256, help="tokens of a sequence")
     parser.add_argument("--threads", type=int, default=1)
-    names = ("float32", "bfloat16")
-    parser.add_argument("--precision", nargs="+", choices=names, default=names[:1])
+    parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=PRECISIONS[:1])
     parser.add_argument("--record", action="store_true", help="write docs/results/training.json")
     parser.add_argument("names", nargs="*", choices=[*STRATEGIES, []])
     return parser.parse_args()

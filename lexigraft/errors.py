@@ -51,6 +51,11 @@ def suggestion(name: object, known: Iterable[str]) -> str:
     return f"; known are {', '.join(sorted(names)[:20])}" if names else ""
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of what another library's error says, or its type where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def disk_fault(error: BaseException, folder: str) -> str | None:
     """One line for the user if an error, or its cause, came from the disk; otherwise None.
 

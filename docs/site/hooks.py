@@ -120,7 +120,9 @@ def notebook(text: str) -> str:
         source = "".join(cell["source"])
         parts.append(source if cell["cell_type"] == "markdown" else fenced(source, "python"))
         for output in cell.get("outputs", ()):
-            parts.append(fenced("".join(output["text"]), "text"))
+            # What is printed, or the value of the last line.
+            lines = output["text"] if "text" in output else output["data"]["text/plain"]
+            parts.append(fenced("".join(lines), "text"))
     return "\n\n".join(parts)
 
 

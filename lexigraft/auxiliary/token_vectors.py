@@ -4,6 +4,7 @@ The input embeddings of another pretrained language model (PLM) are such vectors
 a target-language model, CLP and OMP compare tokens in those of a donor model.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from lexigraft.atomic import replacing
 from lexigraft.corpus.amounts import read_amount
 from lexigraft.errors import UserError
 from lexigraft.job import Job, Written
+from lexigraft.provenance import CARD, read_card
 from lexigraft.randomness import seed_from
 from lexigraft.source.model import load_tokenizer, open_tokenizer, read_input_matrix
 
@@ -78,8 +80,15 @@ def train_vectors(job: Job, train: Callable[..., TokenVectors], **options: Any) 
     options |= {key: value for key, value in settings.items() if key not in ("kind", "text")}
     tokenizer = open_tokenizer(job["inputs"]["tokenizer"])
     sentences = read_amount(inputs["corpus"], settings, inputs.get("source", ""))
+    began = time.monotonic()
     vectors = train(tokenizer, sentences, **options, seed=seed_from(*job["seed"]))
-    return store_vectors(job, tokenizer, vectors)
+    return store_vectors(job, tokenizer, vectors, seconds=time.monotonic() - began)
+
+
+def training_seconds(folder: str | Path) -> float:
+    """How long training the vectors of a folder took, by its card; 0 where they were only read."""
+    file = Path(folder) / CARD
+    return read_card(file.parent).get("seconds", 0.0) if file.is_file() else 0.0
 
 
 def load_vectors(folder: str | Path) -> TokenVectors:

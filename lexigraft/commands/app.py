@@ -25,8 +25,7 @@ STUDIES = "Studies"
 MODELS = "Tokenizers and models, without a study"
 MACHINE = "This machine"
 
-
-# For Snakemake are options that a command does not know, or all that follows the study.
+# Options that a command does not know go to Snakemake; with ALL, so does all behind the study.
 UNKNOWN = {"allow_extra_args": True, "ignore_unknown_options": True}
 ALL = UNKNOWN | {"allow_interspersed_args": False}
 

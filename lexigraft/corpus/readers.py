@@ -4,6 +4,7 @@ Readers return text unchanged; `lexigraft.corpus.cleaning` cleans it. A null val
 empty text, which cleaning counts as blank. Settings name a `loader`, which needs further keys:
 
 - `catalogue`: `package`, `locale` (see `read_catalogue`);
+- `html`: `package`, and `page`, a file in it (see `read_page`);
 - `text`: `paths` of files or folders, and `field`, see `read_texts`;
 - `tsv`: `path`; English is in `source_column` and the translation in `target_column`, numbered from
   1, by default the first two; blank lines are skipped, and quotes are plain characters;
@@ -33,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.corpus.catalogue import read_catalogue
+from lexigraft.corpus.html_page import read_page
 from lexigraft.corpus.lines import DAMAGED, read_lines
 from lexigraft.corpus.local_files import text_files
 from lexigraft.corpus.zstd_lines import SUFFIX, zstd_shards
@@ -74,9 +76,9 @@ def read_texts(paths: Iterable[str | Path], field: str = _FIELD) -> Iterator[str
 
 
 def read_sentences(settings: Settings, package: str | Path | None = None) -> Iterator[str]:
-    """Stream a text: loaders `catalogue`, `text`, `jsonl`, `parquet` and `datasets`.
+    """Stream a text: loaders `catalogue`, `html`, `text`, `jsonl`, `parquet` and `datasets`.
 
-    `package` is the folder of the unpacked package, for catalogues, here and in `read_pairs`.
+    `package` is the folder of the unpacked package that a text is in, here and in `read_pairs`.
     """
     for shard in text_shards(settings, package):
         yield from shard()
@@ -89,9 +91,11 @@ def text_shards(
 
     The arguments are those of `read_sentences`.
     """
-    settings = _Text(settings, "text", ("catalogue", "text", *_TABLES))
+    settings = _Text(settings, "text", ("catalogue", "html", "text", *_TABLES))
     if settings["loader"] == "catalogue":
         return [lambda: (target for _, target in _read_package(settings, package))]
+    if settings["loader"] == "html":
+        return [lambda: iter(read_page(_folder(settings, package), settings["page"]))]
     if settings["loader"] == "text":
         field = settings.get("field", _FIELD)
         files = [file for path in settings["paths"] for file in text_files(path)]
@@ -107,7 +111,7 @@ def text_shards(
 
 
 def read_pairs(settings: Settings, package: str | Path | None = None) -> Iterator[Pair]:
-    """Stream (English, translation) pairs: all loaders but `text`."""
+    """Stream (English, translation) pairs: all loaders but `text` and `html`."""
     return (pair for pair, _ in read_scored_pairs(settings, package))
 
 
@@ -209,9 +213,13 @@ def _read_rows(text: _Text, columns: list[str] | None) -> Rows:
 
 
 def _read_package(text: _Text, package: str | Path | None) -> list[Pair]:
+    return read_catalogue(_folder(text, package), text["locale"])
+
+
+def _folder(text: _Text, package: str | Path | None) -> str | Path:
     if package is None:
         raise UserError(f"package {text['package']}: the job names no input package")
-    return read_catalogue(package, text["locale"])
+    return package
 
 
 def _read_tsv(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lexigraft.errors import UserError
+from lexigraft.errors import UserError, first_line
 from lexigraft.evaluation.texts import draw, sentences
 from lexigraft.inference.generation import decode
 from lexigraft.inference.text_encoding import tokenize
@@ -179,7 +179,7 @@ class SentenceEncoder:
                 folder, use_safetensors=True, local_files_only=True, trust_remote_code=False
             )
         except (OSError, ValueError, ImportError) as error:
-            reason = str(error).partition("\n")[0]
+            reason = first_line(error)
             raise UserError(
                 f"alignment.encoder: '{self.name}' cannot be loaded ({reason}); name a sentence "
                 "encoder with *.safetensors, or null"

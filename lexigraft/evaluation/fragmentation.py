@@ -172,9 +172,9 @@ def measure_tokenizer(
     stand for text which the tokenizer cannot write, which makes all other numbers look better than
     they are. Of `english`: `english_tokens_per_sentence`, and `english_parity`, tokens of the texts
     per token of their English. Of the tokenizer: `size`, all tokens; `unreachable_tokens`, the
-    share that no text is cut into (`reachability`); `unused_tokens`, the share that `train` is not
-    cut into. Both shares are of tokens that are not special. Metrics whose text is empty are left
-    out. Special tokens never count. Raises `UserError` if the texts have no words.
+    share that no text is cut into (`token_bytes.unreachable`); `unused_tokens`, the share that
+    `train` is not cut into. Both shares are of tokens that are not special. Metrics whose text is
+    empty are left out. Special tokens never count. Raises `UserError` if the texts have no words.
     """
     words = sum(len(text.split()) for text in texts)
     if not words:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import regex
 
-from lexigraft.errors import UserError
+from lexigraft.errors import UserError, first_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -197,10 +197,9 @@ def rouge_tokenizer(name: str | None) -> ScriptTokenizer | PieceTokenizer:
     try:
         return PieceTokenizer(AutoTokenizer.from_pretrained(name, trust_remote_code=False), name)
     except (OSError, ValueError, ImportError) as error:
-        reason = str(error).splitlines()[0]
         raise UserError(
-            f"config/tasks.yaml: rouge_tokenizer: '{name}' cannot be loaded ({reason}); name a "
-            "folder that holds the tokenizer, or null"
+            f"config/tasks.yaml: rouge_tokenizer: '{name}' cannot be loaded ({first_line(error)}); "
+            "name a folder that holds the tokenizer, or null"
         ) from None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.matrix import Matrix, row_mean
+from lexigraft.initialization.matrix import Matrix, mean_norm, row_mean
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
 
@@ -167,18 +167,20 @@ def recipe_statistics(
     }
 
 
-def cosine_to_mean(
+def row_geometry(
     initialization: Recipe | RecipePair | DenseRows,
     matrix: Matrix,
     source_ids: np.ndarray,
     which: str = "input",
-) -> float | None:
-    """Mean cosine between the new rows and the mean of the source tokens' rows.
+) -> dict[str, float | None]:
+    """Where the new rows lie: their direction and length, beside those of the source tokens' rows.
 
-    Near 1 new tokens can hardly be told apart: each is nearly the mean of all. `matrix`
-    [n_source, h] is the source's `which`, `source_ids` its rows without padding. None where nothing
-    is new, or where a length is zero. Needs memory for a block of columns, not for the target
-    matrix.
+    `cosine_to_mean` is the mean cosine between the new rows and the mean of the source tokens'
+    rows: near 1 new tokens can hardly be told apart, for each is nearly the mean of all.
+    `relative_norm` is the mean length of the new rows over that of the source tokens' rows.
+    `matrix` [n_source, h] is the source's `which`, `source_ids` its rows without padding. Both are
+    None where nothing is new; the cosine also where a length is zero. Needs memory for a block of
+    columns, not for the target matrix.
     """
     mean = row_mean(matrix, source_ids)
     k = len(initialization.new_ids)
@@ -186,10 +188,15 @@ def cosine_to_mean(
     for columns, values in initialization.new_rows(matrix, which):
         products += values @ mean[columns].astype(values.dtype)
         squares += np.einsum("ij,ij->i", values, values)
-    lengths = np.sqrt(squares) * np.linalg.norm(mean)
-    if not len(lengths) or not lengths.all():
-        return None
-    return float((products / lengths).mean())
+    found: dict[str, float | None] = {"cosine_to_mean": None, "relative_norm": None}
+    if not k:
+        return found
+    norms, length = np.sqrt(squares), np.linalg.norm(mean)
+    if length and norms.all():
+        found["cosine_to_mean"] = float((products / (norms * length)).mean())
+    if usual := mean_norm(matrix, source_ids):
+        found["relative_norm"] = float(norms.mean() / usual)
+    return found
 
 
 def _distinct(recipe: Recipe) -> tuple[np.ndarray, np.ndarray]:

@@ -1,15 +1,16 @@
 """Fits the initializer of a job and stores its recipe or its rows."""
 
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_json
 from lexigraft.auxiliary.language_files import read_dictionary
-from lexigraft.auxiliary.token_vectors import load_vectors
+from lexigraft.auxiliary.token_vectors import load_vectors, training_seconds
 from lexigraft.corpus.amounts import read_amount
 from lexigraft.hardware import device
-from lexigraft.initialization.explanation import cosine_to_mean
+from lexigraft.initialization.explanation import row_geometry
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import load_initialization, save_initialization
 from lexigraft.randomness import seed_from
@@ -20,6 +21,7 @@ from lexigraft.source.model import (
     open_source,
     read_matrices,
 )
+from lexigraft.usage import peak_resident_bytes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -62,7 +64,9 @@ def fit_to_model(
 def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """Fit the initializer that a job describes and write it to the job's output folder.
 
-    Returns the names of the files and what the card says beside them.
+    Returns the names of the files and what the card says beside them: statistics, examples,
+    `seconds` of fitting and of training the vectors that were made for it, and `peak_memory_bytes`
+    of the process.
 
     Parameters
     ----------
@@ -76,11 +80,11 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     folder = Path(job["outputs"]["folder"])
     source = open_source(inputs["source"]).folder
     matrices = read_matrices(source)
-    auxiliary: dict[str, Any] = {
-        role: load_vectors(vectors) for role, vectors in inputs.get("auxiliary", {}).items()
-    }
+    folders = inputs.get("auxiliary", {})
+    auxiliary: dict[str, Any] = {role: load_vectors(vectors) for role, vectors in folders.items()}
     if paths := inputs.get("dictionaries"):
         auxiliary["dictionary"] = [words for path in paths for words in read_dictionary(path)]
+    began = time.monotonic()
     fitted = fit_to_model(
         initializer(settings["method"], **settings.get("options", {})),
         source,
@@ -91,17 +95,19 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
         matrices=matrices,
     )
     file = save_initialization(fitted, folder, matrices)
+    seconds = time.monotonic() - began + sum(map(training_seconds, {*folders.values()}))
     write_json(folder / "fallbacks.json", fitted.fallbacks_)
     stored, prefixes = load_initialization(folder), {"input": "", "output": "output_"}
-    cosines = {
-        f"{prefixes[which]}cosine_to_mean": cosine_to_mean(
-            stored, matrix, fitted.pair_.source_ids, which
-        )
+    geometry = {
+        f"{prefixes[which]}{name}": value
         for which, matrix in matrices.items()
+        for name, value in row_geometry(stored, matrix, fitted.pair_.source_ids, which).items()
     }
     return [file, "fallbacks.json"], {
         "fallbacks": len(fitted.fallbacks_),
         "fallback_tokens": fitted.fallbacks_[:20],
-        "statistics": fitted.statistics() | cosines,
+        "statistics": fitted.statistics() | geometry,
         "examples": fitted.examples(),
+        "seconds": seconds,
+        "peak_memory_bytes": peak_resident_bytes(),
     }

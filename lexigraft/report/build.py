@@ -14,7 +14,7 @@ from lexigraft.report.figures.new_tokens import described
 from lexigraft.report.findings import caveats, finding_numbers, findings
 from lexigraft.report.fonts import open_fonts
 from lexigraft.report.formats import as_html, write_table
-from lexigraft.report.items import GROUPS, Item, kinds, load, read_items
+from lexigraft.report.items import GROUPS, Item, load, read_items
 from lexigraft.report.names import listed, source_name
 from lexigraft.report.page import Figure, Page, report_document
 from lexigraft.report.records import read_study
@@ -26,6 +26,7 @@ from lexigraft.report.tables.texts import text_caveats
 
 logger = logging.getLogger(__name__)
 
+_PAGE = "report.html"
 _PAGE_CAPTION = (
     "The whole study on one page: findings, caveats, figures, tables, sample outputs beside their "
     "references, and how the study was run. It loads nothing from elsewhere."
@@ -109,10 +110,10 @@ def build_report(
         omitted=omitted,
         **shown,
     )
-    _write(folder / "report.html", page)
+    _write(folder / _PAGE, page)
     write_json(folder / "summary.json", result)
     counts = len(shown["tables"]), len(shown["figures"])
-    logger.info("%s: %d tables, %d figures", folder / "report.html", *counts)
+    logger.info("%s: %d tables, %d figures", folder / _PAGE, *counts)
     return result
 
 
@@ -167,8 +168,9 @@ def _write_items(
     Returns what is shown of each group, and why items have nothing to show, by their names. Items
     of an earlier configuration do not stay beside this one's.
     """
-    for file in (f"{name}{end}" for name in kinds() for end in (".md", ".html")):
-        (writer.folder / file).unlink(missing_ok=True)
+    for file in (*writer.folder.glob("*.md"), *writer.folder.glob("*.html")):
+        if file.name != _PAGE:  # which stays until it is replaced
+            file.unlink()
     for name in ("tables", "figures", "captions"):
         if (writer.folder / name).exists():
             shutil.rmtree(writer.folder / name)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lexigraft.evaluation.task_kinds import ENGLISH
 from lexigraft.evaluation.text_metrics import (
     bleu_score,
     bleu_statistics,
@@ -19,8 +20,6 @@ from lexigraft.evaluation.text_metrics import (
 from lexigraft.report.paired_tests import Score
 
 Row = dict[str, Any]
-
-_ENGLISH = "english"
 
 
 @dataclass(frozen=True)
@@ -145,10 +144,10 @@ def _of_one_test(rows: list[Row], metric: str) -> tuple[str, list[Row]]:
 
     Rows say which test they belong to where a task has several.
     """
-    own = [row for row in rows if row.get("test") != _ENGLISH]
-    if metric.startswith(f"{_ENGLISH}_"):
-        english = [row for row in rows if row.get("test") == _ENGLISH]
-        return metric.removeprefix(f"{_ENGLISH}_"), english
+    own = [row for row in rows if row.get("test") != ENGLISH]
+    if metric.startswith(f"{ENGLISH}_"):
+        english = [row for row in rows if row.get("test") == ENGLISH]
+        return metric.removeprefix(f"{ENGLISH}_"), english
     for test in dict.fromkeys(str(row.get("test")) for row in own):
         if metric.endswith(f"_{test}"):
             return metric.removesuffix(f"_{test}"), [row for row in own if row.get("test") == test]

@@ -36,6 +36,11 @@ class Model:
         return dict(vars(self))
 
 
+def source_model(name: str) -> Model:
+    """A source model as it is."""
+    return Model(name, "source", "none", "none")
+
+
 def models(study: StudyResults, initializers: list[str] | None = None) -> list[Model]:
     """Source, LAPT and each initializer under the reference strategy, for each source model.
 

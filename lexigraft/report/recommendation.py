@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from lexigraft.report.findings import vocabulary_numbers
 from lexigraft.report.metrics import Metric, metric
-from lexigraft.report.models import Column, Model, find, models_of
+from lexigraft.report.models import Column, Model, find, models_of, source_model
 from lexigraft.report.paired_tests import LEVEL
 from lexigraft.report.score_differences import ScoreDifference, score_differences
 from lexigraft.report.study import StudyResults
@@ -182,7 +182,7 @@ def gains(study: StudyResults, found: Recommendation) -> Gains:
     that are noise are not compared.
     """
     model, language = found.measured, found.language
-    source = Model(model.source, "source", "none", "none")
+    source = source_model(model.source)
     trained = [
         cell
         for cell in _cells(study, model.source, language)

@@ -3,7 +3,8 @@
 from statistics import median
 from typing import Any, NamedTuple
 
-from lexigraft.report.models import AXES, Column, Model, models_of
+from lexigraft.evaluation.task_kinds import ENGLISH
+from lexigraft.report.models import AXES, Column, Model, models_of, source_model
 from lexigraft.report.names import row_name
 from lexigraft.report.recommendation import recommend
 from lexigraft.report.study import Predictions, StudyResults
@@ -81,7 +82,7 @@ def _samples(
 ) -> list[list[SampleText]]:
     """At most so many examples of a task, with the outputs of a model's source and of itself."""
     language, task, name = column
-    source = _source_of(model)
+    source = source_model(model.source)
     ours = _predictions(study, language, task, model)
     theirs = _predictions(study, language, task, source)
     rows = [*ours.values()]
@@ -109,7 +110,7 @@ def _timed_samples(
     study: StudyResults, model: Model, language: str, task: str
 ) -> list[list[SampleText]]:
     """What a model and its source wrote for each prompt while their speed was measured."""
-    records = [_first(study, language, task, one) for one in (_source_of(model), model)]
+    records = [_first(study, language, task, one) for one in (source_model(model.source), model)]
     if records[1] is None:
         return []
     columns = [[SampleText("Prompt", prompt) for prompt in records[1].details["prompts"]]]
@@ -126,10 +127,6 @@ def _timing(one: Predictions) -> dict[str, Any] | None:
     batches = [name for name in one.details if name.startswith("batch_")]
     smallest = min(batches, key=lambda name: int(name.removeprefix("batch_")), default=None)
     return one.details[smallest] if smallest and one.details[smallest].get("texts") else None
-
-
-def _source_of(model: Model) -> Model:
-    return Model(model.source, "source", "none", "none")
 
 
 def _titles(study: StudyResults, model: Model) -> tuple[str, str]:
@@ -171,7 +168,7 @@ def _predictions(
     """The outputs of the first seed and run of a model, by the id of the example."""
     first = _first(study, language, task, model)
     rows = first.rows() if first else []
-    return {row["id"]: row for row in rows if row.get("test") != "english"}
+    return {row["id"]: row for row in rows if row.get("test") != ENGLISH}
 
 
 def _first(study: StudyResults, language: str, task: str, model: Model) -> Predictions | None:

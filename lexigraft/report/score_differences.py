@@ -44,7 +44,7 @@ class ScoreDifference(PairedTest):
 
 
 @dataclass(frozen=True)
-class _ModelScores:
+class ModelScores:
     """Scores of a model's runs on the examples of a column, by seed and run.
 
     A mean over models has one of them in the place of each seed, by its number.
@@ -83,7 +83,7 @@ def score_differences(
         members = {model: means.get((model, column), (model,)) for pair in pairs for model in pair}
         single = dict.fromkeys(one for several in members.values() for one in several)
         own = predictions.get(column[:2], {})
-        scored = _scores(study, {model: own.get(model, []) for model in single}, column)
+        scored = scores_of_models(study, {model: own.get(model, []) for model in single}, column)
         for model, several in members.items():
             if (model, column) in means and all(one in scored for one in several):
                 scored[model] = _mean([scored[one] for one in several])
@@ -100,9 +100,9 @@ def score_differences(
     return list(correct_together(found).values())
 
 
-def _scores(
+def scores_of_models(
     study: StudyResults, predictions: Mapping[Model, list[Predictions]], column: Column
-) -> dict[Model, _ModelScores]:
+) -> dict[Model, ModelScores]:
     """Scores of each model whose outputs were recorded, all on the same resamples."""
     _, task, metric = column
     kind = study.kind(task)
@@ -129,7 +129,7 @@ def _scores(
         systems[model] = system, next(iter(found.values())).score
     scores = resampled_scores(systems, len(places), *column)
     return {
-        model: _ModelScores(
+        model: ModelScores(
             {key: own.ids for key, own in found.items()},
             scores[model],
             alone[model],
@@ -157,9 +157,9 @@ def _read(study: StudyResults, one: Predictions, kind: str, metric: str) -> Exam
     return study.read[key]
 
 
-def _mean(models: list[_ModelScores]) -> _ModelScores:
+def _mean(models: list[ModelScores]) -> ModelScores:
     """The mean over models, whatever their numbers of seeds."""
-    mean = _ModelScores({}, {}, {}, {})
+    mean = ModelScores({}, {}, {}, {})
     for place, one in enumerate(models):
         for run in dict.fromkeys(run for _, run in one.scores):
             keys = [key for key in one.scores if key[1] == run]
@@ -174,7 +174,7 @@ def _difference(
     model: Model,
     baseline: Model,
     column: Column,
-    scored: Mapping[Model, _ModelScores],
+    scored: Mapping[Model, ModelScores],
     spreads: Mapping[Model | str, Spread],
 ) -> ScoreDifference | None:
     """One comparison; None where one has no scores, or the two have no run in common."""

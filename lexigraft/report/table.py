@@ -10,6 +10,7 @@ MINUS = "−"
 MISSING = "–"
 # A change of this share of the source model's score gets the full colour.
 FULL_SHADE = 0.5
+FULL_SHADE_NOTE = f"full colour at a change of {100 * FULL_SHADE:g} %"
 # Paler colours would not be seen and are left out.
 PALEST = 0.01
 # A table with more columns, names of rows included, is set small, with a mark in place of the

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.errors import UserError
+from lexigraft.errors import UserError, first_line
 from lexigraft.source.model import open_tokenizer
 from lexigraft.source.sentencepiece import sentencepiece_to_fast
 
@@ -64,7 +64,7 @@ def resolve(spec: Mapping[str, Any], wanted: list[str] = WANTED) -> tuple[Path, 
             "HF_HUB_OFFLINE if it is set, or give a local folder as `folder`"
         )
     except (errors.HFValidationError, errors.HfHubHTTPError, OSError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
     named = f"{name} at revision {revision}" if revision else name
     raise UserError(f"source hub {named}: {reason}")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.errors import UserError
+from lexigraft.errors import UserError, first_line
 from lexigraft.hardware import attention
 from lexigraft.source.weights import read_tensor, tensors
 
@@ -140,7 +140,7 @@ def load_config(folder: str | Path) -> "PretrainedConfig":
             )
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, TypeError, KeyError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
         raise UserError(f"source {file}: cannot be used ({reason})") from None
 
 

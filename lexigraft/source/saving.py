@@ -17,7 +17,7 @@ def save_model(
     folder: str | Path,
     tokenizer_files: str | Path | None = None,
 ) -> list[str]:
-    """Write a model and its tokenizer to a folder; returns the names of the files.
+    """Write a model and its tokenizer to a folder; returns the files, relative to it.
 
     `transformers.AutoModelForCausalLM.from_pretrained(folder)`, of an encoder
     `AutoModelForMaskedLM`, then computes what `model` does, and `AutoTokenizer` segments as
@@ -36,7 +36,8 @@ def save_model(
     write_json(file, json.loads(file.read_text("utf-8")) | generic)
     if tokenizer_files and (pieces := Path(tokenizer_files) / "tokenizer.model").is_file():
         shutil.copyfile(pieces, folder / pieces.name)
-    files = [path.name for path in folder.iterdir() if path.is_file()]
+    # A tokenizer with several chat templates has a folder of them.
+    files = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
     for name in files:  # safetensors makes its files private
         (folder / name).chmod((folder / "config.json").stat().st_mode)
     return files

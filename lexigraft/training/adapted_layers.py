@@ -166,7 +166,7 @@ class AdaptedEmbedding(torch.nn.Module):
 
 
 class AdaptedHead(torch.nn.Module):
-    """Logits over the target's tokens out of those over the source's, `(h E^T + b) A^T`."""
+    """Logits over the target's tokens, `(h E^T + b) A^T`; E [n_source, h] and b are of `old`."""
 
     def __init__(self, old: torch.nn.Linear, adapter: Adapter):
         super().__init__()
@@ -174,7 +174,7 @@ class AdaptedHead(torch.nn.Module):
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits [..., n_target] of hidden states [..., h]."""
-        return self.adapter.logits(self.old(hidden))
+        return self.adapter.logits(hidden, self.old)
 
 
 def _replace_module(model: torch.nn.Module, old: torch.nn.Module, new: torch.nn.Module) -> None:

@@ -13,7 +13,7 @@ from lexigraft.machine import setting
 
 TOKENS = "LEXIGRAFT_PASS_TOKENS"  # overrides the tokens of a pass
 # The vocabulary does not matter: see `inference.chunked_logits`.
-_TOKENS = {"cpu": 1024, "cuda": 4096}
+_TOKENS = {"cpu": 2048, "cuda": 4096}
 
 
 def pass_tokens(device_type: str) -> int:

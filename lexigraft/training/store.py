@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lexigraft.atomic import replacing, replacing_folder
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import untie, update_special_token_ids
-from lexigraft.initialization.pairing import pair_vocabularies
+from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
 from lexigraft.provenance import check_inputs, fault_of, write_card
 from lexigraft.source.model import load_config, load_model, open_source, open_tokenizer
 
@@ -31,6 +31,7 @@ def save_cell(
     changed: Iterable[str],
     *,
     adapter: "PeftModel | None" = None,
+    new_ids: Iterable[int] | None = None,
     job: dict[str, Any],
     **facts: Any,
 ) -> None:
@@ -39,10 +40,12 @@ def save_cell(
     The card also lists what of `log.jsonl` and `adapter.npz` is there already.
 
     `changed` are the names of the parameters to store, in the dtype in which the source stores its
-    weights. `adapter` is the handle on LoRA's adapters inside `model`, which are stored separately
-    and not merged, and removed from `model`. `job` and `facts` go into the card, with the paths of
-    the job's inputs relative to `folder`.
+    weights. `new_ids` says that these are matrices with a row for each token, of which only these
+    rows are stored: all others are the source's. `adapter` is the handle on LoRA's adapters inside
+    `model`, which are stored separately and not merged, and removed from `model`. `job` and `facts`
+    go into the card, with the paths of the job's inputs relative to `folder`.
     """
+    import torch
     from safetensors.torch import save_file
 
     folder = Path(folder)
@@ -53,11 +56,11 @@ def save_cell(
         files += LORA
     dtype = stored_dtype(open_source(Path(job["inputs"]["source"])).folder)
     wanted = set(changed)
-    tensors = {
-        name: parameter.detach().to("cpu", dtype).contiguous()
-        for name, parameter in model.named_parameters()
-        if name in wanted
-    }
+    tensors = {name: one.detach() for name, one in model.named_parameters() if name in wanted}
+    if new_ids is not None:
+        rows = torch.tensor([*new_ids], dtype=torch.long)
+        tensors = {name: tensor[rows] for name, tensor in tensors.items()}
+    tensors = {name: tensor.to("cpu", dtype).contiguous() for name, tensor in tensors.items()}
     with replacing(folder / CHANGED) as file:
         save_file(tensors, file, metadata={"format": "pt"})
     references = {
@@ -105,11 +108,13 @@ def load_cell(
     check_inputs(places)
     source, tokenizer = open_source(places[0]).folder, open_tokenizer(places[1])
     model = load_model(source, dtype or stored_dtype(source), device)
+    tensors = load_file(folder / CHANGED)
     if card["references"]["initialization"]:
         rows = next(model.get_input_embeddings().parameters()).shape[0]
         pair = pair_vocabularies(open_tokenizer(places[0]), tokenizer, rows)
         update_special_token_ids(model, tokenizer, pair.source_of)
-    load_tensors(model, load_file(folder / CHANGED), folder / CHANGED)
+        tensors = _with_copied_rows(model, tensors, pair)
+    load_tensors(model, tensors, folder / CHANGED)
     if LORA[0] in card["files"]:
         from peft import PeftModel
 
@@ -183,6 +188,27 @@ def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], f
                     "model; train the cell again"
                 )
             parameters[name].copy_(tensor)
+
+
+def _with_copied_rows(
+    model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], pair: VocabularyPair
+) -> dict[str, "torch.Tensor"]:
+    """The tensors, with all rows of matrices of which only new ones are stored.
+
+    The others are those of `model`, which has the source's rows.
+    """
+    import torch
+
+    matrices = (model.get_input_embeddings(), model.get_output_embeddings())
+    names = parameter_names(model, [module for module in matrices if module is not None])
+    parameters, whole = dict(model.named_parameters()), dict(tensors)
+    for name in names & tensors.keys():
+        if len(tensors[name]) == len(pair.new_ids) < pair.n_target:
+            old = parameters[name].detach()
+            copied = torch.from_numpy(pair.source_of).clamp(min=0).to(old.device)
+            whole[name] = old[copied]
+            whole[name][torch.from_numpy(pair.new_ids).to(old.device)] = tensors[name].to(old)
+    return whole
 
 
 def _save_adapter(adapter: "PeftModel", folder: Path) -> None:

@@ -259,6 +259,7 @@ class _Run:
             self.model,
             self.changed | progress.changed,
             adapter=adapter,
+            new_ids=None if self.plan else self.new_ids,
             job=job,
             trained_parameters=sum(own) + progress.adapter_size,
             total_parameters=self.parameters,

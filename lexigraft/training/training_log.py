@@ -9,8 +9,6 @@ import logging
 import math
 import os
 import platform
-import resource
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +27,7 @@ from lexigraft.inference.likelihood import Likelihood
 from lexigraft.machine import PEAKS, known_device, setting
 from lexigraft.training.distributed import Computation, is_sharded, on_rank_zero, rank, world_size
 from lexigraft.training.progress import describe_progress
+from lexigraft.usage import peak_resident_bytes
 
 logger = logging.getLogger(__name__)
 LOG_SECONDS = 30.0  # between two lines on the progress, in the log of a job
@@ -273,9 +272,7 @@ def peak_memory() -> int:
     """The most bytes that this process has held so far, on its GPU if it has one."""
     if device().type == "cuda":
         return torch.cuda.max_memory_allocated()
-    # Kilobytes on Linux, bytes on macOS.
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return resident if sys.platform == "darwin" else resident * 1024
+    return peak_resident_bytes()
 
 
 def summarize_run(training_log: TrainingLog) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from lexigraft.initialization.recipe import Recipe
 class Adapter(torch.nn.Module, ABC):
     """The trained recipe `A` [n_target, n_source] of one matrix.
 
-    Neither form computes a matrix [n_target, h] during training: rows are computed when they are
-    looked up, and logits from those over the source vocabulary.
+    Rows of `A E` are computed when they are looked up.
 
     `start` is the initial recipe (Eqs. 1 to 3, or any other); `entries` are the most weights of a
     row in the resulting recipe, and the sparse form trains no others.
@@ -31,8 +30,11 @@ class Adapter(torch.nn.Module, ABC):
         """`A[ids] @ table`: rows [len(ids), h] of a source matrix [n_source, h], never rounded."""
 
     @abstractmethod
-    def logits(self, source: torch.Tensor) -> torch.Tensor:
-        """`source @ A^T`: logits [..., n_target] of logits [..., n_source] of the source's head."""
+    def logits(self, hidden: torch.Tensor, head: torch.nn.Linear) -> torch.Tensor:
+        """`(hidden @ E^T + b) @ A^T`: logits [..., n_target] of hidden states [..., h].
+
+        `head` is the source's, `E` [n_source, h] its weight and `b` [n_source] its bias, if any.
+        """
 
     @abstractmethod
     def drift(self) -> torch.Tensor:
@@ -71,9 +73,19 @@ class DenseAdapter(Adapter):
         with torch.autocast(table.device.type, enabled=False):
             return embedding(ids, self.weights) @ table
 
-    def logits(self, source: torch.Tensor) -> torch.Tensor:
-        """See `Adapter.logits`; bfloat16 under autocast."""
-        return linear(source, self.weights)
+    def logits(self, hidden: torch.Tensor, head: torch.nn.Linear) -> torch.Tensor:
+        """See `Adapter.logits`; bfloat16 under autocast.
+
+        By way of the source's logits, or of the matrix `A E`, whichever multiplies fewer numbers:
+        for few positions, as in generation, the former.
+        """
+        size, positions = hidden.shape[-1], hidden.shape[:-1].numel()
+        through_source = positions * self.n_source * (size + self.n_target)
+        multiplied_out = self.n_target * size * (self.n_source + positions)
+        if through_source < multiplied_out:
+            return linear(head(hidden), self.weights)
+        bias = None if head.bias is None else self.weights @ head.bias
+        return linear(hidden, self.weights @ head.weight, bias)
 
     def drift(self) -> torch.Tensor:
         """See `Adapter.drift`."""
@@ -124,8 +136,9 @@ class SparseAdapter(Adapter):
         """See `Adapter.rows`."""
         return self._products(table, ids)
 
-    def logits(self, source: torch.Tensor) -> torch.Tensor:
+    def logits(self, hidden: torch.Tensor, head: torch.nn.Linear) -> torch.Tensor:
         """See `Adapter.logits`; float32 even under autocast, for the sums are short."""
+        source = head(hidden)
         table = source.flatten(0, -2).T
         return self._products(table, None).T.unflatten(0, source.shape[:-1])
 

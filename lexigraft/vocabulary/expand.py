@@ -1,30 +1,26 @@
 """Expansion of a tokenizer by k tokens of a target language, each of which some text produces."""
 
 import json
-import re
 import tempfile
-import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
 from lexigraft.errors import UserError
-from lexigraft.vocabulary.bpe import Bpe, Pair, read_bpe
-from lexigraft.vocabulary.continued import (
-    MINIMUM_GAIN,
-    SentenceLimit,
-    continue_merges,
-    learned_tokens,
+from lexigraft.vocabulary.auxiliary_tokenizer import (
+    choose_tokens,
+    train_auxiliary,
+    train_auxiliary_pieces,
 )
+from lexigraft.vocabulary.bpe import Bpe, read_bpe
+from lexigraft.vocabulary.continued import SentenceLimit, continue_merges, learned_tokens
 from lexigraft.vocabulary.marks import cuts_at_marks, is_in_marked_script, pre_tokenization
-from lexigraft.vocabulary.merges import Key, PairRules, PieceRules, Rules, segment
-from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens, unreachable_by_merges
+from lexigraft.vocabulary.merges import Key, PairRules, PieceRules, Rules
+from lexigraft.vocabulary.token_bytes import piece_bytes, unreachable_by_merges
+from lexigraft.vocabulary.token_filter import count_words, token_filter, words_of
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
-from lexigraft.vocabulary.train import train_pieces
+from lexigraft.vocabulary.train import check_corpus
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -32,12 +28,6 @@ if TYPE_CHECKING:
 
 MERGES = ("continued", "append", "auxiliary-first")
 TRAINERS = ("tokenizers", "sentencepiece")
-
-# The characters of English text: Latin letters, general punctuation, symbols, emoji. The joiners
-# U+200C and U+200D are excluded because Indic and Arabic words need them.
-_LATIN = re.compile("[\0-\u024f\u2000-\u200b\u2010-\u2bff\ufe0f\U0001f000-\U0001faff]*")
-_CONTINUATION = bytes(range(0x80, 0xC0))
-_VISIBLE_ASCII = re.compile("[!-~]")
 
 
 def expand_tokenizer(
@@ -127,8 +117,7 @@ def expand_tokenizer(
     for name, value in (("new_tokens", new_tokens), ("auxiliary_size", auxiliary_size)):
         if not isinstance(value, int) or value < 1:
             raise UserError(f"{name}: {value!r} is not a number of tokens (1, 2, 3 …)")
-    if isinstance(corpus, str):
-        raise UserError("corpus is one string; give an iterable of texts, for example its lines")
+    check_corpus(corpus)
     english = list(english)
     if english_change is not None and (merges != "continued" or not english):
         raise UserError("english_change: needs merges: continued, and English sentences")
@@ -198,6 +187,9 @@ def expanded_sizes(
     4 new tokens: 7 tokens
     8 new tokens: 5 tokens
     """
+    check_corpus(corpus)
+    if wrong := [size for size in sizes if size < 1]:
+        raise UserError(f"sizes: {wrong[0]} is not a number of tokens (1, 2, 3 …)")
     bpe = read_bpe(source_tokenizer)
     texts = corpus if isinstance(corpus, Sequence) else list(corpus)
     pre_tokenizer = pre_tokenization(source_tokenizer.backend_tokenizer, "auto", texts)
@@ -250,169 +242,3 @@ def new_token_ids(
                 f"the source and {target.get(token, 'none')} in the target"
             )
     return sorted(number for token, number in target.items() if token not in source)
-
-
-def train_auxiliary(words: Counter[str], bpe: Bpe, size: int) -> list[Pair]:
-    """Merges of a BPE tokenizer with at most `size` tokens trained on the words, in order.
-
-    No merge spans two words, whatever the source's pre-tokenizer.
-    """
-    from tokenizers import Tokenizer
-    from tokenizers.models import BPE
-    from tokenizers.pre_tokenizers import ByteLevel
-    from tokenizers.trainers import BpeTrainer
-
-    tokenizer = Tokenizer(BPE())
-    trainer = BpeTrainer(
-        vocab_size=size,
-        min_frequency=MINIMUM_GAIN,
-        initial_alphabet=sorted(ByteLevel.alphabet()) if bpe.byte_level else [],
-        show_progress=False,
-    )
-    # The words are already split; each list counts as that many texts.
-    tokenizer.train_from_iterator(([word] * count for word, count in words.items()), trainer)
-    return [(left, right) for left, right in json.loads(tokenizer.to_str())["model"]["merges"]]
-
-
-def train_auxiliary_pieces(corpus: Iterable[str], bpe: Bpe, size: int) -> list[Pair]:
-    """Merges into the new pieces of a SentencePiece model of at most `size` pieces, in order.
-
-    A merge is a pair for the sake of `choose_tokens`: SentencePiece merges any two tokens into a
-    piece.
-    """
-    pieces = train_pieces(corpus, size)
-    return [
-        (piece[:-1], piece[-1]) for piece in pieces if len(piece) > 1 and piece not in bpe.vocab
-    ]
-
-
-def choose_tokens(
-    auxiliary: list[Pair],
-    rules: Rules,
-    new_tokens: int,
-    accepts: Callable[[str], bool],
-    reorder: bool,
-) -> list[str]:
-    """Add the most frequent new tokens of the auxiliary tokenizer, with their merges, to `rules`.
-
-    `auxiliary` are its merges, most frequent first; `rules` are the merges of the source (`append`)
-    or none yet (`auxiliary-first`). Returns the new tokens in order, fewer than `new_tokens` if
-    there are not enough candidates.
-
-    A candidate is accepted if the merges so far produce the two parts of its own merge; otherwise
-    no text could produce it, and it is skipped. Characters of it that are not tokens are added
-    before it and count as new tokens. With `reorder`, auxiliary merges of source tokens into a
-    source token are added too: they move that token forward in the order of merges, which changes
-    how English is segmented.
-    """
-    added: list[str] = []
-    for left, right in auxiliary:
-        key: Key = rules.key(left, right)
-        piece = left + right
-        if piece in rules.known or piece in rules.new:
-            both = all(part in rules.known or part in rules.new for part in (left, right))
-            if both and (reorder or rules.touches_new(key)):
-                rules.add(key)
-            continue
-        characters = dict.fromkeys(piece)
-        needed = [one for one in characters if one not in rules.known and one not in rules.new]
-        if len(added) + len(needed) + 1 > new_tokens or not accepts(piece):
-            continue
-        parts = segment(piece, rules.rank)
-        if len(parts) == 2 and rules.key(*parts) == key:
-            rules.new.update(needed)
-            rules.add(key)
-            added += [*needed, piece]
-    return added
-
-
-def count_words(pre_tokenizer: "Tokenizer", bpe: Bpe, corpus: Iterable[str]) -> Counter[str]:
-    """Count the words of a corpus, see `words_of`; a UserError is raised if it has none."""
-    words: Counter[str] = Counter()
-    for text in tqdm(corpus, desc="words", unit=" texts", disable=None):
-        words.update(words_of(pre_tokenizer, bpe, text))
-    if not words:
-        raise UserError("the corpus is empty: no text has a word to learn tokens from")
-    return words
-
-
-def words_of(pre_tokenizer: "Tokenizer", bpe: Bpe, text: str) -> list[str]:
-    """The words of a text, in the spelling of the model's tokens.
-
-    Words are the output of the normalizer and the pre-tokenizer of `pre_tokenizer`, further split
-    before every space: SentencePiece models have no pre-tokenizer and would learn tokens across
-    words.
-    """
-    # A byte order mark or a stray line end is not part of any sentence.
-    if not (text := text.strip("\r\n\ufeff")):
-        return []
-    word = re.compile(f"{bpe.boundary}*[^{bpe.boundary}]+")
-    return [part for piece in pre_tokens(pre_tokenizer, text) for part in word.findall(piece)]
-
-
-def token_filter(
-    bpe: Bpe, words: Counter[str], protect_latin: bool, ascii: bool = True
-) -> Callable[[str], bool]:
-    """A function that tells whether a token may be added to a tokenizer.
-
-    A token is rejected if it is already in the vocabulary; if it contains white space after its
-    first character; and, in SentencePiece models, if it combines letters with other characters or
-    digits with anything, as their trainer does. (In byte-level models the pre-tokenizer ensures
-    this.) With `protect_latin` also if it may occur in Latin script, unless the words of the corpus
-    are mostly in Latin script themselves. Otherwise names and loan words of, e.g., a Telugu corpus
-    would become tokens that change how English is segmented. Without `ascii` also if it has any
-    ASCII character but a space at its beginning.
-    """
-    protect_latin = protect_latin and not _is_mostly_latin(words, bpe.spelling)
-
-    def accepts(token: str) -> bool:
-        data = piece_bytes(token, bpe.spelling)
-        text = data.decode("utf-8", errors="replace")
-        return (
-            token not in bpe.vocab
-            and not any(character.isspace() for character in text[1:])
-            and (bpe.byte_level or not _joins_classes(text))
-            and not (protect_latin and _may_be_latin(data))
-            and (ascii or not _VISIBLE_ASCII.search(text))
-        )
-
-    return accepts
-
-
-def _joins_classes(text: str) -> bool:
-    """Whether a token combines digits with anything, or letters with characters of another kind."""
-    kinds = {_kind(character) for character in text.removeprefix(" ")}
-    return len(kinds) > 1 or (kinds == {"number"} and len(text) > 1)
-
-
-def _kind(character: str) -> str:
-    category = unicodedata.category(character)
-    if category[0] == "N":
-        return "number"
-    # Marks and joiners (Cf) are parts of words.
-    return "letter" if category[0] in "LM" or category == "Cf" else "other"
-
-
-def _may_be_latin(data: bytes) -> bool:
-    """Whether these bytes may occur in Latin script.
-
-    An incomplete character at the end is completed to its first possibility: every block of Latin
-    letters, punctuation and symbols begins with such a completion.
-    """
-    data = data.lstrip(_CONTINUATION)
-    for missing in range(4):
-        try:
-            return bool(_LATIN.fullmatch((data + b"\x80" * missing).decode("utf-8")))
-        except UnicodeDecodeError:
-            continue
-    return False
-
-
-def _is_mostly_latin(words: Counter[str], spelling: str) -> bool:
-    latin = total = 0
-    for word, count in words.items():
-        text = piece_bytes(word, spelling).decode("utf-8", errors="ignore")
-        letters = "".join(character for character in text if character.isalpha())
-        latin += count * sum(map(len, _LATIN.findall(letters)))
-        total += count * len(letters)
-    return 2 * latin >= total

@@ -82,8 +82,8 @@ def save_tokenizer(
 ) -> list[str]:
     """Write the tokenizer to `folder`, with its `tokenizer.model` if it has one.
 
-    Returns the names of the files written. A UserError is raised if the source's `tokenizer.model`
-    belongs to another tokenizer, or the files disagree on a sample.
+    Returns the files written, relative to `folder`. A UserError is raised if the source's
+    `tokenizer.model` belongs to another tokenizer, or the files disagree on a sample.
 
     Parameters
     ----------
@@ -121,10 +121,13 @@ def save_tokenizer(
                 raise UserError(
                     f"{folder}: loaded again, the tokenizer segments {text!r} differently"
                 )
-        files = sorted(path.name for path in written.iterdir())
+        # A tokenizer with several chat templates has a folder of them.
+        every = (path for path in written.rglob("*") if path.is_file())
+        files = sorted(str(path.relative_to(written)) for path in every)
         if _MODEL not in files:
             (folder / _MODEL).unlink(missing_ok=True)
         for file in files:
+            (folder / file).parent.mkdir(exist_ok=True)
             (written / file).replace(folder / file)
     return files
 

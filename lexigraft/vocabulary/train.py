@@ -112,8 +112,7 @@ def train_family(
     """As `train_tokenizer`, with the content of `tokenizer.model` for SentencePiece."""
     if family not in FAMILIES:
         raise unknown("family", family, FAMILIES)
-    if isinstance(corpus, str):
-        raise UserError("corpus is one string; give an iterable of texts, for example its lines")
+    check_corpus(corpus)
     if not isinstance(size, int) or size < 1:
         raise UserError(f"size: {size!r} is not a number of tokens (1, 2, 3 …)")
     byte_level = family == "byte-level-bpe"
@@ -150,6 +149,12 @@ def train_family(
         around, joint = surrounding(source_tokenizer), joining(source_tokenizer)
         surround(backend, *around, byte_level, joint)
     return fast_tokenizer(backend, settings), model
+
+
+def check_corpus(corpus: Iterable[str]) -> None:
+    """Raise a UserError if a corpus is one string, whose characters would be taken for texts."""
+    if isinstance(corpus, str):
+        raise UserError("corpus is one string; give an iterable of texts, for example its lines")
 
 
 def train_pieces(corpus: Iterable[str], size: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -265,6 +266,21 @@ def test_wrong_options_of_graft_are_told_before_any_work(
         run("graft", smollm2_folder_tiny, *tokenizer, *options, "--out", tmp_path / "out")
 
 
+@pytest.mark.parametrize("command", ["expand", "graft"])
+def test_english_that_cannot_be_read_is_told_by_its_option_before_any_work(
+    command, tmp_path, files, smollm2_folder_tiny, expanded
+):
+    more = ["--tokenizer", expanded[0]] if command == "graft" else []
+    with pytest.raises(UserError, match=r"^--english: .*nowhere\.txt: there is no such"):
+        run(command, smollm2_folder_tiny, "--text", files / "el.txt", *more,
+            "--english", tmp_path / "nowhere.txt", "--out", tmp_path / "out")  # fmt: skip
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "blank.txt").write_text("\n \n")
+    with pytest.raises(UserError, match=r"^--english: "):
+        run("inspect", smollm2_folder_tiny, "--text", files / "el.txt",
+            "--english", tmp_path / "blank.txt")  # fmt: skip
+
+
 @pytest.mark.parametrize("sizes", ["ten", "0,5"])
 def test_sizes_that_are_no_numbers_of_tokens_are_refused(sizes, files, smollm2_folder_tiny):
     with pytest.raises(UserError, match="--sizes"):
@@ -275,6 +291,24 @@ def test_the_help_has_examples():
     for command in ("expand", "graft", "inspect", "adapt"):
         result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
         assert f"lexigraft {command} " in result.output.split("Options")[0].partition("Usage")[2]
+
+
+def test_the_help_names_the_defaults_that_the_library_has():
+    """Commands are imported for the help: they cannot import what their defaults belong to."""
+    from lexigraft.evaluation.inspection import SIZES
+    from workflow.adaptation.choices import INITIALIZER, MINUTES, NEW_TOKENS
+    from workflow.commands.adapt import adapt
+    from workflow.commands.tokenizers import inspect
+
+    given = signature(adapt).parameters
+    assert given["initializer"].default == INITIALIZER
+    assert f"By default {MINUTES:g}." in help_of(given["minutes"])
+    assert f"By default {NEW_TOKENS:,}," in help_of(given["new_tokens"])
+    assert signature(inspect).parameters["sizes"].default == ",".join(map(str, SIZES))
+
+
+def help_of(parameter):
+    return parameter.annotation.__metadata__[0].help
 
 
 def test_the_page_on_these_commands_names_options_that_there_are():

@@ -132,6 +132,15 @@ def test_a_tokenizer_that_cannot_be_loaded_is_named(tmp_path):
         rouge_tokenizer(str(tmp_path / "nothing"))
 
 
+def test_an_error_without_a_message_is_told_by_its_name(monkeypatch):
+    def fail(*_, **__):
+        raise ImportError
+
+    monkeypatch.setattr("transformers.AutoTokenizer.from_pretrained", fail)
+    with pytest.raises(UserError, match=r"'a/b' cannot be loaded \(ImportError\)"):
+        rouge_tokenizer("a/b")
+
+
 def test_nothing_to_score_is_an_error():
     for predictions, references in (([], []), (["a"], ["a", "b"])):
         with pytest.raises(ValueError, match="references"):

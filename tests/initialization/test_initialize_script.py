@@ -104,3 +104,14 @@ def test_a_method_that_needs_an_auxiliary_says_so(job):
     del without["inputs"]["auxiliary"]
     with pytest.raises(UserError, match="name one in its config entry"):
         run(without)
+
+
+def test_the_card_says_how_long_it_took_with_the_vectors_that_were_trained_for_it(job):
+    one = job("unifyvocab")
+    for role, seconds in (("target", 1000), ("source", 200)):
+        card = Path(one["inputs"]["auxiliary"][role], "card.json")
+        card.write_text(json.dumps({"files": {}, "seconds": seconds}))
+    _, card = run(one)
+    assert 1200 < card["seconds"] < 1300
+    assert card["peak_memory_bytes"] > 2**20
+    assert run(job("mean"))[1]["seconds"] < 100

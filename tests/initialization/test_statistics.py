@@ -3,7 +3,7 @@ import pytest
 import torch
 from scipy.sparse import csr_array, random_array
 
-from lexigraft.initialization.explanation import cosine_to_mean, recipe_statistics
+from lexigraft.initialization.explanation import recipe_statistics, row_geometry
 from lexigraft.initialization.recipe import DenseRows, RecipePair
 from tests.initialization.recipes import expansion
 
@@ -13,6 +13,14 @@ PIECES = [bytes([65 + i]) for i in range(40)]
 
 def statistics(recipe, fallback_ids=NOTHING):
     return recipe_statistics(recipe, fallback_ids, PIECES)
+
+
+def cosine(*given):
+    return row_geometry(*given)["cosine_to_mean"]
+
+
+def norm(*given):
+    return row_geometry(*given)["relative_norm"]
 
 
 def test_statistics_of_a_worked_example():
@@ -97,16 +105,17 @@ def test_the_cosine_to_the_mean_of_a_worked_example():
     rows = csr_array(np.array([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0, 1, 0, 0]]))
     recipe = expansion(rows, np.arange(3, 6), 6, np.arange(2))
     expected = (2 * np.sqrt(0.5) + 1) / 3
-    assert cosine_to_mean(recipe, matrix, np.arange(2)) == pytest.approx(expected)
+    assert cosine(recipe, matrix, np.arange(2)) == pytest.approx(expected)
     drawn = DenseRows({"input": np.array([[2.0, 0], [1, 1], [0, 2]])}, recipe.source_of, 3)
-    assert cosine_to_mean(drawn, matrix, np.arange(2)) == pytest.approx(expected)
-    assert cosine_to_mean(recipe, torch.from_numpy(matrix), np.arange(2)) == pytest.approx(expected)
+    assert cosine(drawn, matrix, np.arange(2)) == pytest.approx(expected)
+    assert norm(drawn, matrix, np.arange(2)) == pytest.approx((2 + np.sqrt(2) + 2) / 3 / 2)
+    assert cosine(recipe, torch.from_numpy(matrix), np.arange(2)) == pytest.approx(expected)
 
 
 def test_the_mean_of_all_has_cosine_one(matrix):
     rows = csr_array((np.ones(4), (np.arange(4), np.full(4, 20))), shape=(4, 21))
     recipe = expansion(rows, np.arange(20, 24), 24, np.arange(20))
-    assert cosine_to_mean(recipe, matrix(20), np.arange(20)) == pytest.approx(1)
+    assert cosine(recipe, matrix(20), np.arange(20)) == pytest.approx(1)
 
 
 def test_cosines_do_not_depend_on_how_columns_are_cut_into_blocks(monkeypatch, matrix):
@@ -118,9 +127,9 @@ def test_cosines_do_not_depend_on_how_columns_are_cut_into_blocks(monkeypatch, m
     mean = source.mean(axis=0)
     lengths = np.linalg.norm(made, axis=1) * np.linalg.norm(mean)
     expected = pytest.approx((made @ mean / lengths).mean(), rel=1e-5)
-    assert cosine_to_mean(recipe, source, np.arange(30)) == expected
+    assert cosine(recipe, source, np.arange(30)) == expected
     monkeypatch.setattr("lexigraft.initialization.matrix._BLOCK_VALUES", 64)
-    assert cosine_to_mean(recipe, source, np.arange(30)) == expected
+    assert cosine(recipe, source, np.arange(30)) == expected
 
 
 def test_of_two_recipes_each_matrix_has_its_own_cosine(matrix):
@@ -131,15 +140,15 @@ def test_of_two_recipes_each_matrix_has_its_own_cosine(matrix):
     source = matrix(4)
     pair = RecipePair(copying(0), copying(1))
     for which, recipe in (("input", pair.input), ("output", pair.output)):
-        expected = cosine_to_mean(recipe, source, np.arange(4))
-        assert cosine_to_mean(pair, source, np.arange(4), which) == expected
-    assert cosine_to_mean(pair, source, np.arange(4)) != cosine_to_mean(
-        pair, source, np.arange(4), "output"
-    )
+        expected = cosine(recipe, source, np.arange(4))
+        assert cosine(pair, source, np.arange(4), which) == expected
+    assert cosine(pair, source, np.arange(4)) != cosine(pair, source, np.arange(4), "output")
 
 
 def test_without_new_tokens_or_with_a_row_of_zeros_there_is_no_cosine(matrix):
     nothing = expansion(csr_array((0, 5)), np.zeros(0, np.int64), 4, np.arange(4))
-    assert cosine_to_mean(nothing, matrix(4), np.arange(4)) is None
+    assert cosine(nothing, matrix(4), np.arange(4)) is None
+    assert norm(nothing, matrix(4), np.arange(4)) is None
     zeros = expansion(csr_array((1, 5)), np.arange(4, 5), 5, np.arange(4))
-    assert cosine_to_mean(zeros, matrix(4), np.arange(4)) is None
+    assert cosine(zeros, matrix(4), np.arange(4)) is None
+    assert norm(zeros, matrix(4), np.arange(4)) == 0

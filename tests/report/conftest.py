@@ -335,6 +335,9 @@ def full_study(folder: Path) -> MadeStudy:
                 # The lower the loss that training starts from, the higher.
                 made.aligned(language, initializer, 120 / START[initializer] - 40,
                              1 / START[initializer])  # fmt: skip
+            if initializer in ("random", "merge"):  # as they are before any training
+                cell = ("tiny", language, "expand-500", initializer, "none", 0)
+                made.measured(cell, START[initializer] + 0.3 * place, 2.0, 2.9, ("perplexity",))
             for seed in (0, 1):
                 shift = 0.3 * place + 0.006 * seed * (1 + rank % 3)
                 cell = ("tiny", language, "expand-500", initializer, STRATEGIES[0], seed)

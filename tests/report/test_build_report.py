@@ -268,11 +268,13 @@ def test_two_source_models_stand_apart_in_tables_and_figures(made_study, tmp_pat
 
 def test_items_of_an_earlier_configuration_do_not_stay(made_study, tmp_path):
     one_language(made_study)
-    rebuild(made_study, tmp_path, ["recommendation", "results", "perplexity"])
+    named = {"item": "recommendation", "name": "what-to-do"}
+    rebuild(made_study, tmp_path, ["recommendation", named, "results", "perplexity"])
     assert (tmp_path / "recommendation.md").exists()
+    assert (tmp_path / "what-to-do.html").exists()
     rebuild(made_study, tmp_path, ["results"])
     assert not (tmp_path / "tables/perplexity.md").exists()
-    assert not list(tmp_path.glob("recommendation.*"))
+    assert {path.name for path in tmp_path.glob("*.*")} == {"report.html", "summary.json"}
 
 
 def test_an_unknown_item_is_the_users_error(made_study, tmp_path):

@@ -55,8 +55,9 @@ def test_without_training_the_cell_is_the_grafted_model(grafted, tied):
     model, tokenizer = load_cell(folder)
     tokens = torch.arange(280, 330)[None]
     assert torch.equal(model(tokens).logits, start(tokens).logits)
-    stored = set(load_file(folder / "changed.safetensors"))
-    assert stored == {"model.embed_tokens.weight"} | (set() if tied else {"lm_head.weight"})
+    stored = load_file(folder / "changed.safetensors")
+    assert set(stored) == {"model.embed_tokens.weight"} | (set() if tied else {"lm_head.weight"})
+    assert {tensor.shape for tensor in stored.values()} == {(30, 32)}  # the new rows alone
     assert tokenizer.get_vocab() == target.get_vocab()
     assert (model.lm_head.weight is model.model.embed_tokens.weight) == tied
 

@@ -148,7 +148,7 @@ def test_each_phase_has_its_own(plan):
 def test_on_a_cpu_nothing_is_simulated(monkeypatch):
     monkeypatch.setattr(memory_plan, "simulated_phases", None)
     found = plan_memory(CONFIG, strategy_of(["new-rows"], ["all"]), 640)
-    assert found.phases == 2 * (PhaseMemory(1024, 1.0),) and not found.offload
+    assert found.phases == 2 * (PhaseMemory(2048, 1.0),) and not found.offload
 
 
 def test_an_architecture_that_cannot_be_simulated_is_trained_as_usual(monkeypatch, caplog):

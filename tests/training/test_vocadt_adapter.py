@@ -13,7 +13,7 @@ from lexigraft.training.vocadt_adapter import (
     largest_weights,
 )
 
-SOURCE, TARGET = 7, 6
+SOURCE, TARGET, HIDDEN = 7, 6, 5
 
 
 @pytest.fixture
@@ -32,6 +32,12 @@ def dense(recipe):
 
 
 FORMS = pytest.mark.parametrize("form", [DenseAdapter, SparseAdapter])
+# Few go by way of the source's logits, many by the matrix multiplied out.
+POSITIONS = pytest.mark.parametrize("positions", [(1,), (2, 4)], ids=["few", "many"])
+
+
+def head(bias=False):
+    return torch.nn.Linear(HIDDEN, SOURCE, bias=bias).requires_grad_(False)
 
 
 @FORMS
@@ -41,8 +47,23 @@ def test_rows_and_logits_are_products_with_the_whole_recipe(start, form):
     ids = torch.tensor([3, 0, 5])
     torch.testing.assert_close(adapter.rows(ids, table), weights[ids] @ table)
     torch.testing.assert_close(adapter.merged(table), weights @ table)
-    source = torch.randn(2, 3, SOURCE)
-    torch.testing.assert_close(adapter.logits(source), source @ weights.T)
+
+
+@FORMS
+@POSITIONS
+@pytest.mark.parametrize("bias", [False, True])
+def test_logits_are_those_of_the_source_times_the_recipe(start, form, positions, bias):
+    adapter, weights, old = form(start, 8), dense(start), head(bias)
+    hidden = torch.randn(*positions, HIDDEN)
+    torch.testing.assert_close(adapter.logits(hidden, old), old(hidden) @ weights.T)
+
+
+@pytest.mark.parametrize(("positions", "calls"), [(1, 1), (8, 0)])
+def test_the_dense_adapter_multiplies_as_few_numbers_as_it_can(start, positions, calls):
+    old, called = head(), []
+    old.register_forward_hook(lambda *_: called.append(1))
+    DenseAdapter(start, 8).logits(torch.randn(positions, HIDDEN), old)
+    assert len(called) == calls
 
 
 @FORMS
@@ -51,22 +72,24 @@ def test_a_row_without_weights_is_zero(form):
     adapter = form(assemble_recipe(rows, np.array([2, -1]), np.arange(SOURCE)), 4)
     table = torch.randn(SOURCE, 5)
     torch.testing.assert_close(adapter.rows(torch.tensor([1, 0]), table)[0], torch.zeros(5))
-    assert adapter.logits(torch.randn(3, SOURCE))[:, 1].tolist() == [0, 0, 0]
+    logits = adapter.logits(torch.randn(3, HIDDEN), head())
+    assert logits[:, 1].tolist() == [0, 0, 0]
 
 
-def loss_of(logits_of, rows_of, ids, table, body):
+def loss_of(logits_of, rows_of, ids, table):
     """A number that depends on the rows of some tokens and on all logits."""
-    return (logits_of(rows_of(ids, table) @ body) ** 3).sum()
+    return (logits_of(rows_of(ids, table)) ** 3).sum()
 
 
-def test_gradients_are_those_of_a_plain_matrix(start):
+@pytest.mark.parametrize("ids", [[3], [3, 2, 5, 2, 3, 0, 1, 4]], ids=["few", "many"])
+def test_gradients_are_those_of_a_plain_matrix(start, ids):
     torch.manual_seed(0)
-    ids, table, body = torch.tensor([3, 2, 5, 2]), torch.randn(SOURCE, 5), torch.randn(5, SOURCE)
+    ids, table, old = torch.tensor(ids), torch.randn(SOURCE, HIDDEN), head()
     plain = dense(start).requires_grad_()
-    loss_of(lambda x: x @ plain.T, lambda i, t: plain[i] @ t, ids, table, body).backward()
+    loss_of(lambda x: old(x) @ plain.T, lambda i, t: plain[i] @ t, ids, table).backward()
     adapters = {"dense": DenseAdapter(start, 8), "sparse": SparseAdapter(start, 8)}
     for adapter in adapters.values():
-        loss_of(adapter.logits, adapter.rows, ids, table, body).backward()
+        loss_of(lambda x, of=adapter: of.logits(x, old), adapter.rows, ids, table).backward()
     torch.testing.assert_close(adapters["dense"].weights.grad, plain.grad)
     sparse = adapters["sparse"]
     stored = csr_array(start.left[:, :SOURCE]).tocoo()
@@ -77,11 +100,13 @@ def test_gradients_are_those_of_a_plain_matrix(start):
 
 
 @FORMS
-def test_gradients_reach_what_the_logits_were_made_of(start, form):
-    adapter, weights = form(start, 8), dense(start)
-    source = torch.randn(4, SOURCE, requires_grad=True)
-    (adapter.logits(source) ** 2).sum().backward()
-    torch.testing.assert_close(source.grad, 2 * source.detach() @ weights.T @ weights)
+@POSITIONS
+def test_gradients_reach_what_the_logits_were_made_of(start, form, positions):
+    adapter, weights, old = form(start, 8), dense(start), head()
+    hidden = torch.randn(*positions, HIDDEN, requires_grad=True)
+    (adapter.logits(hidden, old) ** 2).sum().backward()
+    made = weights @ old.weight
+    torch.testing.assert_close(hidden.grad, 2 * hidden.detach() @ made.T @ made)
 
 
 @FORMS
@@ -155,11 +180,12 @@ def test_stored_zeros_are_trained_too():
 
 
 def test_under_autocast_rows_and_sparse_logits_stay_float32(start):
-    table, source = torch.randn(SOURCE, 5), torch.randn(2, SOURCE).bfloat16()
+    table, hidden, old = torch.randn(SOURCE, 5), torch.randn(2, HIDDEN), head()
     expected = dense(start) @ table
     with torch.autocast("cpu", dtype=torch.bfloat16):
         for form in (DenseAdapter, SparseAdapter):
             rows = form(start, 8).rows(torch.arange(TARGET), table)
             torch.testing.assert_close(rows, expected)
-        logits = SparseAdapter(start, 8).logits(source)
+        logits = SparseAdapter(start, 8).logits(hidden, old)
+        source = old(hidden)
     torch.testing.assert_close(logits, source.float() @ dense(start).T)

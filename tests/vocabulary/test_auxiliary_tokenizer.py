@@ -5,15 +5,13 @@ from collections import Counter
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.vocabulary.bpe import Bpe
-from lexigraft.vocabulary.expand import (
-    TRAINERS,
+from lexigraft.vocabulary.auxiliary_tokenizer import (
     choose_tokens,
-    expand_tokenizer,
-    new_token_ids,
     train_auxiliary,
     train_auxiliary_pieces,
 )
+from lexigraft.vocabulary.bpe import Bpe
+from lexigraft.vocabulary.expand import TRAINERS, expand_tokenizer, new_token_ids
 from lexigraft.vocabulary.merges import PairRules, PieceRules
 
 EVERYTHING = lambda token: True  # noqa: E731 (reads as a value here)

@@ -242,6 +242,15 @@ def test_impossible_requests_are_refused_in_one_line(llama3_like, arguments, mes
         expand_tokenizer(llama3_like, **{"corpus": ["తెలుగు"], "new_tokens": 5, **arguments})
 
 
+@pytest.mark.parametrize(
+    ("corpus", "sizes", "message"),
+    [("తెలుగు", [5], "corpus is one string"), (["తెలుగు"], [5, -1], "sizes: -1 is not a number")],
+)
+def test_impossible_sizes_are_refused_in_one_line(llama3_like, corpus, sizes, message):
+    with pytest.raises(UserError, match=message):
+        list(expanded_sizes(llama3_like, corpus, sizes))
+
+
 @pytest.mark.parametrize("merges", MERGES)
 def test_asking_for_too_many_says_how_many_there_are(llama3_like, telugu, merges):
     with pytest.raises(UserError, match=r"only \d+ can be added") as caught:

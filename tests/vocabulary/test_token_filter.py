@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from lexigraft.vocabulary.bpe import Bpe, read_bpe
-from lexigraft.vocabulary.expand import count_words, token_filter
 from lexigraft.vocabulary.token_bytes import byte_alphabet
+from lexigraft.vocabulary.token_filter import count_words, token_filter
 
 LETTER = {byte: letter for letter, byte in byte_alphabet().items()}
 TELUGU = Counter({"▁తెలుగు": 5, "▁Kolibri": 1})

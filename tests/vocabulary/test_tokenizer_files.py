@@ -1,5 +1,6 @@
 """Saved tokenizers: all files segment identically, as the SentencePiece library does."""
 
+import copy
 import shutil
 
 import pytest
@@ -30,6 +31,16 @@ def test_a_saved_tokenizer_reads_back_with_identical_ids(
     assert again([*telugu, *english])["input_ids"] == target([*telugu, *english])["input_ids"]
     assert again.chat_template == smollm2_tokenizer.chat_template
     assert sorted(files) == sorted(path.name for path in (tmp_path / "out").iterdir())
+
+
+def test_each_of_several_chat_templates_is_a_file_and_can_be_written_again(smollm2_cut, tmp_path):
+    target = copy.deepcopy(smollm2_cut)
+    target.chat_template = {"default": "{{ messages }}", "tool_use": "{{ tools }}"}
+    for _ in range(2):
+        files = save_tokenizer(target, tmp_path)
+    assert "additional_chat_templates/tool_use.jinja" in files
+    assert all((tmp_path / file).is_file() for file in files)
+    assert AutoTokenizer.from_pretrained(tmp_path).chat_template == target.chat_template
 
 
 @pytest.mark.parametrize("merges", ["continued", "auxiliary-first"])

@@ -1,44 +1,37 @@
-"""`lexigraft adapt` with a small model and generated sentences, to a model and its report."""
+"""`lexigraft adapt`: what it refuses, chooses and says. tests/more runs the whole of it."""
 
 import json
 import os
 import random
-import re
 import shutil
 import signal
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from lexigraft.commands.app import app
 from lexigraft.errors import UserError
+from lexigraft.provenance import write_card
 from lexigraft.training.progress import describe_progress
 from tests import preloaded_python
-from workflow.adaptation import run
-from workflow.adaptation.choices import NewTokens, choose_new_tokens, modelled_speed, plan_budget
-from workflow.adaptation.outcome import Scores, conclusion
-from workflow.adaptation.request import source_entry
-from workflow.adaptation.text import LEAST_SENTENCES, language_of, look_at, warnings
-from workflow.stages.study import open_study
+from tests.adapting import adapt, sentences_of, write_texts
+from workflow.adaptation import adaptation, run
+from workflow.adaptation.adaptation import Adaptation
+from workflow.adaptation.choices import (
+    Choices,
+    NewTokens,
+    Speed,
+    choose_new_tokens,
+    modelled_speed,
+    plan_budget,
+)
+from workflow.adaptation.outcome import Scores, conclusion, place_files
+from workflow.adaptation.request import Request, source_entry
+from workflow.adaptation.text import LEAST_SENTENCES, language_of, measure_text, warnings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SENTENCES = 900
-GEORGIAN = """
-    აქ ბავშვი ბებია ბიჭი გოგო გუშინ გზა დედა დიდი დღეს ენა ერთი ვაშლი ზამთარი ზღვა თბილისი თეთრი
-    თოვლი იქ ის ისინი კარგი კატა კაცი ლამაზი მამა მდინარე მეგობარი მე მზე მთა მოვიდა მუშაობს მწვანე
-    ნახა ორი პატარა პური ქალაქი ქალი ქვა ღამე ყვავილი ყოველთვის შავი შენ ჩემი ცა წავიდა წერს წიგნი
-    წითელი წყალი ჭამს ხე ხვალ ხილი ჰგავს
-"""
-
-
-def sentences_of(words: list[str], sentences: int = SENTENCES) -> list[str]:
-    rng = random.Random(1)
-    return [" ".join(rng.choices(words, k=rng.randint(5, 11))) for _ in range(sentences)]
 
 
 def generated(letters: str, sentences: int = 300) -> list[str]:
@@ -50,10 +43,7 @@ def generated(letters: str, sentences: int = 300) -> list[str]:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory, english):
-    folder = tmp_path_factory.mktemp("my texts")
-    (folder / "ka.txt").write_text("\n".join(sentences_of(GEORGIAN.split())), encoding="utf-8")
-    (folder / "en.txt").write_text("\n".join(english[:20]), encoding="utf-8")
-    return folder
+    return write_texts(tmp_path_factory.mktemp("my texts"), english)
 
 
 @pytest.fixture(scope="module")
@@ -65,149 +55,7 @@ def preloaded():
         yield
 
 
-def arguments(files, model, *options) -> list[str]:
-    given = [
-        "adapt", "--model", model, "--text", files / "ka.txt", "--english", files / "en.txt",
-        "--tokens", 3000, "--new-tokens", 60, "--cores", 2, *options,
-    ]  # fmt: skip
-    return [str(one) for one in given]
-
-
-def adapt(files, model, out, *options):
-    """The result of the command; a UserError is raised as it is."""
-    result = CliRunner().invoke(app, arguments(files, model, "--out", out, *options))
-    if isinstance(result.exception, UserError):
-        raise result.exception
-    return result
-
-
-@pytest.fixture(scope="module")
-def adapted(tmp_path_factory, files, smollm2_folder_tiny, installed):
-    """The folder of an adaptation by the installed package, and what it printed."""
-    folder = tmp_path_factory.mktemp("my work")
-    result = installed.run(folder, *arguments(files, smollm2_folder_tiny))
-    logs = [log.read_text("utf-8") for log in folder.glob("*/snakemake.log")]
-    assert result.returncode == 0, "".join([result.stderr, *logs])
-    [out] = folder.iterdir()
-    return out, result.stdout
-
-
-# ---- the whole of it ---------------------------------------------------------------------------
-
-
-ALONE = """
-import json, math, sys
-sys.modules["lexigraft"] = None  # to import it fails
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
-
-folder, heldout, beginning = sys.argv[1:]
-tokenizer = AutoTokenizer.from_pretrained(folder)
-model = AutoModelForCausalLM.from_pretrained(folder).eval()
-nats = size = 0.0
-for text in open(heldout, encoding="utf-8").read().split("\\n")[:-1]:
-    ids = tokenizer(beginning + text, return_tensors="pt").input_ids
-    with torch.no_grad():
-        logits = model(ids).logits[0, :-1].log_softmax(-1)
-    nats -= logits.gather(1, ids[0, 1:, None]).sum().item()
-    size += len(text.encode())
-print(nats / math.log(2) / size)
-"""
-
-
-def test_the_model_gives_the_recorded_bits_per_byte_with_transformers_alone(adapted, tmp_path):
-    out, _ = adapted
-    card = (out / "model/README.md").read_text(encoding="utf-8")
-    beginning = re.search(r"Begin every text with `(.+?)`", card)[1]
-    (tmp_path / "alone.py").write_text(ALONE, encoding="utf-8")
-    heldout = out / "results/corpus/my-ka/heldout.txt"
-    command = [preloaded_python.python(), tmp_path / "alone.py", out / "model", heldout, beginning]
-    own = subprocess.run(command, capture_output=True, text=True, check=True)
-    [file] = out.glob("results/evaluation/*/my-ka/expand-60/*/*/*/perplexity/run-0/record.json")
-    recorded = json.loads(file.read_text())["metrics"]["bits_per_byte"]
-    assert float(own.stdout) == pytest.approx(recorded, abs=1e-3)
-    row = re.search(r"^\| Bits per byte \(.*\| (.+) \|$", card, re.MULTILINE)
-    assert float(row[1]) == pytest.approx(recorded, abs=1e-3)
-
-
-def test_the_model_card_tells_of_the_source_the_text_and_the_numbers(adapted, smollm2_cut):
-    out, _ = adapted
-    text = (out / "model/README.md").read_text(encoding="utf-8")
-    assert yaml.safe_load(text.split("---")[1])["language"] == ["ka"]
-    assert "tiny adapted to Georgian" in text
-    assert f"Begin every text with `{smollm2_cut.eos_token}`" in text
-    rows = {line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")}
-    names = ("Bits per byte (lower is better)", "Tokens per sentence", "Bits per byte of English")
-    assert {f"| {name}" for name in names} <= rows
-    assert "–" not in text
-    assert f"{SENTENCES - SENTENCES // 10} sentences" in text  # the others are held out
-    assert not (out / "model/card.json").exists()
-
-
-def test_nothing_that_is_written_names_the_installed_package(adapted, installed):
-    """So that the folder can be moved, and repeated by another installation."""
-    out, _ = adapted
-    for file in ("study.yaml", "adapt.json", "model/README.md", "report.html"):
-        text = (out / file).read_text(encoding="utf-8")
-        assert str(installed.environment) not in text and str(REPOSITORY) not in text, file
-
-
-def test_choices_are_printed_with_their_reasons(adapted):
-    for text in ("60", "as asked", "Georgian (ka)", "merge", "2x2ls-clm-512", "3,000 tokens"):
-        assert text in adapted[1]
-
-
-def test_the_report_and_the_study_lie_beside_the_model(adapted):
-    out, _ = adapted
-    assert "<html" in (out / "report.html").read_text(encoding="utf-8")
-    study = yaml.safe_load((out / "study.yaml").read_text(encoding="utf-8"))
-    assert study["languages"]["my-ka"]["text"]["paths"][0].endswith("ka.txt")
-
-
-def test_the_same_command_again_does_nothing_and_ends_alike(
-    adapted, files, smollm2_folder_tiny, installed
-):
-    out, printed = adapted
-    [cell] = out.glob("results/training/*/*/expand-60/*/*/seed-0/changed.safetensors")
-    before = cell.stat().st_mtime_ns
-    result = installed.run(out.parent, *arguments(files, smollm2_folder_tiny))
-    assert result.returncode == 0, result.stderr
-    assert cell.stat().st_mtime_ns == before
-    assert "Nothing to do: all of it is finished." in result.stdout
-    end = printed[printed.index("Bits per byte") :]
-    assert str(out / "model") in end and result.stdout.endswith(end)
-
-
-def test_a_run_that_goes_on_says_how_far_the_last_one_came(adapted, monkeypatch):
-    out, _ = adapted
-    monkeypatch.chdir(out)
-    study = open_study("study.yaml")
-    targets = [study.output("build_report").card]
-    assert run.finished_part(study, targets) == ""
-    [card] = Path().glob("results/training/*/*/expand-60/*/*/seed-0/card.json")
-    steps = len(run._with_needs(study.jobs(), targets))
-    card.rename("card.json")
-    checkpoint = card.parent / "checkpoints/0/phase-0/checkpoint-1"
-    checkpoint.mkdir(parents=True)
-    try:
-        said = run.finished_part(study, targets)
-    finally:
-        Path("card.json").rename(card)
-        shutil.rmtree(card.parent / "checkpoints")
-    assert said.startswith(f"Going on: {steps - 1} of {steps} steps are finished; training goes on")
-
-
-def test_an_edited_study_is_not_overwritten(adapted, files, smollm2_folder_tiny):
-    out, _ = adapted
-    file = out / "study.yaml"
-    text = file.read_text(encoding="utf-8")
-    file.write_text(text + "# mine\n", encoding="utf-8")
-    try:
-        with pytest.raises(UserError, match="you have edited it"):
-            adapt(files, smollm2_folder_tiny, out, "--initializer", "mean")
-        assert file.read_text(encoding="utf-8").endswith("# mine\n")
-    finally:
-        file.write_text(text, encoding="utf-8")
+# ---- what stops it ------------------------------------------------------------------------------
 
 
 def test_a_job_that_fails_is_one_line_with_its_reason(
@@ -218,8 +66,70 @@ def test_a_job_that_fails_is_one_line_with_its_reason(
     for file in smollm2_folder_tiny.iterdir():
         if file.suffix != ".safetensors":
             (model / file.name).write_bytes(file.read_bytes())
-    with pytest.raises(UserError, match=r"^prepare_source: .*model.*\(see .*prepare_source|source"):
+    with pytest.raises(UserError, match=r"^prepare_source: .*model.*\(see .*source"):
         adapt(files, model, tmp_path / "out")
+
+
+def test_what_a_user_may_edit_of_the_model_is_no_link_into_the_results(
+    tmp_path, smollm2_folder_tiny
+):
+    exported, model = tmp_path / "exported", tmp_path / "model"
+    shutil.copytree(smollm2_folder_tiny, exported)
+    files = [file.name for file in exported.iterdir()]
+    write_card(exported, {}, files)
+    model.mkdir()
+    place_files(exported, model)
+    links = {file.name: file.stat().st_nlink for file in model.iterdir()}
+    assert set(links) == set(files)
+    assert links.pop("model.safetensors") == 2  # stored once
+    assert set(links.values()) == {1}
+
+
+@pytest.fixture
+def written(tmp_path, files, smollm2_folder_tiny, monkeypatch):
+    """A function that writes the study of a request in a folder, and runs nothing."""
+    sizes = {"train_sentences": None, "heldout_sentences": 90, "english_sentences": 20}
+    monkeypatch.setattr(Adaptation, "_finish", lambda *_: None)
+    monkeypatch.setattr(
+        Adaptation,
+        "_choose",
+        lambda self: Choices(
+            self.request.new_tokens, self.request.initializer, "none", None, sizes, [], False, []
+        ),
+    )
+    given = Request(
+        str(smollm2_folder_tiny), [str(files / "ka.txt")], "text", None, 60, "merge", "none", 60.0,
+        None, str(files / "en.txt"), None,
+    )  # fmt: skip
+
+    def write(**options):
+        Adaptation(replace(given, **options), tmp_path / "out", False, 1).run()
+        return yaml.safe_load((tmp_path / "out/study.yaml").read_text(encoding="utf-8"))
+
+    return write
+
+
+def test_other_options_in_the_same_folder_are_another_study(written):
+    assert [*written()["vocabularies"]] == ["expand-60"]
+    assert [*written(new_tokens=80)["vocabularies"]] == ["expand-80"]
+
+
+def test_after_a_study_that_is_refused_the_folder_takes_another_request(written):
+    with pytest.raises(UserError, match="wechsel"):
+        written(initializer="wechsel")
+    assert written()["cells"][-1]["initializers"] == ["merge"]
+    with pytest.raises(UserError, match="wechsel"):
+        written(initializer="wechsel")
+    assert written()["cells"][-1]["initializers"] == ["merge"]
+
+
+def test_an_initializer_that_lacks_what_it_reads_is_refused_before_the_first_job(
+    files, smollm2_folder_tiny, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(adaptation, "run_study", lambda *_: pytest.fail("a job was started"))
+    with pytest.raises(UserError, match="wechsel"):
+        adapt(files, smollm2_folder_tiny, tmp_path / "out", "--initializer", "wechsel")
+    assert [*(tmp_path / "out").iterdir()] == []
 
 
 # ---- what is refused before anything runs ------------------------------------------------------
@@ -260,7 +170,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, files, smollm2_folde
 def test_a_text_that_is_too_small_says_how_much_it_needs(tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(generated("abc", LEAST_SENTENCES - 1)))
     with pytest.raises(UserError, match=f"{LEAST_SENTENCES} are the least"):
-        look_at({"loader": "text", "paths": [str(tmp_path / "a.txt")]})
+        measure_text({"loader": "text", "paths": [str(tmp_path / "a.txt")]})
 
 
 # ---- the text ----------------------------------------------------------------------------------
@@ -268,7 +178,7 @@ def test_a_text_that_is_too_small_says_how_much_it_needs(tmp_path):
 
 def facts_of(tmp_path, lines):
     (tmp_path / "text.txt").write_text("\n".join(lines), encoding="utf-8")
-    return look_at({"loader": "text", "paths": [str(tmp_path / "text.txt")]})
+    return measure_text({"loader": "text", "paths": [str(tmp_path / "text.txt")]})
 
 
 @pytest.mark.parametrize(
@@ -295,7 +205,7 @@ def test_repeated_and_damaged_lines_are_reported(tmp_path):
 
 @pytest.fixture(scope="module")
 def facts(files):
-    return look_at({"loader": "text", "paths": [str(files / "ka.txt")]})
+    return measure_text({"loader": "text", "paths": [str(files / "ka.txt")]})
 
 
 def test_a_small_text_gets_as_many_tokens_as_occur_often_in_it(facts, smollm2_cut):
@@ -313,26 +223,32 @@ def test_more_tokens_than_the_text_yields_are_refused(facts, smollm2_cut):
 NEW = NewTokens(count=100, before=100.0, after=25.0, why="")
 
 
+def speed(tokens_per_second):
+    return Speed(tokens_per_second, "measured here")
+
+
 def budget(facts, **options):
     given = {"tokens": None, "minutes": 60.0, "speed": None} | options
     return plan_budget(facts, NEW, 512, **given)
 
 
 def test_minutes_become_tokens_at_the_speed(facts):
-    one, two = (budget(facts, minutes=minutes, speed=10.0) for minutes in (2, 4))
+    one, two = (budget(facts, minutes=minutes, speed=speed(10.0)) for minutes in (2, 4))
     assert two.tokens == 2 * one.tokens
     assert one.tokens <= 2 * 60 * 10
-    assert "10 tokens/s" in one.why
+    assert one.why == "2 minutes at 10 tokens/s (measured here)"
 
 
 def test_a_small_text_is_read_four_times_at_most_unless_more_is_asked_for(facts):
-    assert budget(facts, speed=1e6).epochs == pytest.approx(4, rel=0.01)
+    chosen = budget(facts, speed=speed(1e6))
+    assert chosen.epochs == pytest.approx(4, rel=0.01)
+    assert "less than 60 minutes at 1,000,000 tokens/s (measured here)" in chosen.why
     assert budget(facts, tokens=10**6).epochs > 40
 
 
 def test_of_a_large_text_the_sentences_that_fit_are_read_once(facts):
     large = replace(facts, sentences=200_000, is_whole=False)
-    chosen = budget(large, speed=100.0)
+    chosen = budget(large, speed=speed(100.0))
     assert chosen.epochs == 1
     assert chosen.sentences * NEW.after <= chosen.tokens < (chosen.sentences + 1) * NEW.after
 
@@ -348,7 +264,9 @@ def test_steps_are_many_before_they_are_large(facts, tokens):
 
 def test_the_cost_model_trains_a_model_of_twice_the_size_half_as_fast():
     strategy = {"phases": [{"trainable": ["all"]}], "gradient_checkpointing": False}
-    speeds = [modelled_speed(strategy, parameters)[0] for parameters in (10**8, 2 * 10**8)]
+    speeds = [
+        modelled_speed(strategy, parameters).tokens_per_second for parameters in (10**8, 2 * 10**8)
+    ]
     assert speeds[0] == 2 * speeds[1]
 
 

@@ -332,6 +332,18 @@ def test_a_new_study_is_valid_and_has_a_baseline_and_lapt(registries, model, sou
     assert kinds == [("source", "none"), ("source", "short"), ("expand-500", "short")]
 
 
+def test_a_new_study_has_the_words_that_it_was_given_whatever_yaml_makes_of_them(registries):
+    """To YAML `no`, the code of Norwegian, is false, and 2024 is a number."""
+    content = yaml.safe_load(new_study("2024.yaml", "./7", "no", "2024"))
+    validate(StudyConfig, content, "config")
+    study = resolve(content, registries)
+    assert (study["study"], study["title"]) == ("2024", "no for 7")
+    assert study["sources"]["7"]["folder"] == "./7"
+    language = study["languages"]["my-no"]
+    assert (language["code"], language["name"]) == ("no", "no")
+    assert language["text"]["paths"] == ["2024"]
+
+
 def test_a_new_study_fits_its_text(tmp_path, registries):
     text = tmp_path / "text.txt"
     text.write_text("".join(f"ეს არის წინადადება {number}\n" for number in range(400)), "utf-8")
@@ -371,9 +383,16 @@ def test_init_overwrites_nothing_and_brings_a_profile(tmp_path, monkeypatch, cap
     profile = Path("profiles/slurm/config.yaml").read_text("utf-8")
     assert profile == (PIPELINE / "profiles/slurm/config.yaml").read_text("utf-8")
     assert "data/te.txt" in capsys.readouterr().out
+    for arguments in (["study.yaml"], ["other.yaml", "--slurm"]):
+        with pytest.raises(SystemExit) as end:
+            main(["init", *arguments])
+        assert end.value.code == 1
+    assert not Path("other.yaml").exists()
+    Path("profiles/slurm/config.yaml").unlink()
     with pytest.raises(SystemExit) as end:
-        main(["init", "study.yaml"])
-    assert end.value.code == 1
+        main(["init", "other.yaml", "--slurm"])
+    assert end.value.code in (None, 0)
+    assert Path("profiles/slurm/config.yaml").is_file()
 
 
 # ---- verification -------------------------------------------------------------------------------

@@ -83,13 +83,18 @@ CARD = {"parameters": 1000, "layers": 4, "hidden_size": 10, "rows": 30, "tied": 
 )
 def test_a_cell_stores_what_its_phases_train(trainable, rows, expected):
     strategy = {"phases": [{"trainable": parts} for parts in trainable]}
-    assert changed_parameters(CARD, strategy, rows) == expected
+    assert changed_parameters(CARD, strategy, rows, rows and 10) == expected
 
 
 def test_tied_matrices_are_stored_once():
     card = CARD | {"tied": True, "parameters": 700}
     strategy = {"phases": [{"trainable": ["embeddings"]}]}
-    assert changed_parameters(card, strategy, 40) == 400
+    assert changed_parameters(card, strategy, 40, 10) == 400
+
+
+def test_without_training_new_rows_alone_are_stored():
+    assert changed_parameters(CARD, {"phases": []}, 40, 10) == 200
+    assert changed_parameters(CARD, {"phases": []}, None, None) == 0
 
 
 def test_the_jobs_are_those_that_snakemake_would_run(checkout):

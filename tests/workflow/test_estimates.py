@@ -1,6 +1,7 @@
 """What jobs will take, by hand-worked finished ones."""
 
 import json
+import os
 
 import pytest
 
@@ -189,3 +190,21 @@ def test_finished_jobs_are_found_below_the_results_by_where_they_lie(tmp_path, m
     assert like(found, "score_predictions", metric="comet").seconds == pytest.approx(300)
     assert like(found, "take_vocabulary", language="el").seconds == pytest.approx(12)
     assert like(found, "initialize", fit="all-seeds") is None
+
+
+def test_a_file_that_goes_while_sizes_are_added_up_counts_nothing(tmp_path, monkeypatch):
+    """Such as temporary files of running jobs, which are renamed."""
+    folder = tmp_path / "training"
+    folder.mkdir()
+    (folder / "job.json").write_bytes(b"{}")
+    (folder / ".partial-x").write_bytes(bytes(100))
+    listed = os.scandir
+
+    def scandir(place):
+        entries = list(listed(place))
+        if place == str(folder):
+            (folder / ".partial-x").unlink()
+        return entries
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert sizes(str(tmp_path)) == {str(folder): 2, str(tmp_path): 0}

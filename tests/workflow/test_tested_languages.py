@@ -54,6 +54,15 @@ def test_a_task_that_names_a_language_reads_its_texts_whatever_the_cells_languag
     assert corpora <= {*study.inputs("evaluate", AXES)}
 
 
+def test_a_task_may_name_a_text_for_each_language(config, registries):
+    config["tasks"]["translation-te"]["language"] = {"greek": "telugu", "telugu": "greek"}
+    config["run_tasks"]["translation-te"]["languages"] = ["greek"]
+    study = Study(resolve(config, registries))
+    read = study.described("evaluate", AXES)["inputs"]["read"]
+    assert read["translation-te"]["corpus"] == "results/corpus/telugu"
+    assert read["perplexity"]["corpus"] == "results/corpus/greek"
+
+
 def test_a_task_is_run_on_cells_of_its_languages_alone(study):
     for job in study.jobs().values():
         if job.rule == "evaluate":
@@ -94,6 +103,13 @@ def test_a_checkpoint_is_evaluated_as_its_cell_is(study):
          "config.run_tasks.perplexity.checkpoints: no strategy of this study keeps any"),
         (lambda c: c["tasks"]["translation-te"].update(language="telugo"),
          "tasks.translation-te.language: 'telugo' is not known; did you mean 'telugu'?"),
+        (lambda c: c["tasks"]["translation-te"].update(language={"greek": "telugo"}),
+         "tasks.translation-te.language: 'telugo' is not known; did you mean 'telugu'?"),
+        (lambda c: c["tasks"]["translation-te"].update(language={"telugu": "greek"}),
+         "tasks.translation-te.language: names none for 'greek'; add one, or leave it out of "
+         "config.run_tasks.translation-te.languages"),
+        (lambda c: c["tasks"]["translation-te"].update(language=3),
+         "tasks.translation-te.language: needs a name of languages.yaml, or a mapping from "),
         (lambda c: c["run_tasks"]["perplexity"].update(languages=["grek"]),
          "config.run_tasks.perplexity.languages: 'grek' is not of a cell; did you mean 'greek'?"),
         (lambda c: c["strategies"]["short"].update(checkpoints=0),

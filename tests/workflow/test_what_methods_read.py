@@ -5,6 +5,7 @@ from copy import deepcopy
 
 import pytest
 
+from tests.conftest import first_merges
 from tests.workflow.conftest import Checkout, copy_project
 
 EXPANDED = "results/initialization/tiny/telugu/expand-50"
@@ -19,22 +20,26 @@ ALIGNED = "results/evaluation/tiny/telugu/expand-50/align/alignment/all-seeds"
 
 
 @pytest.fixture(scope="module")
-def bert(tmp_path_factory, mistral_tokenizer) -> str:
-    """A folder with a random BERT of a real tokenizer."""
+def plm(tmp_path_factory, mistral_tokenizer) -> tuple[str, int]:
+    """A folder with a random BERT of real tokens, and how many these are."""
     from transformers import BertConfig, BertModel
 
-    folder = str(tmp_path_factory.mktemp("models") / "bert")
+    folder, tokenizer = (
+        str(tmp_path_factory.mktemp("models") / "bert"),
+        first_merges(mistral_tokenizer),
+    )
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
-    BertModel(BertConfig(vocab_size=32_000, intermediate_size=8, **sizes)).save_pretrained(folder)
-    mistral_tokenizer.save_pretrained(folder)
-    return folder
+    settings = BertConfig(vocab_size=len(tokenizer), intermediate_size=8, **sizes)
+    BertModel(settings).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder, len(tokenizer)
 
 
 @pytest.fixture(scope="module")
-def config(miniature, word_files, bert) -> dict:
+def config(miniature, word_files, plm) -> dict:
     """The miniature with untrained Telugu cells of methods that read more, and what they read."""
     config = deepcopy(miniature)
-    config["languages"]["telugu"] |= {**word_files, "plms": {"bert": {"model": bert}}}
+    config["languages"]["telugu"] |= {**word_files, "plms": {"bert": {"model": plm[0]}}}
     config["vocabularies"] = {"own": {"mode": "replace", "plm": "bert"}}
     listed = {"unlisted_words": False}
     glove = {"kind": "glove", "dimensions": 4, "epochs": 1, "minimum_count": 2, "window": 3}
@@ -97,9 +102,9 @@ def test_word_vectors_are_aligned_by_the_dictionary_and_listed(card):
     assert card(FITTED["wechsel"])["statistics"]["share_fallback"] < 1
 
 
-def test_a_model_of_the_language_brings_its_tokenizer_and_its_rows(card):
-    plm = card("results/auxiliary/tiny/telugu/own/plm-bert")
-    assert plm["tokens_with_vector"] == 32_000
+def test_a_model_of_the_language_brings_its_tokenizer_and_its_rows(card, plm):
+    vectors = card("results/auxiliary/tiny/telugu/own/plm-bert")
+    assert vectors["tokens_with_vector"] == plm[1]
     assert card(FITTED["omp"])["statistics"]["share_recipe"] > 0.5
 
 

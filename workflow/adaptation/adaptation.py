@@ -1,7 +1,8 @@
 """One adaptation: what is asked for, what is chosen, and the study that does it, in one folder."""
 
 import json
-from contextlib import chdir, suppress
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from lexigraft.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.gpus import devices
-from workflow.adaptation.choices import Budget, Choices, choose
+from workflow.adaptation.choices import NEW_TOKENS, Budget, Choices, choose
 from workflow.adaptation.outcome import (
     as_table,
     conclusion,
@@ -21,13 +22,13 @@ from workflow.adaptation.outcome import (
     scores_of,
     write_model,
 )
-from workflow.adaptation.request import Request, look
+from workflow.adaptation.request import Request, resolve_request
 from workflow.adaptation.run import LOG, finished_part, run_study
 from workflow.adaptation.study import (
     UNTRAINED,
     cells_of_adaptation,
     study_of_adaptation,
-    write_study,
+    study_text,
 )
 from workflow.stages.study import open_study
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from workflow.stages import Study
 
 STATE, STUDY_FILE = "adapt.json", "study.yaml"
-_DRAFT = ".source.yaml"  # the study that prepares the model, before anything is chosen
+_DRAFT = ".draft.yaml"  # a study that is not complete, or not opened yet
 # What a run leaves that ended before it had chosen anything.
 _EARLY = {_DRAFT, ".cache", ".snakemake", "results", LOG}
 
@@ -48,10 +49,10 @@ class Adaptation:
     """
 
     def __init__(self, request: Request, out: Path | None, baselines: bool, threads: int):
-        """Look at the text; a `UserError` says what is wrong with it, or with the request."""
+        """Read the text; a `UserError` says what is wrong with it, or with the request."""
         self.request, self.threads = request, threads
-        self.facts, self.asked = look(request, baselines)
-        self.out = (out or Path(f"adapted-{self.asked.source}-{self.asked.code}")).resolve()
+        self.facts, self.resolved = resolve_request(request, baselines)
+        self.out = (out or Path(f"adapted-{self.resolved.source}-{self.resolved.code}")).resolve()
         self.state = _read_state(self.out)
 
     def run(self) -> None:
@@ -59,8 +60,9 @@ class Adaptation:
         self.out.mkdir(parents=True, exist_ok=True)
         with chdir(self.out):
             resumed = self.state.get("request") == asdict(self.request)
+            is_edited = self._is_edited()
             if not resumed:
-                if self._is_edited():
+                if is_edited:
                     raise UserError(
                         f"{self.out / STUDY_FILE}: you have edited it, and other options would "
                         f"overwrite it; go on with `lexigraft run {STUDY_FILE}`, or choose another "
@@ -70,24 +72,33 @@ class Adaptation:
             chosen = _choices(self.state)
             for what, value, why in chosen.reasons:
                 typer.echo(f"  {what:<12} {value}\n  {'':<12} {why}")
-            study = self._study(chosen)
+            study = self._study(chosen, is_edited)
             self._finish(study, chosen, resumed)
 
     def _choose(self) -> Choices:
-        """Prepare the model, by the study's own stage, for what is chosen depends on it."""
-        draft = study_of_adaptation(self.asked, None)
-        file = Path(_DRAFT)
-        write_study(draft, file)
-        try:
+        """Prepare the model, by the study's own stage, and choose what depends on it.
+
+        The study of that job has the initializer already: one that lacks what it reads is refused
+        before anything is computed.
+        """
+        provisional = Choices(
+            new_tokens=self.request.new_tokens or NEW_TOKENS,
+            initializer=self.request.initializer,
+            strategy=UNTRAINED,
+            budget=None,
+            sizes={},
+            phases=[],
+            on_gpu=False,
+            reasons=[],
+        )
+        with _draft(study_text(study_of_adaptation(self.resolved, provisional), _DRAFT)) as file:
             study = open_study(str(file))
-            source = study.output("prepare_source", source=self.asked.source)
+            source = study.output("prepare_source", source=self.resolved.source)
             run_study(study, file, [source.card], self.threads)
-        finally:
-            file.unlink(missing_ok=True)
         timed = self.request.tokens is None and self.request.strategy != UNTRAINED
         typer.echo("Choosing the new tokens" + (", and timing training" if timed else ""))
         return choose(
-            self.asked,
+            self.resolved,
             self.facts,
             source,
             new_tokens=self.request.new_tokens,
@@ -99,16 +110,23 @@ class Adaptation:
             on_gpu=bool(devices()),
         )
 
-    def _study(self, chosen: Choices) -> "Study":
-        """The study in the folder, written unless the user has edited it."""
+    def _study(self, chosen: Choices, is_edited: bool) -> "Study":
+        """The study in the folder, written unless the user has edited it.
+
+        A study that cannot be opened leaves the folder as it was, so that the command can be given
+        again with other options.
+        """
         file = Path(STUDY_FILE)
-        if self._is_edited():
+        if is_edited:
             typer.echo(f"  {STUDY_FILE} has been edited, and is run as it is")
-        else:
-            write_study(study_of_adaptation(self.asked, chosen), file)
-            self.state["study"] = _digest(file)
-        study = open_study(STUDY_FILE)
-        write_json(STATE, self.state)
+            return open_study(STUDY_FILE)
+        with _draft(study_text(study_of_adaptation(self.resolved, chosen), STUDY_FILE)) as draft:
+            study = open_study(str(draft))
+            self.state["study"] = _digest(draft)
+            # In this order, so that whenever this is killed, the next run writes the study again.
+            file.unlink(missing_ok=True)
+            write_json(STATE, self.state)
+            draft.replace(file)
         return study
 
     def _is_edited(self) -> bool:
@@ -118,7 +136,7 @@ class Adaptation:
     def _finish(self, study: "Study", chosen: Choices, resumed: bool) -> None:
         from rich.console import Console
 
-        cells = cells_of_adaptation(self.asked, chosen)
+        cells = cells_of_adaptation(self.resolved, chosen)
         exported = study.output("export_cell", **cells["adapted"].wildcards)
         targets = [study.output("build_report").card, exported.card]
         if resumed and (part := finished_part(study, targets)):
@@ -126,15 +144,25 @@ class Adaptation:
         if not run_study(study, Path(STUDY_FILE), targets, self.threads):
             typer.echo("Nothing to do: all of it is finished.")
         scores = scores_of(study, cells)
-        license = "" if study.config["sources"][self.asked.source].get("license") else hub_license(
-            self.asked.sources
-        )  # fmt: skip
+        licensed = study.config["sources"][self.resolved.source].get("license")
+        license = "" if licensed else hub_license(self.resolved.sources)
         place = write_model(study, cells["adapted"], scores, license, self.out)
         page = copy_report(study, self.out)
         Console().print(as_table(scores))
         typer.echo(conclusion(scores))
         for name, file in (("Model", place), ("Report", page), ("Study", self.out / STUDY_FILE)):
             typer.echo(f"{name + ':':<8} {file}")
+
+
+@contextmanager
+def _draft(text: str) -> Iterator[Path]:
+    """A file with this text, for as long as the context lasts unless it is renamed."""
+    file = Path(_DRAFT)
+    file.write_text(text, encoding="utf-8")
+    try:
+        yield file
+    finally:
+        file.unlink(missing_ok=True)
 
 
 def _read_state(out: Path) -> dict[str, Any]:

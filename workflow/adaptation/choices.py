@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.errors import UserError
-from workflow.adaptation.request import Asked
+from workflow.adaptation.request import ResolvedRequest
 from workflow.adaptation.text import (
     MOST_READ,
     UNDETERMINED,
     TextFacts,
+    heldout_sentences,
     language_of,
-    look_at,
+    measure_text,
     script_name,
     warnings,
 )
@@ -67,6 +68,13 @@ class Choices:
     reasons: list[Reason]
 
 
+class Speed(NamedTuple):
+    """How fast this machine trains, and the `origin` of the number, for the user to read."""
+
+    tokens_per_second: float
+    origin: str
+
+
 @dataclass(frozen=True)
 class NewTokens:
     """How many new tokens, and tokens per sentence before and with them."""
@@ -94,7 +102,7 @@ class Budget:
 
 
 def choose(
-    asked: Asked,
+    resolved: ResolvedRequest,
     facts: TextFacts,
     source: str,
     *,
@@ -125,20 +133,20 @@ def choose(
     ]
     budget, training = None, Reason("training", "none", "as asked")
     if phases:
-        speed, told = None, ""
+        speed = None
         if tokens is None:
             settings = entry | {"phases": phases, "gradient_checkpointing": on_gpu}
-            speed, told = training_speed(folder, settings, parameters, threads)
+            speed = training_speed(folder, settings, parameters, threads)
         length = max(phase["length"] for phase in phases)
         budget = plan_budget(facts, new, length, tokens=tokens, minutes=minutes, speed=speed)
-        training = _training(budget, told)
+        training = _training(budget)
     reasons = [
         Reason(
             "model",
-            asked.model,
+            resolved.model,
             f"{parameters / 1e6:,.1f} million parameters, {card['tokenizer_family']}",
         ),
-        *_of_text(asked, facts),
+        *_of_text(resolved, facts),
         Reason(
             "new tokens",
             f"{new.count:,}",
@@ -148,7 +156,7 @@ def choose(
         Reason("strategy", *named),
         training,
     ]
-    if asked.baselines and budget:
+    if resolved.baselines and budget:
         times = f"reads the same text in {new.before / new.after:.1f} times as many tokens"
         reasons.append(Reason("baselines", "source model, LAPT", f"LAPT {times}"))
     return Choices(
@@ -156,7 +164,7 @@ def choose(
         initializer=initializer,
         strategy=named[0],
         budget=budget,
-        sizes=_sizes(asked, facts, budget),
+        sizes=_sizes(resolved, facts, budget),
         phases=phases if phases != entry["phases"] else [],
         on_gpu=on_gpu,
         reasons=reasons,
@@ -164,7 +172,7 @@ def choose(
 
 
 def choose_new_tokens(
-    tokenizer: "PreTrainedTokenizerFast", facts: TextFacts, asked: int | None
+    tokenizer: "PreTrainedTokenizerFast", facts: TextFacts, requested: int | None
 ) -> NewTokens:
     """As many new tokens as were asked for, or 1,000, or as many as the text can teach.
 
@@ -176,23 +184,23 @@ def choose_new_tokens(
     from lexigraft.vocabulary.expand import expanded_sizes, new_token_ids
 
     before = sum(map(len, tokenize(tokenizer, facts.sample))) / len(facts.sample)
-    sizes = [asked] if asked else [NEW_TOKENS, *_FEWER]
+    sizes = [requested] if requested else [NEW_TOKENS, *_FEWER]
     best: NewTokens | None = None
     for size, expanded in expanded_sizes(tokenizer, facts.sample, sizes):
         counts = Counter(token for ids in tokenize(expanded, facts.sample) for token in ids)
         after = counts.total() / len(facts.sample)
         new = new_token_ids(tokenizer, expanded)
         often = sum(counts[token] >= _OCCURRENCES for token in new) / size
-        if asked or (size in sizes and often >= _SHARE):
+        if requested or (size in sizes and often >= _SHARE):
             best = NewTokens(size, before, after, "")
-    if asked:
-        if best is None or best.count < asked:
+    if requested:
+        if best is None or best.count < requested:
             found = best.count if best else 0
             if facts.sentences > len(facts.sample):  # the whole text has more
-                return NewTokens(asked, before, best.after if best else before, "as asked")
+                return NewTokens(requested, before, best.after if best else before, "as asked")
             raise UserError(
-                f"--new-tokens: asked for {asked:,}, and the text yields {found:,}; ask for fewer "
-                "or give more text"
+                f"--new-tokens: asked for {requested:,}, and the text yields {found:,}; ask for "
+                "fewer or give more text"
             )
         return replace(best, why="as asked")
     if best is None:
@@ -216,50 +224,47 @@ def _default_strategy(on_gpu: bool, parameters: int) -> tuple[str, str]:
     )
 
 
-def _of_text(asked: Asked, facts: TextFacts) -> list[Reason]:
+def _of_text(resolved: ResolvedRequest, facts: TextFacts) -> list[Reason]:
     more = "" if facts.is_whole else " or more"
     size = f"{facts.sentences:,} sentences{more}, {_megabytes(facts.bytes)}"
     script = f"{facts.share:.0%} of its letters are {script_name(facts.script)}"
-    said = [f"different ones among {facts.lines:,} lines", script, *warnings(facts)]
-    name = f"{asked.language} ({asked.code})"
-    if asked.code != language_of(facts):
+    details = [f"different ones among {facts.lines:,} lines", script, *warnings(facts)]
+    name = f"{resolved.language} ({resolved.code})"
+    if resolved.code != language_of(facts):
         why = "as asked"
-    elif asked.code == UNDETERMINED:
+    elif resolved.code == UNDETERMINED:
         why = "several languages are written in this script; --language te names it in the card"
     else:
         why = "by its script"
-    return [Reason("text", size, "; ".join(said)), Reason("language", name, why)]
+    return [Reason("text", size, "; ".join(details)), Reason("language", name, why)]
 
 
-def _training(budget: "Budget", told: str) -> Reason:
+def _training(budget: "Budget") -> Reason:
     read = f"{budget.sentences:,} sentences" if budget.sentences else "all sentences"
     times = "once" if budget.epochs == 1 else f"{budget.epochs:.1f} times"
     several = "s" if budget.batch_sequences > 1 else ""
     steps = (
         f"{budget.batch_sequences} sequence{several} a step, learning rate {budget.learning_rate:g}"
     )
-    why = f"{budget.why}, {told}" if told else budget.why
-    return Reason("training", f"{budget.tokens:,} tokens: {read}, {times}", f"{why}; {steps}")
-
-
-def _heldout(facts: TextFacts) -> int:
-    """Sentences that are set apart to measure on."""
-    return max(10, min(1000, facts.sentences // 10))
+    tokens = f"{budget.tokens:,} tokens: {read}, {times}"
+    return Reason("training", tokens, f"{budget.why}; {steps}")
 
 
 def _megabytes(count: int) -> str:
     return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:,.1f} kB"
 
 
-def _sizes(asked: Asked, facts: TextFacts, budget: "Budget | None") -> dict[str, int | None]:
+def _sizes(
+    resolved: ResolvedRequest, facts: TextFacts, budget: "Budget | None"
+) -> dict[str, int | None]:
     """Sizes of the parts of the text, which it has."""
     english = _ENGLISH
-    if asked.english:
-        english = min(english, look_at(asked.english, "--english", least=1).sentences)
+    if resolved.english:
+        english = min(english, measure_text(resolved.english, "--english", least=1).sentences)
     needed = (budget and budget.sentences) or 0
     return {
         "train_sentences": None if facts.is_whole else max(MOST_READ * 3 // 4, needed),
-        "heldout_sentences": _heldout(facts),
+        "heldout_sentences": heldout_sentences(facts.sentences),
         "english_sentences": english,
     }
 
@@ -271,24 +276,24 @@ def plan_budget(
     *,
     tokens: int | None,
     minutes: float,
-    speed: float | None,
+    speed: "Speed | None",
 ) -> Budget:
     """How much of the text is trained on, how often, and in what steps.
 
     `length` is that of a sequence in tokens. `tokens`, if given, are read whatever they take;
-    otherwise as many as fit into `minutes` at a `speed` in tokens per second, but no text more than
-    four times.
+    otherwise as many as fit into `minutes` at a `speed`, but no text more than four times.
     """
-    there = (facts.sentences - _heldout(facts)) * new.after
+    there = (facts.sentences - heldout_sentences(facts.sentences)) * new.after
     if tokens is None:
         assert speed is not None
-        fitting = int(speed * 60 * minutes * _MARGIN)
+        fitting = int(speed.tokens_per_second * 60 * minutes * _MARGIN)
         tokens = max(length, fitting)
-        why = f"{minutes:g} minutes at {speed:,.0f} tokens/s"
+        time = f"{minutes:g} minutes at {speed.tokens_per_second:,.0f} tokens/s ({speed.origin})"
+        why = time
         if facts.is_whole and tokens > _PASSES * there:
             tokens = int(_PASSES * there)
-            why = f"{_PASSES} passes over the text, which take less than {minutes:g} minutes: "
-            why += "more passes teach little (Muennighoff et al. 2023); --tokens asks for more"
+            why = f"{_PASSES} passes over the text, which take less than {time}; more passes "
+            why += "teach little (Muennighoff et al. 2023), --tokens asks for them"
     else:
         why = "as asked"
     passes = tokens / there
@@ -308,8 +313,8 @@ def plan_budget(
 
 def training_speed(
     folder: Path, strategy: Mapping[str, Any], parameters: int, threads: int
-) -> tuple[float, str]:
-    """Tokens a second that this machine trains, and how that is known.
+) -> Speed:
+    """How fast this machine trains a strategy.
 
     Three steps are timed, in a process of its own; where that fails, the cost model tells.
     """
@@ -317,7 +322,7 @@ def training_speed(
     own = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     measured = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
     try:
-        return float(measured.stdout.split()[-1]), "measured here"
+        return Speed(float(measured.stdout.split()[-1]), "measured here")
     except (IndexError, ValueError):
         logger.warning(
             "the speed could not be measured (%s); the cost model tells it",
@@ -326,8 +331,8 @@ def training_speed(
     return modelled_speed(strategy, parameters)
 
 
-def modelled_speed(strategy: Mapping[str, Any], parameters: int) -> tuple[float, str]:
-    """Tokens a second by the cost model, of the GPU that there is or of a CPU."""
+def modelled_speed(strategy: Mapping[str, Any], parameters: int) -> Speed:
+    """The speed by the cost model, of the GPU that there is or of a CPU."""
     import torch
 
     from lexigraft.machine import PEAKS, known_device
@@ -336,5 +341,4 @@ def modelled_speed(strategy: Mapping[str, Any], parameters: int) -> tuple[float,
     name = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     device = known_device(name) or DEVICE
     each = training_flops(strategy["phases"][-1], strategy["gradient_checkpointing"], parameters)
-    speed = TRAINING * PEAKS[device].flops / each
-    return speed, f"by the cost model, for {device}"
+    return Speed(TRAINING * PEAKS[device].flops / each, f"by the cost model, for {device}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lexigraft.atomic import replacing, replacing_folder
 from lexigraft.errors import UserError
 from lexigraft.model_card import README, model_card
+from lexigraft.provenance import read_card
 from lexigraft.training.export import cell_facts
 from workflow.stages.cells import training
 
@@ -89,10 +90,7 @@ def conclusion(scores: Mapping[str, Scores]) -> str:
 def write_model(
     study: "Study", cell: "Cell", scores: Mapping[str, Scores], license: str, folder: Path
 ) -> Path:
-    """Put the exported model into `folder`/model, with a card that tells of the scores.
-
-    Files are linked where the file system can, so that the weights are there once.
-    """
+    """Put the exported model into `folder`/model, with a card that tells of the scores."""
     exported = Path(study.output("export_cell", **cell.wildcards))
     place = folder / MODEL
     facts = cell_facts(training(study, cell))
@@ -108,13 +106,22 @@ def write_model(
     from lexigraft.source.model import load_tokenizer
 
     text = model_card(facts, load_tokenizer(exported), masked=False)
-    own = {"card.json", "job.json", "usage.jsonl", README}
     with replacing_folder(place) as temporary:
-        for file in sorted(exported.iterdir()):
-            if file.is_file() and file.name not in own and not file.name.startswith("."):
-                _link(file, temporary / file.name)
+        place_files(exported, temporary)
         (temporary / README).write_text(text, encoding="utf-8")
     return place
+
+
+def place_files(exported: Path, folder: Path) -> None:
+    """Put the files that the card of an export lists into a folder.
+
+    Weights are hard links where the file system has them, so that they are stored once. All other
+    files are copies: whoever edits one must not change the results.
+    """
+    for name in read_card(exported)["files"]:
+        (folder / name).parent.mkdir(exist_ok=True)
+        put = _link if name.endswith(".safetensors") else shutil.copyfile
+        put(exported / name, folder / name)
 
 
 def copy_report(study: "Study", folder: Path) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 from lexigraft.cells import NAME
 from lexigraft.errors import UserError, suggestion, unknown
 from lexigraft.installation import PIPELINE
-from workflow.adaptation.text import UNDETERMINED, TextFacts, language_of, look_at, script_name
+from workflow.adaptation.text import UNDETERMINED, TextFacts, language_of, measure_text, script_name
 from workflow.commands.texts import as_name, check_code, check_texts
 from workflow.config.initializer_data import MODEL, check_folder
 from workflow.config.registries import load_registries, read_yaml
@@ -36,7 +36,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ResolvedRequest:
     """What is adapted to what: names in the study, and the entries behind them."""
 
     source: str
@@ -56,23 +56,26 @@ class Asked:
         return f"my-{self.code}"
 
 
-def look(request: Request, baselines: bool) -> tuple[TextFacts, Asked]:
+def resolve_request(request: Request, baselines: bool) -> tuple[TextFacts, ResolvedRequest]:
     """The text, and what is adapted to what."""
     registries = load_registries()
     source, sources = source_entry(request.model, registries["sources"])
-    for option, name in (("initializers", request.initializer), ("strategies", request.strategy)):
-        if name is not None and name not in registries[option]:
-            raise unknown(f"--{option.rstrip('s').replace('ie', 'y')}", name, registries[option])
+    for option, name, known in (
+        ("--initializer", request.initializer, registries["initializers"]),
+        ("--strategy", request.strategy, registries["strategies"]),
+    ):
+        if name is not None and name not in known:
+            raise unknown(option, name, known)
     if request.language is not None:
         check_code(request.language)
     settings = _text_settings(request.text, request.field, "--text")
-    facts = look_at(settings)
+    facts = measure_text(settings)
     code = request.language or language_of(facts)
     names = read_yaml(PIPELINE / "config/prompts/names.yaml")["names"]
     if code == UNDETERMINED:
         names = {code: f"{script_name(facts.script)}-script text"}
     folder = sources.get(source, {}).get("folder")
-    return facts, Asked(
+    return facts, ResolvedRequest(
         source=source,
         sources=sources,
         model=Path(folder).name if folder else request.model,

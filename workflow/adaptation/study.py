@@ -1,14 +1,13 @@
 """The study of `lexigraft adapt`, as a YAML file that repeats and extends what it does."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY, Cell
 from workflow.adaptation.choices import Budget, Choices
-from workflow.adaptation.request import Asked
+from workflow.adaptation.request import ResolvedRequest
 
 STUDY, STRATEGY, UNTRAINED = "adapt", "adapt", "none"
 REPORT_ITEMS = [
@@ -26,47 +25,41 @@ _HEAD = """\
 """
 
 
-def cells_of_adaptation(asked: Asked, chosen: Choices) -> dict[str, Cell]:
+def cells_of_adaptation(resolved: ResolvedRequest, chosen: Choices) -> dict[str, Cell]:
     """The source as it is, LAPT where baselines are wanted, and the adapted model."""
     strategy = STRATEGY if chosen.budget else UNTRAINED
 
     def cell(vocabulary: str, initializer: str, strategy: str) -> Cell:
-        return Cell(asked.source, asked.name, vocabulary, initializer, strategy, seed=0)
+        return Cell(resolved.source, resolved.name, vocabulary, initializer, strategy, seed=0)
 
     found = {"source": cell(SOURCE_VOCABULARY, NO_INITIALIZER, UNTRAINED)}
-    if asked.baselines and chosen.budget:
+    if resolved.baselines and chosen.budget:
         found["LAPT"] = cell(SOURCE_VOCABULARY, NO_INITIALIZER, strategy)
     return found | {"adapted": cell(_vocabulary(chosen), chosen.initializer, strategy)}
 
 
-def study_of_adaptation(asked: Asked, chosen: Choices | None) -> dict[str, Any]:
-    """The study, as plain data; before anything is chosen, of the source as it is."""
-    english = asked.english or KOLIBRI
+def study_of_adaptation(resolved: ResolvedRequest, chosen: Choices) -> dict[str, Any]:
+    """The study, as plain data."""
+    english = resolved.english or KOLIBRI
     study: dict[str, Any] = {
         "study": STUDY,
-        "title": f"{asked.model} adapted to {asked.language}",
-        "sources": dict(asked.sources),
+        "title": f"{resolved.model} adapted to {resolved.language}",
+        "sources": dict(resolved.sources),
         "languages": {
-            asked.name: {
-                "name": asked.language,
-                "code": asked.code,
-                "script": asked.script,
-                "text": dict(asked.text),
+            resolved.name: {
+                "name": resolved.language,
+                "code": resolved.code,
+                "script": resolved.script,
+                "text": dict(resolved.text),
                 "english": dict(english),
-                **({"license": asked.text_license} if asked.text_license else {}),
-                **(chosen.sizes if chosen else {}),
+                **({"license": resolved.text_license} if resolved.text_license else {}),
+                **chosen.sizes,
             }
         },
         "run_tasks": {"perplexity": {}},
+        "cells": [_block(cell) for cell in cells_of_adaptation(resolved, chosen).values()],
+        "vocabularies": {_vocabulary(chosen): {"mode": "expand", "new_tokens": chosen.new_tokens}},
         "report": {"items": REPORT_ITEMS, **({} if english is KOLIBRI else {"fonts": None})},
-    }
-    if not chosen:
-        only = Cell(asked.source, asked.name, SOURCE_VOCABULARY, NO_INITIALIZER, UNTRAINED, 0)
-        study["cells"] = [_block(only)]
-        return study
-    study["cells"] = [_block(cell) for cell in cells_of_adaptation(asked, chosen).values()]
-    study["vocabularies"] = {
-        _vocabulary(chosen): {"mode": "expand", "new_tokens": chosen.new_tokens}
     }
     if chosen.budget:
         study["strategies"] = {STRATEGY: _strategy(chosen, chosen.budget)}
@@ -103,12 +96,8 @@ def _strategy(chosen: Choices, budget: Budget) -> dict[str, Any]:
     }
 
 
-def write_study(study: Mapping[str, Any], file: Path) -> bool:
-    """Write a study to a file; returns whether that changed the file."""
-    text = _HEAD.format(file=file.name) + yaml.safe_dump(
+def study_text(study: Mapping[str, Any], name: str) -> str:
+    """The text of a study's file, which is called `name`."""
+    return _HEAD.format(file=name) + yaml.safe_dump(
         dict(study), allow_unicode=True, sort_keys=False, width=100, default_flow_style=None
     )
-    if file.is_file() and file.read_text(encoding="utf-8") == text:
-        return False
-    file.write_text(text, encoding="utf-8")
-    return True

@@ -11,6 +11,7 @@ from lexigraft.errors import UserError
 MINIMUM_CHARACTERS = 10  # of a sentence; the default of languages
 # Fewer cannot be divided into text to train on and text to measure on.
 LEAST_SENTENCES = 110
+LEAST_HELDOUT, _MOST_HELDOUT = 10, 1000  # sentences
 MOST_READ = 200_000  # sentences that are looked at
 _SAMPLE = 5_000  # of them, those that tokens are counted in
 # Scripts that (nearly) one language alone is written in.
@@ -44,7 +45,7 @@ class TextFacts:
     sample: list[str]
 
 
-def look_at(
+def measure_text(
     settings: Mapping[str, Any], option: str = "--text", least: int = LEAST_SENTENCES
 ) -> TextFacts:
     """Read a text, up to `MOST_READ` sentences.
@@ -84,6 +85,11 @@ def look_at(
         lost=counts.lost_characters,
         sample=sample,
     )
+
+
+def heldout_sentences(sentences: int) -> int:
+    """How many of a text's sentences are set apart to measure on: a tenth, from 10 to 1,000."""
+    return max(LEAST_HELDOUT, min(_MOST_HELDOUT, sentences // 10))
 
 
 def script_of(texts: Iterable[str]) -> tuple[str, float]:

@@ -8,17 +8,19 @@ from string import Template
 from typing import Annotated, Any, NamedTuple
 
 import typer
+import yaml
 
 from lexigraft.cells import NAME
 from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
+from workflow.adaptation.text import LEAST_HELDOUT, heldout_sentences, script_of
 from workflow.commands.studies import check_installed
 from workflow.commands.texts import as_name, check_code
 
 _TEMPLATE = Path(__file__).with_name("new-study.yaml")
 _READ = 100_000  # lines of the text are looked at
-_HELDOUT = (10, 1000)  # sentences at least and at most, of texts that are there
 _TRAINED = 500
+_PROFILE = "profiles/slurm/config.yaml"
 
 
 class _Text(NamedTuple):
@@ -68,6 +70,9 @@ def init(
     check_installed()
     if file.exists():
         raise UserError(f"{file}: is there already; choose another name, or delete it first")
+    profile = Path(_PROFILE)
+    if slurm and profile.exists():
+        raise UserError(f"{profile}: is there already; delete it first, or leave --slurm out")
     check_code(language)
     place = text or f"data/{language}.txt"
     content = new_study(str(file), model, language, place)
@@ -75,12 +80,14 @@ def init(
     file.write_text(content, encoding="utf-8")
     written = [str(file)]
     if slurm:
-        written.append(_write_profile(Path("profiles/slurm")))
+        profile.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(PIPELINE / _PROFILE, profile)
+        written.append(str(profile))
     typer.echo(f"Wrote {' and '.join(written)}.")
     if not Path(place).is_file():
         typer.echo(f"Put your text into {place}, one sentence a line, or name yours in {file}.")
     if slurm:
-        typer.echo(f"Set your partitions in {written[1]}, then: --profile profiles/slurm")
+        typer.echo(f"Set your partitions in {profile}, then: --profile profiles/slurm")
     typer.echo(f"Next: lexigraft plan {file}")
 
 
@@ -96,15 +103,15 @@ def new_study(file: str, model: str, code: str, text: str) -> str:
 
     registries = load_registries()
     name, script = _known_language(registries["languages"], code)
-    heldout, trained = 100, _TRAINED
-    if (seen := _look_at(text)) is not None:
+    heldout = 100
+    if (seen := _measure_text(text)) is not None:
         script = seen.script or script
-        least, most = _HELDOUT
-        heldout = max(least, min(most, seen.sentences // 10))
-        if seen.sentences < 2 * least:
+        heldout = heldout_sentences(seen.sentences)
+        least = 2 * LEAST_HELDOUT
+        if seen.sentences < least:
             raise UserError(
-                f"{text}: has {seen.sentences} different lines; {2 * least} sentences are the "
-                "least, one on each line, and some thousands are better"
+                f"{text}: has {seen.sentences} different lines; {least} sentences are the least, "
+                "one on each line, and some thousands are better"
             )
     source, sources = _source(model, registries["sources"])
     study = as_name(Path(file).stem) or "study"
@@ -112,17 +119,18 @@ def new_study(file: str, model: str, code: str, text: str) -> str:
         schema=(PIPELINE / "config/schemas/study.json").as_posix(),
         documentation=PIPELINE / "config/README.md",
         file=file,
-        study=study,
-        name=name,
-        model=source,
-        source=source,
+        study=_quoted(study),
+        title=_quoted(f"{name} for {source}"),
+        name=_quoted(name),
+        source=_quoted(source),
         sources=sources,
         language=f"my-{code}",
-        code=code,
+        code=_quoted(code),
         script=script,
         text=_quoted(text),
+        data=code,
         heldout=heldout,
-        sentences=trained,
+        sentences=_TRAINED,
         vocabulary="expand-500",
     )
 
@@ -135,13 +143,11 @@ def _known_language(entries: dict[str, Any], code: str) -> tuple[str, str]:
     return code, "Latn"
 
 
-def _look_at(text: str) -> _Text | None:
+def _measure_text(text: str) -> _Text | None:
     """What is seen of a text file; None if it is not there or compressed."""
     path = Path(text)
     if not path.is_file() or path.suffix != ".txt":
         return None
-    from workflow.adaptation.text import script_of
-
     lines: set[str] = set()
     try:
         with path.open(encoding="utf-8") as file:
@@ -174,18 +180,16 @@ def _source(model: str, known: dict[str, Any]) -> tuple[str, str]:
         if is_folder
         else f"hub: {model} # add revision: a commit, so that it stays the same"
     )
-    return name, f"sources:\n  {name}:\n    {where}\n"
+    return name, f"sources:\n  {_quoted(name)}:\n    {where}\n"
 
 
 def _quoted(text: str) -> str:
-    """A text in a YAML list, in quotes where it needs them."""
-    return text if re.fullmatch(r"[\w./~-]+", text) else "'" + text.replace("'", "''") + "'"
+    """A text as an item of a YAML list, in quotes where YAML would read something else.
 
-
-def _write_profile(folder: Path) -> str:
-    file = folder / "config.yaml"
-    if file.exists():
-        raise UserError(f"{file}: is there already; delete it first, or leave --slurm out")
-    folder.mkdir(parents=True)
-    shutil.copyfile(PIPELINE / "profiles/slurm/config.yaml", file)
-    return str(file)
+    Such as `no`, the code of Norwegian, which it takes for false.
+    """
+    try:
+        plain = yaml.safe_load(f"[{text}]") == [text]
+    except yaml.YAMLError:
+        plain = False
+    return text if plain else "'" + text.replace("'", "''") + "'"

@@ -1,5 +1,6 @@
 """What commands over studies are told: a study, and a cell or a job of it."""
 
+import json
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
@@ -88,8 +89,6 @@ def _parts(study: "Study", text: str) -> list[str]:
 
 def _recommended(study: "Study") -> "list[Cell]":
     """The cells that the report of the study recommends."""
-    import json
-
     file = Path(study.output("build_report"), "summary.json")
     try:
         rows = json.loads(file.read_text(encoding="utf-8"))["recommendations"]

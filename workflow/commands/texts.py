@@ -60,15 +60,18 @@ def check_texts(places: Sequence[Path | str], option: str) -> list[str]:
     return [str(path) for path in paths]
 
 
-def clean_sentences(places: Sequence[Path], field: str) -> list[str]:
-    """The distinct sentences of files and folders, cleaned as studies clean them."""
+def clean_sentences(places: Sequence[Path], field: str, option: str = "--text") -> list[str]:
+    """The distinct sentences of files and folders, cleaned as studies clean them.
+
+    A `UserError` names the `option` of the command that gave the files.
+    """
     from tqdm import tqdm
 
     from lexigraft.corpus.cleaning import clean
     from lexigraft.corpus.readers import read_texts
 
     lines = tqdm(
-        read_texts(check_texts(places, "--text"), field),
+        read_texts(check_texts(places, option), field),
         desc="reading",
         unit="line",
         unit_scale=True,
@@ -78,5 +81,5 @@ def clean_sentences(places: Sequence[Path], field: str) -> list[str]:
     sentences, _ = clean(lines)
     if not sentences:
         named = ", ".join(map(str, places))
-        raise UserError(f"--text: {named}: there is no sentence in it, only blank lines")
+        raise UserError(f"{option}: {named}: there is no sentence in it, only blank lines")
     return sentences

@@ -56,14 +56,14 @@ def expand(
     from lexigraft.vocabulary.tokenizer_files import describe_expansion, store_vocabulary
 
     new_folder(out)
-    sentences = clean_sentences(text, field)
+    sentences, of_english = clean_sentences(text, field), _english(english, field)
     folder = tokenizer_folder(_tokenizer_place(model))
     source = load_tokenizer(folder)
     tokenizer = expand_tokenizer(source, sentences, new_tokens, merges=merges)
     description = describe_expansion(source, tokenizer, merges)
     store_vocabulary(source, tokenizer, sentences, description, str(out), folder)
     new = {token["id"] for token in description["new_tokens"]}
-    show_change(source, tokenizer, new, sentences, _english(english, field))
+    show_change(source, tokenizer, new, sentences, of_english)
     typer.echo(f"{len(tokenizer):,} tokens, {len(new):,} of them new, in {out}.")
     typer.echo(f"Next: lexigraft graft {model} --tokenizer {out} --out FOLDER")
 
@@ -163,6 +163,7 @@ def graft(
         raise UserError("--tokenizer: name the new tokenizer, or a --donor that has one")
     wanted = registered(initializer or ("omp" if donor else "merge"))
     sentences = clean_sentences(text, field) if text else []
+    of_english = _english(english, field)
     other = resolve_place(place_of(donor))[0] if donor else None
     source = load_tokenizer(find_model(place_of(model))[0])
     place = place_of(tokenizer) if tokenizer else str(other)
@@ -178,7 +179,7 @@ def graft(
         seed=seed,
     )
     new = set(fitted.new_ids.tolist())
-    show_change(source, target, new, sentences, _english(english, field))
+    show_change(source, target, new, sentences, of_english)
     show_rows(fitted)
     typer.echo(
         f"{len(target):,} tokens, {len(new):,} of them new, embeddings by {wanted.name}, in {out}."
@@ -219,8 +220,8 @@ def inspect(
     if min(wanted) < 1:
         raise UserError(f"--sizes: {min(wanted)} is not a number of new tokens (1, 2, 3 …)")
     opened = open_tokenizer(_tokenizer_place(tokenizer))
-    sentences = clean_sentences(text, field)
-    found = inspect_tokenizer(opened, sentences, _english(english, field), wanted)
+    sentences, of_english = clean_sentences(text, field), _english(english, field)
+    found = inspect_tokenizer(opened, sentences, of_english, wanted)
     if as_json:
         print(json.dumps({"sentences": len(sentences), **asdict(found)}, indent=2))
     else:
@@ -234,4 +235,4 @@ def _tokenizer_place(given: str) -> Path:
 
 
 def _english(place: Path | None, field: str) -> list[str]:
-    return clean_sentences([place], field) if place else []
+    return clean_sentences([place], field, "--english") if place else []

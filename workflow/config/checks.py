@@ -122,10 +122,10 @@ def languages_read(study: dict[str, Any]) -> list[str]:
     measured = study["fragmentation"]["languages"]
     vocabularies = (study["vocabularies"].get(name, {}) for name in used(study, "vocabularies"))
     learned = (entry["corpus"] for entry in vocabularies if "corpus" in entry)
-    tasks = (study["tasks"][name] for name in study["run_tasks"])
-    tested = (task["language"] for task in tasks if task.get("language"))
+    own = used(study, "languages")
+    tested = (tested_language(study, task, name) for task in study["run_tasks"] for name in own)
     vectors = auxiliary_corpora(study).values()
-    return sorted({*used(study, "languages"), *tested, *measured, *vectors, *learned})
+    return sorted({*own, *tested, *measured, *vectors, *learned})
 
 
 def _single_languages(study: dict[str, Any]) -> list[str]:

@@ -32,8 +32,9 @@ _PARTS = {"tests": "test", "shots": "shots"}  # what a job calls them, and what 
 
 
 def tested_language(config: Mapping[str, Any], task: str, language: str) -> str:
-    """The language whose texts a task takes: the one that it names, else the cell's own."""
-    return config["tasks"][task].get("language") or language
+    """The language whose texts a task takes: the one that it names for the cell's, else this."""
+    named = config["tasks"][task].get("language")
+    return named.get(language, language) if isinstance(named, Mapping) else named or language
 
 
 def languages_of(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
@@ -166,9 +167,17 @@ def check_tested(config: Mapping[str, Any]) -> None:
     """Languages that tasks name are there, and the checkpoints that they ask for."""
     languages, strategies = used(config, "languages"), used(config, "strategies")
     for task, wanted in config["run_tasks"].items():
-        language = config["tasks"][task].get("language")
-        if language and language not in config["languages"]:
-            raise unknown(f"tasks.{task}.language", language, config["languages"])
+        named = config["tasks"][task].get("language")
+        run_on = [name for name in languages if name in (wanted["languages"] or languages)]
+        lacking = [name for name in run_on if isinstance(named, Mapping) and name not in named]
+        if lacking:
+            raise UserError(
+                f"tasks.{task}.language: names none for '{lacking[0]}'; add one, or leave it out "
+                f"of config.run_tasks.{task}.languages"
+            )
+        for language in (tested_language(config, task, name) for name in run_on):
+            if language not in config["languages"]:
+                raise unknown(f"tasks.{task}.language", language, config["languages"])
         for name in wanted["languages"] or ():
             if name not in languages:
                 raise unknown(f"config.run_tasks.{task}.languages", name, languages, "of a cell")

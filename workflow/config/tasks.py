@@ -6,7 +6,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
 
-from lexigraft.settings import Settings, optional
+from lexigraft.settings import Settings, by_shape, optional
 from workflow.config.texts import (
     CalledCodes,
     Chosen,
@@ -27,6 +27,11 @@ from workflow.config.texts import (
 )
 
 Columns = dict[str, str]
+TestedLanguage = Annotated[
+    Annotated[Name, Tag("@text")]
+    | Annotated[dict[Name, Name], Field(min_length=1), Tag("@mapping")],
+    by_shape("needs a name of languages.yaml, or a mapping from languages of cells to such names"),
+]
 Pair = TypeVar("Pair")
 
 
@@ -133,8 +138,9 @@ class Task(Settings):
     kind: Annotated[str, StringConstraints(pattern="^[a-z][a-z_]*$")] = Field(
         description="a file of lexigraft/evaluation/tasks, such as perplexity"
     )
-    language: Name = optional(
-        "a name of languages.yaml whose texts are tested, whatever the cell's language is"
+    language: TestedLanguage = optional(
+        "a name of languages.yaml whose texts are tested, whatever the cell's language is; or a "
+        "mapping from languages of cells to such names"
     )
     engine: Literal["auto", "transformers", "vllm"] = optional(
         "of tasks that generate texts: what generates them. By default, `auto`, vLLM on GPUs that "

@@ -17,6 +17,7 @@ CODE = "[a-z]{2,3}"
 Code = Annotated[str, StringConstraints(pattern=f"^{CODE}$")]
 Words = Annotated[str, StringConstraints(min_length=1)]
 Locale = Annotated[str, StringConstraints(pattern="^[A-Za-z_0-9]+$")]
+Member = Annotated[str, StringConstraints(pattern=r"^\w[\w.-]*(/\w[\w.-]*)*$")]
 Whole = Annotated[int, Field(ge=1)]
 
 
@@ -76,6 +77,14 @@ class Catalogue(Settings):
     loader: Literal["catalogue"]
     package: str = Field(description="a name of packages.yaml")
     locale: Locale = Field(description="the folder of the language in the package")
+
+
+class HtmlPage(Settings):
+    """Paragraphs of a page in a package."""
+
+    loader: Literal["html"]
+    package: str = Field(description="a name of packages.yaml")
+    page: Member = Field(description="a file of the package, such as package/page.html")
 
 
 class JsonRows(Settings):
@@ -145,7 +154,7 @@ class CorpusText(Settings):
     )
 
 
-Text = Chosen[Catalogue, Lines, JsonLines, ParquetColumn, HubColumn, CorpusText]
+Text = Chosen[Catalogue, HtmlPage, Lines, JsonLines, ParquetColumn, HubColumn, CorpusText]
 # Texts that the training text is searched for.
 SearchedText = Chosen[Lines, JsonLines, ParquetColumn, HubColumn]
 

@@ -197,33 +197,37 @@ def _cell_megabytes(study: Study, wildcards: Mapping[str, str]) -> float | None:
         return None
     strategy = study.config["strategies"][wildcards["strategy"]]
     checkpoints = strategy["checkpoints"] if strategy["phases"] else 1
-    rows = None
+    rows = new_rows = None
     if entry := study.config["vocabularies"].get(wildcards["vocabulary"]):
         expanded = way(entry) == "expand"
         rows = card["rows"] + entry["new_tokens"] if expanded else entry.get("size", card["rows"])
+        # Of a vocabulary that replaces the source's, nearly all.
+        new_rows = entry["new_tokens"] if expanded else rows
     files = card["files"] | card.get("model_files", {})
     weights = sum(own["bytes"] for name, own in files.items() if name.endswith(".safetensors"))
-    changed = changed_parameters(card, strategy, rows)
+    changed = changed_parameters(card, strategy, rows, new_rows)
     return changed * (weights / card["parameters"]) * checkpoints / 1e6
 
 
 def changed_parameters(
-    card: Mapping[str, Any], strategy: Mapping[str, Any], rows: int | None
+    card: Mapping[str, Any], strategy: Mapping[str, Any], rows: int | None, new_rows: int | None
 ) -> float:
     """Parameters that a cell stores.
 
     `card` is the source's: `parameters`, `layers`, `hidden_size`, `rows` and `tied`. `rows` are of
-    the new matrices; None for the source's own vocabulary.
+    the new matrices, of which `new_rows` are not the source's; None for its own vocabulary.
     """
     matrices = 1 if card["tied"] else 2
     old = matrices * card["rows"] * card["hidden_size"]
     new = matrices * (rows or card["rows"]) * card["hidden_size"]
+    if not strategy["phases"]:
+        return matrices * (new_rows or 0) * card["hidden_size"]
     trained = [part for phase in strategy["phases"] for part in phase["trainable"]]
     names = {part for part in trained if isinstance(part, str)}
     chosen = [part["layers"] for part in trained if not isinstance(part, str)]
     layers = {number % card["layers"] for numbers in chosen for number in numbers}
     if "all" in names:
         return card["parameters"] - old + new
-    # Matrices with new rows are stored as a whole, trained or not.
+    # A trained cell stores matrices with new rows as a whole.
     whole = rows is not None or names & {"embeddings", "head", "new-rows", "outside-layers"}
     return (new if whole else 0) + len(layers) * (card["parameters"] - old) / card["layers"]

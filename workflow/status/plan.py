@@ -40,7 +40,7 @@ def as_text(study: Study, file: str) -> str:
     by_rule = costs(study, todo.values(), known)
     lines += [*_table(jobs, todo, by_rule), ""]
     lines += _facts(found, by_rule, known.planning_device(study))
-    lines += _downloads(study, todo)
+    lines += _downloads(study, todo, file)
     if replaced := notice(study, [job.output for job in todo.values()]):
         lines += ["", replaced]
     try:
@@ -102,8 +102,8 @@ def _facts(found: Mapping[str, State], by_rule: Mapping[str, Cost], device: str)
             yield f"{count} of these jobs {why}: `lexigraft explain` says what."
 
 
-def _downloads(study: Study, todo: Mapping[str, Job]) -> Iterator[str]:
-    """What comes from the network."""
+def _downloads(study: Study, todo: Mapping[str, Job], file: str) -> Iterator[str]:
+    """Packages and source models that come from the network, and what lists the rest."""
     packages = [
         job.output.rsplit("/", 1)[-1] for job in todo.values() if job.rule == "fetch_package"
     ]
@@ -113,4 +113,7 @@ def _downloads(study: Study, todo: Mapping[str, Job]) -> Iterator[str]:
     if packages:
         yield f"Downloads packages: {', '.join(packages)}."
     if hub:
-        yield f"Downloads from the Hugging Face hub: {', '.join(hub)}."
+        yield (
+            f"Downloads source models from the Hugging Face hub: {', '.join(hub)}. For its data "
+            f"sets and other models: lexigraft doctor --study {file}"
+        )

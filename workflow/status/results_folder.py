@@ -3,6 +3,7 @@
 import fcntl
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -85,7 +86,8 @@ def _size(folder: str, found: dict[str, int]) -> int:
         if entry.is_dir(follow_symlinks=False):
             total += _size(entry.path, found)
         elif not entry.is_symlink():
-            total += entry.stat(follow_symlinks=False).st_size
+            with suppress(FileNotFoundError):  # likewise
+                total += entry.stat(follow_symlinks=False).st_size
         own = own or entry.name == "job.json"  # which each job leaves beside its outputs
     if own:
         found[folder] = total

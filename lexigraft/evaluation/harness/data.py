@@ -22,7 +22,7 @@ from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError
 
 from lexigraft.atomic import write_json
-from lexigraft.errors import UserError
+from lexigraft.errors import UserError, first_line
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ def _copy(request: dict[str, Any], place: Path | None, into: Path) -> dict[str, 
             found.save_to_disk(str(into))
             return {split: len(table) for split, table in found.items()}
     except (OSError, ValueError, RuntimeError, HfHubHTTPError, DatasetsError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        reason = first_line(error)
         raise DataSetNotFoundError(
             f"{place or path} ({name or 'default'}) cannot be read: {reason}; run `hf download "
             f"{path} --repo-type dataset --local-dir FOLDER/{path}` where there is a network, and "

@@ -14,6 +14,7 @@ import torch
 from lm_eval.models.huggingface import HFLM
 from tqdm import tqdm
 
+from lexigraft.atomic import replacing
 from lexigraft.evaluation.harness.benchmarks import load_task
 from lexigraft.evaluation.harness.data import stored_data_sets
 from lexigraft.inference.batch_sizes import rows_with_logits, usual_prompts
@@ -30,9 +31,8 @@ _PARTIAL = "likelihoods-{}.partial.jsonl"
 class Scored(NamedTuple):
     """What a model scored on one task of the harness, or on a group of tasks."""
 
-    metrics: dict[
-        str, float
-    ]  # `acc`, and `acc_norm` by length, from 0 to 1; and others of the task
+    # `acc`, and `acc_norm` by length, from 0 to 1; and others of the task.
+    metrics: dict[str, float]
     # One per example: `id`, `task`, `source` (the question), `prompt` (what stands before each
     # choice, examples included), `choices`, their `loglikelihoods`, `output` (the choice that is
     # taken), `reference`, and the harness's metrics of it.
@@ -211,6 +211,10 @@ class ResumableModel(HFLM):
 
 def _read(file: Path) -> list[list[tuple[float, bool]]]:
     """The chunks that were answered; a line that was cut off goes, from the file too."""
-    lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
-    file.write_bytes(b"".join(line + b"\n" for line in lines))
+    content = file.read_bytes() if file.exists() else b""
+    lines = content.split(b"\n")[:-1]
+    complete = b"".join(line + b"\n" for line in lines)
+    if complete != content:
+        with replacing(file) as temporary:
+            temporary.write_bytes(complete)
     return [[(value, greedy) for value, greedy in json.loads(line)] for line in lines]

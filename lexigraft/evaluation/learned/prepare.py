@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.errors import UserError
+from lexigraft.errors import UserError, first_line
 from lexigraft.evaluation.learned.checkpoint import Part, is_offline, parts
 from lexigraft.provenance import describe_file
 
@@ -75,7 +75,7 @@ def _fetch(where: str, part: Part, name: str) -> None:
     except errors.LocalEntryNotFoundError:
         reason = f"the hub cannot be reached; run {command} where there is a network"
     except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
     else:
         return
     raise UserError(f"{named} cannot be fetched: {reason}")

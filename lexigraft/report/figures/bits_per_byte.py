@@ -6,7 +6,7 @@ from typing import NamedTuple
 from lexigraft.report.before_after import METRIC, before_after
 from lexigraft.report.curves import sentences_scored, source_level
 from lexigraft.report.items import Kind
-from lexigraft.report.models import Model, find, models, models_of, stub, stub_names
+from lexigraft.report.models import Model, find, models, models_of, source_model, stub, stub_names
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import (
     INK,
@@ -104,7 +104,7 @@ def _untouched(study: StudyResults, changes: Frame, source: str, language: str) 
         trained = models_of(changes)
         return source_level(study, trained, source, language, METRIC)
     found = select(study.summary, metric=METRIC, language=language)
-    row = find(found, Model(source, "source", "none", "none"))
+    row = find(found, source_model(source))
     return float(row["mean"]) if row is not None else None
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from lexigraft.evaluation.task_kinds import ENGLISH
 from lexigraft.report.averages import Averages
 from lexigraft.report.items import LISTS, Item, Kind, Names, Options, Refers, ScoreOptions
 from lexigraft.report.metrics import primary_metric
@@ -15,8 +16,6 @@ from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import CELL, Frame, select
 from lexigraft.report.table import Table
 from lexigraft.report.tables.results import results_table
-
-_ENGLISH = "english"  # what records call their test of English
 
 
 class Models(Options):
@@ -162,7 +161,7 @@ def _columns(study: StudyResults, item: Item, by_task: dict[str, Frame]) -> Iter
 def _apart(study: StudyResults, name: str, language: str) -> set[str]:
     """What records call a metric of one of several languages that a task tests."""
     english = study.languages.get(language, {}).get("code") == "en"
-    return {f"{name}_{language}", *([f"{_ENGLISH}_{name}"] if english else [])}
+    return {f"{name}_{language}", *([f"{ENGLISH}_{name}"] if english else [])}
 
 
 def _models(study: StudyResults, some: Models, source: str) -> list[dict[str, str]]:

@@ -3,9 +3,17 @@
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
+from lexigraft.corpus.mixture import MEASURED
 from lexigraft.report.items import Kind, Options
 from lexigraft.report.metrics import ENGLISH_BITS_PER_BYTE, metric
-from lexigraft.report.models import Column, Model, models_of, vocabulary_stub, vocabulary_stub_names
+from lexigraft.report.models import (
+    Column,
+    Model,
+    models_of,
+    source_model,
+    vocabulary_stub,
+    vocabulary_stub_names,
+)
 from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import CELL, Frame, select
 from lexigraft.report.table import Row, Table, TableCell, number, number_cell, percent_cell
@@ -71,7 +79,8 @@ def build(study: StudyResults) -> Table | None:
     heads = tuple(head for name in shown for head in _HEADS[name])
     notes = ["Before: the source tokenizer on the same sentences."]
     if "train_tokens_per_sentence" in shown:
-        notes.append("Training text: a random sample of 100,000 texts, or all of fewer.")
+        size = number(MEASURED, 0)
+        notes.append(f"Training text: a random sample of {size} texts, or all of fewer.")
     if {"new_token_share", "english"} & {*shown}:
         notes.append(
             "Generated text and English bits per byte (change over Source): means of the trained "
@@ -243,9 +252,7 @@ def _english(
         column = (language, str(cells["task"].iloc[0]), ENGLISH_BITS_PER_BYTE)
         means[Model(source, vocabulary, _ALL, _ALL), column] = models_of(cells)
         changes[key] = float(cells["change"].mean())
-    wanted = [
-        (mean, Model(mean.source, "source", "none", "none"), column) for mean, column in means
-    ]
+    wanted = [(mean, source_model(mean.source), column) for mean, column in means]
     found = score_differences(study, wanted, means)
     tests = {(one.model.source, one.column[0], one.model.vocabulary): one for one in found}
     return changes, tests

@@ -13,9 +13,9 @@ KIND = Kind(
     "have the row of a source token, and how many of the others a recipe, a copy of one source "
     "token or the fallback; how many source tokens a recipe has (nonzeros, "
     "entropy); the share of new rows in the convex hull of the source rows; how many new tokens "
-    "use the most used source token; how near the new rows are to the mean of all; and, with a "
-    "task of kind greedy agreement, whether the untrained graft still writes what the source model "
-    "writes after English text.",
+    "use the most used source token; how near the new rows are to the mean of all, and how long "
+    "they are; the seconds of the fit; and, with a task of kind greedy agreement, whether the "
+    "untrained graft still writes what the source model writes after English text.",
     empty="no initializer's recipe was recorded",
 )
 AGREEMENT = "greedy_agreement"  # a kind of task, and its main metric
@@ -33,11 +33,14 @@ _COLUMNS = {
     "largest_hub": ("recipe", "largest hub"),
     "cosine_to_mean": ("cosine to the mean", "input"),
     "output_cosine_to_mean": ("cosine to the mean", "head"),
+    "relative_norm": ("norm", "input"),
+    "output_relative_norm": ("norm", "head"),
+    "seconds": ("fit", "seconds"),
     AGREEMENT: ("greedy output", "unchanged"),
 }
 # `share_fallback` and `initialized_tokens` say them already, but that SALT copies some new tokens.
-# What a head of its own recipe counts is in the CSV file alone.
-_UNSHOWN = ("fallbacks", "new_tokens")
+# What a head of its own recipe counts, and the memory of the process, is in the CSV file alone.
+_UNSHOWN = ("fallbacks", "new_tokens", "peak_memory_bytes")
 
 
 def build(study: StudyResults) -> Table | None:
@@ -74,7 +77,9 @@ def build(study: StudyResults) -> Table | None:
     notes = [
         "Means over seeds where an initializer draws at random. Source tokens: the number of "
         "source rows in a recipe; entropy of its weights in nats. In hull: no weight is negative "
-        "and they sum to one. Largest hub: new tokens whose recipe has the most used source token."
+        "and they sum to one. Largest hub: new tokens whose recipe has the most used source token. "
+        "Norm: mean length of the new rows over that of the source's. Seconds: with those of "
+        "vectors that were trained for the initializer."
     ]
     if AGREEMENT in names:
         notes.append(

@@ -18,7 +18,7 @@ from lexigraft.report.models import COLUMN, Column, Model, find, models, models_
 from lexigraft.report.names import AVERAGE, initializer_name, task_name
 from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import Frame, SummaryRow, select
-from lexigraft.report.table import Row, Table, is_compact, ranked, score_cell
+from lexigraft.report.table import FULL_SHADE_NOTE, Row, Table, is_compact, ranked, score_cell
 from lexigraft.report.table_notes import (
     lapt_note,
     missing_note,
@@ -142,8 +142,8 @@ def results_table(
     notes = [
         *seed_notes(study, chosen, _rows_of(data, chosen, columns)),
         *lapt_note(study, chosen),
-        f"{third} than Source; {'▼ ' if compact else ''}red: worse; full colour at a "
-        "change of 50 %. Bold: best, underlined: second, among the rows with new tokens.",
+        f"{third} than Source; {'▼ ' if compact else ''}red: worse; {FULL_SHADE_NOTE}. Bold: best, "
+        "underlined: second, among the rows with new tokens.",
         *changes.notes,
         *noise_notes(study, chosen, columns),
         *average_notes(study, means),

@@ -6,7 +6,16 @@ from lexigraft.report.items import Kind, ScoreOptions
 from lexigraft.report.metrics import Metric, metric
 from lexigraft.report.models import COLUMN, models, stub, stub_names
 from lexigraft.report.study import StudyResults
-from lexigraft.report.table import FULL_SHADE, Row, Table, TableCell, is_compact, number, shade_of
+from lexigraft.report.table import (
+    FULL_SHADE,
+    FULL_SHADE_NOTE,
+    Row,
+    Table,
+    TableCell,
+    is_compact,
+    number,
+    shade_of,
+)
 from lexigraft.report.table_notes import missing_note, noise_notes, not_scored_notes
 from lexigraft.report.tables.results import column_heads, quality_columns
 
@@ -81,8 +90,7 @@ def build(study: StudyResults) -> Table | None:
         below = "Below a difference: its 95 % interval, corrected p, and effect size d"
     notes = [
         *bootstrap_notes(compared, "differences"),
-        "Only significant differences are coloured. Blue: better; red: worse; full colour at a "
-        "change of 50 %. "
+        f"Only significant differences are coloured. Blue: better; red: worse; {FULL_SHADE_NOTE}. "
         f"{below} (Cohen's, over examples: 0.2 is small, 0.8 large).",
         "Runs and seeds are averaged; an example is resampled with all of its outputs.",
         *noise_notes(study, chosen, quality_columns(study)),

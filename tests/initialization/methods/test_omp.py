@@ -62,13 +62,13 @@ def test_options_are_checked(atoms):
     ],
 )
 def test_on_real_tokenizers_rows_are_mergekits(
-    source, mode, request, greek, bert_tokenizer, random_vectors, matrix
+    source, mode, request, greek, bert_cut, random_vectors, matrix
 ):
     import torch
     from mergekit.tokensurgeon import batch_omp
 
     source = request.getfixturevalue(source)
-    target = expand_tokenizer(source, greek, 40) if mode == "expand" else bert_tokenizer
+    target = expand_tokenizer(source, greek, 40) if mode == "expand" else bert_cut
     donor = random_vectors(target, 32)
     fitted = initializer("omp", atoms=8).fit(source, target, auxiliary={"plm": donor})
     rows, pair = matrix(len(source), 12), fitted.pair_

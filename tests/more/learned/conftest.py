@@ -29,12 +29,12 @@ TEXTS = [
 
 @pytest.fixture(scope="session")
 def metrics_python() -> str:
-    """The metrics environment's Python; `make test` sees to it that there is one."""
+    """The metrics environment's Python; `make test-more` sees to it that there is one."""
     python = REPOSITORY / ".venv-metrics" / "bin" / "python"
     if not python.exists():
         if os.environ.get("LEXIGRAFT_METRICS") == "required":
             pytest.fail(f"{python} is missing: run `make metrics`")
-        pytest.skip(f"{python} is missing: run `make metrics`, or `make test`, which does")
+        pytest.skip(f"{python} is missing: run `make metrics`, or `make test-more`, which does")
     return str(python)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from lexigraft.evaluation.learned.scoring import SCORER, _environment, with_predictions
 from lexigraft.provenance import sha256_of
-from tests.learned.conftest import TEXTS, record_of
+from tests.more.learned.conftest import TEXTS, record_of
 
 # One worker builds the checkpoints, once.
 

@@ -1,0 +1,71 @@
+"""Paragraphs of an HTML page, such as a document that a package carries in many languages."""
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+from lexigraft.errors import UserError
+
+# Elements inside a paragraph; the beginning and the end of any other one end a text.
+_INLINE = frozenset({
+    "a", "abbr", "b", "bdi", "bdo", "cite", "code", "dfn", "em", "i", "kbd", "mark", "q", "ruby",
+    "s", "samp", "small", "span", "strong", "sub", "sup", "time", "u", "var", "wbr",
+})  # fmt: skip
+_NO_TEXT = frozenset({"head", "script", "style", "template"})
+
+
+def read_page(package: str | Path, page: str) -> list[str]:
+    """The texts of a page in their order: each paragraph, heading and item of a list is one.
+
+    `package` is the folder of an unpacked package, `page` the path of a file in it. White space is
+    normalized to single spaces. Raises `UserError` if there is no such page, or it is not UTF-8.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("page.html").write_text("<h1>Mto</h1><p>Mto na <b>mvua</b>.<p>Maji &amp; mto")
+    >>> read_page(".", "page.html")
+    ['Mto', 'Mto na mvua.', 'Maji & mto']
+    """
+    file = Path(package) / page
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror}); check the page") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}: not UTF-8 ({error})") from None
+    parser = _Texts()
+    parser.feed(text)
+    parser.close()
+    return parser.texts
+
+
+class _Texts(HTMLParser):
+    """Collects the texts of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._parts: list[str] = []
+        self._hidden = 0  # elements without text that are open
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self._end_text(tag)
+        self._hidden += tag in _NO_TEXT
+
+    def handle_endtag(self, tag: str) -> None:
+        self._end_text(tag)
+        self._hidden = max(0, self._hidden - (tag in _NO_TEXT))
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self._parts.append(data)
+
+    def close(self) -> None:
+        super().close()
+        self._end_text("html")
+
+    def _end_text(self, tag: str) -> None:
+        if tag not in _INLINE:
+            if text := " ".join("".join(self._parts).split()):
+                self.texts.append(text)
+            self._parts = []

@@ -1,0 +1,217 @@
+"""How far each initializer brings an untrained graft: from random rows towards the source model.
+
+Between the graft with random rows and the source model lies a gap in bits per byte of the same
+text, which a starting point closes in part. Unlike bits per byte, that share can be averaged over
+languages. The Snakefile reads the options, so that numpy is imported where it is used.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from pydantic import Field
+
+from lexigraft.report.items import Name, Refers, TaskOptions
+from lexigraft.report.metrics import metric
+from lexigraft.report.models import AXES, Column, Model, find, models_of
+from lexigraft.report.study import StudyResults
+from lexigraft.report.summarize import select
+
+if TYPE_CHECKING:
+    import numpy as np
+
+METRIC = "bits_per_byte"
+UNTRAINED = "none"  # the strategy of grafts as they are
+
+
+class StartingPointOptions(TaskOptions):
+    """The options of what shows how much of the gap starting points close."""
+
+    floor: Annotated[
+        Name, Refers("initializers"), Field(description="the initializer that closes nothing")
+    ] = "random"
+
+
+class GapShare(NamedTuple):
+    """How an initializer does in one language, on one text."""
+
+    bits: float  # per byte, of the untrained graft
+    rank: float  # among the initializers of its source model and vocabulary, from 1
+    share: float  # of the gap: 0 is the floor, 1 the source model; missing where there is no gap
+    drawn: "np.ndarray | None"  # [resamples]: the share on resampled sentences, if they are known
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Means over languages, and the ends of the 95 % interval of the share, if it is known."""
+
+    bits: float
+    rank: float
+    share: float
+    low: float
+    high: float
+
+
+def tasks_shown(study: StudyResults) -> list[str]:
+    """The tasks that an item names, else all that measure bits per byte."""
+    scored = list(map(str, select(study.summary, metric=METRIC)["task"].drop_duplicates()))
+    return [task for task in study.item.tasks or scored if task in scored]
+
+
+def grafts(study: StudyResults) -> dict[tuple[str, str], list[Model]]:
+    """The untrained grafts that were scored, by source model and vocabulary, in the study's order.
+
+    Only where that of the item's floor is among them.
+    """
+    scored = {*models_of(select(study.summary, metric=METRIC, strategy=UNTRAINED))}
+    found = {}
+    for source, vocabulary in product(study.order("source"), study.new_vocabularies):
+        every = [Model(source, vocabulary, name, UNTRAINED) for name in study.initializers]
+        own = [model for model in every if model in scored]
+        if floor_of(study, own):
+            found[source, vocabulary] = own
+    return found
+
+
+def floor_of(study: StudyResults, models: Sequence[Model]) -> Model | None:
+    """The graft among these that closes nothing of the gap."""
+    named = study.item.option("floor")
+    return next((model for model in models if model.initializer == named), None)
+
+
+def gap_shares(
+    study: StudyResults, models: Sequence[Model], task: str
+) -> dict[Model, dict[str, GapShare]]:
+    """What each of the grafts of one source model and vocabulary closes, by language.
+
+    Languages in which the floor or the source model was not scored are left out.
+    """
+    from scipy.stats import rankdata
+
+    found: dict[Model, dict[str, GapShare]] = {model: {} for model in models}
+    source, floor = Model(models[0].source, "source", "none", UNTRAINED), floor_of(study, models)
+    for language in study.order("language"):
+        column = (language, task, METRIC)
+        rows = {model: find(study.summary, model, *column) for model in (source, *models)}
+        bits = {model: float(row["mean"]) for model, row in rows.items() if row is not None}
+        if floor is None or floor not in bits or source not in bits:
+            continue
+        scored = [model for model in models if model in bits]
+        # Numbers that look the same rank the same.
+        ranks = rankdata([round(bits[model], metric(METRIC).decimals) for model in scored])
+        drawn = _resampled(study, [source, *scored], column)
+        for model, rank in zip(scored, ranks, strict=True):
+            ends = (floor, model, source)
+            found[model][language] = GapShare(
+                bits[model],
+                float(rank),
+                float(share_closed(*(bits[one] for one in ends))),
+                share_closed(*(drawn[one] for one in ends)) if drawn.keys() >= {*ends} else None,
+            )
+    return found
+
+
+def share_closed(
+    floor: "np.ndarray | float", own: "np.ndarray | float", source: "np.ndarray | float"
+) -> "np.ndarray":
+    """The share of the gap from the floor to the source that is closed, of bits per byte.
+
+    Missing where the floor is no worse than the source.
+    """
+    import numpy as np
+
+    gap = np.asarray(floor) - source
+    return np.divide(floor - np.asarray(own), gap, out=np.full(gap.shape, np.nan), where=gap > 0)
+
+
+def with_gap(shares: Mapping[Model, Mapping[str, GapShare]]) -> list[str]:
+    """The languages in which there is a gap to close."""
+    return list(
+        dict.fromkeys(
+            language
+            for own in shares.values()
+            for language, one in own.items()
+            if math.isfinite(one.share)
+        )
+    )
+
+
+def standings(shares: Mapping[Model, Mapping[str, GapShare]], *names: str) -> dict[Model, Standing]:
+    """Means over the languages with a gap, of the models that were scored in all of them.
+
+    `names` seed the draws behind the intervals, which are the same for all models.
+    """
+    import numpy as np
+
+    from lexigraft.randomness import generator
+
+    languages, found = with_gap(shares), {}
+    for model, own in shares.items():
+        every = [own[language] for language in languages if language in own]
+        if not every or len(every) < len(languages):
+            continue
+        low = high = math.nan
+        drawn = [one.drawn for one in every if one.drawn is not None]
+        if len(drawn) == len(every):
+            low, high = interval_of_mean(np.stack(drawn), generator("report", "gaps", *names))
+        bits, rank, share, _ = zip(*every, strict=True)
+        found[model] = Standing(*(float(np.mean(one)) for one in (bits, rank, share)), low, high)
+    return found
+
+
+def interval_of_mean(drawn: "np.ndarray", rng: "np.random.Generator") -> tuple[float, float]:
+    """The 95 % interval of a mean over languages, each of which was scored on a sample of text.
+
+    Of `drawn` [languages, resamples of their sentences]. A bootstrap in two stages (Davison and
+    Hinkley 1997, §3.8): as many languages are drawn as there are, with replacement, and each has a
+    resample of its sentences. The interval of a single language is over sentences alone.
+    """
+    import numpy as np
+
+    count, size = drawn.shape
+    which = rng.integers(count, size=(count, size))
+    resamples = rng.permuted(np.tile(np.arange(size), (count, 1)), axis=1)
+    chosen = drawn[which, resamples]
+    known = np.isfinite(chosen)  # without a gap in a resample there is no share
+    counts = known.sum(axis=0)
+    means = np.where(known, chosen, 0.0).sum(axis=0)[counts > 0] / counts[counts > 0]
+    low, high = np.percentile(means, (2.5, 97.5))
+    return float(low), float(high)
+
+
+def _resampled(
+    study: StudyResults, models: Sequence[Model], column: Column
+) -> "dict[Model, np.ndarray]":
+    """Bits per byte [resamples] of each model on the same resamples of a column's sentences.
+
+    With what other draws of its rows would add, where a model has several seeds.
+    """
+    from lexigraft.randomness import generator
+    from lexigraft.report.paired_tests import (
+        RESAMPLES,
+        column_scores,
+        mean_over_seeds,
+        means_by_seed,
+        pooled_spreads,
+        predictions_by_model,
+        seed_noise,
+    )
+    from lexigraft.report.score_differences import scores_of_models
+
+    outputs = predictions_by_model(study).get(column[:2], {})
+    scored = scores_of_models(study, {model: outputs.get(model, []) for model in models}, column)
+    by_seed = column_scores(study, column).groupby([*AXES, "seed"], sort=False)["value"].mean()
+    spreads = pooled_spreads(
+        (model, model, float(value))
+        for (*names, _), value in by_seed.items()
+        for model in (Model(*map(str, names)),)
+    )
+    found = {}
+    for model, own in scored.items():
+        rng = generator("report", "seeds", *column, *model.keys().values())
+        seeds = [float(len(means_by_seed(own.scores)))]
+        noise = seed_noise(spreads[model], seeds, RESAMPLES, rng)
+        found[model] = mean_over_seeds(own.scores)[1:] + noise
+    return found

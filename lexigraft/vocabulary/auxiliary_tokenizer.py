@@ -1,0 +1,84 @@
+"""New tokens from an auxiliary tokenizer trained on the corpus (Yamaguchi et al., section 3)."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from lexigraft.vocabulary.bpe import Bpe, Pair
+from lexigraft.vocabulary.continued import MINIMUM_GAIN
+from lexigraft.vocabulary.merges import Key, Rules, segment
+from lexigraft.vocabulary.train import train_pieces
+
+
+def train_auxiliary(words: Counter[str], bpe: Bpe, size: int) -> list[Pair]:
+    """Merges of a BPE tokenizer with at most `size` tokens trained on the words, in order.
+
+    No merge spans two words, whatever the source's pre-tokenizer.
+    """
+    from tokenizers import Tokenizer
+    from tokenizers.models import BPE
+    from tokenizers.pre_tokenizers import ByteLevel
+    from tokenizers.trainers import BpeTrainer
+
+    tokenizer = Tokenizer(BPE())
+    trainer = BpeTrainer(
+        vocab_size=size,
+        min_frequency=MINIMUM_GAIN,
+        initial_alphabet=sorted(ByteLevel.alphabet()) if bpe.byte_level else [],
+        show_progress=False,
+    )
+    # The words are already split; each list counts as that many texts.
+    tokenizer.train_from_iterator(([word] * count for word, count in words.items()), trainer)
+    return [(left, right) for left, right in json.loads(tokenizer.to_str())["model"]["merges"]]
+
+
+def train_auxiliary_pieces(corpus: Iterable[str], bpe: Bpe, size: int) -> list[Pair]:
+    """Merges into the new pieces of a SentencePiece model of at most `size` pieces, in order.
+
+    A merge is a pair for the sake of `choose_tokens`: SentencePiece merges any two tokens into a
+    piece.
+    """
+    pieces = train_pieces(corpus, size)
+    return [
+        (piece[:-1], piece[-1]) for piece in pieces if len(piece) > 1 and piece not in bpe.vocab
+    ]
+
+
+def choose_tokens(
+    auxiliary: list[Pair],
+    rules: Rules,
+    new_tokens: int,
+    accepts: Callable[[str], bool],
+    reorder: bool,
+) -> list[str]:
+    """Add the most frequent new tokens of the auxiliary tokenizer, with their merges, to `rules`.
+
+    `auxiliary` are its merges, most frequent first; `rules` are the merges of the source (`append`)
+    or none yet (`auxiliary-first`). Returns the new tokens in order, fewer than `new_tokens` if
+    there are not enough candidates.
+
+    A candidate is accepted if the merges so far produce the two parts of its own merge; otherwise
+    no text could produce it, and it is skipped. Characters of it that are not tokens are added
+    before it and count as new tokens. With `reorder`, auxiliary merges of source tokens into a
+    source token are added too: they move that token forward in the order of merges, which changes
+    how English is segmented.
+    """
+    added: list[str] = []
+    for left, right in auxiliary:
+        key: Key = rules.key(left, right)
+        piece = left + right
+        if piece in rules.known or piece in rules.new:
+            both = all(part in rules.known or part in rules.new for part in (left, right))
+            if both and (reorder or rules.touches_new(key)):
+                rules.add(key)
+            continue
+        characters = dict.fromkeys(piece)
+        needed = [one for one in characters if one not in rules.known and one not in rules.new]
+        if len(added) + len(needed) + 1 > new_tokens or not accepts(piece):
+            continue
+        parts = segment(piece, rules.rank)
+        if len(parts) == 2 and rules.key(*parts) == key:
+            rules.new.update(needed)
+            rules.add(key)
+            added += [*needed, piece]
+    return added

@@ -1,0 +1,114 @@
+"""The words of a corpus that new tokens are learned from, and which tokens may be added."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from lexigraft.errors import UserError
+from lexigraft.vocabulary.bpe import Bpe
+from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+# The characters of English text: Latin letters, general punctuation, symbols, emoji. The joiners
+# U+200C and U+200D are excluded because Indic and Arabic words need them.
+_LATIN = re.compile("[\0-\u024f\u2000-\u200b\u2010-\u2bff\ufe0f\U0001f000-\U0001faff]*")
+_CONTINUATION = bytes(range(0x80, 0xC0))
+_VISIBLE_ASCII = re.compile("[!-~]")
+
+
+def count_words(pre_tokenizer: "Tokenizer", bpe: Bpe, corpus: Iterable[str]) -> Counter[str]:
+    """Count the words of a corpus, see `words_of`; a UserError is raised if it has none."""
+    words: Counter[str] = Counter()
+    for text in tqdm(corpus, desc="words", unit=" texts", disable=None):
+        words.update(words_of(pre_tokenizer, bpe, text))
+    if not words:
+        raise UserError("the corpus is empty: no text has a word to learn tokens from")
+    return words
+
+
+def words_of(pre_tokenizer: "Tokenizer", bpe: Bpe, text: str) -> list[str]:
+    """The words of a text, in the spelling of the model's tokens.
+
+    Words are the output of the normalizer and the pre-tokenizer of `pre_tokenizer`, further split
+    before every space: SentencePiece models have no pre-tokenizer and would learn tokens across
+    words.
+    """
+    # A byte order mark or a stray line end is not part of any sentence.
+    if not (text := text.strip("\r\n\ufeff")):
+        return []
+    word = re.compile(f"{bpe.boundary}*[^{bpe.boundary}]+")
+    return [part for piece in pre_tokens(pre_tokenizer, text) for part in word.findall(piece)]
+
+
+def token_filter(
+    bpe: Bpe, words: Counter[str], protect_latin: bool, ascii: bool = True
+) -> Callable[[str], bool]:
+    """A function that tells whether a token may be added to a tokenizer.
+
+    A token is rejected if it is already in the vocabulary; if it contains white space after its
+    first character; and, in SentencePiece models, if it combines letters with other characters or
+    digits with anything, as their trainer does. (In byte-level models the pre-tokenizer ensures
+    this.) With `protect_latin` also if it may occur in Latin script, unless the words of the corpus
+    are mostly in Latin script themselves. Otherwise names and loan words of, e.g., a Telugu corpus
+    would become tokens that change how English is segmented. Without `ascii` also if it has any
+    ASCII character but a space at its beginning.
+    """
+    protect_latin = protect_latin and not _is_mostly_latin(words, bpe.spelling)
+
+    def accepts(token: str) -> bool:
+        data = piece_bytes(token, bpe.spelling)
+        text = data.decode("utf-8", errors="replace")
+        return (
+            token not in bpe.vocab
+            and not any(character.isspace() for character in text[1:])
+            and (bpe.byte_level or not _joins_classes(text))
+            and not (protect_latin and _may_be_latin(data))
+            and (ascii or not _VISIBLE_ASCII.search(text))
+        )
+
+    return accepts
+
+
+def _joins_classes(text: str) -> bool:
+    """Whether a token combines digits with anything, or letters with characters of another kind."""
+    kinds = {_kind(character) for character in text.removeprefix(" ")}
+    return len(kinds) > 1 or (kinds == {"number"} and len(text) > 1)
+
+
+def _kind(character: str) -> str:
+    category = unicodedata.category(character)
+    if category[0] == "N":
+        return "number"
+    # Marks and joiners (Cf) are parts of words.
+    return "letter" if category[0] in "LM" or category == "Cf" else "other"
+
+
+def _may_be_latin(data: bytes) -> bool:
+    """Whether these bytes may occur in Latin script.
+
+    An incomplete character at the end is completed to its first possibility: every block of Latin
+    letters, punctuation and symbols begins with such a completion.
+    """
+    data = data.lstrip(_CONTINUATION)
+    for missing in range(4):
+        try:
+            return bool(_LATIN.fullmatch((data + b"\x80" * missing).decode("utf-8")))
+        except UnicodeDecodeError:
+            continue
+    return False
+
+
+def _is_mostly_latin(words: Counter[str], spelling: str) -> bool:
+    latin = total = 0
+    for word, count in words.items():
+        text = piece_bytes(word, spelling).decode("utf-8", errors="ignore")
+        letters = "".join(character for character in text if character.isalpha())
+        latin += count * sum(map(len, _LATIN.findall(letters)))
+        total += count * len(letters)
+    return 2 * latin >= total

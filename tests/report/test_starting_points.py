@@ -1,0 +1,210 @@
+"""How much of the gap to the source model untrained grafts close: shares, ranks, intervals."""
+
+import math
+
+import numpy as np
+import pytest
+
+from lexigraft.report.figures import gap_closed
+from lexigraft.report.items import read_items
+from lexigraft.report.records import read_study
+from lexigraft.report.starting_points import (
+    gap_shares,
+    grafts,
+    interval_of_mean,
+    share_closed,
+    standings,
+)
+from lexigraft.report.tables.leaderboard import build
+from tests.report.drawing import drawn_figure
+
+# Bits per byte by language: the source, then random, mean, merge, and align, which ties with merge.
+BITS = {
+    "te-made": {"none": 1.0, "random": 3.0, "mean": 2.0, "merge": 1.5, "align": 1.5},
+    "el-made": {"none": 2.0, "random": 4.0, "mean": 3.5, "merge": 2.5, "align": 3.0},
+}
+
+
+def sentences(bits, count=4):
+    """Sentences of 100 bytes each, all with the same bits per byte."""
+    return [{"id": f"heldout-{at}", "test": "heldout", "tokens": 9, "bytes": 100,
+             "nats": 100 * bits * math.log(2)} for at in range(count)]  # fmt: skip
+
+
+def score(made, language, initializer, bits, task="text", rows=None, seed=0):
+    vocabulary = "source" if initializer == "none" else "expand-500"
+    cell = ("tiny", language, vocabulary, initializer, "none", seed)
+    rows = sentences(bits) if rows is None else rows
+    made.record(cell, task, "perplexity", {"bits_per_byte": bits}, predictions=rows)
+
+
+@pytest.fixture
+def made(made_study):
+    for language, scores in BITS.items():
+        for initializer, bits in scores.items():
+            score(made_study, language, initializer, bits)
+            if initializer != "none":
+                made_study.initialized(language, initializer)
+    return made_study
+
+
+def part_of(made, **item):
+    study = read_study(made.settings, made.inputs)
+    return study.part(read_items([{"item": "leaderboard", **item}])[0])
+
+
+def means_of(made, task="text", **item):
+    """The means over languages, by initializer."""
+    study = part_of(made, **item)
+    [models] = grafts(study).values()
+    found = standings(gap_shares(study, models, task))
+    return {model.initializer: standing for model, standing in found.items()}
+
+
+def test_shares_and_ranks_of_a_worked_example(made):
+    # Of a gap of 2, mean, merge and align close 1, 1.5 and 1.5 in Telugu, 0.5, 1.5 and 1 in Greek.
+    means = means_of(made)
+    shares = {name: one.share for name, one in means.items()}
+    assert shares == pytest.approx({"random": 0, "mean": 0.375, "merge": 0.75, "align": 0.625})
+    # Telugu: merge and align share places 1 and 2; Greek: merge, align, mean, random.
+    ranks = {name: one.rank for name, one in means.items()}
+    assert ranks == {"random": 4, "mean": 3, "merge": 1.25, "align": 1.75}
+    assert means["align"].bits == pytest.approx(2.25)
+
+
+def test_differences_that_are_not_shown_are_ties(made):
+    score(made, "te-made", "mean-of-all", 1.5004)
+    study = part_of(made)
+    [models] = grafts(study).values()
+    shares = gap_shares(study, models, "text").items()
+    ranks = {model.initializer: own["te-made"].rank for model, own in shares}
+    assert ranks["merge"] == ranks["align"] == ranks["mean-of-all"] == 2
+    assert sorted(ranks.values()) == [2, 2, 2, 4, 5]
+
+
+def test_sentences_without_any_spread_leave_that_of_the_languages(made):
+    # Means of two draws of the shares 0.75 and 0.5 are 0.5, 0.625 and 0.75.
+    align = means_of(made)["align"]
+    assert (align.low, align.high) == pytest.approx((0.5, 0.75))
+    alone = means_of(made, where={"languages": ["el-made"]})["align"]
+    assert (alone.share, alone.low, alone.high) == pytest.approx((0.5, 0.5, 0.5))
+
+
+def test_the_interval_of_one_language_is_that_of_its_resamples():
+    rng = np.random.default_rng(5)
+    drawn = rng.normal(0.6, 0.05, size=(1, 5000))
+    expected = np.percentile(drawn, (2.5, 97.5))
+    assert interval_of_mean(drawn, rng) == pytest.approx(tuple(expected))
+
+
+def test_languages_and_sentences_both_widen_the_interval():
+    rng = np.random.default_rng(6)
+    levels = np.array([0.3, 0.5, 0.6, 0.8])[:, None]
+
+    def width(spread):
+        drawn = levels + spread * rng.standard_normal((4, 5000))
+        low, high = interval_of_mean(drawn, np.random.default_rng(1))
+        return high - low
+
+    # The variance of a mean of four: that of a drawn language, and that of its sentences.
+    for spread in (0.0, 0.1, 0.3):
+        expected = 2 * 1.96 * math.sqrt((levels.var() + spread**2) / 4)
+        assert width(spread) == pytest.approx(expected, rel=0.08)
+
+
+def test_where_random_rows_are_no_worse_than_the_source_there_is_no_gap(made):
+    assert share_closed(3.0, 2.5, 2.0) == 0.5
+    assert share_closed(3.0, 3.5, 2.0) == -0.5  # worse than random rows
+    assert np.isnan(share_closed(2.0, 1.5, 2.0))
+    score(made, "my-made", "none", 3.0)
+    score(made, "my-made", "random", 2.9)
+    score(made, "my-made", "merge", 2.8)
+    assert means_of(made)["merge"].share == pytest.approx(0.75)
+    notes = build(part_of(made)).notes
+    assert any(note.startswith("Left out") and "My made" in note for note in notes)
+
+
+def test_an_initializer_that_lacks_a_language_has_no_mean_and_a_note_names_it(made):
+    score(made, "te-made", "multivariate", 2.0)
+    assert "multivariate" not in means_of(made)
+    table = build(part_of(made))
+    [row] = [row for row in table.rows if row.stub[-1] == "Multivariate"]
+    assert [cell.text for cell in row.cells[:3]] == ["–"] * 3
+    assert any("not measured" in note and "Multivariate" in note for note in table.notes)
+
+
+def test_without_sentences_there_are_shares_but_no_interval(made_study):
+    for initializer, bits in BITS["te-made"].items():
+        score(made_study, "te-made", initializer, bits, rows=[])
+    merge = means_of(made_study)["merge"]
+    assert merge.share == pytest.approx(0.75) and math.isnan(merge.low)
+    [row] = [row for row in build(part_of(made_study)).rows if row.stub[-1] == "Merge"]
+    assert row.cells[1].change == ""
+
+
+def test_another_draw_of_random_rows_widens_the_interval(made):
+    def width():
+        merge = means_of(made, where={"languages": ["te-made"]})["merge"]
+        return merge.high - merge.low
+
+    assert width() == pytest.approx(0)
+    score(made, "te-made", "random", 3.2, seed=1)
+    assert width() > 0.02
+
+
+def test_the_table_is_from_the_best_on_below_the_source(made):
+    table = build(part_of(made))
+    assert [row.stub[-1] for row in table.rows] == ["Source", "Merge", "Align", "Mean", "Random"]
+    source, merge = table.rows[:2]
+    assert [cell.text for cell in source.cells[:2]] == ["1.500", "100.0 %"]
+    assert [cell.text for cell in merge.cells[:3]] == ["2.000", "75.0 %", "1.2"]
+    assert merge.cells[1].change == "75.0 to 75.0"
+    means = table.data[table.data["language"] == ""].set_index("initializer")
+    assert means.loc["merge", "gap_closed"] == pytest.approx(0.75)
+    own = table.data[(table.data["language"] == "el-made") & (table.data["initializer"] == "mean")]
+    assert own["gap_closed"].tolist() == [0.25]
+
+
+def test_what_the_rows_took_is_the_mean_over_languages_and_the_most_memory(made):
+    import json
+    from pathlib import Path
+
+    for seconds, (folder, fit) in enumerate(made.inputs["initialization"].items()):
+        if fit["initializer"] == "merge":
+            card = json.loads(Path(folder, "card.json").read_text())
+            card |= {"seconds": float(seconds), "peak_memory_bytes": 10**9 + seconds}
+            card["statistics"] |= {"relative_norm": 0.5}
+            Path(folder, "card.json").write_text(json.dumps(card))
+    [row] = [row for row in build(part_of(made)).rows if row.stub[-1] == "Merge"]
+    # Merge is third of four in Telugu and in Greek.
+    assert [cell.text for cell in row.cells[3:]] == ["4.0", "1,000", "0.50", "100.0 %"]
+
+
+def test_another_floor_closes_nothing(made):
+    means = means_of(made, floor="mean")
+    assert means["mean"].share == 0
+    assert means["merge"].share == pytest.approx((0.5 / 1 + 1 / 1.5) / 2)
+    assert grafts(part_of(made, where={"initializers": ["merge"]})) == {}
+    assert build(part_of(made, where={"initializers": ["merge"]})) is None
+
+
+def test_the_figure_has_a_mark_for_each_language_and_the_mean(made):
+    score(made, "te-made", "gaussian", 9.0)  # far beyond the axis
+    item = read_items(["gap_closed"])[0]
+    [axis] = drawn_figure(gap_closed, made, item).axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == [
+        "Merge", "Align", "Mean", "Random", "Gaussian",
+    ]  # fmt: skip
+    marks = [line for line in axis.lines if line.get_marker() in ("o", "s")]
+    assert [tuple(line.get_xydata()[0]) for line in marks[:2]] == [(75, 0), (75, 0)]
+    assert {text.get_text() for text in axis.texts} == {"75", "62", "38", "0"}
+    [arrow] = [line for line in axis.lines if line.get_marker() == "<"]
+    assert arrow.get_ydata() == [4]
+
+
+def test_the_figure_has_a_panel_for_each_text(made):
+    for language, scores in BITS.items():
+        for initializer, bits in scores.items():
+            score(made, language, initializer, bits + 0.5, task="other")
+    figure = drawn_figure(gap_closed, made, read_items(["gap_closed"])[0])
+    assert [axis.get_title(loc="left") for axis in figure.axes] == ["Text", "Other"]
