@@ -267,6 +267,12 @@ def bert(size: int | None = None):
 
 
 @pytest.fixture(scope="session")
+def fasttext():
+    """The package fastText, which has no wheel for Python 3.13."""
+    return pytest.importorskip("fasttext")
+
+
+@pytest.fixture(scope="session")
 def bert_tokenizer():
     """BERT's WordPiece tokenizer, which lower-cases; 30,522 tokens."""
     return bert()
@@ -276,12 +282,6 @@ def bert_tokenizer():
 def bert_cut():
     """BERT's tokenizer with its special tokens, letters and most frequent words."""
     return bert(6000)
-
-
-@pytest.fixture(scope="session")
-def fasttext():
-    """The package fastText, which has no wheel for Python 3.13."""
-    return pytest.importorskip("fasttext")
 
 
 def _pairs(locale: str) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -59,8 +60,11 @@ def test_each_damaged_file_is_named_and_no_other(results):
     for file, damage in damaged.items():
         damage(file)
     faults = verify(results).faults
-    assert {fault.file for fault in faults} == damaged.keys()
-    assert all(fault.file.parent == fault.folder for fault in faults)
+    # A card that is deleted alone is put back: what it tells of may be whole.
+    card = results / "training/tiny/te/seed-0/card.json"
+    assert {fault.file: fault.delete for fault in faults} == {
+        file: (card if file == card else file.parent,) for file in damaged
+    }
 
 
 @pytest.fixture
@@ -83,6 +87,43 @@ def test_records_count_which_have_notes_instead_of_cards(results, evaluated):
     assert [fault.file.name for fault in verify(results).faults] == ["record.json"]
 
 
+def test_a_record_that_is_gone_is_named_once_with_the_card_that_keeps_it_from_being_made(
+    results, evaluated
+):
+    run = evaluated / "perplexity/run-0"
+    (run / "predictions.jsonl").write_text("{}\n")
+    listed = ["perplexity/run-0/predictions.jsonl", "perplexity/run-0/record.json"]
+    write_card(evaluated / "card-mine.json", JOB, listed)
+    shutil.rmtree(run)
+    faults = verify(results).faults
+    assert [(fault.file, fault.delete) for fault in faults] == [
+        (run, (evaluated / "card-mine.json",))
+    ]
+    assert faults[0].what.startswith("missing")
+
+
+def test_a_report_that_is_there_keeps_what_is_before_it_from_being_made(results, evaluated):
+    report = results / "report/mine"
+    report.mkdir(parents=True)
+    write_card(report, JOB, [])
+    (results / "corpus/te/a.bin").unlink()
+    assert [fault.delete for fault in verify(results).faults] == [
+        (results / "corpus/te", report / "card.json")
+    ]
+
+
+def test_a_damaged_record_is_made_anew_only_without_the_cards_that_list_it(results, evaluated):
+    write_card(evaluated / "card-other.json", JOB, ["perplexity/run-0/record.json"])
+    flip(evaluated / "perplexity/run-0/record.json")
+    assert [fault.delete for fault in verify(results).faults] == [
+        (
+            evaluated / "perplexity/run-0",
+            evaluated / "card-mine.json",
+            evaluated / "card-other.json",
+        )
+    ]
+
+
 def test_a_record_that_another_study_made_anew_is_not_damaged(results, evaluated):
     run = evaluated / "perplexity/run-0"
     (run / "record.json").write_text("[]")
@@ -99,6 +140,39 @@ def test_a_damaged_card_of_a_study_is_named(results, evaluated):
     cut(evaluated / "card-mine.json")
     cut(evaluated / "card-mine.json")
     assert [fault.file for fault in verify(results).faults] == [evaluated / "card-mine.json"]
+
+
+@pytest.fixture
+def trained(results) -> Path:
+    """A cell that says what it was made from: two folders of these results, and others."""
+    folder = results / "training/tiny/te/seed-0"
+    inputs = {
+        "corpora": ["$PLACE/results/corpus/te"],
+        "tokenizer": "$PLACE/results/vocabulary/tiny/te",
+        "model": "tiny/te",
+        "prompts": "config/prompts.yaml",
+    }
+    job = {**JOB, "inputs": inputs, "outputs": {"folder": "$PLACE/results/training/tiny/te/seed-0"}}
+    write_card(folder, job, ["a.bin", "b.txt"])
+    return folder
+
+
+@pytest.mark.parametrize("gone", ["corpus/te", "corpus", "vocabulary/tiny"])
+def test_a_folder_that_others_were_made_from_and_that_is_gone_is_named(results, trained, gone):
+    assert verify(results).faults == []
+    shutil.rmtree(results / gone)
+    faults = verify(results).faults
+    # Nothing above what is gone is left in these results.
+    assert [fault.delete for fault in faults] == [(trained / "card.json",)]
+    assert (results / gone).is_relative_to(faults[0].file) and not faults[0].file.exists()
+
+
+def test_what_lies_elsewhere_than_its_card_says_is_not_looked_for(results, trained):
+    """In a part of results, and in a cache that results of several clones share."""
+    assert verify(results / "training").faults == []
+    shutil.rmtree(results / "corpus")
+    trained.rename(results / "train-0123")
+    assert verify(results).faults == []
 
 
 def test_progress_reaches_the_bytes_that_there_are(results):

@@ -31,7 +31,7 @@ def read_lock(results: str | Path) -> dict[str, str]:
     remedy = "restore it, or delete it to look the commits up again"
     try:
         locked = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:
         raise UserError(f"{file}: cannot be read ({error}); {remedy}") from None

@@ -56,8 +56,8 @@ def test_every_kind_has_its_file_and_a_function():
 
 @pytest.mark.parametrize("name", TASKS)
 def test_the_registered_tasks_have_all_settings_of_their_kind_and_say_where_they_differ(name):
-    # Where examples come from is no setting of a kind; how many are shown is in a name.
-    given, sources = TASKS[name].items(), ("kind", "examples", "harness", "data")
+    # Where texts come from is no setting of a kind; how many examples are shown is in a name.
+    given, sources = TASKS[name].items(), ("kind", "language", "examples", "harness", "data")
     settings = {key: value for key, value in given if key not in sources}
     shown = re.search(r"-(\d)-shot", name)
     named = {"shots": int(shown[1])} if shown else {}

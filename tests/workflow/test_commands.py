@@ -136,6 +136,21 @@ def test_a_study_that_is_not_there_is_one_line(command, capsys, tmp_path, monkey
     assert "lexigraft init my-study.yaml" in said
 
 
+@pytest.mark.parametrize("command", ["status", "verify"])
+def test_a_study_without_results_is_one_line(command, miniature, capsys, tmp_path):
+    file, results = tmp_path / "study.yaml", tmp_path / "results"
+    (tmp_path / "packages").mkdir()
+    places = {"results": str(results), "packages_folder": str(tmp_path / "packages")}
+    file.write_text(yaml.safe_dump(miniature | places, allow_unicode=True))
+    with pytest.raises(SystemExit) as end:
+        main([command, str(file)])
+    assert end.value.code == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err == f"error: {results}: there are no results yet; `lexigraft run {file}`\n"
+    assert not results.exists()
+
+
 @pytest.mark.parametrize("command", ["init", "run", "plan"])
 def test_without_the_packages_of_studies_one_line_says_how_to_get_them(
     command, capsys, monkeypatch

@@ -397,6 +397,7 @@ def test_the_page_shows_the_same_numbers_and_escapes_what_jobs_say(finished):
 
 
 def test_the_command_prints_the_table_and_writes_the_page(checkout):
+    (checkout.folder / "results").mkdir()  # as a run makes it first of all
     command = [checkout.python, "scripts/status.py", "study.yaml"]
     result = run(command, cwd=checkout.folder, env=checkout.environment())
     assert result.returncode == 0, result.stderr

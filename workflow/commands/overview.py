@@ -3,12 +3,15 @@
 import os
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lexigraft.errors import UserError
 from workflow.commands.studies import StudyFile, cell_named, study_of
+
+if TYPE_CHECKING:
+    from workflow.stages import Study
 
 
 def plan(study: StudyFile) -> None:
@@ -37,6 +40,7 @@ def status(study: StudyFile) -> None:
     from workflow.status.summary import status as look
 
     opened = study_of(study)
+    _check_begun(opened, study)
     shown = look(opened)
     typer.echo(as_text(shown))
     file = Path(opened.results) / "status" / f"{opened.name}.html"
@@ -74,11 +78,9 @@ def verify(study: StudyFile) -> None:
     Exit code 1 if any is.
     """
     opened = study_of(study)
-    places = (opened.results, opened.config["packages_folder"])
-    found = [place for place in places if Path(place).is_dir()]
-    if not found:
-        raise UserError(f"{opened.results}: there are no results yet; `lexigraft run {study}`")
-    verify_folders(found)
+    _check_begun(opened, study)
+    packages = opened.config["packages_folder"]
+    verify_folders([opened.results, *([packages] if Path(packages).is_dir() else [])])
 
 
 def verify_folders(folders: list[str]) -> None:
@@ -98,10 +100,16 @@ def verify_folders(folders: list[str]) -> None:
     size = f"{found.files} files in {found.folders} folders, {found.bytes / 1e9:.1f} GB"
     typer.echo(f"{size}: {len(found.faults)} damaged or missing")
     if found.faults:
-        typer.echo("Restore them, or delete these folders and run again, which makes them anew:")
-        for folder in sorted({fault.folder for fault in found.faults}):
-            typer.echo(f"  {folder}")
+        typer.echo("Restore them, or delete these and run again, which makes them anew:")
+        for place in sorted({place for fault in found.faults for place in fault.delete}):
+            typer.echo(f"  {place}")
         raise typer.Exit(1)
+
+
+def _check_begun(opened: "Study", file: str) -> None:
+    """Raise a UserError if there is no folder of results."""
+    if not Path(opened.results).is_dir():
+        raise UserError(f"{opened.results}: there are no results yet; `lexigraft run {file}`")
 
 
 def explain(

@@ -30,7 +30,7 @@ def choice(make_job, hub, tmp_path):
             settings = {"task": name, "folder": "xnli", "data": data}
             prepare = {
                 "rule": "prepare_benchmark", "settings": settings, "inputs": {},
-                "outputs": {"folder": str(folder)}, "state": "before",
+                "outputs": {"folder": str(folder), "results": str(tmp_path)}, "state": "before",
             }  # fmt: skip
             carry_out(run_path(str(SCRIPTS / "prepare_benchmark.py"))["stage"], prepare)
             job["inputs"]["benchmarks"][test] = str(folder)
