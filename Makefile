@@ -1,8 +1,8 @@
 # make demo    the default study from nothing: environment, model, text, training, report; ten minutes
 # make demo-more  another language, more initializers, seeds and strategies, longer training; about an hour
 # make test    the tests
-# make test-more  longer tests: the installed package and learned metrics' packages, each in an environment of its own,
-#              a real model's conversion, and the GPU kit on the CPU
+# make test-more  longer tests: the installed package, learned metrics' packages and llama.cpp's converter beside their own
+#                 versions of packages, several processes, Ctrl-C, real models' tokenizers and weights, the GPU kit on the CPU
 # make test-cluster  the tests on a real Slurm that this machine starts; installs it where it is missing
 # make check   formatting, lints and types
 # make metrics  the environment of learned metrics (BLEURT, COMET), which `make demo` does not need
@@ -27,6 +27,8 @@ GPU := gpu=$(shell nvidia-smi -L 2>/dev/null | grep -c ^GPU)
 BIN := .venv/bin
 INSTALL = $(@D)/bin/python scripts/install.py
 PYTEST := $(BIN)/python -m pytest -n $(CORES) --dist loadfile --no-loadscope-reorder -q
+LONGER := tests/more tests/training/test_distributed.py tests/workflow/test_interruption.py \
+  tests/vocabulary/test_lowres_tokenizers.py
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES) --resources mem_mb=$(MEMORY_MB) $(GPU)
 
 .PHONY: demo demo-more test test-more test-cluster slurm check config-tables record memory gpu-check pages docs metrics profiles verify status cost clean
@@ -51,10 +53,10 @@ demo demo-more: .venv/main
 
 # Test files go to one worker each, in the order of tests/conftest.py.
 test: .venv/dev
-	@$(PYTEST) --ignore=tests/more $(TESTS)
+	@$(PYTEST) $(addprefix --ignore=,$(LONGER)) $(TESTS)
 
 test-more: .venv/dev .venv-metrics/main
-	@LEXIGRAFT_METRICS=required $(PYTEST) tests/more
+	@LEXIGRAFT_METRICS=required $(PYTEST) $(LONGER)
 
 # Slurm's own services are not started: the tests start what they need, in folders of their own.
 slurm:

@@ -40,11 +40,9 @@ gc.set_threshold(100_000, 20, 20)
 # The slowest first, so that no worker is left alone with one of them at the end.
 LONGEST = (
     "tests/workflow/test_study.py",
-    "tests/training/test_distributed.py",
+    "tests/more/test_gguf.py",
     "tests/training/test_adapter_cells.py",
     "tests/report/test_build_report.py",
-    "tests/vocabulary/test_lowres_tokenizers.py",
-    "tests/source/test_preparation.py",
     "tests/workflow/",
     "tests/training/",
     "tests/initialization/",
@@ -61,7 +59,6 @@ TOGETHER = (
         "tests/report/test_recommendation.py",
         "tests/report/test_untrained.py",
     ),
-    ("tests/training/test_distributed.py", "tests/training/test_adapter_cells.py"),
     ("tests/evaluation/harness/", "tests/workflow/test_benchmarks.py"),
     ("tests/more/test_adapt.py", "tests/more/test_wheel.py"),
 )
