@@ -1,8 +1,9 @@
 # make demo    the default study from nothing: environment, model, text, training, report; ten minutes
 # make demo-more  another language, more initializers, seeds and strategies, longer training; about an hour
 # make test    the tests
-# make test-more  longer tests: the installed package, learned metrics' packages and llama.cpp's converter beside their own
-#                 versions of packages, several processes, Ctrl-C, real models' tokenizers and weights, the GPU kit on the CPU
+# make test-more  longer tests: small studies killed, gone on with and changed; the installed package, learned metrics and
+#                 llama.cpp's converter with packages of their own; several processes; Ctrl-C; the tokenizers and weights of
+#                 real models; the GPU kit on the CPU
 # make test-cluster  the tests on a real Slurm that this machine starts; installs it where it is missing
 # make check   formatting, lints and types
 # make metrics  the environment of learned metrics (BLEURT, COMET), which `make demo` does not need
@@ -27,7 +28,8 @@ GPU := gpu=$(shell nvidia-smi -L 2>/dev/null | grep -c ^GPU)
 BIN := .venv/bin
 INSTALL = $(@D)/bin/python scripts/install.py
 PYTEST := $(BIN)/python -m pytest -n $(CORES) --dist loadfile --no-loadscope-reorder -q
-LONGER := tests/more tests/training/test_distributed.py tests/workflow/test_interruption.py \
+LONGER := tests/more tests/workflow/test_study.py tests/workflow/test_reuse.py \
+  tests/workflow/test_interruption.py tests/training/test_distributed.py \
   tests/vocabulary/test_lowres_tokenizers.py
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES) --resources mem_mb=$(MEMORY_MB) $(GPU)
 
