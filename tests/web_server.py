@@ -21,17 +21,30 @@ class Files:
         Path -> how many of its bytes were sent.
     asked
         Method, path and range of each request.
+    types
+        Path -> its media type, by default that of any bytes.
+    has_ranges
+        Whether parts of a file are given.
+    address
+        Where it is served.
     """
 
+    address = ""
+
     def __init__(self):
+        self.clear()
+
+    def clear(self):
+        """Have nothing, and forget what was asked; it goes on at its address."""
         self.contents, self.breaks, self.statuses = {}, [], []
         self.sent, self.asked, self.types = {}, [], {}
         self.has_ranges = True
 
 
 @contextmanager
-def serving(files):
-    """The address of a server of these files."""
+def serving():
+    """Files that are served at their address."""
+    files = Files()
 
     class Handler(BaseHTTPRequestHandler):
         def do_HEAD(self):
@@ -74,7 +87,8 @@ def serving(files):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        files.address = f"http://127.0.0.1:{server.server_port}"
+        yield files
     finally:
         server.shutdown()
         server.server_close()

@@ -12,7 +12,7 @@ from lexigraft.corpus.reading import draw_text, forget
 from lexigraft.corpus.remote_lines import can_read, remote_lines
 from lexigraft.errors import UserError
 from lexigraft.source import download
-from tests.web_server import Files, serving
+from tests.web_server import serving
 
 SEED = ("0", "corpus", "te")
 _draw = random.Random(3)
@@ -28,16 +28,14 @@ FORMS = {
 
 @pytest.fixture(scope="module")
 def server():
-    files = Files()
-    with serving(files) as address:
-        files.address = address
+    with serving() as files:
         yield files
 
 
 @pytest.fixture
 def files(server, monkeypatch):
     """The text in each form; blocks are small and failed connections are made anew at once."""
-    server.__init__()
+    server.clear()
     server.contents = dict(FORMS)
     monkeypatch.setattr(download, "_BLOCK", 4096)
     monkeypatch.setattr(download, "_pause", lambda attempt: 0.0)

@@ -7,7 +7,7 @@ import pytest
 from lexigraft.errors import UserError
 from lexigraft.source.download import ChangedError, PartialFile, RefusedError, ask_file, download
 from lexigraft.source.web_check import CHANGED, ask_package, ask_web
-from tests.web_server import Files, serving
+from tests.web_server import serving
 
 CONTENT = bytes(range(256)) * 400
 
@@ -18,15 +18,13 @@ def no_sleep(_):
 
 @pytest.fixture(scope="module")
 def server():
-    files = Files()
-    with serving(files) as address:
-        files.address = address
+    with serving() as files:
         yield files
 
 
 @pytest.fixture
 def files(server):
-    server.__init__()
+    server.clear()
     server.contents["/big"] = CONTENT
     return server
 

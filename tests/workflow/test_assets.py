@@ -9,7 +9,6 @@ from lexigraft.source.hub_check import GATED, OK, UNUSABLE, HubAnswer, HubAsset
 from lexigraft.source.revision_lock import read_lock
 from lexigraft.source.web_check import CHANGED
 from tests.hub_server import COMMIT, FAULTS, MOVED, PARQUET, serving
-from tests.web_server import Files
 from tests.web_server import serving as serving_files
 from tests.workflow.conftest import open_study
 from workflow.commands import doctor
@@ -105,9 +104,8 @@ def test_a_study_is_checked_in_a_table(salt, read_by_salt, monkeypatch, capsys, 
 
 @pytest.fixture(scope="module")
 def servers():
-    files = Files()
-    with serving() as hub, serving_files(files) as web:
-        yield hub, web, files
+    with serving() as hub, serving_files() as files:
+        yield hub, files
 
 
 @pytest.fixture
@@ -115,25 +113,25 @@ def small(servers, monkeypatch, tmp_path):
     """A study of one thing of each kind, all of which are on servers of the test."""
     from huggingface_hub import constants
 
-    hub, web, files = servers
+    hub, files = servers
     for faults in (FAULTS, MOVED):
         faults.clear()
-    files.__init__()
+    files.clear()
     files.contents = {"/te.txt.xz": b"x" * 9, "/vectors/cc.te.300.bin.gz": b"y" * 7,
                       "/toy/-/toy-1.0.0.tgz": b"z" * 5}  # fmt: skip
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", hub)
-    monkeypatch.setenv("npm_config_registry", web)
+    monkeypatch.setenv("npm_config_registry", files.address)
     study = open_study("fragmentation")
     study.results = str(tmp_path / "results")
     vectors = study.config["files"]["fasttext-crawl"]
-    vectors["url"] = f"{web}/vectors/cc.{{code}}.300.bin.gz"
+    vectors["url"] = f"{files.address}/vectors/cc.{{code}}.300.bin.gz"
     model = HubAsset("model", "org/model", where="pythia-1b")
     monkeypatch.setattr(outside, "hub_assets", lambda _: [model])
     script = HubAsset("data set", "org/script", where="xnli_de")
     monkeypatch.setattr(outside, "_of_harness", lambda _: [script])
-    monkeypatch.setattr(outside, "web_files", lambda _: {f"{web}/te.txt.xz": "te"})
+    monkeypatch.setattr(outside, "web_files", lambda _: {f"{files.address}/te.txt.xz": "te"})
     package = {"registry": "npm", "name": "toy", "version": "1.0.0", "sha256": "0" * 64}
     monkeypatch.setattr(outside, "_of_packages", lambda _: [
         (outside.Checked("package", "toy 1.0.0", "npm", HubAnswer(OK)),
@@ -149,11 +147,11 @@ def states(study):
 
 
 def test_hub_harness_web_packages_and_local_files_are_asked_for(small, servers):
-    _, web, _ = servers
+    _, files = servers
     assert states(small) == {
         "org/model": ("locked", 5210),
         "org/script": (UNUSABLE, None),  # which the hub has not converted
-        f"{web}/te.txt.xz": (OK, 9),
+        f"{files.address}/te.txt.xz": (OK, 9),
         "toy 1.0.0": (OK, 5),
         "data/fasttext/cc.te.300.bin": ("to fetch", 7),
         "data/colexnet/colexnet.vec": ("by hand", None),

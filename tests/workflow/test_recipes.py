@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from lexigraft.errors import UserError
-from tests.web_server import Files, serving
+from tests.web_server import serving
 from tests.workflow.conftest import REPOSITORY
 from workflow.commands import fetch as command
 from workflow.config.registries import entries_of
@@ -27,9 +27,7 @@ def entries():
 
 @pytest.fixture(scope="module")
 def files():
-    files = Files()
-    with serving(files) as address:
-        files.address = address
+    with serving() as files:
         yield files
 
 

@@ -75,10 +75,10 @@ def test_a_task_that_generates_reads_its_tests(task, code, config, tmp_path):
     assert found[key] == value
 
 
-@pytest.mark.parametrize(("task", "code"), LEARNED)
-def test_a_task_that_learns_reads_its_tests(task, code, config, tmp_path):
-    file, row = LEARNED[task, code]
-    settings = example_settings(config, task, code)
+@pytest.mark.parametrize(("task", "part"), LEARNED | TRAINED)
+def test_a_task_that_learns_reads_what_it_learns_from_and_its_tests(task, part, config, tmp_path):
+    file, row = (LEARNED | TRAINED)[task, part]
+    settings = example_settings(config, task, part)
     settings["text"] = copy_of(settings["text"], file, row, tmp_path)
     [written], _ = prepare_examples(settings, tmp_path / "out")
     assert len(read_jsonl(tmp_path / "out" / written)) == 1
@@ -93,12 +93,3 @@ def test_articles_of_a_language_are_read_with_their_summaries(language, file, ro
     text = copy_of(text, f"{file}/test/0000.parquet", row, tmp_path)
     text["data_files"] = text["data_files"][:1]  # the other part has a file of its own
     assert list(read_articles(text)) == [(row["text"], row["summary"])]
-
-
-@pytest.mark.parametrize(("task", "part"), TRAINED)
-def test_a_task_that_learns_reads_what_it_learns_from(task, part, config, tmp_path):
-    file, row = TRAINED[task, part]
-    settings = example_settings(config, task, part)
-    settings["text"] = copy_of(settings["text"], file, row, tmp_path)
-    [written], _ = prepare_examples(settings, tmp_path / "out")
-    assert len(read_jsonl(tmp_path / "out" / written)) == 1
