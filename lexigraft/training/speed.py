@@ -1,6 +1,6 @@
 """How fast this machine trains a model: a few steps on random tokens, in a process of its own.
 
-python -m lexigraft.training.speed MODEL_FOLDER STRATEGY_AS_JSON    prints tokens a second
+python -m lexigraft.training.speed MODEL_FOLDER STRATEGY_AS_JSON    prints a step's seconds as JSON
 """
 
 import json
@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,10 +23,10 @@ from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.passes import pass_tokens
 from lexigraft.training.phase import run_phase
-from lexigraft.training.settings import read_strategy
+from lexigraft.training.settings import Phase, Strategy, read_strategy
 from lexigraft.training.trainable import own_parameters, prepare_phase
 
-STEPS = 3  # the first, which is slower, does not count
+STEPS = 4  # of each size; the first, which is slower, does not count
 
 
 class _Clock(TrainerCallback):
@@ -39,18 +39,20 @@ class _Clock(TrainerCallback):
         self.at.append(time.perf_counter())
 
 
-def tokens_per_second(model_folder: str | Path, settings: Mapping[str, Any]) -> float:
-    """Tokens a second of the last phase of a strategy, given as plain data.
+class StepTime(NamedTuple):
+    """A step of the optimizer takes `seconds_per_step`, and so many more for each of its tokens."""
 
-    The model is trained as cells are, on text of random tokens, with objective `mtp` where the
-    phase has it and else `clm`.
+    seconds_per_step: float
+    seconds_per_token: float
+
+
+def step_time(model_folder: str | Path, settings: Mapping[str, Any]) -> StepTime:
+    """How long a step of the last phase of a strategy, given as plain data, takes here.
+
+    The model is trained as cells are, on random tokens, with objective `mtp` where the phase has it
+    and else `clm`: in steps of one sequence, and of as many as one pass computes.
     """
-    source = Path(model_folder)
-    last = settings["phases"][-1]
-    # One pass a step: how many passes a step has hardly changes the time of a token.
-    together = max(1, pass_tokens(device().type) // last["length"])
-    phases = [*settings["phases"][:-1], {**last, "batch_sequences": together}]
-    strategy = read_strategy({**settings, "phases": phases})
+    source, strategy = Path(model_folder), read_strategy(settings)
     phase = strategy.phases[-1]
 
     def hold(model: PreTrainedModel) -> None:
@@ -60,7 +62,19 @@ def tokens_per_second(model_folder: str | Path, settings: Mapping[str, Any]) -> 
     size = int(model.config.get_text_config().vocab_size)
     with FrozenWeights(model, source).shown_as_float32():
         prepare_phase(model, phase, range(max(0, size - 1000), size))
-    sequences, length = STEPS * together, phase.length
+    together = max(2, pass_tokens(device().type) // phase.length)
+    one, many = (
+        _seconds(model, phase.model_copy(update={"batch_sequences": sequences}), strategy)
+        for sequences in (1, together)
+    )
+    each = max(0.0, many - one) / (together - 1)
+    return StepTime(max(0.0, one - each), each / phase.length)
+
+
+def _seconds(model: PreTrainedModel, phase: Phase, strategy: Strategy) -> float:
+    """The median time of a step of a phase."""
+    size = int(model.config.get_text_config().vocab_size)
+    sequences, length = STEPS * phase.batch_sequences, phase.length
     text = np.random.default_rng(0).integers(size, size=sequences * length).astype(np.int32)
     objective: Any = CausalModeling()
     if phase.objective == "mtp":
@@ -79,9 +93,8 @@ def tokens_per_second(model_folder: str | Path, settings: Mapping[str, Any]) -> 
             checkpoint=None,
             callbacks=[clock],
         )
-    counted = (STEPS - 1) * together * length
-    return counted / (clock.at[-1] - clock.at[0])
+    return float(np.median(np.diff(clock.at)))
 
 
 if __name__ == "__main__":
-    print(json.dumps(tokens_per_second(sys.argv[1], json.loads(sys.argv[2]))))
+    print(json.dumps(step_time(sys.argv[1], json.loads(sys.argv[2]))._asdict()))

@@ -26,10 +26,17 @@ from workflow.adaptation.choices import (
     choose_new_tokens,
     modelled_speed,
     plan_budget,
+    soon_scored,
 )
 from workflow.adaptation.outcome import Scores, conclusion, place_files
 from workflow.adaptation.request import Request, source_entry
-from workflow.adaptation.text import LEAST_SENTENCES, language_of, measure_text, warnings
+from workflow.adaptation.text import (
+    LEAST_SENTENCES,
+    heldout_sentences,
+    language_of,
+    measure_text,
+    warnings,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -239,12 +246,12 @@ NEW = NewTokens(count=100, before=100.0, after=25.0, why="")
 
 
 def speed(tokens_per_second):
-    return Speed(tokens_per_second, "measured here")
+    return Speed(0.0, 1 / tokens_per_second, "measured here")
 
 
 def budget(facts, **options):
     given = {"tokens": None, "minutes": 60.0, "speed": None} | options
-    return plan_budget(facts, NEW, 512, **given)
+    return plan_budget(facts, heldout_sentences(facts.sentences), NEW, 512, **given)
 
 
 def test_minutes_become_tokens_at_the_speed(facts):
@@ -265,7 +272,25 @@ def test_of_a_large_text_the_sentences_that_fit_are_read_once(facts):
     large = replace(facts, sentences=200_000, is_whole=False)
     chosen = budget(large, speed=speed(100.0))
     assert chosen.epochs == 1
-    assert chosen.sentences * NEW.after <= chosen.tokens < (chosen.sentences + 1) * NEW.after
+    each = NEW.after + 1  # a token separates sentences
+    assert chosen.sentences * each <= chosen.tokens < (chosen.sentences + 1) * each
+
+
+@pytest.mark.parametrize("minutes", [1, 5, 60, 600])
+def test_what_is_trained_fits_into_the_minutes_though_small_steps_are_slow(facts, minutes):
+    large = replace(facts, sentences=10**9, is_whole=False)
+    slow = Speed(1.0, 0.003, "measured here")
+    chosen = budget(large, minutes=minutes, speed=slow)
+    steps = chosen.tokens / (512 * chosen.batch_sequences)
+    seconds = steps * slow.seconds_per_step + chosen.tokens * slow.seconds_per_token
+    assert 0.6 * 60 * minutes < seconds < 60 * minutes
+
+
+def test_the_source_is_scored_in_a_part_of_the_time_to_train():
+    fast, slow = (Speed(0.0, seconds, "measured here") for seconds in (1e-5, 4e-3))
+    assert soon_scored(NEW, 60, fast) > 1000
+    assert soon_scored(NEW, 5, slow) == 300  # 60 of 300 seconds, 0.2 a sentence of 100 tokens
+    assert soon_scored(NEW, 0.1, slow) == 100
 
 
 @pytest.mark.parametrize("tokens", [1000, 10**5, 10**6, 10**8])
@@ -280,16 +305,16 @@ def test_steps_are_many_before_they_are_large(facts, tokens):
 def test_the_cost_model_trains_a_model_of_twice_the_size_half_as_fast():
     strategy = {"phases": [{"trainable": ["all"]}], "gradient_checkpointing": False}
     speeds = [
-        modelled_speed(strategy, parameters).tokens_per_second for parameters in (10**8, 2 * 10**8)
+        modelled_speed(strategy, size).tokens_per_second(512) for size in (10**8, 2 * 10**8)
     ]
     assert speeds[0] == 2 * speeds[1]
 
 
 def test_the_speed_of_training_is_measured(smollm2_folder_tiny):
-    from lexigraft.training.speed import tokens_per_second
+    from lexigraft.training.speed import step_time
 
-    phases = [{"trainable": ["embeddings", "head", {"layers": [0, -1]}], "length": 32}]
-    assert tokens_per_second(smollm2_folder_tiny, {"phases": phases}) > 0
+    phases = [{"trainable": ["embeddings", "head", {"layers": [0, -1]}], "length": 512}]
+    assert step_time(smollm2_folder_tiny, {"phases": phases}).seconds_per_token > 0
 
 
 def test_beside_the_bar_stands_what_fits_into_eighty_columns(tmp_path):

@@ -37,6 +37,9 @@ _FEWER = (500, 250, 100, 50)  # where a text is too small for NEW_TOKENS
 _OCCURRENCES, _SHARE = 5, 0.9  # of new tokens, so many must occur so often
 _PASSES = 4  # over a text, unless the user asks for more tokens
 _MARGIN = 0.9  # of the time; the rest is for scoring held-out text
+_SCORING = 0.2  # of the time, at most, for scoring the source afterwards
+_FORWARD = 0.5  # of a training token's time: what a scored token takes, about
+_SEPARATOR = 1  # token after each sentence
 _STEPS = 200  # of the optimizer, at least, where the budget allows
 _FEW_STEPS = 1000
 _BATCH = 8  # sequences of a step, at most: Yamaguchi et al.
@@ -69,10 +72,18 @@ class Choices:
 
 
 class Speed(NamedTuple):
-    """How fast this machine trains, and the `origin` of the number, for the user to read."""
+    """How fast this machine trains, and the `origin` of the numbers, for the user to read.
 
-    tokens_per_second: float
+    A step takes `seconds_per_step`, and `seconds_per_token` for each of its tokens.
+    """
+
+    seconds_per_step: float
+    seconds_per_token: float
     origin: str
+
+    def tokens_per_second(self, tokens: int) -> float:
+        """Tokens a second in steps of so many."""
+        return tokens / (self.seconds_per_step + tokens * self.seconds_per_token)
 
 
 @dataclass(frozen=True)
@@ -132,13 +143,17 @@ def choose(
         for phase in entry["phases"]
     ]
     budget, training = None, Reason("training", "none", "as asked")
+    heldout = heldout_sentences(facts.sentences)
     if phases:
         speed = None
         if tokens is None:
             settings = entry | {"phases": phases, "gradient_checkpointing": on_gpu}
             speed = training_speed(folder, settings, parameters, threads)
+            heldout = min(heldout, soon_scored(new, minutes, speed))
         length = max(phase["length"] for phase in phases)
-        budget = plan_budget(facts, new, length, tokens=tokens, minutes=minutes, speed=speed)
+        budget = plan_budget(
+            facts, heldout, new, length, tokens=tokens, minutes=minutes, speed=speed
+        )
         training = _training(budget)
     reasons = [
         Reason(
@@ -164,7 +179,7 @@ def choose(
         initializer=initializer,
         strategy=named[0],
         budget=budget,
-        sizes=_sizes(resolved, facts, budget),
+        sizes=_sizes(resolved, facts, budget, heldout),
         phases=phases if phases != entry["phases"] else [],
         on_gpu=on_gpu,
         reasons=reasons,
@@ -255,7 +270,7 @@ def _megabytes(count: int) -> str:
 
 
 def _sizes(
-    resolved: ResolvedRequest, facts: TextFacts, budget: "Budget | None"
+    resolved: ResolvedRequest, facts: TextFacts, budget: "Budget | None", heldout: int
 ) -> dict[str, int | None]:
     """Sizes of the parts of the text, which it has."""
     english = _ENGLISH
@@ -264,13 +279,20 @@ def _sizes(
     needed = (budget and budget.sentences) or 0
     return {
         "train_sentences": None if facts.is_whole else max(MOST_READ * 3 // 4, needed),
-        "heldout_sentences": heldout_sentences(facts.sentences),
+        "heldout_sentences": heldout,
         "english_sentences": english,
     }
 
 
+def soon_scored(new: NewTokens, minutes: float, speed: "Speed") -> int:
+    """Sentences that the source is scored on in a fifth of the time to train; 100 at least."""
+    each = new.before * _FORWARD * speed.seconds_per_token
+    return max(100, int(_SCORING * 60 * minutes / each))
+
+
 def plan_budget(
     facts: TextFacts,
+    heldout: int,
     new: NewTokens,
     length: int,
     *,
@@ -280,32 +302,47 @@ def plan_budget(
 ) -> Budget:
     """How much of the text is trained on, how often, and in what steps.
 
-    `length` is that of a sequence in tokens. `tokens`, if given, are read whatever they take;
-    otherwise as many as fit into `minutes` at a `speed`, but no text more than four times.
+    `heldout` sentences are not trained on. `length` is that of a sequence in tokens. `tokens`, if
+    given, are read whatever they take; otherwise as many as fit into `minutes` at a `speed`, but no
+    text more than four times.
     """
-    there = (facts.sentences - heldout_sentences(facts.sentences)) * new.after
+    sentence = new.after + _SEPARATOR
+    there = (facts.sentences - heldout) * sentence
     if tokens is None:
         assert speed is not None
-        fitting = int(speed.tokens_per_second * 60 * minutes * _MARGIN)
-        tokens = max(length, fitting)
-        time = f"{minutes:g} minutes at {speed.tokens_per_second:,.0f} tokens/s ({speed.origin})"
-        why = time
+        tokens, rate = _fitting(length, minutes, speed)
+        why = time = f"{minutes:g} minutes at {rate:,.0f} tokens/s ({speed.origin})"
         if facts.is_whole and tokens > _PASSES * there:
             tokens = int(_PASSES * there)
             why = f"{_PASSES} passes over the text, which take less than {time}; more passes "
             why += "teach little (Muennighoff et al. 2023), --tokens asks for them"
     else:
         why = "as asked"
-    passes = tokens / there
-    sentences, epochs = (None, round(passes, 3)) if passes >= 1 else (
-        max(1, int(tokens / new.after)), 1.0
-    )  # fmt: skip
-    if not facts.is_whole:
-        sentences, epochs = max(1, int(tokens / new.after)), 1.0
-    batch = min(_BATCH, max(1, tokens // (length * _STEPS)))
+    sentences: int | None = max(1, int(tokens / sentence))
+    epochs = 1.0
+    if facts.is_whole and tokens >= there:
+        sentences, epochs = None, round(tokens / there, 3)
+    batch = _batch_sequences(tokens, length)
     steps = max(1, math.ceil(tokens / (length * batch)))
-    rate = 5e-4 if steps < _FEW_STEPS else 1e-4
-    return Budget(tokens, sentences, epochs, batch, rate, why)
+    learning_rate = 5e-4 if steps < _FEW_STEPS else 1e-4
+    return Budget(tokens, sentences, epochs, batch, learning_rate, why)
+
+
+def _batch_sequences(tokens: int, length: int) -> int:
+    return min(_BATCH, max(1, tokens // (length * _STEPS)))
+
+
+def _fitting(length: int, minutes: float, speed: "Speed") -> tuple[int, float]:
+    """As many tokens as fit into some minutes, and how many a second.
+
+    In larger steps more fit; they are taken in the largest that so many are divided into.
+    """
+    for batch in range(_BATCH, 0, -1):
+        rate = speed.tokens_per_second(batch * length)
+        tokens = max(length, int(rate * 60 * minutes * _MARGIN))
+        if _batch_sequences(tokens, length) >= batch:
+            break
+    return tokens, rate
 
 
 # ---- speed -------------------------------------------------------------------------------------
@@ -316,14 +353,15 @@ def training_speed(
 ) -> Speed:
     """How fast this machine trains a strategy.
 
-    Three steps are timed, in a process of its own; where that fails, the cost model tells.
+    A few steps are timed, in a process of its own; where that fails, the cost model tells.
     """
     command = [sys.executable, "-m", "lexigraft.training.speed", str(folder), json.dumps(strategy)]
     own = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     measured = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
     try:
-        return Speed(float(measured.stdout.split()[-1]), "measured here")
-    except (IndexError, ValueError):
+        step = json.loads(measured.stdout.splitlines()[-1])
+        return Speed(**step, origin="measured here")
+    except (IndexError, ValueError, TypeError):
         logger.warning(
             "the speed could not be measured (%s); the cost model tells it",
             (measured.stderr.strip().splitlines() or ["no message"])[-1],
@@ -341,4 +379,4 @@ def modelled_speed(strategy: Mapping[str, Any], parameters: int) -> Speed:
     name = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     device = known_device(name) or DEVICE
     each = training_flops(strategy["phases"][-1], strategy["gradient_checkpointing"], parameters)
-    return Speed(TRAINING * PEAKS[device].flops / each, f"by the cost model, for {device}")
+    return Speed(0.0, each / (TRAINING * PEAKS[device].flops), f"by the cost model, for {device}")
