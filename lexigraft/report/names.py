@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-OBJECTIVES = ("alm", "clm", "mtp", "mlm", "distill")
+OBJECTIVES = ("aim", "alm", "clm", "mtp", "mlm", "distill")
 # Names that are written as the papers write them.
 _INITIALIZERS = {
     "awedist": "AweDist",

@@ -107,6 +107,29 @@ class AlmSettings(Settings):
     )
 
 
+class AimSettings(Settings):
+    """Attention influence modeling (MATT; Haltiuk et al. 2025), taught by the cell's source."""
+
+    layers: int = optional(
+        "how many decoder layers are computed; the attention of the last one is compared. By "
+        "default a third of the model's",
+        ge=1,
+    )
+    weight: float = Field(1.0, gt=0, description="of the squared difference of influences")
+    next_weight: float = Field(
+        0.0,
+        ge=0,
+        description="of the next tokens' loss beside it, for which all layers are computed. "
+        "Untied heads need it",
+    )
+    teacher_length: int = optional(
+        "the most tokens of a sequence that the source model reads; what is beyond has no part in "
+        "the difference. By default four times the phase's `length`, or what the source holds, if "
+        "that is less",
+        ge=8,
+    )
+
+
 class Layers(Settings):
     """Whole decoder layers."""
 
@@ -136,12 +159,13 @@ class Phase(Settings):
         "of new tokens in embeddings and head. Tied embeddings and head are trained once",
     )
     length: int = Field(ge=8, description="tokens of a training sequence")
-    objective: Literal["alm", "clm", "distill", "mlm", "mtp"] = Field(
+    objective: Literal["aim", "alm", "clm", "distill", "mlm", "mtp"] = Field(
         "clm",
         description="what is predicted. `clm`: the next token; `mtp`: the token after it too, by "
         "an extra head; `mlm`: masked tokens, for sources of `kind: masked`; `distill`: the next "
         "token, and what a teacher predicts; `alm`: pieces of text as likely as a teacher of "
-        "another vocabulary finds them",
+        "another vocabulary finds them; `aim`: in one attention layer, pieces of text take from "
+        "each other what they take in the source model",
     )
     data: Annotated[
         dict[str, Share],
@@ -168,6 +192,7 @@ class Phase(Settings):
     adapter: AdapterSettings | None = optional("of `trainable: [adapter]`: its adapters")
     distill: DistillSettings | None = optional("of objective `distill`: the teacher")
     alm: AlmSettings | None = optional("of objective `alm`: the teacher, and its loss")
+    aim: AimSettings | None = optional("of objective `aim`: the layers, and its loss")
     anchor: float = _left_out(
         0.0,
         "weight of a part of the loss that holds the trained rows of new tokens where their recipe "
@@ -390,7 +415,7 @@ class Strategy(Settings):
         # What phases take over. As plain data they have only what the user gave them.
         completed = []
         for phase in self.phases:
-            lora, adapter, alm = self.lora, phase.adapter, phase.alm
+            lora, adapter, alm, aim = self.lora, phase.adapter, phase.alm, phase.aim
             if phase.lora is not None:
                 own = phase.lora.model_fields_set
                 lora = _filled(phase.lora, **{n: v for n, v in self.lora if n not in own})
@@ -398,9 +423,12 @@ class Strategy(Settings):
                 adapter = AdapterSettings()
             if phase.objective == "alm" and alm is None:
                 alm = AlmSettings()
+            if phase.objective == "aim" and aim is None:
+                aim = AimSettings()
             shared = {"batch_sequences": phase.batch_sequences or self.batch_sequences,
                       "learning_rate": phase.learning_rate or self.learning_rate}  # fmt: skip
-            completed.append(_filled(phase, **shared, lora=lora, adapter=adapter, alm=alm))
+            own = {"lora": lora, "adapter": adapter, "alm": alm, "aim": aim}
+            completed.append(_filled(phase, **shared, **own))
         self.__dict__["phases"] = tuple(completed)
         return self
 
@@ -491,7 +519,7 @@ def samples_of(settings: Mapping[str, Any]) -> list[str]:
 def teacher_of(settings: Mapping[str, Any], source: str | None = None) -> str | None:
     """The source model that teaches in the phases of one entry of `config/strategies.yaml`.
 
-    Objective `alm` is taught by the cell's own `source` where the entry names no teacher.
+    The cell's own `source` teaches objective `aim`, and `alm` where the entry names no teacher.
     """
     names = (phase_teacher(phase, source) for phase in settings["phases"])
     return next((name for name in names if name), None)
@@ -501,6 +529,8 @@ def phase_teacher(phase: Mapping[str, Any], source: str | None = None) -> str | 
     """The same of one phase."""
     if phase.get("objective") == "alm":
         return (phase.get("alm") or {}).get("teacher") or source
+    if phase.get("objective") == "aim":
+        return source
     return (phase.get("distill") or {}).get("teacher")
 
 

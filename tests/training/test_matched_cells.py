@@ -1,4 +1,4 @@
-"""Whole cells with new tokens that a model without these teaches by likelihood matching."""
+"""Whole cells with new tokens that a model without these teaches, chunk by chunk."""
 
 import json
 from pathlib import Path
@@ -22,20 +22,20 @@ PHASE = {
 
 @pytest.fixture
 def matched(training_setup, without_bos, telugu, tiny_llama):
-    """`matched(phases, **settings)`: a job whose cell has 30 new tokens and another teacher."""
-    place = training_setup(tied=False, sentences=6)
-    large = place.results / "source" / "large"
-    teacher = tiny_llama(320, tied=False, seed=5)
-    teacher.lm_head.weight.data *= 20  # sure of itself: it finds these texts unlikely
-    teacher.save_pretrained(large)
-    without_bos.save_pretrained(large)
-    (large / "source.json").write_text(json.dumps({"kind": "folder", "path": "."}))
-    target = expand_tokenizer(without_bos, telugu, new_tokens=30)
-    folders = [place.results / stage / "tiny" / "te" / "new" for stage in ("vocabulary", "init")]
-    save_tokenizer(target, folders[0])
-    save_initialization(initializer("mean").fit(without_bos, target, n_source=320), folders[1])
+    """`matched(phases, tied=False, **settings)`: a job of 30 new tokens with another teacher."""
 
-    def job(phases=(PHASE,), **settings):
+    def job(phases=(PHASE,), tied=False, **settings):
+        place = training_setup(tied=tied, sentences=6)
+        large = place.results / "source" / "large"
+        teacher = tiny_llama(320, tied=False, seed=5)
+        teacher.lm_head.weight.data *= 20  # sure of itself: it finds these texts unlikely
+        teacher.save_pretrained(large)
+        without_bos.save_pretrained(large)
+        (large / "source.json").write_text(json.dumps({"kind": "folder", "path": "."}))
+        target = expand_tokenizer(without_bos, telugu, new_tokens=30)
+        folders = [place.results / stage / "tiny/te/new" for stage in ("vocabulary", "init")]
+        save_tokenizer(target, folders[0])
+        save_initialization(initializer("mean").fit(without_bos, target, n_source=320), folders[1])
         shared = {
             "batch_sequences": 2, "epochs": 1, "learning_rate": 1e-2,
             "gradient_checkpointing": False, "curve": {"sentences": 2, "points": 1},
@@ -84,3 +84,11 @@ def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(matched):
     assert json.loads((folder_of(job) / "card.json").read_text())["resumed_from_step"]
     assert whole.keys() == again.keys()
     assert all(torch.equal(tensor, again[name]) for name, tensor in whole.items())
+
+
+def test_new_rows_come_to_say_what_their_pieces_say_and_no_other_row_moves(matched):
+    """A tied model, as attention alone trains no head of its own."""
+    phase = {"trainable": ["new-rows"], "length": 16, "objective": "aim", "aim": {"weight": 1e4}}
+    changed, steps = trained(matched([phase], epochs=6, tied=True))
+    assert steps[-1]["loss"] < 0.8 * steps[0]["loss"]
+    assert set(changed) == {"model.embed_tokens.weight"}

@@ -29,6 +29,7 @@ def short_passes(monkeypatch):
 ADAPTER = {"trainable": ["adapter"]}
 DISTILLED = {"trainable": ["all"], "objective": "distill", "distill": {"teacher": "llama"}}
 MATCHED = {"trainable": [*MATRICES, {"layers": [-1]}], "objective": "alm"}
+INFLUENCE = {"trainable": ["embeddings"], "objective": "aim"}
 
 
 def strategy_of(*phases):
@@ -48,6 +49,8 @@ def strategy_of(*phases):
         ("llama", [DISTILLED], 2),
         ("gemma2", [MATCHED | {"alm": {"next_weight": 1.0}}], 1),
         ("llama", [MATCHED], 2),
+        ("llama", [INFLUENCE], 1),
+        ("llama", [INFLUENCE | {"trainable": MATRICES, "aim": {"next_weight": 1.0}}], 2),
         ("llama", [{"trainable": [*MATRICES, "lora"], "lora": {"dora": True}, "anchor": 1.0}], 1),
     ],
     ids=[
@@ -61,6 +64,8 @@ def strategy_of(*phases):
         "two GPUs",
         "matched",
         "matched on two",
+        "influence",
+        "influence on two",
         "dora and anchors",
     ],
 )

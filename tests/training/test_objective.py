@@ -12,13 +12,14 @@ from lexigraft.training.registry import objective, objective_file, objectives
 
 
 def test_every_file_of_the_folder_is_an_objective():
-    assert objectives() == ["alm", "clm", "distill", "mlm", "mtp"]
+    assert objectives() == ["aim", "alm", "clm", "distill", "mlm", "mtp"]
     assert all(objective(name).__module__.endswith(f".{name}") for name in objectives())
 
 
 def test_an_objective_declares_its_models_teacher_and_options():
     assert [name for name in objectives() if objective(name).model_kind == MASKED] == ["mlm"]
-    assert [name for name in objectives() if objective(name).needs_teacher] == ["alm", "distill"]
+    taught = [name for name in objectives() if objective(name).needs_teacher]
+    assert taught == ["aim", "alm", "distill"]
     assert objective("mtp").options == ("extra_head", "extra_logits")
 
 

@@ -111,7 +111,8 @@ def test_a_phase_of_likelihood_matching_has_the_paper_s_temperature_and_no_other
 
 def test_likelihood_matching_is_taught_by_the_cell_s_source_or_by_another_model():
     named = {"objective": "alm", "alm": {"teacher": "large"}}
-    assert teacher_of({"phases": [PHASE, {**PHASE, "objective": "alm"}]}, "own") == "own"
+    for name in ("aim", "alm"):
+        assert teacher_of({"phases": [PHASE, {**PHASE, "objective": name}]}, "own") == "own"
     assert teacher_of({"phases": [{**PHASE, **named}]}, "own") == "large"
     assert teacher_of({"phases": [PHASE]}, "own") is None
 
@@ -201,7 +202,7 @@ def test_plain_data_has_of_a_phase_only_what_was_given():
         ({"phases": [PHASE, PHASE]}, "add up to 2"),
         (
             {"phases": [{**PHASE, "objective": "rtd"}]},
-            "objective: 'rtd' is not one of 'alm', 'clm', 'distill', 'mlm', 'mtp'",
+            "objective: 'rtd' is not one of 'aim', 'alm', 'clm', 'distill', 'mlm', 'mtp'",
         ),
         ({"phases": [{**PHASE, "extra_head": "random"}]}, "take out 'extra_head'"),
         ({"phases": [{**PHASE, "alm": {}}]}, "phases[0].alm: only objective alm takes this key"),

@@ -304,9 +304,7 @@ def test_steps_are_many_before_they_are_large(facts, tokens):
 
 def test_the_cost_model_trains_a_model_of_twice_the_size_half_as_fast():
     strategy = {"phases": [{"trainable": ["all"]}], "gradient_checkpointing": False}
-    speeds = [
-        modelled_speed(strategy, size).tokens_per_second(512) for size in (10**8, 2 * 10**8)
-    ]
+    speeds = [modelled_speed(strategy, size).tokens_per_second(512) for size in (10**8, 2 * 10**8)]
     assert speeds[0] == 2 * speeds[1]
 
 

@@ -65,6 +65,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "strategies.adapter": training.AdapterSettings,
     "strategies.distill": training.DistillSettings,
     "strategies.alm": training.AlmSettings,
+    "strategies.aim": training.AimSettings,
     "strategies.curve": training.Curve,
     "strategies.resources": training.StrategyResources,
     "tasks": tasks.Task,

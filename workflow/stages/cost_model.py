@@ -132,9 +132,8 @@ class CostModel:
             first, share = next(iter(shares.items()))
             each = training_flops(phase, strategy["gradient_checkpointing"], parameters)
             if teacher := phase_teacher(phase, source):
-                each += (
-                    2 * self.parameters(teacher) * self._longer(phase, teacher, language, density)
-                )
+                longer = self._longer(phase, teacher, language, density)
+                each += 2 * self.parameters(teacher) * longer * _depth(phase)
             if first == "monolingual":
                 sentences = min(strategy["sentences"] or text.sentences, text.sentences)
                 length = sentences * text.characters * density
@@ -331,8 +330,8 @@ class CostModel:
     def _longer(
         self, phase: Mapping[str, Any], teacher: str, language: str, density: float
     ) -> float:
-        """Tokens of a teacher for each that is trained on: its own in objective `alm`."""
-        own = phase["objective"] == "alm"
+        """Tokens of a teacher for each that is trained on: its own across vocabularies."""
+        own = phase["objective"] in ("aim", "alm")
         return self.density(teacher, language, "source") / density if own else 1.0
 
     def _sample_tokens(self, language: str, name: str, density: float) -> float:
@@ -364,7 +363,13 @@ class CostModel:
 
 def training_flops(phase: Mapping[str, Any], recomputes: bool, parameters: float) -> float:
     """FLOPs of training on a token in a phase of a strategy."""
-    return parameters * (4 + 2 * ("all" in phase["trainable"]) + 2 * recomputes)
+    each = parameters * (4 + 2 * ("all" in phase["trainable"]) + 2 * recomputes)
+    return each if (phase.get("aim") or {}).get("next_weight") else each * _depth(phase)
+
+
+def _depth(phase: Mapping[str, Any]) -> float:
+    """The share of a teacher's layers that a phase computes, and of its own without a head."""
+    return 1 / 3 if phase["objective"] == "aim" else 1.0
 
 
 def chosen_device(config: Mapping[str, Any]) -> str | None:

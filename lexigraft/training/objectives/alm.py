@@ -4,99 +4,27 @@ Minixhofer, Vulić and Ponti (2025), "Universal Cross-Tokenizer Distillation via
 Likelihood Matching". Teacher and model may have any two vocabularies.
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.errors import UserError
-from lexigraft.training.objective import Objective, PhaseContext
+from lexigraft.training.taught_by_chunks import TaughtByChunks, own_chunks, take_teacher
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
-
-    from lexigraft.training.data import SequenceDataset
-    from lexigraft.training.settings import AlmSettings, Phase, Strategy
+    from transformers import PreTrainedModel
 
 EPSILON = 1e-6  # of the published code: by how much every log-probability is less than 0
-_LENGTHS = 4  # how many times as long as its own a teacher's sequences may be by default
-_LOOKED_AT = 16  # sequences of which one must have a chunk
 
 
-class LikelihoodMatching(Objective):
+class LikelihoodMatching(TaughtByChunks):
     """A binary cross-entropy of chunk probabilities, and beside it the next tokens' loss.
 
     `weight x matching + next_weight x nats`, see `matching`. A chunk is what both tokenizers make
     of whole tokens (`token_alignment`); its probability under a model is the product of those of
     its tokens. In the training log, the parts are without their weights.
-
-    The teacher is in evaluation mode, frozen, on the model's device, and reads at most
-    `teacher_length` tokens of a sequence.
     """
 
-    needs_teacher = True
     options = ("alm",)
     loss_names = ("next_loss", "alm_loss")
-
-    def __init__(self, teacher: "PreTrainedModel", settings: "AlmSettings", teacher_length: int):
-        self.teacher, self.settings, self.teacher_length = teacher, settings, teacher_length
-
-    @classmethod
-    def for_phase(cls, context: PhaseContext) -> "LikelihoodMatching":
-        """With the teacher of the training job, see `load_teacher`."""
-        from lexigraft.training.teacher import load_teacher
-
-        assert context.phase.alm is not None
-        teacher = load_teacher(context)
-        return cls(teacher, context.phase.alm, teacher_length(context.phase, teacher.config))
-
-    @classmethod
-    def check_inputs(
-        cls, inputs: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", strategy: "Strategy"
-    ) -> None:
-        """Check that the source model in the folder `teacher` can be the teacher.
-
-        Raises a UserError if it predicts masked tokens, or its context is shorter than a sequence
-        of the strategy, or than the `teacher_length` of one.
-        """
-        from lexigraft.training.teacher import check_teacher
-
-        for phase in strategy.phases:
-            if phase.alm is not None:
-                length = phase.alm.teacher_length or phase.length
-                check_teacher(inputs["teacher"], "alm", length)
-
-    @classmethod
-    def prepare_data(
-        cls, sequences: "SequenceDataset", context: PhaseContext, seed: list[Any]
-    ) -> "SequenceDataset":
-        """The sequences with the teacher's tokens of the same text.
-
-        Raises a UserError if the first sequences have no chunk.
-        """
-        from lexigraft.inference.chunked_logits import IGNORED
-        from lexigraft.source.model import load_config, load_tokenizer, open_source
-        from lexigraft.training.token_alignment import AlignedDataset, TokenAligner
-
-        source = open_source(context.inputs["teacher"])
-        most = teacher_length(context.phase, load_config(source.folder))
-        aligner = TokenAligner(context.tokenizer, load_tokenizer(source.folder), most)
-        aligned = AlignedDataset(sequences, aligner)
-        first = (aligned[place].teacher for place in range(min(_LOOKED_AT, len(aligned))))
-        if all(one is None or (one.chunks == IGNORED).all() for one in first):
-            raise UserError(
-                f"alm.teacher: the tokens of {source.name} and of the cell have no boundary in "
-                f"common in the first {min(_LOOKED_AT, len(aligned))} sequences; name another "
-                "teacher, or use clm"
-            )
-        return aligned
-
-    def largest_batch(self, sequences: int, length: int) -> "dict[str, torch.Tensor]":
-        """With as many tokens of the teacher as it may read, all of them in chunks."""
-        theirs = super().largest_batch(sequences, self.teacher_length)
-        theirs["chunks"] = theirs.pop("labels")
-        own = super().largest_batch(sequences, length)
-        prefixed = {f"teacher_{name}": tensor for name, tensor in theirs.items()}
-        return own | {"chunks": own["labels"]} | prefixed
 
     def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
         """The next tokens; and each chunk, at the place of its last token."""
@@ -105,8 +33,7 @@ class LikelihoodMatching(Objective):
         from lexigraft.inference.chunked_logits import IGNORED
 
         [tokens] = super().targets(batch)
-        # A process that has no sequence left has no chunks either.
-        chunks = batch.get("chunks", torch.full_like(tokens, IGNORED))
+        chunks = own_chunks(batch)
         places = torch.arange(chunks.shape[1], device=chunks.device)
         return [tokens, chunks.where(chunks == places, IGNORED)]
 
@@ -127,12 +54,7 @@ class LikelihoodMatching(Objective):
         from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, sum_nll
 
         next_tokens, ends = self.targets(inputs)
-        theirs = {
-            name.removeprefix("teacher_"): inputs.pop(name)
-            for name in list(inputs)
-            if name.startswith("teacher_")
-        }
-        chunks, _ = inputs.pop("chunks", ends), inputs.pop("labels")
+        chunks, theirs = own_chunks(inputs), take_teacher(inputs)
         with torch.no_grad():
             taught = self._taught(theirs, chunks.shape)
         learned = chunked_logits(model, {**inputs, "use_cache": False})
@@ -174,17 +96,6 @@ class LikelihoodMatching(Objective):
         wanted = targets_ahead(labels, 1, inputs.get("position_ids"))
         logits = chunked_logits(self.teacher, {**inputs, "use_cache": False})
         return -_chunk_sums(_nats_of_tokens(logits, wanted), chunks, shape[1])
-
-
-def teacher_length(phase: "Phase", teacher: "PretrainedConfig") -> int:
-    """The most tokens of a sequence that the teacher of a phase reads."""
-    from lexigraft.training.teacher import context_length
-
-    assert phase.alm is not None
-    if phase.alm.teacher_length is not None:
-        return phase.alm.teacher_length
-    most = _LENGTHS * phase.length
-    return min(most, context_length(teacher) or most)
 
 
 def matching(taught: "torch.Tensor", ours: "torch.Tensor", temperature: float) -> "torch.Tensor":

@@ -13,7 +13,7 @@ from lexigraft.errors import UserError
 from lexigraft.inference import chunked_logits as chunked_module
 from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import SequenceDataset, TrainingSequence, collate, concatenate, pack
-from lexigraft.training.objectives.alm import LikelihoodMatching, matching, teacher_length
+from lexigraft.training.objectives.alm import LikelihoodMatching, matching
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import AlmSettings, read_strategy
 from lexigraft.training.token_alignment import TokenAligner
@@ -227,10 +227,10 @@ def teacher_folder(tmp_path, tiny_llama, without_bos):
 
 
 def test_a_teacher_reads_four_times_as_many_tokens_or_what_it_holds(tiny_llama):
-    config = tiny_llama(10).config
+    config, length_for = tiny_llama(10).config, LikelihoodMatching.length_for
     lengths = {32: 128, 100: 400, 200: 512}
-    assert {n: teacher_length(alm(length=n).phases[0], config) for n in lengths} == lengths
-    assert teacher_length(alm(alm={"teacher_length": 50}).phases[0], config) == 50
+    assert {n: length_for(alm(length=n).phases[0], config) for n in lengths} == lengths
+    assert length_for(alm(alm={"teacher_length": 50}).phases[0], config) == 50
 
 
 @pytest.mark.parametrize(

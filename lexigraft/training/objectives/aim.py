@@ -1,0 +1,139 @@
+"""Attention influence modeling: pieces of text tell each other what they tell in the source model.
+
+Haltiuk and Smywiński-Pohl (2025), "Model-Aware Tokenizer Transfer" (MATT, arXiv 2510.21954). It
+warms up the embeddings of new tokens, at a third of the cost of a whole pass, before a phase of
+another objective.
+"""
+
+import math
+from typing import TYPE_CHECKING, Any, Self
+
+from lexigraft.errors import UserError
+from lexigraft.training.objective import PhaseContext
+from lexigraft.training.taught_by_chunks import TaughtByChunks, own_chunks, take_teacher
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+_SHARE = 3  # of the layers, one in so many
+
+
+class AttentionInfluence(TaughtByChunks):
+    """The mean squared difference of influences in one attention layer, over pairs of chunks.
+
+    See `attention_influence`. The layer is the last of the first `layers`; of teacher and model no
+    later ones are computed, unless `next_weight` adds the next tokens' loss, which trains an output
+    head of its own and later layers. In the training log, the parts are without their weights.
+    """
+
+    options = ("aim",)
+    layers: int  # decoder layers that are computed
+
+    def __init__(self, teacher: "PreTrainedModel", settings: Any, teacher_length: int):
+        super().__init__(teacher, settings, teacher_length)
+        if settings.next_weight:
+            self.loss_names = ("next_loss", "aim_loss")
+
+    @classmethod
+    def for_phase(cls, context: PhaseContext) -> Self:
+        """With the first layers of the source model.
+
+        Raises a UserError if the model has fewer, or the phase trains what the loss does not
+        depend on.
+        """
+        from lexigraft.training.attention_influence import keep_first_layers
+
+        objective = super().for_phase(context)
+        objective.layers = layers_for(objective.settings.layers, context.model)
+        keep_first_layers(objective.teacher, objective.layers)
+        objective.check_trained(context.model)
+        return objective
+
+    def check_trained(self, model: "PreTrainedModel") -> None:
+        """Raise a UserError if a phase trains more of a model than what the attention reads."""
+        from lexigraft.training.trainable import decoder_layers
+
+        if self.settings.next_weight:
+            return
+        modules = [model.get_input_embeddings(), *decoder_layers(model)[: self.layers - 1]]
+        read = {id(parameter) for module in modules for parameter in module.parameters()}
+        trained = (name for name, one in model.named_parameters() if one.requires_grad)
+        lost = [name for name in trained if id(model.get_parameter(name)) not in read]
+        if lost:
+            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+            raise UserError(
+                f"aim: the attention of layer {self.layers} does not depend on {lost[0]}{more}, "
+                "which the phase trains; take it out of 'trainable', or set aim.next_weight"
+            )
+
+    def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
+        """The next tokens, if they count; and pairs of chunks."""
+        import torch
+
+        from lexigraft.training.attention_influence import Pieces
+
+        pairs = Pieces.of(batch, own_chunks(batch)).count_pairs()[None]
+        if not self.settings.next_weight:
+            return pairs
+        return torch.cat([super().count_targets(batch), pairs])
+
+    def losses(
+        self,
+        model: "PreTrainedModel",
+        inputs: "dict[str, torch.Tensor]",
+        weights: "torch.Tensor | None" = None,
+    ) -> "torch.Tensor":
+        """Nats of the next tokens, if they count, and the difference of all pairs, [1] or [2]."""
+        import torch
+
+        from lexigraft.inference.chunked_logits import chunked_logits, sum_nll
+        from lexigraft.training.attention_influence import (
+            Pieces,
+            influence_difference,
+            recorded_attention,
+        )
+
+        [next_tokens] = self.targets(inputs)
+        chunks, theirs = own_chunks(inputs), take_teacher(inputs)
+        ours = Pieces.of(inputs, chunks)
+        parts = []
+        if self.settings.next_weight:
+            with recorded_attention(model, self.layers - 1) as found:
+                learned = chunked_logits(model, {**inputs, "use_cache": False})
+            [own] = found
+            next_weight = None if weights is None else weights[0]
+            parts.append(sum_nll(learned, next_tokens, weight=next_weight))
+        else:
+            own = self._attention(model, inputs)
+        if not theirs:  # of a process that has no sequence left, in which nothing counts
+            return torch.cat([*parts, own.value.float().sum()[None] * 0])
+        pieces = Pieces.of(theirs, theirs.pop("chunks"))
+        with torch.no_grad():
+            taught = self._attention(self.teacher, theirs)
+        return torch.cat([*parts, influence_difference(taught, own, pieces, ours)[None]])
+
+    def total(self, losses: "torch.Tensor") -> "torch.Tensor":
+        """The weighted sum of both."""
+        total = self.settings.weight * losses[-1]
+        return total + self.settings.next_weight * losses[0] if len(losses) > 1 else total
+
+    def _attention(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> Any:
+        """What the layer computes with, of a model of which no later layer is run."""
+        from lexigraft.training.attention_influence import first_layers, recorded_attention
+
+        with recorded_attention(model, self.layers - 1) as found, first_layers(model, self.layers):
+            model.base_model(**inputs, use_cache=False)
+        [attention] = found
+        return attention
+
+
+def layers_for(asked: int | None, model: "PreTrainedModel") -> int:
+    """How many of a model's decoder layers are used: as many as asked for, or a third.
+
+    Raises a UserError if it has fewer.
+    """
+    there = model.config.get_text_config().num_hidden_layers
+    if asked is not None and asked > there:
+        raise UserError(f"aim.layers: {asked}, and the model has {there}; lower it")
+    return asked or math.ceil(there / _SHARE)

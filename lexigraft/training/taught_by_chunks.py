@@ -1,0 +1,124 @@
+"""Objectives whose teacher reads the text of a sequence in tokens of its own."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from lexigraft.errors import UserError
+from lexigraft.training.objective import Objective, PhaseContext
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+
+    from lexigraft.training.data import SequenceDataset
+    from lexigraft.training.settings import Phase, Strategy
+
+_LENGTHS = 4  # how many times as long as its own a teacher's sequences may be by default
+_LOOKED_AT = 16  # sequences of which one must have a chunk
+
+
+class TaughtByChunks(Objective):
+    """Teacher and model are compared by the chunks that both make of a text (`token_alignment`).
+
+    The one key of a phase in `options` has the `settings`. The teacher is in evaluation mode,
+    frozen, on the model's device, and reads at most `teacher_length` tokens of a sequence.
+    """
+
+    needs_teacher = True
+
+    def __init__(self, teacher: "PreTrainedModel", settings: Any, teacher_length: int):
+        self.teacher, self.settings, self.teacher_length = teacher, settings, teacher_length
+
+    @classmethod
+    def for_phase(cls, context: PhaseContext) -> Self:
+        """With the teacher of the training job, see `load_teacher`."""
+        from lexigraft.training.teacher import load_teacher
+
+        teacher = load_teacher(context)
+        length = cls.length_for(context.phase, teacher.config)
+        return cls(teacher, cls.settings_of(context.phase), length)
+
+    @classmethod
+    def settings_of(cls, phase: "Phase") -> Any:
+        """What a phase gives for this objective; None for a phase of another one."""
+        [key] = cls.options
+        return getattr(phase, key)
+
+    @classmethod
+    def length_for(cls, phase: "Phase", teacher: "PretrainedConfig") -> int:
+        """The most tokens of a sequence that the teacher of a phase reads."""
+        from lexigraft.training.teacher import context_length
+
+        if (given := cls.settings_of(phase).teacher_length) is not None:
+            return int(given)
+        most = _LENGTHS * phase.length
+        return min(most, context_length(teacher) or most)
+
+    @classmethod
+    def check_inputs(
+        cls, inputs: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", strategy: "Strategy"
+    ) -> None:
+        """Check that the source model in the folder `teacher` can be the teacher.
+
+        Raises a UserError if it predicts masked tokens, or its context is shorter than a sequence
+        of the strategy, or than the `teacher_length` of one.
+        """
+        from lexigraft.training.teacher import check_teacher
+
+        for phase in strategy.phases:
+            if (settings := cls.settings_of(phase)) is not None:
+                length = settings.teacher_length or phase.length
+                check_teacher(inputs["teacher"], cls.options[0], length)
+
+    @classmethod
+    def prepare_data(
+        cls, sequences: "SequenceDataset", context: PhaseContext, seed: list[Any]
+    ) -> "SequenceDataset":
+        """The sequences with the teacher's tokens of the same text.
+
+        Raises a UserError if the first sequences have no chunk.
+        """
+        from lexigraft.inference.chunked_logits import IGNORED
+        from lexigraft.source.model import load_config, load_tokenizer, open_source
+        from lexigraft.training.token_alignment import AlignedDataset, TokenAligner
+
+        source = open_source(context.inputs["teacher"])
+        most = cls.length_for(context.phase, load_config(source.folder))
+        aligner = TokenAligner(context.tokenizer, load_tokenizer(source.folder), most)
+        aligned = AlignedDataset(sequences, aligner)
+        first = (aligned[place].teacher for place in range(min(_LOOKED_AT, len(aligned))))
+        if all(one is None or (one.chunks == IGNORED).all() for one in first):
+            raise UserError(
+                f"{cls.options[0]}.teacher: the tokens of {source.name} and of the cell have no "
+                f"boundary in common in the first {min(_LOOKED_AT, len(aligned))} sequences; name "
+                "another teacher, or use clm"
+            )
+        return aligned
+
+    def largest_batch(self, sequences: int, length: int) -> "dict[str, torch.Tensor]":
+        """With as many tokens of the teacher as it may read, all of them in chunks."""
+        theirs = super().largest_batch(sequences, self.teacher_length)
+        theirs["chunks"] = theirs.pop("labels")
+        own = super().largest_batch(sequences, length)
+        prefixed = {f"teacher_{name}": tensor for name, tensor in theirs.items()}
+        return own | {"chunks": own["labels"]} | prefixed
+
+
+def own_chunks(batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
+    """The chunk of each own token, [batch, tokens].
+
+    IGNORED throughout for a process that has no sequence left.
+    """
+    import torch
+
+    from lexigraft.inference.chunked_logits import IGNORED
+
+    return batch.get("chunks", torch.full_like(batch["labels"], IGNORED))
+
+
+def take_teacher(inputs: "dict[str, torch.Tensor]") -> "dict[str, torch.Tensor]":
+    """Take from a batch what a model does not read; return the teacher's part of it."""
+    for name in ("chunks", "labels"):
+        inputs.pop(name, None)
+    names = [name for name in inputs if name.startswith("teacher_")]
+    return {name.removeprefix("teacher_"): inputs.pop(name) for name in names}
