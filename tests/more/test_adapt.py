@@ -102,6 +102,13 @@ def test_the_report_and_the_study_lie_beside_the_model(adapted):
     assert study["languages"]["my-ka"]["text"]["paths"][0].endswith("ka.txt")
 
 
+def test_the_curve_begins_beside_the_source_on_the_same_sentences(adapted):
+    study = yaml.safe_load((adapted[0] / "study.yaml").read_text(encoding="utf-8"))
+    assert {strategy["curve"]["sentences"] for strategy in study["strategies"].values()} == {32}
+    for name in (cell["strategies"][0] for cell in study["cells"]):
+        assert name in study["strategies"]
+
+
 def test_the_same_command_again_does_nothing_and_ends_alike(
     adapted, files, smollm2_folder_tiny, installed
 ):

@@ -67,6 +67,7 @@ def test_a_source_scored_on_other_sentences_is_no_line(trained):
     trained.inputs["training"][folder]["strategy"] = "other-clm-512"
     tokens, *_ = axes(trained)
     assert [line for line in tokens.lines if len(line.get_xdata()) == 2] == []
+    assert "Source" not in texts(trained)
 
 
 def change_card(folder, change):

@@ -13,7 +13,7 @@ import typer
 from lexigraft.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.gpus import devices
-from workflow.adaptation.choices import NEW_TOKENS, Budget, Choices, choose
+from workflow.adaptation.choices import NEW_TOKENS, NO_TRAINING, Budget, Choices, choose
 from workflow.adaptation.outcome import (
     as_table,
     conclusion,
@@ -25,7 +25,6 @@ from workflow.adaptation.outcome import (
 from workflow.adaptation.request import Request, resolve_request
 from workflow.adaptation.run import LOG, finished_part, run_study
 from workflow.adaptation.study import (
-    UNTRAINED,
     cells_of_adaptation,
     study_of_adaptation,
     study_text,
@@ -84,7 +83,7 @@ class Adaptation:
         provisional = Choices(
             new_tokens=self.request.new_tokens or NEW_TOKENS,
             initializer=self.request.initializer,
-            strategy=UNTRAINED,
+            strategy=NO_TRAINING,
             budget=None,
             sizes={},
             phases=[],
@@ -95,7 +94,7 @@ class Adaptation:
             study = open_study(str(file))
             source = study.output("prepare_source", source=self.resolved.source)
             run_study(study, file, [source.card], self.threads)
-        timed = self.request.tokens is None and self.request.strategy != UNTRAINED
+        timed = self.request.tokens is None and self.request.strategy != NO_TRAINING
         typer.echo("Choosing the new tokens" + (", and timing training" if timed else ""))
         return choose(
             self.resolved,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NEW_TOKENS, INITIALIZER, MINUTES = 1000, "merge", 60.0
+NO_TRAINING = "none"  # a strategy of the registry
 _MERGE = "the default: it needs the two tokenizers alone"
 _ENGLISH = 200  # sentences, at most
 _FEWER = (500, 250, 100, 50)  # where a text is too small for NEW_TOKENS

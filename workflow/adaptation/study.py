@@ -6,10 +6,11 @@ from typing import Any
 import yaml
 
 from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY, Cell
-from workflow.adaptation.choices import Budget, Choices
+from workflow.adaptation.choices import NO_TRAINING, Budget, Choices
 from workflow.adaptation.request import ResolvedRequest
 
-STUDY, STRATEGY, UNTRAINED = "adapt", "adapt", "none"
+STUDY, STRATEGY, UNTRAINED = "adapt", "adapt", "untrained"
+_CURVE_SENTENCES = 32  # of every model, or the report's curves would not compare with the source
 REPORT_ITEMS = [
     "results", "perplexity", "fragmentation", "initializers", "learning_curves",
     "new_tokens",
@@ -59,10 +60,17 @@ def study_of_adaptation(resolved: ResolvedRequest, chosen: Choices) -> dict[str,
         "run_tasks": {"perplexity": {}},
         "cells": [_block(cell) for cell in cells_of_adaptation(resolved, chosen).values()],
         "vocabularies": {_vocabulary(chosen): {"mode": "expand", "new_tokens": chosen.new_tokens}},
+        "strategies": {
+            UNTRAINED: {
+                "base": NO_TRAINING,
+                "title": NO_TRAINING,
+                "curve": {"sentences": _CURVE_SENTENCES, "points": 0},
+            },
+        },
         "report": {"items": REPORT_ITEMS, **({} if english is KOLIBRI else {"fonts": None})},
     }
     if chosen.budget:
-        study["strategies"] = {STRATEGY: _strategy(chosen, chosen.budget)}
+        study["strategies"][STRATEGY] = _strategy(chosen, chosen.budget)
     return study
 
 
@@ -91,7 +99,7 @@ def _strategy(chosen: Choices, budget: Budget) -> dict[str, Any]:
         "batch_sequences": budget.batch_sequences,
         "learning_rate": budget.learning_rate,
         "gradient_checkpointing": chosen.on_gpu,
-        "curve": {"sentences": 32, "points": 6},
+        "curve": {"sentences": _CURVE_SENTENCES, "points": 6},
         **({"phases": chosen.phases} if chosen.phases else {}),
     }
 

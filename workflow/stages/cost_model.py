@@ -369,7 +369,7 @@ def training_flops(phase: Mapping[str, Any], recomputes: bool, parameters: float
 
 def _depth(phase: Mapping[str, Any]) -> float:
     """The share of a teacher's layers that a phase computes, and of its own without a head."""
-    return 1 / 3 if phase["objective"] == "aim" else 1.0
+    return 1 / 3 if phase.get("objective") == "aim" else 1.0
 
 
 def chosen_device(config: Mapping[str, Any]) -> str | None:

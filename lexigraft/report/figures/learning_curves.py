@@ -79,7 +79,9 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     bars = max(sum(_HEAD + len(cost.by_vocabulary) for cost in own) for own in costs)
     # Models of two source models may have one name and look.
     styles = {line.name: {"ms": 4.5, **line.style} for line in drawn}
-    styles["Source"] = {"color": MUTED, "ls": ":", "lw": 1}
+    levels = [source_level(study, trained, *panel, METRIC) for panel in panels]
+    if any(level is not None for level in levels):
+        styles["Source"] = {"color": MUTED, "ls": ":", "lw": 1}
     columns = min(6, int(WIDTH / (0.5 + max(map(len, styles)) / _LETTERS)))
     margin = 0.35 + _BAR * math.ceil(len(styles) / columns)
     figure = new_figure(WIDTH, margin + max(_HEIGHT, _BAR * bars) * len(panels))
@@ -87,9 +89,8 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     axes = figure.subplots(len(panels), len(ratios), squeeze=False, width_ratios=ratios)
     watched = sentences_scored(study, trained)
     devices = _devices(study, drawn)
-    for (source, language), own_costs, row in zip(panels, costs, axes, strict=True):
+    for (source, language), own_costs, level, row in zip(panels, costs, levels, axes, strict=True):
         own = select(logged, source=source, language=language)
-        level = source_level(study, trained, source, language, METRIC)
         for axis, over in zip(row, overs, strict=False):
             _draw_curves(axis, own, drawn, scale(logged, over), level)
             if over == "elapsed" and len(devices) > 1:
