@@ -1,4 +1,4 @@
-"""Texts and samples as training sequences: packed, put in order, masked, and in micro-batches.
+"""Texts and samples as training sequences: packed, masked, and in micro-batches.
 
 A micro-batch is one forward and backward pass of one process. An optimizer step is the same for any
 number of processes and any memory: each of its sequences is in exactly one micro-batch, and its
@@ -6,7 +6,6 @@ loss is divided by the targets of all of them.
 """
 
 import logging
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -21,7 +20,7 @@ from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.inference.likelihood import pad_batch
 from lexigraft.inference.text_encoding import BATCH, start_ids
-from lexigraft.randomness import generator, seed_from
+from lexigraft.randomness import seed_from
 
 logger = logging.getLogger(__name__)
 
@@ -297,56 +296,6 @@ def encode_samples(
     return encoded
 
 
-def repeated_order(sequences: int, count: int, seed: list[Any]) -> np.ndarray:
-    """`count` indices below `sequences`, [count]: pass after pass, each a new permutation."""
-    passes = [
-        generator(*seed, "order", number).permutation(sequences)
-        for number in range(math.ceil(count / max(1, sequences)))
-    ]
-    return np.concatenate(passes)[:count]
-
-
-def visiting_order(
-    blocks: int, epochs: float, share: tuple[float, float], seed: list[Any]
-) -> np.ndarray:
-    """Indices of the blocks that one phase visits, in order, out of `blocks`.
-
-    `epochs` are passes over them in all phases together; `share` is where the phase begins and ends
-    in these: (0, 0.5) is the first half. `seed` are the names of the study, the stage and the cell.
-    """
-    order = repeated_order(blocks, max(1, round(epochs * blocks)), seed)
-    begin, end = (round(part * len(order)) for part in share)
-    return order[begin:end]
-
-
-def mixed_order(
-    source: MixedBlocks, epochs: float, share: tuple[float, float], seed: list[Any]
-) -> np.ndarray:
-    """As `visiting_order`, of the blocks of a mixture.
-
-    Each member has its share of the blocks, repeated where there are fewer, spread evenly over the
-    order.
-    """
-    orders, first = [], 0
-    for name, blocks in source.members.items():
-        count = round(epochs * source.one_pass * source.shares[name] / blocks.length)
-        orders.append(first + repeated_order(len(blocks), max(1, count), [*seed, name]))
-        first += len(blocks)
-    order = interleave(orders)
-    begin, end = (round(part * len(order)) for part in share)
-    return order[begin:end]
-
-
-def interleave(orders: Sequence[np.ndarray]) -> np.ndarray:
-    """Merge several orders into one, each spread evenly over it, [sum of their lengths].
-
-    Every section has each of them in its share, to within one: no training step lacks a text by
-    chance, and the schedule treats all texts alike.
-    """
-    position = np.concatenate([(np.arange(len(order)) + 0.5) / len(order) for order in orders])
-    return np.concatenate(orders)[np.argsort(position, kind="stable")]
-
-
 class SequenceDataset:
     """Sequences of a source in visiting order: the dataset that transformers' Trainer reads."""
 
@@ -430,8 +379,3 @@ def _stack(
         del batch["attention_mask"]
         batch["position_ids"] = pad_batch(positions, positions)["input_ids"]
     return batch
-
-
-def optimizer_steps(sequences: int, batch_sequences: int) -> int:
-    """Optimizer steps of a phase; the last one may have fewer sequences."""
-    return math.ceil(sequences / batch_sequences)

@@ -32,7 +32,8 @@ from lexigraft.training.objective import Objective, PhaseContext, Progress
 from lexigraft.training.passes import pass_tokens, split_step
 from lexigraft.training.phase import add_modules, recompute_layers
 from lexigraft.training.registry import objective
-from lexigraft.training.settings import AdapterSettings, Phase, Strategy
+from lexigraft.training.phase_settings import AdapterSettings, Phase
+from lexigraft.training.settings import Strategy
 from lexigraft.training.trainable import decoder_layers
 
 _NO_MEMORY = ("data", "share", "learning_rate")  # keys of a phase

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
     from lexigraft.training.data import SequenceDataset
-    from lexigraft.training.settings import Phase, Strategy
+    from lexigraft.training.phase_settings import Phase
+    from lexigraft.training.settings import Strategy
 
 
 @dataclass

@@ -14,7 +14,7 @@ from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME
 
 from lexigraft.hardware import device, trainer_arguments
 from lexigraft.machine import setting
-from lexigraft.training.data import SequenceDataset, collate, optimizer_steps
+from lexigraft.training.data import SequenceDataset, collate
 from lexigraft.training.distributed import (
     Computation,
     all_reduce_sum,
@@ -30,8 +30,9 @@ from lexigraft.training.distributed import (
 )
 from lexigraft.training.objective import Objective
 from lexigraft.training.passes import PhaseMemory, split_step, usual_memory
-from lexigraft.training.plan import Schedule, schedules
-from lexigraft.training.settings import Phase, Strategy
+from lexigraft.training.schedule import Schedule, optimizer_steps, schedules
+from lexigraft.training.phase_settings import Phase
+from lexigraft.training.settings import Strategy
 from lexigraft.training.trainable import decoder_layers
 
 logger = logging.getLogger(__name__)

@@ -45,7 +45,7 @@ from lexigraft.training.compatibility import (
     check_length,
     check_objectives,
 )
-from lexigraft.training.data import optimizer_steps, read_english, read_sentences
+from lexigraft.training.data import read_english, read_sentences
 from lexigraft.training.distributed import (
     Computation,
     init_processes,
@@ -59,7 +59,8 @@ from lexigraft.training.memory_plan import MemoryPlan, plan_memory
 from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.phase import load_trained, run_phase
-from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts, schedules
+from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts
+from lexigraft.training.schedule import optimizer_steps, schedules
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import check_optimizer, read_strategy
 from lexigraft.training.store import VOCADT, save_cell

@@ -11,7 +11,7 @@ from lexigraft.source.model import is_masked
 from lexigraft.training.adapted_layers import attached_adapters, merge_adapters
 from lexigraft.training.new_rows import NEW_ROWS, attach_new_rows, merge_new_rows
 from lexigraft.training.objective import Progress
-from lexigraft.training.settings import Phase
+from lexigraft.training.phase_settings import Phase
 from lexigraft.training.store import parameter_names
 
 if TYPE_CHECKING:

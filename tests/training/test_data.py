@@ -20,7 +20,6 @@ from lexigraft.training.data import (
     encode_samples,
     pack,
     read_sentences,
-    visiting_order,
 )
 
 SENTENCES = st.lists(st.lists(st.integers(0, 49_151), max_size=9), min_size=1, max_size=12)
@@ -42,28 +41,6 @@ def test_all_blocks_but_the_last_are_full(sentences, length):
     assert all(size == length for size in sizes[:-1])
     assert all(2 <= size <= length for size in sizes[-1:])
     assert blocks.lengths().tolist() == sizes
-
-
-@given(blocks=st.integers(1, 20), epochs=st.sampled_from([0.5, 1, 1.5, 2, 3]), cut=st.floats(0, 1))
-def test_phases_share_the_passes_without_gap_or_overlap(blocks, epochs, cut):
-    names = ["study", "training", "cell"]
-    whole = visiting_order(blocks, epochs, (0, 1), names)
-    parts = [visiting_order(blocks, epochs, share, names) for share in ((0, cut), (cut, 1))]
-    assert np.concatenate(parts).tolist() == whole.tolist()
-    assert len(whole) == max(1, round(blocks * epochs))
-
-
-@given(blocks=st.integers(1, 20))
-def test_every_pass_visits_every_block_once(blocks):
-    order = visiting_order(blocks, 2, (0, 1), ["s"])
-    assert sorted(order[:blocks]) == sorted(order[blocks:]) == list(range(blocks))
-
-
-def test_cells_and_passes_have_orders_of_their_own():
-    first, other = (visiting_order(50, 2, (0, 1), ["study", name]).tolist() for name in "ab")
-    assert first != other
-    assert first[:50] != first[50:]
-    assert first == visiting_order(50, 2, (0, 1), ["study", "a"]).tolist()
 
 
 def test_only_padding_is_masked_though_it_may_be_the_eos_token(without_bos):

@@ -13,19 +13,15 @@ from hypothesis import strategies as st
 from lexigraft.corpus.sample_file import write_samples
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
-from lexigraft.training.data import (
-    concatenate,
-    encode_samples,
-    pack,
-    repeated_order,
-    visiting_order,
-)
+from lexigraft.training.data import concatenate, encode_samples, pack
 from lexigraft.training.plan import (
     cumulative_tokens,
     interleave,
     plan_phases,
+    repeated_order,
     sample_counts,
     sequence_counts,
+    visiting_order,
 )
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.train import train_cell
@@ -254,6 +250,16 @@ def test_fifteen_of_a_hundred_sequences_are_the_other_text_s():
 
 def test_a_text_with_a_tiny_share_still_gives_a_sequence():
     assert sequence_counts(3, {"a": 0.99, "b": 0.01}) == {"b": 1}
+
+
+@given(blocks=st.integers(1, 20), epochs=st.sampled_from([0.5, 1, 1.5, 2, 3]), cut=st.floats(0, 1))
+def test_phases_share_the_passes_without_gap_or_overlap(blocks, epochs, cut):
+    names = ["study", "training", "cell"]
+    whole = visiting_order(blocks, epochs, (0, 1), names)
+    parts = [visiting_order(blocks, epochs, share, names) for share in ((0, cut), (cut, 1))]
+    assert np.concatenate(parts).tolist() == whole.tolist()
+    assert len(whole) == max(1, round(blocks * epochs))
+
 
 
 @given(sequences=st.integers(1, 9), count=st.integers(1, 40))

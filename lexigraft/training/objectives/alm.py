@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
     from lexigraft.training.data import SequenceDataset
-    from lexigraft.training.settings import AlmSettings, Phase, Strategy
+    from lexigraft.training.phase_settings import AlmSettings, Phase
+    from lexigraft.training.settings import Strategy
 
 EPSILON = 1e-6  # of the published code: by how much every log-probability is less than 0
 _LENGTHS = 4  # how many times as long as its own a teacher's sequences may be by default

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from lexigraft.training.settings import DistillSettings, Strategy
+    from lexigraft.training.phase_settings import DistillSettings
+    from lexigraft.training.settings import Strategy
 
 
 class LogitDistillation(Objective):

@@ -15,7 +15,8 @@ from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import SequenceDataset, TrainingSequence, collate, concatenate, pack
 from lexigraft.training.objectives.alm import LikelihoodMatching, matching, teacher_length
 from lexigraft.training.objectives.clm import CausalModeling
-from lexigraft.training.settings import AlmSettings, read_strategy
+from lexigraft.training.phase_settings import AlmSettings
+from lexigraft.training.settings import read_strategy
 from lexigraft.training.token_alignment import TokenAligner
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.token_bytes import token_bytes

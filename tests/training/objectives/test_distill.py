@@ -18,7 +18,8 @@ from lexigraft.training.objectives.distill import (
     LogitDistillation,
     divergence,
 )
-from lexigraft.training.settings import DistillSettings, read_strategy
+from lexigraft.training.phase_settings import DistillSettings
+from lexigraft.training.settings import read_strategy
 
 SHARED = 47  # of 50 rows: the last three are padding
 

@@ -11,7 +11,7 @@ from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.training.data import MaskedDataset, SequenceDataset, TextBlocks
 from lexigraft.training.objectives.mlm import MaskedModeling
 from lexigraft.training.registry import objective
-from lexigraft.training.settings import Phase
+from lexigraft.training.phase_settings import Phase
 
 SIZES = {
     "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
