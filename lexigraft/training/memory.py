@@ -25,7 +25,7 @@ from lexigraft.initialization.recipe import Recipe
 from lexigraft.source.model import auto_class
 from lexigraft.training.adapted_layers import attach_adapters, with_auxiliary_loss
 from lexigraft.training.anchored_rows import AnchoredRows, new_rows_of
-from lexigraft.training.distributed import Computation, modules_of, shard, world_size
+from lexigraft.training.distributed import Computation, modules_of, shard
 from lexigraft.training.fake_gpu import AliveBytes, as_on_a_gpu, as_one_of, give_memory
 from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objective import Objective, PhaseContext, Progress
@@ -191,7 +191,7 @@ class SimulatedPhase:
                     parameter.grad = torch.zeros_like(parameter)
             batch = loss.largest_batch(*shape)
             weights = torch.ones(loss.count_targets(batch).shape)
-            losses = computation(loss.losses, batch, weights if world_size() == 1 else None)
+            losses = computation(loss.losses, batch, weights)
             loss.total(losses).backward()
             del batch, losses
             if not offload:

@@ -242,10 +242,7 @@ class PhaseTrainer(Trainer):
         self.targets = all_reduce_sum(counts.sum(0).to(self.args.device)).clamp(min=1)
         self.losses = torch.zeros(self.targets.shape, device=self.args.device)
         parts = torch.zeros_like(self.losses, requires_grad=True)
-        # Gradients that other processes have a part in go the long way.
-        self.weights = None
-        if world_size() == 1:
-            [self.weights] = torch.autograd.grad(self._loss(parts), parts)
+        [self.weights] = torch.autograd.grad(self._loss(parts), parts)
 
     def _all_passes(self, model):
         loss = torch.zeros((), device=self.args.device)

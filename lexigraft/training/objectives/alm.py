@@ -120,12 +120,13 @@ class LikelihoodMatching(Objective):
         """Nats of the next tokens, and the matching loss of the chunks, [2].
 
         The loss of a chunk depends on all of its tokens, so its derivative by their log-probability
-        is computed first; with these factors, the gradient is that of a weighted sum of nats, which
-        is computed for some positions at a time. A part of weight 0 has no gradient.
+        is computed first. The gradient of both parts is then that of one weighted sum of nats,
+        which is computed for some positions at a time. Only the sum of the parts times `weights`,
+        by default their `total`, has it; the gradient of one part alone is not its own.
         """
         import torch
 
-        from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, sum_nll
+        from lexigraft.inference.chunked_logits import IGNORED, chunked_logits
 
         next_tokens, ends = self.targets(inputs)
         theirs = {
@@ -140,9 +141,12 @@ class LikelihoodMatching(Objective):
         nats = _nats_of_tokens(learned, next_tokens)
         ours = -_chunk_sums(nats, chunks, chunks.shape[1])
         loss, slope = _with_slope(taught, ours, ends.ne(IGNORED), self.settings.temperature)
+        own = (self.settings.next_weight, self.settings.weight)
+        next_weight, own_weight = own if weights is None else weights
         # Of a token's nats, [batch, tokens]; of the position that predicts it, one before.
         factors = -slope.gather(1, chunks.clamp(min=0)).masked_fill(chunks.eq(IGNORED), 0)
-        factors = torch.nn.functional.pad(factors[:, 1:], (0, 1)).flatten()
+        factors = own_weight * torch.nn.functional.pad(factors[:, 1:], (0, 1))
+        factors = (factors + next_weight * next_tokens.ne(IGNORED)).flatten()
         places = factors.nonzero()[:, 0]
         wanted, factors = next_tokens.flatten()[places], factors[places]
 
@@ -151,12 +155,8 @@ class LikelihoodMatching(Objective):
             each = torch.nn.functional.cross_entropy(logits, wanted[chunk], reduction="none")
             return (each * factors[chunk]).sum()
 
-        next_weight, own_weight = (None, None) if weights is None else weights
-        pull = learned.sum(places, weighted, own_weight)
-        next_loss = nats.sum()[None]
-        if self.settings.next_weight:
-            next_loss = sum_nll(learned, next_tokens, weight=next_weight)
-        return torch.cat([next_loss, (loss + pull - pull.detach())[None]])
+        both = learned.sum(places, weighted, None if weights is None else torch.ones_like(loss))
+        return torch.stack([nats.sum(), loss + (both - both.detach()) / own_weight])
 
     def total(self, losses: "torch.Tensor") -> "torch.Tensor":
         """The weighted sum of both."""
