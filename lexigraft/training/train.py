@@ -65,11 +65,12 @@ from lexigraft.training.registry import objective
 from lexigraft.training.settings import check_optimizer, read_strategy
 from lexigraft.training.store import VOCADT, save_cell
 from lexigraft.training.trainable import (
-    attached_parameter_count,
     finish_phase,
+    lora_parameter_count,
     matrix_names,
     merge_lora,
     own_parameters,
+    trained_parameter_count,
 )
 from lexigraft.training.training_log import (
     HeldOutCurve,
@@ -190,9 +191,9 @@ class _Run:
         folder = self.checkpoints / here
         seed = seed_from(*self.job["seed"], here)
         set_seed(seed)  # adapters start at random
-        names, adapter = self.frozen.prepare_phase(model, phase, progress.trained, self.new_ids)
+        names, adapter = self.frozen.prepare_phase(model, phase, progress.changed, self.new_ids)
         progress.trained |= set(names)
-        progress.adapter_size += attached_parameter_count(model)
+        progress.adapter_size += lora_parameter_count(model)
         tokens = cumulative_tokens(self.plan, number, phase.batch_sequences)
         kind = objective(phase.objective)
         context = PhaseContext(
@@ -246,7 +247,7 @@ class _Run:
         if progress.phases < len(self.plan):
             if adapter is not None:
                 self.frozen.restore()
-                progress.trained |= set(merge_lora(adapter))
+                progress.with_lora |= set(merge_lora(adapter))
             on_rank_zero(save_progress, self.checkpoints, model, progress)
         return adapter
 
@@ -257,7 +258,6 @@ class _Run:
         for name in ["log.jsonl", *([VOCADT] if progress.from_adapters else [])]:
             with replacing(folder / name) as file:
                 shutil.copyfile(self.checkpoints / name, file)
-        own = (p.numel() for n, p in self.model.named_parameters() if n in progress.trained)
         save_cell(
             folder,
             self.model,
@@ -265,7 +265,7 @@ class _Run:
             adapter=adapter,
             new_ids=None if self.plan else self.new_ids,
             job=job,
-            trained_parameters=sum(own) + progress.adapter_size,
+            trained_parameters=trained_parameter_count(self.model, progress, len(self.new_ids)),
             total_parameters=self.parameters,
             untied=bool(progress.from_adapters) and is_tied(self.source),
             extra_head_parameters=_size(progress.extra_head),
@@ -291,7 +291,7 @@ class _Run:
                 settings = self.strategy.phases[phase]
                 frozen = FrozenWeights(model, self.source)
                 names, adapter = frozen.prepare_phase(
-                    model, settings, progress.trained, self.new_ids
+                    model, settings, progress.changed, self.new_ids
                 )
                 progress.trained |= set(names)
                 load_trained(model, self.retained.file(step), without=EXTRA_HEAD)

@@ -252,6 +252,8 @@ def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(
     train_cell(job, EAGER)
     card = json.loads((folder_of(job) / "card.json").read_text())
     assert card["resumed_from_step"] == (steps_before - 1 or None)
+    # In all of them the tied matrices, and adapters of rank 8 on the layers.
+    assert card["trained_parameters"] == 320 * 32 + 8 * 4 * 512
     assert same_bits(tensors_of(folder_of(job)), whole)
     assert without_clocks(log_of(folder_of(job), None)) == without_clocks(log)
 
