@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerFast
 
+from lexigraft.corpus.lines import read_lines
 from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.inference.likelihood import pad_batch
@@ -215,25 +216,11 @@ class SampleSequences:
 
 
 def read_sentences(corpus: str | Path, name: str, limit: int | None = None) -> list[str]:
-    """The first `limit` lines of `train.txt`, `heldout.txt` or `english.txt` of a corpus folder.
+    """The first `limit` lines of `heldout.txt`, `english.txt` or another text of a corpus folder.
 
-    Raises a UserError if the file is missing or has no line.
+    Blank lines do not count. Raises a UserError if the file is missing or empty.
     """
-    file = Path(corpus) / f"{name}.txt"
-    found: list[str] = []
-    if file.exists():
-        # Only "\n" ends a sentence: splitlines() would also split at U+2028 and the like.
-        with file.open(encoding="utf-8") as lines:
-            sentences = (line.removesuffix("\n") for line in lines if line != "\n")
-            found = list(islice(sentences, limit))
-    if not found:
-        raise no_sentences(file)
-    return found
-
-
-def no_sentences(file: Path) -> UserError:
-    """The error of a file that is missing or has no line."""
-    return UserError(f"{file}: no sentences; the corpus stage must write at least one")
+    return list(islice(filter(None, read_lines(Path(corpus, f"{name}.txt"))), limit))
 
 
 def read_english(corpus: str | Path, limit: int | None = None) -> list[str]:

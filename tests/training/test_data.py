@@ -60,14 +60,14 @@ def test_sequences_count_their_real_tokens():
 
 
 def test_the_first_sentences_of_a_file_are_read_in_order(tmp_path):
-    # U+2028 ends no sentence.
-    (tmp_path / "train.txt").write_text("a\u2028b\nc\nd\n", "utf-8")
-    assert read_sentences(tmp_path, "train", 2) == ["a\u2028b", "c"]
-    assert read_sentences(tmp_path, "train") == ["a\u2028b", "c", "d"]
+    # Neither U+2028 nor a carriage return ends a sentence.
+    (tmp_path / "train.txt").write_bytes("a\u2028b\nc\rd\n\ne\n".encode())
+    assert read_sentences(tmp_path, "train", 2) == ["a\u2028b", "c\rd"]
+    assert read_sentences(tmp_path, "train") == ["a\u2028b", "c\rd", "e"]
 
 
 def test_a_missing_text_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"heldout\.txt: no sentences"):
+    with pytest.raises(UserError, match=r"heldout\.txt: there is no such file"):
         read_sentences(tmp_path, "heldout")
 
 
