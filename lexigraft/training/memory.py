@@ -32,11 +32,11 @@ from lexigraft.training.objective import Objective, PhaseContext, Progress
 from lexigraft.training.passes import pass_tokens, split_step
 from lexigraft.training.phase import add_modules, recompute_layers
 from lexigraft.training.registry import objective
-from lexigraft.training.phase_settings import AdapterSettings, Phase
+from lexigraft.training.phase_settings import AMOUNTS, AdapterSettings, Phase
 from lexigraft.training.settings import Strategy
 from lexigraft.training.trainable import decoder_layers
 
-_NO_MEMORY = ("data", "share", "learning_rate")  # keys of a phase
+_NO_MEMORY = ("data", "share", *AMOUNTS, "learning_rate")  # keys of a phase
 # Of the memory of the machine: what is not weights.
 _REST = 4 * 2**30
 

@@ -24,7 +24,7 @@ from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_he
 from lexigraft.training.passes import pass_tokens
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
-from lexigraft.training.trainable import own_parameters, prepare_phase
+from lexigraft.training.trainable import own_parameters
 
 STEPS = 3  # the first, which is slower, does not count
 
@@ -58,8 +58,8 @@ def tokens_per_second(model_folder: str | Path, settings: Mapping[str, Any]) -> 
 
     model = load_model(source, torch.float32, device(), hold)
     size = int(model.config.get_text_config().vocab_size)
-    with FrozenWeights(model, source).shown_as_float32():
-        prepare_phase(model, phase, range(max(0, size - 1000), size))
+    new_ids = range(max(0, size - 1000), size)
+    FrozenWeights(model, source).prepare_phase(model, phase, new_ids=new_ids)
     sequences, length = STEPS * together, phase.length
     text = np.random.default_rng(0).integers(size, size=sequences * length).astype(np.int32)
     objective: Any = CausalModeling()

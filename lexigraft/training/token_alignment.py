@@ -5,6 +5,7 @@ between two neighbouring places at which both have a boundary, be it inside of a
 """
 
 from codecs import getincrementaldecoder
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -58,7 +59,8 @@ class TokenAligner:
         self._own_start, self._other_start = _start(own), _start(other)
         self._counterparts = _counterparts(own, other)
         self._special = np.array(sorted(self._counterparts))
-        self._spaced, self._other_spaced = _begins_with_space(own), _begins_with_space(other)
+        self._spaced = _begins_with_space(own, self._own_pieces)
+        self._other_spaced = _begins_with_space(other, self._other_pieces)
 
     def align(self, sequence: TrainingSequence) -> TeacherTokens:
         """The tokens of the teacher for the text of a sequence, and the chunks."""
@@ -182,10 +184,10 @@ def _start(tokenizer: PreTrainedTokenizerFast) -> int:
     return next(encode(tokenizer, [""]))[0]
 
 
-def _begins_with_space(tokenizer: PreTrainedTokenizerFast) -> bool:
+def _begins_with_space(tokenizer: PreTrainedTokenizerFast, pieces: Sequence[bytes]) -> bool:
     """Whether a tokenizer puts a space before a text, as SentencePiece does."""
     [[first, *_]] = tokenize(tokenizer, ["a"])
-    return token_bytes(tokenizer)[first].startswith(b" ")
+    return pieces[first].startswith(b" ")
 
 
 def _counterparts(

@@ -240,6 +240,8 @@ def test_a_teacher_reads_four_times_as_many_tokens_or_what_it_holds(tiny_llama):
     lengths = {32: 128, 100: 400, 200: 512}
     assert {n: teacher_length(alm(length=n).phases[0], config) for n in lengths} == lengths
     assert teacher_length(alm(alm={"teacher_length": 50}).phases[0], config) == 50
+    config.max_position_embeddings = -1  # without a limit
+    assert teacher_length(alm(length=200).phases[0], config) == 800
 
 
 @pytest.mark.parametrize(
