@@ -173,6 +173,11 @@ class MixedBlocks:
         """Tokens of a pass."""
         return min(blocks.size / self.shares[name] for name, blocks in self.members.items())
 
+    @property
+    def length(self) -> int:
+        """Tokens of a block."""
+        return next(iter(self.members.values())).length
+
 
 @dataclass(frozen=True)
 class SampleSequences:

@@ -1,7 +1,7 @@
 """The plan of each phase: its sequences, in order and mixed in shares."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from functools import cache
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -66,14 +66,11 @@ def plan_phases(
         if phase.has_own_amount:
             # Of the text that the phases read together, the part after the phases before it.
             amounts = [
-                _epochs(one, source) * (first in list(one.data)[:1]) for one in strategy.phases
+                _epochs(one, source) * (first == next(iter(one.data))) for one in strategy.phases
             ]
             before, epochs = sum(amounts[:number]), sum(amounts)
             share = (before / epochs, (before + amounts[number]) / epochs)
-        if isinstance(source, MixedBlocks):
-            order = mixed_order(source, epochs, share, own)
-        else:
-            order = visiting_order(len(source), epochs, share, own)
+        order = visiting_order(source, epochs, share, own)
         if not len(order):
             raise UserError(
                 f"strategy: phase {number} gets no sequence of {len(source)} x "
@@ -84,7 +81,7 @@ def plan_phases(
             sources, orders = [source], [order]
             for name, count in sequence_counts(len(order), phase.data).items():
                 sources.append(text(name, phase.length))
-                orders.append(repeated_order(len(sources[-1]), count, [*seed, name, number]))
+                orders.append(repeated_order(sources[-1], count, [*seed, name, number]))
             source = ConcatDataset(sources)
             begins = [0, *source.cumulative_sizes[:-1]]
             order = interleave([one + begin for one, begin in zip(orders, begins, strict=True)])
@@ -149,44 +146,38 @@ def sequence_counts(first: int, shares: Mapping[str, float]) -> dict[str, int]:
     return {name: max(1, round(first * share / own)) for name, share in others}
 
 
-def repeated_order(sequences: int, count: int, seed: list[Any]) -> np.ndarray:
-    """`count` indices below `sequences`, [count]: pass after pass, each a new permutation."""
-    passes = [
-        generator(*seed, "order", number).permutation(sequences)
-        for number in range(math.ceil(count / max(1, sequences)))
-    ]
-    return np.concatenate(passes)[:count]
-
-
 def visiting_order(
-    blocks: int, epochs: float, share: tuple[float, float], seed: list[Any]
+    source: Sized, epochs: float, share: tuple[float, float], seed: list[Any]
 ) -> np.ndarray:
-    """Indices of the blocks that one phase visits, in order, out of `blocks`.
+    """Indices of the sequences of a source that one phase visits, in order.
 
     `epochs` are passes over them in all phases together; `share` is where the phase begins and ends
     in these: (0, 0.5) is the first half. `seed` are the names of the study, the stage and the cell.
     """
-    order = repeated_order(blocks, max(1, round(epochs * blocks)), seed)
+    one_pass = source.one_pass / source.length if isinstance(source, MixedBlocks) else len(source)
+    order = repeated_order(source, epochs * one_pass, seed)
     begin, end = (round(part * len(order)) for part in share)
     return order[begin:end]
 
 
-def mixed_order(
-    source: MixedBlocks, epochs: float, share: tuple[float, float], seed: list[Any]
-) -> np.ndarray:
-    """As `visiting_order`, of the blocks of a mixture.
+def repeated_order(source: Sized, count: float, seed: list[Any]) -> np.ndarray:
+    """About `count` indices of the sequences of a source: pass after pass, each a new permutation.
 
-    Each member has its share of the blocks, repeated where there are fewer, spread evenly over the
-    order.
+    Of a mixture, each member has its share of them, spread evenly over the order.
     """
-    orders, first = [], 0
-    for name, blocks in source.members.items():
-        count = round(epochs * source.one_pass * source.shares[name] / blocks.length)
-        orders.append(first + repeated_order(len(blocks), max(1, count), [*seed, name]))
-        first += len(blocks)
-    order = interleave(orders)
-    begin, end = (round(part * len(order)) for part in share)
-    return order[begin:end]
+    if isinstance(source, MixedBlocks):
+        orders, first = [], 0
+        for name, blocks in source.members.items():
+            own = repeated_order(blocks, count * source.shares[name], [*seed, name])
+            orders.append(first + own)
+            first += len(blocks)
+        return interleave(orders)
+    whole = max(1, round(count))
+    passes = [
+        generator(*seed, "order", number).permutation(len(source))
+        for number in range(math.ceil(whole / max(1, len(source))))
+    ]
+    return np.concatenate(passes)[:whole]
 
 
 def interleave(orders: Sequence[np.ndarray]) -> np.ndarray:

@@ -64,7 +64,7 @@ def by_hand(job, model, tokenizer, start):
         head.weight.requires_grad_(True)
         trained = [p for p in [*model.parameters(), extra.weight] if p.requires_grad]
         optimizer = torch.optim.AdamW(trained, lr=1e-2, weight_decay=0.01)
-        order = visiting_order(len(blocks), 1, share, job["seed"])
+        order = visiting_order(blocks, 1, share, job["seed"])
         steps = math.ceil(len(order) / 4)
         warm = math.ceil(0.05 * steps)
         model.train()

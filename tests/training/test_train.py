@@ -109,7 +109,7 @@ def by_hand(job, model, tokenizer):
             model = get_peft_model(model, config)
         trained = [p for p in model.parameters() if p.requires_grad]
         optimizer = torch.optim.AdamW(trained, lr=1e-2, weight_decay=0.01)
-        order = visiting_order(len(blocks), 1, share, job["seed"])
+        order = visiting_order(blocks, 1, share, job["seed"])
         steps = math.ceil(len(order) / 4)
         warm = math.ceil(0.05 * steps)
         model.train()
@@ -340,7 +340,7 @@ def test_documents_that_are_apart_are_learned_as_if_each_came_alone(training_set
     blocks = pack(concatenate(encode(without_bos, sentences)), 32, apart=True)
     model = AutoModelForCausalLM.from_pretrained(place.source)
     total, count = 0.0, 0
-    for index in visiting_order(len(blocks), 1, (0, 1), job["seed"])[:4]:
+    for index in visiting_order(blocks, 1, (0, 1), job["seed"])[:4]:
         block = blocks[int(index)]
         begins = [*np.flatnonzero(block.positions == 0), len(block.tokens)]
         for begin, end in pairwise(begins):
