@@ -177,6 +177,7 @@ class PhaseTrainer(Trainer):
         self.objective: Objective = objective
         self.batch_sequences, self.schedule, self.tokens = batch_sequences, schedule, tokens
         self.lora_ratio = lora_ratio
+        self.lengths = self.train_dataset.tokens()
 
     def create_optimizer(self, model=None):
         """AdamW, with the second matrices of LoRA's adapters in groups of their own.
@@ -234,10 +235,8 @@ class PhaseTrainer(Trainer):
 
     def _begin(self, places):
         """Split a step into this process's passes, and count its targets."""
-        sequences = [self.train_dataset[place] for place in places]
-        lengths = [len(one.tokens) for one in sequences]
-        own = split_step(lengths, self.tokens, world_size())[rank()]
-        self.passes = [collate([sequences[at] for at in part]) for part in own]
+        own = split_step(self.lengths[places], self.tokens, world_size())[rank()]
+        self.passes = [collate([self.train_dataset[places[at]] for at in part]) for part in own]
         counts = torch.stack([self.objective.count_targets(one) for one in self.passes])
         self.targets = all_reduce_sum(counts.sum(0).to(self.args.device)).clamp(min=1)
         self.losses = torch.zeros(self.targets.shape, device=self.args.device)

@@ -244,12 +244,10 @@ class Phase(Settings):
                 if key in given and key not in own.options:
                     reason = f"only objective {name} takes this key; take out '{key}'"
                     raise KeyedError(key, reason)
-        if self.objective == "mtp" and "new-rows" in self.trainable:
-            reason = "new rows have no head of their own to copy; take out 'mtp'"
-            raise KeyedError("objective", reason)
-        if self.objective == "mtp" and "adapter" in self.trainable:
-            reason = "an adapter has no head of its own to copy; take out 'mtp'"
-            raise KeyedError("objective", reason)
+        for part, what in {"new-rows": "new rows have", "adapter": "an adapter has"}.items():
+            if self.objective == "mtp" and part in self.trainable:
+                reason = f"{what} no head of their own to copy; take out 'mtp'"
+                raise KeyedError("objective", reason)
         if self.objective == "distill" and self.distill is None:
             raise KeyedError("distill.teacher", "missing; name an entry of sources.yaml")
         if "adapter" not in self.trainable and "adapter" in given:

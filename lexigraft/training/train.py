@@ -58,6 +58,7 @@ from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.memory_plan import MemoryPlan, plan_memory
 from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
+from lexigraft.training.passes import pass_tokens
 from lexigraft.training.phase import load_trained, run_phase
 from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts
 from lexigraft.training.schedule import optimizer_steps, schedules
@@ -358,7 +359,9 @@ class _Run:
 
     def _score(self, model: PreTrainedModel, sentences: list[str]) -> Likelihood:
         score = score_masked if is_masked(self.model) else score_texts
-        return score(model, self.tokenizer, sentences)
+        # Processes that share a model wait for each other in each batch, so all have the same.
+        most = pass_tokens(device().type) if is_sharded() else None
+        return score(model, self.tokenizer, sentences, batch_tokens=most)
 
 
 def _size(module: torch.nn.Module | None) -> int:

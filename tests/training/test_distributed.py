@@ -13,6 +13,8 @@ import torch
 import torch.distributed as dist
 from safetensors.torch import load_file
 
+from lexigraft.inference.likelihood import score_texts
+from lexigraft.training import train as train_module
 from lexigraft.training.distributed import Computation, full_tensor, group_of_one, shard
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import read_strategy
@@ -139,6 +141,20 @@ def test_dora_takes_the_norms_of_weights_that_are_not_rounded(tiny_llama, monkey
         )
         sharded(objective.losses, batch, None)
     assert seen == {torch.float32}
+
+
+def test_processes_that_share_a_model_score_batches_of_the_same_size(training_setup, monkeypatch):
+    seen = []
+
+    def score(*given, batch_tokens):
+        seen.append(batch_tokens)
+        return score_texts(*given)
+
+    monkeypatch.setattr(train_module, "score_texts", score)
+    for sharded in (False, True):
+        monkeypatch.setattr(train_module, "is_sharded", lambda sharded=sharded: sharded)
+        train_module.train_cell(training_setup().job({"phases": []}))
+    assert seen == [None, 2048]
 
 
 # Of about eight operations on files a step: in each of the two phases, and in the second one.
