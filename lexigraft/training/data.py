@@ -7,7 +7,7 @@ loss is divided by the targets of all of them.
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,7 +21,6 @@ from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.inference.likelihood import pad_batch
 from lexigraft.inference.text_encoding import BATCH, start_ids
-from lexigraft.randomness import seed_from
 
 logger = logging.getLogger(__name__)
 
@@ -289,45 +288,31 @@ def encode_samples(
 
 
 class SequenceDataset:
-    """Sequences of a source in visiting order: the dataset that transformers' Trainer reads."""
+    """Sequences of a source in visiting order: the dataset that transformers' Trainer reads.
 
-    def __init__(self, source: SequenceSource, order: np.ndarray):
-        self.source, self.order = source, order
+    `prepare` changes a sequence, by itself and the index of its visit, but not how many tokens it
+    has: it may mask them, or add those of a teacher.
+    """
+
+    def __init__(
+        self,
+        source: SequenceSource,
+        order: np.ndarray,
+        prepare: Callable[[TrainingSequence, int], TrainingSequence] | None = None,
+    ):
+        self.source, self.order, self._prepare = source, order, prepare
 
     def __len__(self) -> int:
         return len(self.order)
 
     def __getitem__(self, index: int) -> TrainingSequence:
-        return self.source[int(self.order[index])]
+        sequence = self.source[int(self.order[index])]
+        return sequence if self._prepare is None else self._prepare(sequence, index)
 
     def tokens(self) -> np.ndarray:
         """Tokens of each sequence, [len(self)], padding not counted."""
         sources = getattr(self.source, "datasets", [self.source])
         return np.concatenate([source.lengths() for source in sources])[self.order]
-
-
-class MaskedDataset(SequenceDataset):
-    """Sequences in visiting order, masked anew at each visit (Liu et al. 2019, §4.1).
-
-    The mask of a visit depends only on its index and the seed (the names of the study, the cell and
-    the phase), so neither interruptions nor the number of processes change it. For `masker`, see
-    `inference.masked_likelihood.Masker`.
-    """
-
-    def __init__(
-        self,
-        sequences: SequenceDataset,
-        masker: Callable[..., tuple[np.ndarray, np.ndarray]],
-        seed: list[Any],
-    ):
-        super().__init__(sequences.source, sequences.order)
-        self._masker, self._seed = masker, seed
-
-    def __getitem__(self, index: int) -> TrainingSequence:
-        sequence = super().__getitem__(index)
-        seed = seed_from(*self._seed, "mask", index)
-        tokens, labels = self._masker(sequence.tokens, seed, sequence.targets)
-        return replace(sequence, tokens=tokens, labels=labels, targets=None)
 
 
 def collate(sequences: list[TrainingSequence]) -> dict[str, torch.Tensor]:

@@ -6,14 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lexigraft.errors import UserError
-from lexigraft.inference.chunked_logits import IGNORED, targets_ahead
-from lexigraft.inference.masked_likelihood import Masker
+from lexigraft.inference.chunked_logits import targets_ahead
 from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import (
-    MaskedDataset,
     SampleSequences,
     SequenceDataset,
-    TextBlocks,
     TrainingSequence,
     collate,
     concatenate,
@@ -199,45 +196,3 @@ def test_where_all_are_too_long_the_length_is_to_be_raised(without_bos):
     sequences = encode_samples(without_bos, [("a:", " b" * 20)])
     with pytest.raises(UserError, match=r"'parallel'.*raise the phase's length"):
         SampleSequences.within(8, sequences, "parallel")
-
-
-@pytest.fixture
-def masker(roberta_tokenizer):
-    return Masker(roberta_tokenizer)
-
-
-def ordinary(tokenizer, count):
-    """Random tokens that are not special."""
-    special = set(tokenizer.all_special_ids)
-    ids = [number for number in range(len(tokenizer)) if number not in special]
-    return np.random.default_rng(0).choice(ids, count)
-
-
-def sequences_of(tokenizer):
-    text = TextBlocks(ordinary(tokenizer, 320).astype(np.int32), 64)
-    return SequenceDataset(text, np.array([0, 1, 2, 3, 4, 0, 1, 2, 3, 4]))
-
-
-def test_each_visit_has_a_mask_of_its_own_and_keeps_it(masker, roberta_tokenizer):
-    plain = sequences_of(roberta_tokenizer)
-    masked = MaskedDataset(plain, masker, ["study", "cell", "phase-0"])
-    first, again, second = masked[0], masked[0], masked[5]
-    assert (first.tokens == again.tokens).all() and (first.labels == again.labels).all()
-    assert (first.labels != second.labels).any()  # the same text, visited again
-    for index in range(len(masked)):
-        drawn = masked[index].labels != IGNORED
-        assert (masked[index].labels[drawn] == plain[index].tokens[drawn]).all()
-    other = MaskedDataset(plain, masker, ["study", "cell", "phase-1"])
-    assert (other[0].labels != first.labels).any()
-    assert (masked.tokens() == plain.tokens()).all()
-
-
-def test_a_batch_has_labels_where_tokens_are_masked(masker, roberta_tokenizer):
-    masked = MaskedDataset(sequences_of(roberta_tokenizer), masker, ["cell"])
-    short = TrainingSequence(np.array([7, 8]), labels=np.array([IGNORED, 9]))
-    batch = collate([masked[0], short])
-    assert batch["labels"].shape == (2, 64)
-    assert (batch["labels"][0].numpy() == masked[0].labels).all()
-    assert batch["labels"][1, :3].tolist() == [IGNORED, 9, IGNORED]
-    assert batch["input_ids"][1, :2].tolist() == [7, 8]
-    assert batch["attention_mask"].sum(1).tolist() == [64, 2]

@@ -4,7 +4,9 @@ Minixhofer, Vulić and Ponti (2025), "Universal Cross-Tokenizer Distillation via
 Likelihood Matching". Teacher and model may have any two vocabularies.
 """
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-    from lexigraft.training.data import SequenceDataset
+    from lexigraft.training.data import SequenceDataset, TrainingSequence
     from lexigraft.training.phase_settings import AlmSettings, Phase
     from lexigraft.training.settings import Strategy
 
@@ -76,12 +78,17 @@ class LikelihoodMatching(Objective):
         """
         from lexigraft.inference.chunked_logits import IGNORED
         from lexigraft.source.model import load_config, load_tokenizer, open_source
-        from lexigraft.training.token_alignment import AlignedDataset, TokenAligner
+        from lexigraft.training.data import SequenceDataset
+        from lexigraft.training.token_alignment import TokenAligner
 
         source = open_source(context.inputs["teacher"])
         most = teacher_length(context.phase, load_config(source.folder))
         aligner = TokenAligner(context.tokenizer, load_tokenizer(source.folder), most)
-        aligned = AlignedDataset(sequences, aligner)
+
+        def align(sequence: "TrainingSequence", _: int) -> "TrainingSequence":
+            return replace(sequence, teacher=aligner.align(sequence))
+
+        aligned = SequenceDataset(sequences.source, sequences.order, align)
         first = (aligned[place].teacher for place in range(min(_LOOKED_AT, len(aligned))))
         if all(one is None or (one.chunks == IGNORED).all() for one in first):
             raise UserError(
@@ -126,7 +133,7 @@ class LikelihoodMatching(Objective):
         """
         import torch
 
-        from lexigraft.inference.chunked_logits import IGNORED, chunked_logits
+        from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, nll_per_token
 
         next_tokens, ends = self.targets(inputs)
         theirs = {
@@ -138,9 +145,12 @@ class LikelihoodMatching(Objective):
         with torch.no_grad():
             taught = self._taught(theirs, chunks.shape)
         learned = chunked_logits(model, {**inputs, "use_cache": False})
-        nats = _nats_of_tokens(learned, next_tokens)
-        ours = -_chunk_sums(nats, chunks, chunks.shape[1])
-        loss, slope = _with_slope(taught, ours, ends.ne(IGNORED), self.settings.temperature)
+        nats = nll_per_token(learned, next_tokens)
+        ours = _of_chunks(nats, chunks, chunks.shape[1])
+        with torch.enable_grad():
+            each = matching(taught, ours.requires_grad_(), self.settings.temperature)
+            loss = each.where(ends.ne(IGNORED), 0.0).sum()
+            [slope] = torch.autograd.grad(loss, ours)
         own = (self.settings.next_weight, self.settings.weight)
         next_weight, own_weight = own if weights is None else weights
         # Of a token's nats, [batch, tokens]; of the position that predicts it, one before.
@@ -156,7 +166,7 @@ class LikelihoodMatching(Objective):
             return (each * factors[chunk]).sum()
 
         both = learned.sum(places, weighted, None if weights is None else torch.ones_like(loss))
-        return torch.stack([nats.sum(), loss + (both - both.detach()) / own_weight])
+        return torch.stack([nats.sum(), loss.detach() + (both - both.detach()) / own_weight])
 
     def total(self, losses: "torch.Tensor") -> "torch.Tensor":
         """The weighted sum of both."""
@@ -166,7 +176,12 @@ class LikelihoodMatching(Objective):
         """The teacher's log-probabilities of the chunks, at the places of their numbers."""
         import torch
 
-        from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, targets_ahead
+        from lexigraft.inference.chunked_logits import (
+            IGNORED,
+            chunked_logits,
+            nll_per_token,
+            targets_ahead,
+        )
 
         if not inputs:
             return torch.zeros(shape, device=self.teacher.device)
@@ -174,7 +189,7 @@ class LikelihoodMatching(Objective):
         labels = inputs["input_ids"].where(chunks.ne(IGNORED), IGNORED)
         wanted = targets_ahead(labels, 1, inputs.get("position_ids"))
         logits = chunked_logits(self.teacher, {**inputs, "use_cache": False})
-        return -_chunk_sums(_nats_of_tokens(logits, wanted), chunks, shape[1])
+        return _of_chunks(nll_per_token(logits, wanted), chunks, shape[1])
 
 
 def teacher_length(phase: "Phase", teacher: "PretrainedConfig") -> int:
@@ -199,44 +214,21 @@ def matching(taught: "torch.Tensor", ours: "torch.Tensor", temperature: float) -
     import torch
 
     log_p, log_q = (some.float() / temperature - EPSILON for some in (taught, ours))
-    return -(log_p.exp() * log_q - torch.expm1(log_p) * _log_of_rest(log_q))
-
-
-def _log_of_rest(log_q: "torch.Tensor") -> "torch.Tensor":
-    """log(1 - q) for q below 1, without cancellation."""
-    import math
-
-    import torch
-
+    # log(1 - q), without cancellation.
     small = log_q < -math.log(2)
-    return torch.where(small, (-log_q.exp()).log1p(), (-torch.expm1(log_q)).log())
+    rest = torch.where(small, (-log_q.exp()).log1p(), (-torch.expm1(log_q)).log())
+    return -(log_p.exp() * log_q - torch.expm1(log_p) * rest)
 
 
-def _with_slope(
-    taught: "torch.Tensor", ours: "torch.Tensor", counted: "torch.Tensor", temperature: float
-) -> "tuple[torch.Tensor, torch.Tensor]":
-    """The matching loss summed over the counted places, and its derivative by `ours`."""
+def _of_chunks(nats: "torch.Tensor", chunks: "torch.Tensor", size: int) -> "torch.Tensor":
+    """Log-probabilities of chunks, at the places of their numbers, [batch, size].
+
+    `nats` [batch, m] are those of each place's next token, `chunks` the numbers of the tokens.
+    """
     import torch
 
-    with torch.enable_grad():
-        ours = ours.detach().requires_grad_()
-        loss = matching(taught, ours, temperature).where(counted, 0.0).sum()
-        [slope] = torch.autograd.grad(loss, ours)
-    return loss.detach(), slope
-
-
-def _nats_of_tokens(readout: Any, targets: "torch.Tensor") -> "torch.Tensor":
-    """The negative log-likelihood of each token, [batch, tokens]; 0 of those that do not count."""
-    import torch
-
-    from lexigraft.inference.chunked_logits import nll_per_token
-
-    return torch.nn.functional.pad(nll_per_token(readout, targets)[:, :-1], (1, 0))
-
-
-def _chunk_sums(values: "torch.Tensor", chunks: "torch.Tensor", size: int) -> "torch.Tensor":
-    """Values [batch, m] of tokens, summed by the numbers of their chunks, [batch, size]."""
     from lexigraft.inference.chunked_logits import IGNORED
 
+    own = torch.nn.functional.pad(-nats[:, :-1], (1, 0))
     places = chunks.where(chunks.ne(IGNORED), size)  # the last one is of no chunk
-    return values.new_zeros((len(values), size + 1)).scatter_add_(1, places, values)[:, :size]
+    return own.new_zeros((len(own), size + 1)).scatter_add_(1, places, own)[:, :size]
