@@ -24,8 +24,8 @@ class Progress:
     trained: set[str] = field(default_factory=set)  # names of the model's trained parameters
     adapter_size: int = 0  # how many numbers all adapters have
     extra_head: "torch.nn.Linear | None" = None  # of objective `mtp`
-    # Names of the matrices that VocADT's adapters were merged into, that LoRA's were merged into, and
-    # of which new rows were trained by themselves.
+    # Names of matrices that VocADT's adapters were merged into, that LoRA's were, and of which new
+    # rows were trained by themselves.
     from_adapters: set[str] = field(default_factory=set)
     with_lora: set[str] = field(default_factory=set)
     with_new_rows: set[str] = field(default_factory=set)

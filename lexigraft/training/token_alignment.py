@@ -126,7 +126,8 @@ class TokenAligner:
         ends = np.cumsum([len(piece) for piece in pieces])
         other_ends = np.cumsum([len(piece) for piece in other_pieces], dtype=np.int64)
         other_ends += cut + lead - (len(theirs) - len(other_words))
-        agreed = cut + lead + len(commonprefix([words, other_words]))
+        both = commonprefix([words, other_words])  # noqa: RUF071  # these are no paths
+        agreed = cut + lead + len(both)
         shared = np.intersect1d([0, *ends], [cut, *other_ends])
         shared = shared[(cut <= shared) & (shared <= agreed)]
         last = run.begin + np.searchsorted(ends, shared, side="right") - 1

@@ -61,8 +61,8 @@ from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.passes import pass_tokens
 from lexigraft.training.phase import load_trained, run_phase
 from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts
-from lexigraft.training.schedule import optimizer_steps, schedules
 from lexigraft.training.registry import objective
+from lexigraft.training.schedule import optimizer_steps, schedules
 from lexigraft.training.settings import check_optimizer, read_strategy
 from lexigraft.training.store import VOCADT, save_cell
 from lexigraft.training.trainable import (

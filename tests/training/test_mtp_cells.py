@@ -15,10 +15,10 @@ from lexigraft.randomness import seed_from
 from lexigraft.training import checkpointing
 from lexigraft.training import train as training
 from lexigraft.training.data import SequenceDataset, concatenate, pack
-from lexigraft.training.plan import visiting_order
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.passes import TOKENS
 from lexigraft.training.phase import run_phase
+from lexigraft.training.plan import visiting_order
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import prepare_phase
 from lexigraft.training.training_log import TrainingLog

@@ -7,11 +7,11 @@ import pytest
 import torch
 from transformers import Gemma2Config, Gemma2ForCausalLM, TrainerCallback
 
+from lexigraft.training import phase as module
 from lexigraft.training.data import SequenceDataset, concatenate, pack
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.passes import TOKENS
-from lexigraft.training import phase as module
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import prepare_phase

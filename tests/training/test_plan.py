@@ -269,7 +269,6 @@ def test_phases_share_the_passes_without_gap_or_overlap(blocks, epochs, cut):
     assert len(whole) == max(1, round(blocks * epochs))
 
 
-
 @given(sequences=st.integers(1, 9), count=st.integers(1, 40))
 def test_a_short_text_is_repeated_pass_by_pass_and_a_long_one_cut(sequences, count):
     numbers = repeated_order(range(sequences), count, ["seed"])

@@ -19,8 +19,8 @@ from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
 from lexigraft.training.data import concatenate, pack
-from lexigraft.training.plan import visiting_order
 from lexigraft.training.passes import TOKENS
+from lexigraft.training.plan import visiting_order
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog

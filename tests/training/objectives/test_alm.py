@@ -166,7 +166,9 @@ def test_one_pass_has_the_losses_and_gradients_of_both_parts(
     monkeypatch.setattr(chunked_module, "_has_peers", lambda: peers)
     model = tiny_llama(380, tied=False)
     alone = LikelihoodMatching(teacher, AlmSettings(), MOST)
-    apart = torch.stack([CausalModeling().losses(model, batch())[0], alone.losses(model, batch())[1]])
+    apart = torch.stack(
+        [CausalModeling().losses(model, batch())[0], alone.losses(model, batch())[1]]
+    )
     (2 * (torch.tensor(weights) * apart).sum()).backward()
     expected = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()

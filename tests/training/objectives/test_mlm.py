@@ -10,8 +10,8 @@ from transformers import AutoConfig, AutoModelForMaskedLM
 from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.training.data import SequenceDataset, TextBlocks, TrainingSequence, collate
 from lexigraft.training.objectives.mlm import MaskedModeling
-from lexigraft.training.registry import objective
 from lexigraft.training.phase_settings import Phase
+from lexigraft.training.registry import objective
 
 SIZES = {
     "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
