@@ -61,7 +61,7 @@ class Machine(Settings):
     )
     pass_tokens: int = optional(
         "tokens of a forward and backward pass in training, padding included. By default what fits "
-        "on one GPU, 4096 on several, 1024 on CPUs",
+        "on one GPU, 4096 on several, 2048 on CPUs",
         ge=1,
     )
     batch_tokens: int = optional(

@@ -112,7 +112,7 @@ class Transfer:
         from torch.optim.lr_scheduler import LambdaLR
         from transformers import PrinterCallback, Trainer, set_seed
 
-        from lexigraft.training.plan import Schedule
+        from lexigraft.training.schedule import Schedule
 
         job, settings, scores, rows = self.job, self.settings, {}, []
         seed = seed_from(*job["seed"], "fine-tuning")

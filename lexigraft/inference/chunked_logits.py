@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
+import torch.distributed as dist
 from torch.autograd.function import once_differentiable
 
 from lexigraft.inference.batch_sizes import SHARE, free_memory
@@ -104,10 +105,12 @@ class ChunkedLogits:
         on. It must not use trained parameters other than those of the model outside its body, such
         as those of its heads.
 
-        With a `weight`, a scalar, the gradients of these parameters, times the weight, are added to
-        their `.grad` here, without a second tensor of the size of the head. The sum must then be
-        multiplied by this weight on its way to what `backward` is called on.
+        With a `weight`, a scalar above 0, the sum must be multiplied by it on its way to what
+        `backward` is called on. A process alone then adds the gradients of these parameters, times
+        the weight, to their `.grad` here, without a second tensor of the size of the head.
         """
+        if _has_peers():  # which have a part in these gradients
+            weight = None
         parameters = self._rest.parameters() if self._rest and torch.is_grad_enabled() else []
         states = self.states.flatten(0, 1)[places]
         gradients = sum(parameter.nbytes for parameter in parameters)
@@ -160,6 +163,10 @@ def _halves(chunk: slice) -> list[slice]:
     middle = (chunk.start + chunk.stop) // 2
     halves = [slice(chunk.start, middle), slice(middle, chunk.stop)]
     return [half for half in halves if half.start < half.stop]
+
+
+def _has_peers() -> bool:
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
 def _chunk_logits(device: torch.device, memory: int) -> int:

@@ -13,7 +13,7 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.graft import check_fit, untie, update_special_token_ids
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
 from lexigraft.training.objective import Objective, PenalizedObjective
-from lexigraft.training.settings import AdapterSettings, Phase
+from lexigraft.training.phase_settings import AdapterSettings, Phase
 from lexigraft.training.vocadt_adapter import Adapter, DenseAdapter, SparseAdapter
 
 

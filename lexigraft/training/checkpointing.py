@@ -27,7 +27,7 @@ from lexigraft.training.store import load_tensors
 
 COMPLETE = "complete.json"  # written last: name of each file of the checkpoint -> its bytes
 _EXTRA_HEAD = "extra head: "  # before its tensors' names, which no parameter of a model has
-_NAMES = ("trained", "from_adapters", "with_new_rows")  # sets of parameters in `Progress`
+_NAMES = ("trained", "from_adapters", "with_lora", "with_new_rows")  # sets in `Progress`
 
 
 @dataclass(frozen=True)

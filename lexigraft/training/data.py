@@ -1,4 +1,4 @@
-"""Texts and samples as training sequences: packed, put in order, masked, and in micro-batches.
+"""Texts and samples as training sequences: packed, masked, and in micro-batches.
 
 A micro-batch is one forward and backward pass of one process. An optimizer step is the same for any
 number of processes and any memory: each of its sequences is in exactly one micro-batch, and its
@@ -6,9 +6,8 @@ loss is divided by the targets of all of them.
 """
 
 import logging
-import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,11 +16,11 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerFast
 
+from lexigraft.corpus.lines import read_lines
 from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.inference.likelihood import pad_batch
 from lexigraft.inference.text_encoding import BATCH, start_ids
-from lexigraft.randomness import generator, seed_from
 
 logger = logging.getLogger(__name__)
 
@@ -173,6 +172,11 @@ class MixedBlocks:
         """Tokens of a pass."""
         return min(blocks.size / self.shares[name] for name, blocks in self.members.items())
 
+    @property
+    def length(self) -> int:
+        """Tokens of a block."""
+        return next(iter(self.members.values())).length
+
 
 @dataclass(frozen=True)
 class SampleSequences:
@@ -216,25 +220,11 @@ class SampleSequences:
 
 
 def read_sentences(corpus: str | Path, name: str, limit: int | None = None) -> list[str]:
-    """The first `limit` lines of `train.txt`, `heldout.txt` or `english.txt` of a corpus folder.
+    """The first `limit` lines of `heldout.txt`, `english.txt` or another text of a corpus folder.
 
-    Raises a UserError if the file is missing or has no line.
+    Blank lines do not count. Raises a UserError if the file is missing or empty.
     """
-    file = Path(corpus) / f"{name}.txt"
-    found: list[str] = []
-    if file.exists():
-        # Only "\n" ends a sentence: splitlines() would also split at U+2028 and the like.
-        with file.open(encoding="utf-8") as lines:
-            sentences = (line.removesuffix("\n") for line in lines if line != "\n")
-            found = list(islice(sentences, limit))
-    if not found:
-        raise no_sentences(file)
-    return found
-
-
-def no_sentences(file: Path) -> UserError:
-    """The error of a file that is missing or has no line."""
-    return UserError(f"{file}: no sentences; the corpus stage must write at least one")
+    return list(islice(filter(None, read_lines(Path(corpus, f"{name}.txt"))), limit))
 
 
 def read_english(corpus: str | Path, limit: int | None = None) -> list[str]:
@@ -297,96 +287,32 @@ def encode_samples(
     return encoded
 
 
-def repeated_order(sequences: int, count: int, seed: list[Any]) -> np.ndarray:
-    """`count` indices below `sequences`, [count]: pass after pass, each a new permutation."""
-    passes = [
-        generator(*seed, "order", number).permutation(sequences)
-        for number in range(math.ceil(count / max(1, sequences)))
-    ]
-    return np.concatenate(passes)[:count]
-
-
-def visiting_order(
-    blocks: int, epochs: float, share: tuple[float, float], seed: list[Any]
-) -> np.ndarray:
-    """Indices of the blocks that one phase visits, in order, out of `blocks`.
-
-    `epochs` are passes over them in all phases together; `share` is where the phase begins and ends
-    in these: (0, 0.5) is the first half. `seed` are the names of the study, the stage and the cell.
-    """
-    order = repeated_order(blocks, max(1, round(epochs * blocks)), seed)
-    begin, end = (round(part * len(order)) for part in share)
-    return order[begin:end]
-
-
-def mixed_order(
-    source: MixedBlocks, epochs: float, share: tuple[float, float], seed: list[Any]
-) -> np.ndarray:
-    """As `visiting_order`, of the blocks of a mixture.
-
-    Each member has its share of the blocks, repeated where there are fewer, spread evenly over the
-    order.
-    """
-    orders, first = [], 0
-    for name, blocks in source.members.items():
-        count = round(epochs * source.one_pass * source.shares[name] / blocks.length)
-        orders.append(first + repeated_order(len(blocks), max(1, count), [*seed, name]))
-        first += len(blocks)
-    order = interleave(orders)
-    begin, end = (round(part * len(order)) for part in share)
-    return order[begin:end]
-
-
-def interleave(orders: Sequence[np.ndarray]) -> np.ndarray:
-    """Merge several orders into one, each spread evenly over it, [sum of their lengths].
-
-    Every section has each of them in its share, to within one: no training step lacks a text by
-    chance, and the schedule treats all texts alike.
-    """
-    position = np.concatenate([(np.arange(len(order)) + 0.5) / len(order) for order in orders])
-    return np.concatenate(orders)[np.argsort(position, kind="stable")]
-
-
 class SequenceDataset:
-    """Sequences of a source in visiting order: the dataset that transformers' Trainer reads."""
+    """Sequences of a source in visiting order: the dataset that transformers' Trainer reads.
 
-    def __init__(self, source: SequenceSource, order: np.ndarray):
-        self.source, self.order = source, order
+    `prepare` changes a sequence, by itself and the index of its visit, but not how many tokens it
+    has: it may mask them, or add those of a teacher.
+    """
+
+    def __init__(
+        self,
+        source: SequenceSource,
+        order: np.ndarray,
+        prepare: Callable[[TrainingSequence, int], TrainingSequence] | None = None,
+    ):
+        self.source, self.order, self._prepare = source, order, prepare
 
     def __len__(self) -> int:
         return len(self.order)
 
     def __getitem__(self, index: int) -> TrainingSequence:
-        return self.source[int(self.order[index])]
+        sequence = self.source[int(self.order[index])]
+        return sequence if self._prepare is None else self._prepare(sequence, index)
 
     def tokens(self) -> np.ndarray:
         """Tokens of each sequence, [len(self)], padding not counted."""
         sources = getattr(self.source, "datasets", [self.source])
         return np.concatenate([source.lengths() for source in sources])[self.order]
-
-
-class MaskedDataset(SequenceDataset):
-    """Sequences in visiting order, masked anew at each visit (Liu et al. 2019, §4.1).
-
-    The mask of a visit depends only on its index and the seed (the names of the study, the cell and
-    the phase), so neither interruptions nor the number of processes change it. For `masker`, see
-    `inference.masked_likelihood.Masker`.
-    """
-
-    def __init__(
-        self,
-        sequences: SequenceDataset,
-        masker: Callable[..., tuple[np.ndarray, np.ndarray]],
-        seed: list[Any],
-    ):
-        super().__init__(sequences.source, sequences.order)
-        self._masker, self._seed = masker, seed
-
-    def __getitem__(self, index: int) -> TrainingSequence:
-        sequence = super().__getitem__(index)
-        seed = seed_from(*self._seed, "mask", index)
-        tokens, labels = self._masker(sequence.tokens, seed, sequence.targets)
-        return replace(sequence, tokens=tokens, labels=labels, targets=None)
 
 
 def collate(sequences: list[TrainingSequence]) -> dict[str, torch.Tensor]:
@@ -430,8 +356,3 @@ def _stack(
         del batch["attention_mask"]
         batch["position_ids"] = pad_batch(positions, positions)["input_ids"]
     return batch
-
-
-def optimizer_steps(sequences: int, batch_sequences: int) -> int:
-    """Optimizer steps of a phase; the last one may have fewer sequences."""
-    return math.ceil(sequences / batch_sequences)

@@ -160,9 +160,11 @@ def shard(
         policy = CPUOffloadPolicy(pin_memory=device.type == "cuda")
         frozen = {one for one in sharded.parameters() if not one.requires_grad}
         layers = [one for one in layers if any(p.requires_grad for p in one.parameters())]
+    # DoRA computes the norms of weights, which are not rounded for that.
+    dora = any("lora_magnitude_vector" in name for name, _ in sharded.named_parameters())
     for module in [*layers, sharded]:
         # Autocast does not round embeddings, which are outside of the layers, and norms.
-        whole = offload or module is sharded
+        whole = offload or dora or module is sharded
         fully_shard(
             module,
             mesh=mesh,

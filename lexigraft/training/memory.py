@@ -25,17 +25,18 @@ from lexigraft.initialization.recipe import Recipe
 from lexigraft.source.model import auto_class
 from lexigraft.training.adapted_layers import attach_adapters, with_auxiliary_loss
 from lexigraft.training.anchored_rows import AnchoredRows, new_rows_of
-from lexigraft.training.distributed import Computation, modules_of, shard, world_size
+from lexigraft.training.distributed import Computation, modules_of, shard
 from lexigraft.training.fake_gpu import AliveBytes, as_on_a_gpu, as_one_of, give_memory
 from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objective import Objective, PhaseContext, Progress
 from lexigraft.training.passes import pass_tokens, split_step
 from lexigraft.training.phase import add_modules, recompute_layers
+from lexigraft.training.phase_settings import AMOUNTS, AdapterSettings, Phase
 from lexigraft.training.registry import objective
-from lexigraft.training.settings import AdapterSettings, Phase, Strategy
+from lexigraft.training.settings import Strategy
 from lexigraft.training.trainable import decoder_layers
 
-_NO_MEMORY = ("data", "share", "learning_rate")  # keys of a phase
+_NO_MEMORY = ("data", "share", *AMOUNTS, "learning_rate")  # keys of a phase
 # Of the memory of the machine: what is not weights.
 _REST = 4 * 2**30
 
@@ -190,7 +191,7 @@ class SimulatedPhase:
                     parameter.grad = torch.zeros_like(parameter)
             batch = loss.largest_batch(*shape)
             weights = torch.ones(loss.count_targets(batch).shape)
-            losses = computation(loss.losses, batch, weights if world_size() == 1 else None)
+            losses = computation(loss.losses, batch, weights)
             loss.total(losses).backward()
             del batch, losses
             if not offload:

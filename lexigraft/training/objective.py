@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
     from lexigraft.training.data import SequenceDataset
-    from lexigraft.training.settings import Phase, Strategy
+    from lexigraft.training.phase_settings import Phase
+    from lexigraft.training.settings import Strategy
 
 
 @dataclass
@@ -21,17 +22,18 @@ class Progress:
 
     phases: int = 0  # how many have finished
     trained: set[str] = field(default_factory=set)  # names of the model's trained parameters
-    adapter_size: int = 0  # how many numbers merged adapters and new rows have
+    adapter_size: int = 0  # how many numbers all adapters have
     extra_head: "torch.nn.Linear | None" = None  # of objective `mtp`
-    # Names of the matrices that VocADT's adapters were merged into, and of those of which only the
-    # new rows were trained.
+    # Names of matrices that VocADT's adapters were merged into, that LoRA's were, and of which new
+    # rows were trained by themselves.
     from_adapters: set[str] = field(default_factory=set)
+    with_lora: set[str] = field(default_factory=set)
     with_new_rows: set[str] = field(default_factory=set)
 
     @property
     def changed(self) -> set[str]:
         """Names of all parameters that have changed since the first phase began."""
-        return self.trained | self.from_adapters | self.with_new_rows
+        return self.trained | self.from_adapters | self.with_lora | self.with_new_rows
 
 
 @dataclass(frozen=True)

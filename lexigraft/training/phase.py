@@ -14,7 +14,7 @@ from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME
 
 from lexigraft.hardware import device, trainer_arguments
 from lexigraft.machine import setting
-from lexigraft.training.data import SequenceDataset, collate, optimizer_steps
+from lexigraft.training.data import SequenceDataset, collate
 from lexigraft.training.distributed import (
     Computation,
     all_reduce_sum,
@@ -30,8 +30,9 @@ from lexigraft.training.distributed import (
 )
 from lexigraft.training.objective import Objective
 from lexigraft.training.passes import PhaseMemory, split_step, usual_memory
-from lexigraft.training.plan import Schedule, schedules
-from lexigraft.training.settings import Phase, Strategy
+from lexigraft.training.phase_settings import Phase
+from lexigraft.training.schedule import Schedule, optimizer_steps, schedules
+from lexigraft.training.settings import Strategy
 from lexigraft.training.trainable import decoder_layers
 
 logger = logging.getLogger(__name__)
@@ -176,6 +177,7 @@ class PhaseTrainer(Trainer):
         self.objective: Objective = objective
         self.batch_sequences, self.schedule, self.tokens = batch_sequences, schedule, tokens
         self.lora_ratio = lora_ratio
+        self.lengths = self.train_dataset.tokens()
 
     def create_optimizer(self, model=None):
         """AdamW, with the second matrices of LoRA's adapters in groups of their own.
@@ -233,18 +235,13 @@ class PhaseTrainer(Trainer):
 
     def _begin(self, places):
         """Split a step into this process's passes, and count its targets."""
-        sequences = [self.train_dataset[place] for place in places]
-        lengths = [len(one.tokens) for one in sequences]
-        own = split_step(lengths, self.tokens, world_size())[rank()]
-        self.passes = [collate([sequences[at] for at in part]) for part in own]
+        own = split_step(self.lengths[places], self.tokens, world_size())[rank()]
+        self.passes = [collate([self.train_dataset[places[at]] for at in part]) for part in own]
         counts = torch.stack([self.objective.count_targets(one) for one in self.passes])
         self.targets = all_reduce_sum(counts.sum(0).to(self.args.device)).clamp(min=1)
         self.losses = torch.zeros(self.targets.shape, device=self.args.device)
         parts = torch.zeros_like(self.losses, requires_grad=True)
-        # Gradients that other processes have a part in go the long way.
-        self.weights = None
-        if world_size() == 1:
-            [self.weights] = torch.autograd.grad(self._loss(parts), parts)
+        [self.weights] = torch.autograd.grad(self._loss(parts), parts)
 
     def _all_passes(self, model):
         loss = torch.zeros((), device=self.args.device)

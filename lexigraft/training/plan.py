@@ -1,8 +1,7 @@
-"""The plan of each phase: its sequences, in order and mixed in shares, and its learning rate."""
+"""The plan of each phase: its sequences, in order and mixed in shares."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Sized
 from functools import cache
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -15,6 +14,7 @@ from transformers import PreTrainedTokenizerFast
 from lexigraft.corpus.mixture import text_shares
 from lexigraft.corpus.sample_file import read_samples
 from lexigraft.errors import UserError
+from lexigraft.randomness import generator
 from lexigraft.training.data import (
     MixedBlocks,
     SampleSequences,
@@ -22,13 +22,10 @@ from lexigraft.training.data import (
     SequenceSource,
     TextBlocks,
     encode_samples,
-    interleave,
-    mixed_order,
     pack,
-    repeated_order,
-    visiting_order,
 )
-from lexigraft.training.settings import MONOLINGUAL, Phase, Strategy
+from lexigraft.training.phase_settings import MONOLINGUAL, Phase
+from lexigraft.training.settings import Strategy
 from lexigraft.training.tokenized_corpus import tokenize_corpus
 
 
@@ -69,14 +66,11 @@ def plan_phases(
         if phase.has_own_amount:
             # Of the text that the phases read together, the part after the phases before it.
             amounts = [
-                _epochs(one, source) * (first in list(one.data)[:1]) for one in strategy.phases
+                _epochs(one, source) * (first == next(iter(one.data))) for one in strategy.phases
             ]
             before, epochs = sum(amounts[:number]), sum(amounts)
             share = (before / epochs, (before + amounts[number]) / epochs)
-        if isinstance(source, MixedBlocks):
-            order = mixed_order(source, epochs, share, own)
-        else:
-            order = visiting_order(len(source), epochs, share, own)
+        order = visiting_order(source, epochs, share, own)
         if not len(order):
             raise UserError(
                 f"strategy: phase {number} gets no sequence of {len(source)} x "
@@ -87,7 +81,7 @@ def plan_phases(
             sources, orders = [source], [order]
             for name, count in sequence_counts(len(order), phase.data).items():
                 sources.append(text(name, phase.length))
-                orders.append(repeated_order(len(sources[-1]), count, [*seed, name, number]))
+                orders.append(repeated_order(sources[-1], count, [*seed, name, number]))
             source = ConcatDataset(sources)
             begins = [0, *source.cumulative_sizes[:-1]]
             order = interleave([one + begin for one, begin in zip(orders, begins, strict=True)])
@@ -152,61 +146,45 @@ def sequence_counts(first: int, shares: Mapping[str, float]) -> dict[str, int]:
     return {name: max(1, round(first * share / own)) for name, share in others}
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """A warm-up and the decay after it, and where in it a phase begins.
+def visiting_order(
+    source: Sized, epochs: float, share: tuple[float, float], seed: list[Any]
+) -> np.ndarray:
+    """Indices of the sequences of a source that one phase visits, in order.
 
-    The warm-up rises by equal parts from its first step to the peak after it, which is where
-    transformers' schedules have theirs. These begin at a rate of zero: their first step computes
-    gradients and changes nothing, and a training of one step learns nothing.
-
-    >>> [Schedule("linear", warmup=3, steps=7).factor(step) for step in range(7)]
-    [0.25, 0.5, 0.75, 1.0, 0.75, 0.5, 0.25]
-    >>> [Schedule("wsd", warmup=1, steps=6, decay=2).factor(step) for step in range(6)]
-    [0.5, 1.0, 1.0, 1.0, 1.0, 0.5]
+    `epochs` are passes over them in all phases together; `share` is where the phase begins and ends
+    in these: (0, 0.5) is the first half. `seed` are the names of the study, the stage and the cell.
     """
-
-    shape: str  # `cosine`, `linear` and `wsd` decay to zero; `constant` does not
-    warmup: int  # optimizer steps of the warm-up
-    steps: int  # optimizer steps of the whole schedule
-    offset: int = 0  # how many of them earlier phases have taken
-    decay: int | None = None  # optimizer steps of the decay; by default all after the warm-up
-
-    @property
-    def highest(self) -> float:
-        """The factor that it reaches: 1, or less where every step belongs to the warm-up."""
-        return min(1.0, self.steps / (self.warmup + 1))
-
-    def factor(self, step: int) -> float:
-        """The factor of the phase's learning rate after `step` steps of the phase."""
-        done = self.offset + step
-        if done < self.warmup:
-            return (done + 1) / (self.warmup + 1)
-        if self.shape == "constant":
-            return 1.0
-        begin = self.warmup if self.decay is None else max(self.warmup, self.steps - self.decay)
-        part = min(1.0, max(0, done - begin) / max(1, self.steps - begin))
-        return 1 - part if self.shape == "linear" else 0.5 * (1 + math.cos(math.pi * part))
+    one_pass = source.one_pass / source.length if isinstance(source, MixedBlocks) else len(source)
+    order = repeated_order(source, epochs * one_pass, seed)
+    begin, end = (round(part * len(order)) for part in share)
+    return order[begin:end]
 
 
-def schedules(strategy: Strategy, steps: list[int]) -> list[Schedule]:
-    """The schedule of each phase, by the optimizer steps of each.
+def repeated_order(source: Sized, count: float, seed: list[Any]) -> np.ndarray:
+    """About `count` indices of the sequences of a source: pass after pass, each a new permutation.
 
-    With `schedule_over: strategy` the phases share one schedule, each continuing where the previous
-    one ended: there is no second warm-up where other parameters become trainable (UnifyVocab, §2.3,
-    progressive adaptation). Each phase has its own peak learning rate.
+    Of a mixture, each member has its share of them, spread evenly over the order.
     """
-    spans = [(count, 0) for count in steps]  # steps of the whole schedule, and before the phase
-    if strategy.schedule_over == "strategy":
-        spans = [(sum(steps), sum(steps[:number])) for number in range(len(steps))]
-    stable = strategy.schedule == "wsd"
-    return [
-        Schedule(
-            strategy.schedule,
-            math.ceil(strategy.warmup * whole),
-            whole,
-            before,
-            math.ceil(strategy.decay * whole) if stable else None,
-        )
-        for whole, before in spans
+    if isinstance(source, MixedBlocks):
+        orders, first = [], 0
+        for name, blocks in source.members.items():
+            own = repeated_order(blocks, count * source.shares[name], [*seed, name])
+            orders.append(first + own)
+            first += len(blocks)
+        return interleave(orders)
+    whole = max(1, round(count))
+    passes = [
+        generator(*seed, "order", number).permutation(len(source))
+        for number in range(math.ceil(whole / max(1, len(source))))
     ]
+    return np.concatenate(passes)[:whole]
+
+
+def interleave(orders: Sequence[np.ndarray]) -> np.ndarray:
+    """Merge several orders into one, each spread evenly over it, [sum of their lengths].
+
+    Every section has each of them in its share, to within one: no training step lacks a text by
+    chance, and the schedule treats all texts alike.
+    """
+    position = np.concatenate([(np.arange(len(order)) + 0.5) / len(order) for order in orders])
+    return np.concatenate(orders)[np.argsort(position, kind="stable")]

@@ -3,291 +3,23 @@ tuning are lists of phases; none of them is a code path of its own."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    Strict,
-    Tag,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, Strict, model_serializer, model_validator
 
 from lexigraft.errors import UserError
-from lexigraft.settings import KeyedError, Settings, by_shape, optional, plain, validate
-from lexigraft.training.registry import objective, objectives
-
-Part = Literal["embeddings", "head", "new-rows", "lora", "outside-layers", "all", "adapter"]
-PARTS = get_args(Part)
-AMOUNTS = ("tokens", "tokens_per_language", "epochs")  # of training: a strategy's, or a phase's own
-_WITH_ROWS = {"embeddings", "head", "new-rows", "outside-layers", "all"}
-MONOLINGUAL = "monolingual"  # the corpus; every other name in `data` is an entry of samples
-Share = Annotated[float, Field(gt=0, le=1)]
-
-
-def _left_out(default: Any, description: str, **bounds: Any) -> Any:
-    """A field that plain data has only where the user gives it."""
-    return Field(default, description=description, json_schema_extra={"left_out": True}, **bounds)
-
-
-class Lora(Settings):
-    """The adapters of LoRA."""
-
-    r: int = _left_out(8, "rank of the adapters", ge=1)
-    alpha: float = _left_out(32.0, "`alpha / r` multiplies the update", gt=0)
-    dropout: float = _left_out(0.05, "probability of dropout on the adapters' input", ge=0, lt=1)
-    rslora: bool = _left_out(
-        False, "rsLoRA (Kalajdzievski 2023): `alpha / √r` multiplies the update instead"
-    )
-    dora: bool = _left_out(
-        False,
-        "DoRA (Liu et al. 2024): norms of weights are trained beside their directions",
-    )
-    learning_rate_ratio: float = _left_out(
-        1.0,
-        "LoRA+ (Hayou et al. 2024): how many times the learning rate the adapters' second "
-        "matrices have",
-        ge=1,
-    )
-
-
-class AdapterSettings(Settings):
-    """The adapters of VocADT (Han et al. 2025); alpha is that of its Eq. 4."""
-
-    form: Literal["dense", "sparse"] = Field(
-        "dense",
-        description="`dense` trains all weights of a recipe, `sparse` the largest ones of each row "
-        "of the initializer's recipe",
-    )
-    entries: int = Field(
-        256,
-        ge=1,
-        description="weights of a row. A sparse adapter trains no others; of a dense one no others "
-        "are stored",
-    )
-    alpha: float = Field(
-        0.1,
-        ge=0,
-        description="weight of the auxiliary loss, which holds shared tokens where they were",
-    )
-
-
-class DistillSettings(Settings):
-    """The source model that teaches, and its part of the loss."""
-
-    teacher: str = Field(description="a name of sources.yaml. It must have the cell's vocabulary")
-    temperature: float = Field(1.0, gt=0, description="of the distributions of both models")
-    weight: float = Field(
-        0.5,
-        gt=0,
-        le=1,
-        description="the teacher's part of the loss: (1 - weight) x nats + weight x temperature² x "
-        "KL(teacher || model)",
-    )
-
-
-class AlmSettings(Settings):
-    """Approximate likelihood matching (Minixhofer et al. 2025): the teacher, and the loss."""
-
-    teacher: str = optional(
-        "a name of sources.yaml, of any vocabulary. By default the cell's own source"
-    )
-    temperature: float = Field(
-        100.0, gt=0, description="by which the log-probabilities of chunks are divided"
-    )
-    weight: float = Field(1.0, gt=0, description="of the matching loss")
-    next_weight: float = Field(0.0, ge=0, description="of the next tokens' loss beside it")
-    teacher_length: int = optional(
-        "the most tokens of a sequence that the teacher reads; what is beyond has no part in the "
-        "matching loss. By default four times the phase's `length`, or what the teacher holds, if "
-        "that is less",
-        ge=8,
-    )
-
-
-class AimSettings(Settings):
-    """Attention influence modeling (MATT; Haltiuk et al. 2025), taught by the cell's source."""
-
-    layers: int = optional(
-        "how many decoder layers are computed; the attention of the last one is compared. By "
-        "default a third of the model's",
-        ge=1,
-    )
-    weight: float = Field(1.0, gt=0, description="of the squared difference of influences")
-    next_weight: float = Field(
-        0.0,
-        ge=0,
-        description="of the next tokens' loss beside it, for which all layers are computed. "
-        "Untied heads need it",
-    )
-    teacher_length: int = optional(
-        "the most tokens of a sequence that the source model reads; what is beyond has no part in "
-        "the difference. By default four times the phase's `length`, or what the source holds, if "
-        "that is less",
-        ge=8,
-    )
-
-
-class Layers(Settings):
-    """Whole decoder layers."""
-
-    layers: Annotated[tuple[int, ...], Strict(False)] = Field(
-        min_length=1, description="whole numbers. Negative ones count from the last layer"
-    )
-
-
-Trained = Annotated[
-    Annotated[Part, Tag("@text")] | Annotated[Layers, Tag("@mapping")],
-    by_shape(f"needs one of {', '.join(PARTS)} or {{layers: [0, 1, -2, -1]}}"),
-]
-
-
-def _as_shares(value: Any) -> Any:
-    return {value: 1.0} if isinstance(value, str) else value
-
-
-class Phase(Settings):
-    """One stretch of training with one set of trainable parameters and one schedule."""
-
-    trainable: Annotated[tuple[Trained, ...], Strict(False)] = Field(
-        min_length=1,
-        description=f"a list of: {', '.join(PARTS)}, or {{layers: [0, 1, -2, -1]}}. `lora` adapts "
-        "every linear layer but the head; `outside-layers` is all that is in no decoder layer; "
-        "`adapter` trains VocADT's recipes and leaves the model as it is; `new-rows` are the rows "
-        "of new tokens in embeddings and head. Tied embeddings and head are trained once",
-    )
-    length: int = Field(ge=8, description="tokens of a training sequence")
-    objective: Literal["aim", "alm", "clm", "distill", "mlm", "mtp"] = Field(
-        "clm",
-        description="what is predicted. `clm`: the next token; `mtp`: the token after it too, by "
-        "an extra head; `mlm`: masked tokens, for sources of `kind: masked`; `distill`: the next "
-        "token, and what a teacher predicts; `alm`: pieces of text as likely as a teacher of "
-        "another vocabulary finds them; `aim`: in one attention layer, pieces of text take from "
-        "each other what they take in the source model",
-    )
-    data: Annotated[
-        dict[str, Share],
-        BeforeValidator(_as_shares, json_schema_input_type=str | dict[str, float]),
-    ] = Field(
-        default_factory=lambda: {MONOLINGUAL: 1.0},
-        description="the text. `monolingual` is the language's corpus, other names are entries of "
-        "its `samples`; or several with their shares of the sequences, such as `{monolingual: "
-        "0.85, tasks: 0.15}`. The first one sets how many sequences there are",
-    )
-    share: Share = Field(
-        1.0, description="part of the strategy's epochs or tokens. All shares add up to 1"
-    )
-    tokens: int = optional(
-        "instead of `share`: train on about so many tokens of the first text. Every phase then has "
-        "an amount of its own",
-        ge=1,
-    )
-    tokens_per_language: int = optional("the same, times the members of a group", ge=1)
-    epochs: float = optional("instead of `share`: passes over the first text", gt=0)
-    batch_sequences: int = optional("instead of the strategy's", ge=1)
-    learning_rate: float = optional("instead of the strategy's", gt=0)
-    lora: Lora = optional("keys that differ from the strategy's")
-    adapter: AdapterSettings | None = optional("of `trainable: [adapter]`: its adapters")
-    distill: DistillSettings | None = optional("of objective `distill`: the teacher")
-    alm: AlmSettings | None = optional("of objective `alm`: the teacher, and its loss")
-    aim: AimSettings | None = optional("of objective `aim`: the layers, and its loss")
-    anchor: float = _left_out(
-        0.0,
-        "weight of a part of the loss that holds the trained rows of new tokens where their recipe "
-        "put them: the mean of their squared distances from there",
-        ge=0,
-    )
-    masking: float = _left_out(
-        0.15,
-        "of objective `mlm`: share of the tokens that are masked, anew at each visit",
-        gt=0,
-        lt=1,
-    )
-    extra_head: Literal["copied", "random"] = _left_out(
-        "copied", "of objective `mtp`: how the extra head starts. Later phases continue with it"
-    )
-    extra_logits: Literal["as-head", "raw"] = _left_out(
-        "as-head",
-        "of objective `mtp`: `as-head` treats the extra logits like the model's own, "
-        "which Gemma 2 caps",
-    )
-
-    @model_serializer(mode="plain")
-    def given(self) -> dict[str, Any]:
-        """The same; one text alone by its name, and no share beside an amount of its own."""
-        own = super().given()
-        if self.has_own_amount:
-            del own["share"]
-        return own | {"data": next(iter(self.data)) if len(self.data) == 1 else self.data}
-
-    @property
-    def has_own_amount(self) -> bool:
-        """Whether the phase says how long it is, whatever the strategy does."""
-        return any(getattr(self, key) is not None for key in AMOUNTS)
-
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """Indices of whole decoder layers, from the front or, negative, from the back."""
-        chosen = (item.layers for item in self.trainable if isinstance(item, Layers))
-        return tuple(index for layers in chosen for index in layers)
-
-    @field_validator("data")
-    @classmethod
-    def _shares_add_up(cls, shares: dict[str, float]) -> dict[str, float]:
-        total = sum(shares.values())
-        if abs(total - 1) > 1e-6:
-            raise ValueError(f"the shares add up to {total:g}; they must add up to 1")
-        return shares
-
-    @field_validator("trainable")
-    @classmethod
-    def _fit_together(cls, items: tuple[str | Layers, ...]) -> tuple[str | Layers, ...]:
-        parts = [item for item in items if isinstance(item, str)]
-        alone = {"all": "already holds every parameter", "adapter": "keeps the model as it is"}
-        for part, reason in alone.items():
-            if part in parts and len(items) > 1:
-                raise ValueError(f"'{part}' {reason}; list nothing beside it")
-        whole = {"embeddings", "head", "outside-layers"} & set(parts)
-        if "new-rows" in parts and whole:
-            raise ValueError(f"'{min(whole)}' already holds the new rows; take out 'new-rows'")
-        if "lora" in parts and len(parts) < len(items):
-            raise ValueError(
-                "'lora' adapts every linear layer, so whole layers need a phase of their own"
-            )
-        return items
-
-    @model_validator(mode="after")
-    def _has_one_amount(self) -> "Phase":
-        given = [key for key in ("share", *AMOUNTS) if key in self.model_fields_set]
-        if len(given) > 1:
-            raise KeyedError(given[1], f"'{given[0]}' says how long the phase is; take one out")
-        return self
-
-    @model_validator(mode="after")
-    def _has_what_its_objective_needs(self) -> "Phase":
-        given, own = self.model_fields_set, objective(self.objective)
-        for name in objectives():
-            for key in objective(name).options:
-                if key in given and key not in own.options:
-                    reason = f"only objective {name} takes this key; take out '{key}'"
-                    raise KeyedError(key, reason)
-        if self.objective == "mtp" and "new-rows" in self.trainable:
-            reason = "new rows have no head of their own to copy; take out 'mtp'"
-            raise KeyedError("objective", reason)
-        if self.objective == "mtp" and "adapter" in self.trainable:
-            reason = "an adapter has no head of its own to copy; take out 'mtp'"
-            raise KeyedError("objective", reason)
-        if self.objective == "distill" and self.distill is None:
-            raise KeyedError("distill.teacher", "missing; name an entry of sources.yaml")
-        if "adapter" not in self.trainable and "adapter" in given:
-            raise KeyedError("adapter", "this phase trains no adapter; take out 'adapter'")
-        if self.anchor and not _WITH_ROWS.intersection(
-            item for item in self.trainable if isinstance(item, str)
-        ):
-            raise KeyedError("anchor", "this phase trains no rows; take out 'anchor'")
-        return self
+from lexigraft.settings import KeyedError, Settings, plain, validate
+from lexigraft.training.phase_settings import (
+    AMOUNTS,
+    MONOLINGUAL,
+    PARTS,
+    AdapterSettings,
+    AimSettings,
+    AlmSettings,
+    Lora,
+    Phase,
+    left_out,
+)
 
 
 class Curve(Settings):
@@ -315,13 +47,13 @@ class Strategy(Settings):
         description="a list of phases, trained one after the other. `[]` trains nothing"
     )
     epochs: float = Field(2.0, gt=0, description="passes over the text")
-    tokens: int | None = _left_out(
+    tokens: int | None = left_out(
         None,
         "train on about so many tokens, whatever number of `epochs` that is. Vocabularies are then "
         "compared at equal cost, not on equal text",
         ge=1,
     )
-    tokens_per_language: int | None = _left_out(
+    tokens_per_language: int | None = left_out(
         None,
         "the same, times the members of a group: a strategy for groups of any size",
         ge=1,
@@ -333,7 +65,7 @@ class Strategy(Settings):
     learning_rate: float = Field(
         1e-4, gt=0, description="AdamW's highest, after warm-up. Gradients are clipped to norm 1"
     )
-    optimizer: Literal["adamw", "adamw-8bit"] = _left_out(
+    optimizer: Literal["adamw", "adamw-8bit"] = left_out(
         "adamw",
         "`adamw-8bit` holds AdamW's moments in 8 bits, those of embeddings in 32 "
         "([for small GPUs](../docs/running.md#adamw-in-8-bits))",
@@ -341,7 +73,7 @@ class Strategy(Settings):
     weight_decay: float = Field(
         0.01, ge=0, description="AdamW's, on all parameters but norms and biases"
     )
-    epsilon: float = _left_out(
+    epsilon: float = left_out(
         1e-8, "AdamW's, which is added to the root of its second moment", gt=0
     )
     schedule: Literal["cosine", "linear", "wsd", "constant"] = Field(
@@ -349,7 +81,7 @@ class Strategy(Settings):
         description="of the learning rate. All but the last end at zero; `wsd` (warm-up, stable, "
         "decay) stays at the highest rate until its `decay`",
     )
-    decay: float = _left_out(
+    decay: float = left_out(
         0.1,
         "of schedule `wsd`: share of the steps, at the end, in which the rate falls like a cosine",
         gt=0,

@@ -23,8 +23,9 @@ from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.passes import pass_tokens
 from lexigraft.training.phase import run_phase
-from lexigraft.training.settings import Phase, Strategy, read_strategy
-from lexigraft.training.trainable import own_parameters, prepare_phase
+from lexigraft.training.phase_settings import Phase
+from lexigraft.training.settings import Strategy, read_strategy
+from lexigraft.training.trainable import own_parameters
 
 STEPS = 4  # of each size; the first, which is slower, does not count
 
@@ -60,8 +61,8 @@ def step_time(model_folder: str | Path, settings: Mapping[str, Any]) -> StepTime
 
     model = load_model(source, torch.float32, device(), hold)
     size = int(model.config.get_text_config().vocab_size)
-    with FrozenWeights(model, source).shown_as_float32():
-        prepare_phase(model, phase, range(max(0, size - 1000), size))
+    new_ids = range(max(0, size - 1000), size)
+    FrozenWeights(model, source).prepare_phase(model, phase, new_ids=new_ids)
     together = max(2, pass_tokens(device().type) // phase.length)
     one, many = (
         _seconds(model, phase.model_copy(update={"batch_sequences": sequences}), strategy)

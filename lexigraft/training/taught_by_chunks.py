@@ -1,6 +1,7 @@
 """Objectives whose teacher reads the text of a sequence in tokens of its own."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from lexigraft.errors import UserError
@@ -10,8 +11,9 @@ if TYPE_CHECKING:
     import torch
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-    from lexigraft.training.data import SequenceDataset
-    from lexigraft.training.settings import Phase, Strategy
+    from lexigraft.training.data import SequenceDataset, TrainingSequence
+    from lexigraft.training.phase_settings import Phase
+    from lexigraft.training.settings import Strategy
 
 _LENGTHS = 4  # how many times as long as its own a teacher's sequences may be by default
 _LOOKED_AT = 16  # sequences of which one must have a chunk
@@ -80,12 +82,17 @@ class TaughtByChunks(Objective):
         """
         from lexigraft.inference.chunked_logits import IGNORED
         from lexigraft.source.model import load_config, load_tokenizer, open_source
-        from lexigraft.training.token_alignment import AlignedDataset, TokenAligner
+        from lexigraft.training.data import SequenceDataset
+        from lexigraft.training.token_alignment import TokenAligner
 
         source = open_source(context.inputs["teacher"])
         most = cls.length_for(context.phase, load_config(source.folder))
         aligner = TokenAligner(context.tokenizer, load_tokenizer(source.folder), most)
-        aligned = AlignedDataset(sequences, aligner)
+
+        def align(sequence: "TrainingSequence", _: int) -> "TrainingSequence":
+            return replace(sequence, teacher=aligner.align(sequence))
+
+        aligned = SequenceDataset(sequences.source, sequences.order, align)
         first = (aligned[place].teacher for place in range(min(_LOOKED_AT, len(aligned))))
         if all(one is None or (one.chunks == IGNORED).all() for one in first):
             raise UserError(

@@ -43,8 +43,8 @@ def check_teacher(folder: str | Path, key: str, length: int) -> SourceModel:
 
 def context_length(config: "PretrainedConfig") -> int | None:
     """How many tokens a causal model holds; None if its configuration sets no limit."""
-    limit: int | None = getattr(config.get_text_config(), "max_position_embeddings", None)
-    return limit
+    limit: int = getattr(config.get_text_config(), "max_position_embeddings", None) or 0
+    return limit if limit > 0 else None
 
 
 def load_teacher(context: "PhaseContext") -> "PreTrainedModel":

@@ -5,30 +5,21 @@ between two neighbouring places at which both have a boundary, be it inside of a
 """
 
 from codecs import getincrementaldecoder
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from os.path import commonprefix
 
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.inference.text_encoding import encode, tokenize
-from lexigraft.training.data import SequenceDataset, TeacherTokens, TrainingSequence
+from lexigraft.training.data import TeacherTokens, TrainingSequence
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
 
-_MOST_CONTINUED = 3  # bytes of a character after its first
-
-
-class AlignedDataset(SequenceDataset):
-    """Sequences in visiting order, with their text in the tokens of a teacher."""
-
-    def __init__(self, sequences: SequenceDataset, aligner: "TokenAligner"):
-        super().__init__(sequences.source, sequences.order)
-        self._aligner = aligner
-
-    def __getitem__(self, index: int) -> TrainingSequence:
-        sequence = super().__getitem__(index)
-        return replace(sequence, teacher=self._aligner.align(sequence))
+_CONTINUED = bytes(range(0x80, 0xC0))  # the bytes of a character after its first
+_MOST_CONTINUED = 3  # how many of them it has
 
 
 class TokenAligner:
@@ -58,7 +49,8 @@ class TokenAligner:
         self._own_start, self._other_start = _start(own), _start(other)
         self._counterparts = _counterparts(own, other)
         self._special = np.array(sorted(self._counterparts))
-        self._spaced, self._other_spaced = _begins_with_space(own), _begins_with_space(other)
+        self._spaced = _begins_with_space(own, self._own_pieces)
+        self._other_spaced = _begins_with_space(other, self._other_pieces)
 
     def align(self, sequence: TrainingSequence) -> TeacherTokens:
         """The tokens of the teacher for the text of a sequence, and the chunks."""
@@ -67,33 +59,21 @@ class TokenAligner:
         begins = np.array([0])
         if sequence.positions is not None:
             begins = np.flatnonzero(np.asarray(sequence.positions) == 0)
-        other: list[np.ndarray] = []
-        chunks: list[np.ndarray] = []
-        positions: list[np.ndarray] = []
-
-        def add(ids: list[int], numbers: list[int] | np.ndarray) -> None:
-            other.append(np.array(ids, dtype=np.int32))
-            chunks.append(np.array(numbers, dtype=np.int32))
-
+        found: list[int] = []
+        chunks: list[int] = []
+        positions: list[int] = []
         for begin, end in zip(begins, [*begins[1:], len(tokens)], strict=True):
-            before = sum(map(len, other))
+            before = len(found)
             if tokens[begin] != self._own_start:
-                add([self._other_start], [IGNORED])
+                found.append(self._other_start)
+                chunks.append(IGNORED)
             for run in self._runs(tokens, begin, end):
-                if run.is_special:
-                    [token] = run.tokens
-                    counterpart, predicted = self._counterparts[token]
-                    if counterpart is not None:
-                        number = run.begin if predicted else IGNORED
-                        own[run.begin] = number
-                        add([counterpart], [number])
-                    continue
-                ids, own_ends, other_ends = self._match(run)
-                numbers = np.where(own_ends == IGNORED, IGNORED, run.begin + own_ends)
-                own[run.begin : run.begin + len(run.tokens)] = numbers
-                add(ids, np.where(other_ends == IGNORED, IGNORED, run.begin + other_ends))
-            positions.append(np.arange(sum(map(len, other)) - before))
-        theirs, found = np.concatenate(chunks), np.concatenate(other)
+                ids, ours, numbers = self._match(run)
+                own[run.begin : run.begin + len(run.tokens)] = ours
+                found += ids
+                chunks += numbers.tolist()
+            positions += range(len(found) - before)
+        theirs = np.array(chunks, dtype=np.int32)
         excluded = [own[begins], theirs[self._most :]]
         if sequence.targets is not None:
             excluded.append(own[~np.asarray(sequence.targets)])
@@ -101,10 +81,10 @@ class TokenAligner:
         own[np.isin(own, left_out)] = IGNORED
         theirs[np.isin(theirs, left_out)] = IGNORED
         return TeacherTokens(
-            found[: self._most],
+            np.array(found[: self._most], dtype=np.int32),
             theirs[: self._most],
             own,
-            None if sequence.positions is None else np.concatenate(positions)[: self._most],
+            None if sequence.positions is None else np.array(positions[: self._most]),
         )
 
     def _runs(self, tokens: np.ndarray, begin: int, end: int) -> "list[_Run]":
@@ -119,15 +99,16 @@ class TokenAligner:
         return found
 
     def _match(self, run: "_Run") -> tuple[list[int], np.ndarray, np.ndarray]:
-        """A run of text in other tokens; the last own token of the chunk of each token, or IGNORED.
-
-        The latter for own tokens and for other ones, numbered from the first of the run.
-        """
+        """A run in the other's tokens; the chunk of each own token and of each other one."""
+        if run.is_special:
+            counterpart, predicted = self._counterparts[run.tokens[0]]
+            ids = [] if counterpart is None else [counterpart]
+            number = run.begin if predicted else IGNORED
+            return ids, np.array([number]), np.full(len(ids), number)
         pieces = [self._own_pieces[token] for token in run.tokens]
         whole = b"".join(pieces)
-        cut = 0  # bytes of a character whose beginning is missing
-        while whole[cut : cut + 1] and 0x80 <= whole[cut] < 0xC0 and cut < _MOST_CONTINUED:
-            cut += 1
+        # Bytes of a character whose beginning is missing.
+        cut = min(_MOST_CONTINUED, len(whole) - len(whole.lstrip(_CONTINUED)))
         ours = whole[cut:]
         try:
             text = getincrementaldecoder("utf-8")().decode(ours)
@@ -145,10 +126,11 @@ class TokenAligner:
         ends = np.cumsum([len(piece) for piece in pieces])
         other_ends = np.cumsum([len(piece) for piece in other_pieces], dtype=np.int64)
         other_ends += cut + lead - (len(theirs) - len(other_words))
-        agreed = cut + lead + _common_prefix(words, other_words)
+        both = commonprefix([words, other_words])  # noqa: RUF071  # these are no paths
+        agreed = cut + lead + len(both)
         shared = np.intersect1d([0, *ends], [cut, *other_ends])
         shared = shared[(cut <= shared) & (shared <= agreed)]
-        last = np.searchsorted(ends, shared, side="right") - 1
+        last = run.begin + np.searchsorted(ends, shared, side="right") - 1
         return ids, _chunk_ends(ends, shared, last), _chunk_ends(other_ends, shared, last)
 
 
@@ -163,7 +145,7 @@ class _Run:
 
 
 def _chunk_ends(ends: np.ndarray, shared: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """For tokens with these ends, the `last` token of their chunk; IGNORED outside of `shared`."""
+    """For tokens with these ends, the number of their chunk: `last`, that of each `shared` end."""
     chunk = np.searchsorted(shared, ends)
     inside = (chunk > 0) & (chunk < len(shared))
     found = np.full(len(ends), IGNORED)
@@ -171,21 +153,15 @@ def _chunk_ends(ends: np.ndarray, shared: np.ndarray, last: np.ndarray) -> np.nd
     return found
 
 
-def _common_prefix(one: bytes, other: bytes) -> int:
-    """How many bytes two texts begin with alike."""
-    both = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in both if a != b), min(len(one), len(other)))
-
-
 def _start(tokenizer: PreTrainedTokenizerFast) -> int:
     """The special token that texts begin with."""
     return next(encode(tokenizer, [""]))[0]
 
 
-def _begins_with_space(tokenizer: PreTrainedTokenizerFast) -> bool:
+def _begins_with_space(tokenizer: PreTrainedTokenizerFast, pieces: Sequence[bytes]) -> bool:
     """Whether a tokenizer puts a space before a text, as SentencePiece does."""
     [[first, *_]] = tokenize(tokenizer, ["a"])
-    return token_bytes(tokenizer)[first].startswith(b" ")
+    return pieces[first].startswith(b" ")
 
 
 def _counterparts(

@@ -28,8 +28,9 @@ from transformers import PreTrainedTokenizerFast
 from lexigraft.atomic import PARTIAL, replacing
 from lexigraft.completion import input_checksum
 from lexigraft.corpus.mixture import text_file
+from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import BATCH, encode, start_ids
-from lexigraft.training.data import EncodedTexts, JoinedArrays, concatenate, no_sentences
+from lexigraft.training.data import EncodedTexts, JoinedArrays, concatenate
 
 FOLDER = ".tokens"
 SHARD = 1 << 26  # bytes of the text of a shard, about
@@ -51,8 +52,8 @@ def tokenize_corpus(
     or has no line.
     """
     text = text_file(corpus, member)
-    if not text.is_file():
-        raise no_sentences(text)
+    if not text.is_file() or not text.stat().st_size:
+        raise UserError(f"{text}: no sentences; the corpus stage must write at least one")
     folder = Path(corpus, FOLDER, member)
     content, encoding = _digest(input_checksum(text)), _encoding_digest(tokenizer)
     own = f"{content}-{encoding}"
@@ -73,13 +74,14 @@ def tokenize_corpus(
                 if old.is_file() and (stale or old.name.startswith(f"{PARTIAL}{own}")):
                     old.unlink(missing_ok=True)
             for number, (file, part) in enumerate(parts):
-                if found[number] or _read(file):  # by another process since
+                found[number] = found[number] or _read(file)  # by another process since
+                if found[number]:
                     continue
                 if file.exists():
                     logger.warning("%s is damaged and made anew", file)
                 with replacing(file) as temporary, temporary.open("wb") as out:
                     write(out, part)
-        found = [_read(file) for file, _ in parts]
+                found[number] = _read(file)
     except OSError as error:
         logger.warning("the tokens of %s cannot be stored beside it: %s", text, error)
     for number, (_, part) in enumerate(parts):
@@ -113,8 +115,6 @@ def _shards(text: Path, limit: int | None) -> list[tuple[int, int]]:
             file.seek(cuts[-1] + SHARD - 1)
             file.readline()
             cuts.append(min(file.tell(), size))
-    if len(cuts) == 1:
-        raise no_sentences(text)
     return list(pairwise(cuts))
 
 

@@ -45,7 +45,7 @@ from lexigraft.training.compatibility import (
     check_length,
     check_objectives,
 )
-from lexigraft.training.data import optimizer_steps, read_english, read_sentences
+from lexigraft.training.data import read_english, read_sentences
 from lexigraft.training.distributed import (
     Computation,
     init_processes,
@@ -58,17 +58,20 @@ from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.memory_plan import MemoryPlan, plan_memory
 from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
+from lexigraft.training.passes import pass_tokens
 from lexigraft.training.phase import load_trained, run_phase
-from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts, schedules
+from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts
 from lexigraft.training.registry import objective
+from lexigraft.training.schedule import optimizer_steps, schedules
 from lexigraft.training.settings import check_optimizer, read_strategy
 from lexigraft.training.store import VOCADT, save_cell
 from lexigraft.training.trainable import (
-    attached_parameter_count,
     finish_phase,
+    lora_parameter_count,
     matrix_names,
     merge_lora,
     own_parameters,
+    trained_parameter_count,
 )
 from lexigraft.training.training_log import (
     HeldOutCurve,
@@ -189,9 +192,9 @@ class _Run:
         folder = self.checkpoints / here
         seed = seed_from(*self.job["seed"], here)
         set_seed(seed)  # adapters start at random
-        names, adapter = self.frozen.prepare_phase(model, phase, progress.trained, self.new_ids)
+        names, adapter = self.frozen.prepare_phase(model, phase, progress.changed, self.new_ids)
         progress.trained |= set(names)
-        progress.adapter_size += attached_parameter_count(model)
+        progress.adapter_size += lora_parameter_count(model)
         tokens = cumulative_tokens(self.plan, number, phase.batch_sequences)
         kind = objective(phase.objective)
         context = PhaseContext(
@@ -245,7 +248,7 @@ class _Run:
         if progress.phases < len(self.plan):
             if adapter is not None:
                 self.frozen.restore()
-                progress.trained |= set(merge_lora(adapter))
+                progress.with_lora |= set(merge_lora(adapter))
             on_rank_zero(save_progress, self.checkpoints, model, progress)
         return adapter
 
@@ -256,7 +259,6 @@ class _Run:
         for name in ["log.jsonl", *([VOCADT] if progress.from_adapters else [])]:
             with replacing(folder / name) as file:
                 shutil.copyfile(self.checkpoints / name, file)
-        own = (p.numel() for n, p in self.model.named_parameters() if n in progress.trained)
         save_cell(
             folder,
             self.model,
@@ -264,7 +266,7 @@ class _Run:
             adapter=adapter,
             new_ids=None if self.plan else self.new_ids,
             job=job,
-            trained_parameters=sum(own) + progress.adapter_size,
+            trained_parameters=trained_parameter_count(self.model, progress, len(self.new_ids)),
             total_parameters=self.parameters,
             untied=bool(progress.from_adapters) and is_tied(self.source),
             extra_head_parameters=_size(progress.extra_head),
@@ -290,7 +292,7 @@ class _Run:
                 settings = self.strategy.phases[phase]
                 frozen = FrozenWeights(model, self.source)
                 names, adapter = frozen.prepare_phase(
-                    model, settings, progress.trained, self.new_ids
+                    model, settings, progress.changed, self.new_ids
                 )
                 progress.trained |= set(names)
                 load_trained(model, self.retained.file(step), without=EXTRA_HEAD)
@@ -357,7 +359,9 @@ class _Run:
 
     def _score(self, model: PreTrainedModel, sentences: list[str]) -> Likelihood:
         score = score_masked if is_masked(self.model) else score_texts
-        return score(model, self.tokenizer, sentences)
+        # Processes that share a model wait for each other in each batch, so all have the same.
+        most = pass_tokens(device().type) if is_sharded() else None
+        return score(model, self.tokenizer, sentences, batch_tokens=most)
 
 
 def _size(module: torch.nn.Module | None) -> int:

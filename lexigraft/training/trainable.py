@@ -9,9 +9,9 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.recipe import RecipePair
 from lexigraft.source.model import is_masked
 from lexigraft.training.adapted_layers import attached_adapters, merge_adapters
-from lexigraft.training.new_rows import NEW_ROWS, attach_new_rows, merge_new_rows
+from lexigraft.training.new_rows import attach_new_rows, merge_new_rows
 from lexigraft.training.objective import Progress
-from lexigraft.training.settings import Phase
+from lexigraft.training.phase_settings import Phase
 from lexigraft.training.store import parameter_names
 
 if TYPE_CHECKING:
@@ -106,11 +106,23 @@ def merge_lora(adapter: "PeftModel") -> list[str]:
     return [name for name, _ in adapter.merge_and_unload().named_parameters() if name in adapted]
 
 
-def attached_parameter_count(model: "PreTrainedModel") -> int:
-    """How many parameters LoRA's adapters and new rows have in a model."""
+def lora_parameter_count(model: "PreTrainedModel") -> int:
+    """How many parameters LoRA's adapters have in a model."""
+    return sum(p.numel() for name, p in model.named_parameters() if "lora_" in name)
+
+
+def trained_parameter_count(model: "PreTrainedModel", progress: Progress, new_rows: int) -> int:
+    """How many numbers the phases so far have trained: each of the model's own once, and adapters.
+
+    LoRA's adapters may still be in the model. `new_rows` are the rows of a matrix of which only the
+    new ones are trained.
+    """
     named = model.named_parameters()
-    own = (p for name, p in named if "lora_" in name or name.rpartition(".")[2] in NEW_ROWS)
-    return sum(parameter.numel() for parameter in own)
+    own = {name.replace(".base_layer", ""): parameter for name, parameter in named}
+    whole = sum(own[name].numel() for name in progress.trained)
+    in_rows = progress.with_new_rows - progress.trained
+    rows = sum(new_rows * own[name][0].numel() for name in in_rows)
+    return whole + rows + progress.adapter_size
 
 
 def decoder_layers(model: "PreTrainedModel") -> ModuleList:

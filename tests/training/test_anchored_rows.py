@@ -1,5 +1,6 @@
 """New rows that are held where their recipe put them."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,8 @@ def rows_of(job, policy=None):
 def test_a_resumed_run_holds_rows_at_the_start_of_the_cell_not_of_its_phase(grafted):
     job, start = grafted
     whole, log = rows_of(job)
+    card = json.loads(Path(job["outputs"]["folder"], "card.json").read_text())
+    assert card["trained_parameters"] == 2 * 20 * 32  # the same rows in both phases
     first, second = (
         [line for line in log if line["phase"] == number and "anchor_loss" in line]
         for number in (0, 1)

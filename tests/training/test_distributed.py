@@ -13,8 +13,12 @@ import torch
 import torch.distributed as dist
 from safetensors.torch import load_file
 
-from lexigraft.training.distributed import Computation, full_tensor, shard
+from lexigraft.inference.likelihood import score_texts
+from lexigraft.training import train as train_module
+from lexigraft.training.distributed import Computation, full_tensor, group_of_one, shard
 from lexigraft.training.objectives.clm import CausalModeling
+from lexigraft.training.settings import read_strategy
+from lexigraft.training.trainable import prepare_phase
 from lexigraft.training.training_log import TrainingLog
 from tests import preloaded_python
 from tests.training.process_group import train
@@ -122,6 +126,35 @@ def test_layers_are_gathered_in_the_precision_that_they_compute_in(
         assert found[name].dtype == torch.float32
         tolerance = (1e-5 if exact else 0.03) * gradient.abs().max().item()
         assert torch.allclose(found[name], gradient, atol=tolerance), name
+
+
+def test_dora_takes_the_norms_of_weights_that_are_not_rounded(tiny_llama, monkeypatch):
+    monkeypatch.setenv("LEXIGRAFT_PRECISION", "bfloat16")
+    model, seen = tiny_llama(50), set()
+    phase = {"trainable": ["lora"], "length": 12, "lora": {"dora": True}}
+    prepare_phase(model, read_strategy({"phases": [phase]}).phases[0])
+    batch = {"input_ids": torch.arange(24).view(2, 12), "labels": torch.arange(24).view(2, 12)}
+    with group_of_one():
+        sharded, objective = shard(Computation(model), CausalModeling(), torch.device("cpu"))
+        sharded.model.get_submodule("model.layers.0.mlp.up_proj").register_forward_hook(
+            lambda layer, *_: seen.add(layer.base_layer.weight.dtype)
+        )
+        sharded(objective.losses, batch, None)
+    assert seen == {torch.float32}
+
+
+def test_processes_that_share_a_model_score_batches_of_the_same_size(training_setup, monkeypatch):
+    seen = []
+
+    def score(*given, batch_tokens):
+        seen.append(batch_tokens)
+        return score_texts(*given)
+
+    monkeypatch.setattr(train_module, "score_texts", score)
+    for sharded in (False, True):
+        monkeypatch.setattr(train_module, "is_sharded", lambda sharded=sharded: sharded)
+        train_module.train_cell(training_setup().job({"phases": []}))
+    assert seen == [None, 2048]
 
 
 # Of about eight operations on files a step: in each of the two phases, and in the second one.

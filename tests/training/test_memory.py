@@ -79,6 +79,16 @@ def test_it_is_the_peak_of_the_same_steps_on_real_tensors(family, phases, gpus, 
     assert found == pytest.approx(simulated_peak(config, strategy, 640, **given), rel=0.02)
 
 
+def test_phases_that_read_other_texts_are_simulated_once():
+    config, phase = AutoConfig.for_model("llama", **LLAMA), {"trainable": ["head"]}
+    read = strategy_of(
+        {**phase, "tokens_per_language": 64}, {**phase, "epochs": 1.0, "data": "parallel"},
+        {**phase, "tokens": 64, "batch_sequences": 4},
+    )  # fmt: skip
+    first, second, third = simulated_phases(config, read, 600)
+    assert first is second is not third
+
+
 def test_two_dense_adapters_take_sixteen_bytes_for_each_of_their_numbers():
     config = AutoConfig.for_model("llama", **LLAMA)
     peaks = [simulated_peak(config, strategy_of(ADAPTER), rows) for rows in (640, 1280)]

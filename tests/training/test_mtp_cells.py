@@ -14,10 +14,11 @@ from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
 from lexigraft.training import checkpointing
 from lexigraft.training import train as training
-from lexigraft.training.data import SequenceDataset, concatenate, pack, visiting_order
+from lexigraft.training.data import SequenceDataset, concatenate, pack
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.passes import TOKENS
 from lexigraft.training.phase import run_phase
+from lexigraft.training.plan import visiting_order
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import prepare_phase
 from lexigraft.training.training_log import TrainingLog
@@ -63,7 +64,7 @@ def by_hand(job, model, tokenizer, start):
         head.weight.requires_grad_(True)
         trained = [p for p in [*model.parameters(), extra.weight] if p.requires_grad]
         optimizer = torch.optim.AdamW(trained, lr=1e-2, weight_decay=0.01)
-        order = visiting_order(len(blocks), 1, share, job["seed"])
+        order = visiting_order(blocks, 1, share, job["seed"])
         steps = math.ceil(len(order) / 4)
         warm = math.ceil(0.05 * steps)
         model.train()

@@ -1,10 +1,13 @@
 """What the settings of a phase do to the training itself."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 from transformers import Gemma2Config, Gemma2ForCausalLM, TrainerCallback
 
+from lexigraft.training import phase as module
 from lexigraft.training.data import SequenceDataset, concatenate, pack
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
@@ -96,3 +99,21 @@ def test_the_loss_is_a_mean_over_the_step_whatever_the_model_accepts(
     next_loss, after_next_loss, loss = first_losses(model, 4, tmp_path)
     assert loss == pytest.approx(next_loss + after_next_loss, rel=1e-6)
     assert next_loss == pytest.approx(np.log(50), rel=0.1)  # it knows nothing yet
+
+
+def test_a_process_reads_its_own_sequences_alone(monkeypatch):
+    read, blocks = [], pack(concatenate([list(range(50))]), 5)
+
+    class Recorded(SequenceDataset):
+        def __getitem__(self, index):
+            read.append(index)
+            return super().__getitem__(index)
+
+    monkeypatch.setattr(module, "world_size", lambda: 2)
+    monkeypatch.setattr(module, "rank", lambda: 1)
+    trainer = object.__new__(module.PhaseTrainer)
+    trainer.train_dataset = Recorded(blocks, np.arange(10))
+    trainer.lengths, trainer.tokens = trainer.train_dataset.tokens(), 1000
+    trainer.objective, trainer.args = CausalModeling(), SimpleNamespace(device="cpu")
+    trainer._begin([3, 4, 5, 6])
+    assert read == [5, 6] and [len(one["input_ids"]) for one in trainer.passes] == [2]

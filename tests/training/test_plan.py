@@ -13,19 +13,15 @@ from hypothesis import strategies as st
 from lexigraft.corpus.sample_file import write_samples
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
-from lexigraft.training.data import (
-    concatenate,
-    encode_samples,
-    pack,
-    repeated_order,
-    visiting_order,
-)
+from lexigraft.training.data import concatenate, encode_samples, pack
 from lexigraft.training.plan import (
     cumulative_tokens,
     interleave,
     plan_phases,
+    repeated_order,
     sample_counts,
     sequence_counts,
+    visiting_order,
 )
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.train import train_cell
@@ -69,7 +65,7 @@ def test_a_strategy_of_one_text_visits_it_as_the_order_says(job, without_bos):
     described = job({"phases": [PHASE]})
     [phase] = planned(described, without_bos)
     blocks = monolingual(described, without_bos)
-    order = visiting_order(len(blocks), 1, (0, 1), described["seed"])
+    order = visiting_order(blocks, 1, (0, 1), described["seed"])
     assert tokens_of(phase) == [tuple(blocks[at].tokens.tolist()) for at in order]
 
 
@@ -137,7 +133,7 @@ def test_phases_with_amounts_of_their_own_follow_one_another_on_their_text(job, 
     assert (len(first), len(second)) == (10, 20)
     blocks = monolingual(described, without_bos)
     together = np.concatenate([first.order, second.order])
-    assert together.tolist() == repeated_order(len(blocks), 30, described["seed"]).tolist()
+    assert together.tolist() == repeated_order(blocks, 30, described["seed"]).tolist()
     fitting = [tuple(s.tokens.tolist()) for s in encode_samples(without_bos, SAMPLES[:-1])]
     assert Counter(tokens_of(third)) == Counter(2 * fitting)
 
@@ -189,6 +185,14 @@ def test_a_pass_over_a_group_ends_with_the_first_text(group, without_bos):
     most = min(blocks["te"].size / 0.75, blocks["el"].size / 0.25)
     assert sum(phase.tokens()) == pytest.approx(most, rel=0.02)
     assert len(set(phase.order.tolist())) == len(phase)
+
+
+def test_a_group_has_its_shares_also_beside_another_text(group, without_bos):
+    data = {"sums": 0.1, "monolingual": 0.9}
+    [phase] = planned(group({"phases": [{**PHASE, "data": data}], "epochs": 1}), without_bos)
+    samples, mixed = phase.source.datasets
+    telugu = phase.order[phase.order >= len(samples)] - len(samples) < len(mixed.members["te"])
+    assert (len(telugu), telugu.sum()) == pytest.approx((81, 0.75 * 81), abs=1)
 
 
 def test_an_amount_for_each_language_grows_with_the_group(group, without_bos):
@@ -256,9 +260,18 @@ def test_a_text_with_a_tiny_share_still_gives_a_sequence():
     assert sequence_counts(3, {"a": 0.99, "b": 0.01}) == {"b": 1}
 
 
+@given(blocks=st.integers(1, 20), epochs=st.sampled_from([0.5, 1, 1.5, 2, 3]), cut=st.floats(0, 1))
+def test_phases_share_the_passes_without_gap_or_overlap(blocks, epochs, cut):
+    names = ["study", "training", "cell"]
+    whole = visiting_order(range(blocks), epochs, (0, 1), names)
+    parts = [visiting_order(range(blocks), epochs, one, names) for one in ((0, cut), (cut, 1))]
+    assert np.concatenate(parts).tolist() == whole.tolist()
+    assert len(whole) == max(1, round(blocks * epochs))
+
+
 @given(sequences=st.integers(1, 9), count=st.integers(1, 40))
 def test_a_short_text_is_repeated_pass_by_pass_and_a_long_one_cut(sequences, count):
-    numbers = repeated_order(sequences, count, ["seed"])
+    numbers = repeated_order(range(sequences), count, ["seed"])
     assert len(numbers) == count
     for begin in range(0, count - sequences + 1, sequences):
         assert sorted(numbers[begin : begin + sequences]) == list(range(sequences))
@@ -268,12 +281,12 @@ def test_a_short_text_is_repeated_pass_by_pass_and_a_long_one_cut(sequences, cou
 
 
 def test_passes_are_in_orders_of_their_own():
-    first, second = repeated_order(50, 100, ["seed"]).reshape(2, 50).tolist()
+    first, second = repeated_order(range(50), 100, ["seed"]).reshape(2, 50).tolist()
     assert first != second
     assert (
         first
-        == repeated_order(50, 50, ["seed"]).tolist()
-        != repeated_order(50, 50, ["other"]).tolist()
+        == repeated_order(range(50), 50, ["seed"]).tolist()
+        != repeated_order(range(50), 50, ["other"]).tolist()
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import get_scheduler
 
-from lexigraft.training.plan import Schedule, schedules
+from lexigraft.training.schedule import Schedule, schedules
 from lexigraft.training.settings import read_strategy
 
 STEPS = [7, 4, 9]

@@ -6,14 +6,8 @@ import pytest
 import yaml
 
 from lexigraft.errors import UserError
-from lexigraft.training.settings import (
-    AlmSettings,
-    Curve,
-    Lora,
-    read_strategy,
-    samples_of,
-    teacher_of,
-)
+from lexigraft.training.phase_settings import AlmSettings, Lora
+from lexigraft.training.settings import Curve, read_strategy, samples_of, teacher_of
 
 PHASE = {"trainable": ["embeddings", "head", "lora"], "length": 512}
 REGISTRY = Path(__file__).resolve().parents[2] / "config" / "strategies.yaml"

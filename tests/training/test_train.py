@@ -18,8 +18,9 @@ from transformers.models.llama.modeling_llama import LlamaMLP
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
-from lexigraft.training.data import concatenate, pack, visiting_order
+from lexigraft.training.data import concatenate, pack
 from lexigraft.training.passes import TOKENS
+from lexigraft.training.plan import visiting_order
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
@@ -108,7 +109,7 @@ def by_hand(job, model, tokenizer):
             model = get_peft_model(model, config)
         trained = [p for p in model.parameters() if p.requires_grad]
         optimizer = torch.optim.AdamW(trained, lr=1e-2, weight_decay=0.01)
-        order = visiting_order(len(blocks), 1, share, job["seed"])
+        order = visiting_order(blocks, 1, share, job["seed"])
         steps = math.ceil(len(order) / 4)
         warm = math.ceil(0.05 * steps)
         model.train()
@@ -251,6 +252,8 @@ def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(
     train_cell(job, EAGER)
     card = json.loads((folder_of(job) / "card.json").read_text())
     assert card["resumed_from_step"] == (steps_before - 1 or None)
+    # In all of them the tied matrices, and adapters of rank 8 on the layers.
+    assert card["trained_parameters"] == 320 * 32 + 8 * 4 * 512
     assert same_bits(tensors_of(folder_of(job)), whole)
     assert without_clocks(log_of(folder_of(job), None)) == without_clocks(log)
 
@@ -337,7 +340,7 @@ def test_documents_that_are_apart_are_learned_as_if_each_came_alone(training_set
     blocks = pack(concatenate(encode(without_bos, sentences)), 32, apart=True)
     model = AutoModelForCausalLM.from_pretrained(place.source)
     total, count = 0.0, 0
-    for index in visiting_order(len(blocks), 1, (0, 1), job["seed"])[:4]:
+    for index in visiting_order(blocks, 1, (0, 1), job["seed"])[:4]:
         block = blocks[int(index)]
         begins = [*np.flatnonzero(block.positions == 0), len(block.tokens)]
         for begin, end in pairwise(begins):

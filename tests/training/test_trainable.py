@@ -8,14 +8,16 @@ from transformers import TrainerCallback
 
 from lexigraft.errors import UserError
 from lexigraft.training.data import SequenceDataset, concatenate, pack
+from lexigraft.training.objective import Progress
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import (
-    attached_parameter_count,
     decoder_layers,
+    lora_parameter_count,
     merge_lora,
     prepare_phase,
+    trained_parameter_count,
     trains_head,
 )
 
@@ -99,7 +101,17 @@ def test_adapters_sit_on_every_linear_layer_but_the_head(tiny_llama):
     assert unfrozen(model) - adapted == set(names) == {OUTPUT}
     # hidden 32, feed-forward 64, keys and values 16 wide: r x (in + out) for each
     sizes = [32 + 32, 32 + 16, 32 + 16, 32 + 32, 32 + 64, 32 + 64, 64 + 32]
-    assert attached_parameter_count(adapter) == 4 * 2 * sum(sizes)
+    assert lora_parameter_count(adapter) == 4 * 2 * sum(sizes)
+
+
+def test_what_was_trained_counts_once_whatever_adapters_are_on_it(tiny_llama):
+    model, rows = tiny_llama(50), {INPUT}
+    trained, merged = ({f"model.layers.{n}.mlp.up_proj.weight"} for n in (0, 1))
+    prepare_phase(model, phase("lora"))
+    progress = Progress(trained=trained, adapter_size=70, with_lora=merged, with_new_rows=rows)
+    assert trained_parameter_count(model, progress, 3) == 32 * 64 + 70 + 3 * 32
+    progress.trained |= rows
+    assert trained_parameter_count(model, progress, 3) == 32 * 64 + 70 + 50 * 32
 
 
 def test_preparing_again_freezes_what_was_trained_before(tiny_llama):

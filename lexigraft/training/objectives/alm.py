@@ -4,7 +4,8 @@ Minixhofer, Vulić and Ponti (2025), "Universal Cross-Tokenizer Distillation via
 Likelihood Matching". Teacher and model may have any two vocabularies.
 """
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING
 
 from lexigraft.training.taught_by_chunks import TaughtByChunks, own_chunks, take_teacher
 
@@ -46,24 +47,31 @@ class LikelihoodMatching(TaughtByChunks):
         """Nats of the next tokens, and the matching loss of the chunks, [2].
 
         The loss of a chunk depends on all of its tokens, so its derivative by their log-probability
-        is computed first; with these factors, the gradient is that of a weighted sum of nats, which
-        is computed for some positions at a time. A part of weight 0 has no gradient.
+        is computed first. The gradient of both parts is then that of one weighted sum of nats,
+        which is computed for some positions at a time. Only the sum of the parts times `weights`,
+        by default their `total`, has it; the gradient of one part alone is not its own.
         """
         import torch
 
-        from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, sum_nll
+        from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, nll_per_token
 
         next_tokens, ends = self.targets(inputs)
         chunks, theirs = own_chunks(inputs), take_teacher(inputs)
         with torch.no_grad():
             taught = self._taught(theirs, chunks.shape)
         learned = chunked_logits(model, {**inputs, "use_cache": False})
-        nats = _nats_of_tokens(learned, next_tokens)
-        ours = -_chunk_sums(nats, chunks, chunks.shape[1])
-        loss, slope = _with_slope(taught, ours, ends.ne(IGNORED), self.settings.temperature)
+        nats = nll_per_token(learned, next_tokens)
+        ours = _of_chunks(nats, chunks, chunks.shape[1])
+        with torch.enable_grad():
+            each = matching(taught, ours.requires_grad_(), self.settings.temperature)
+            loss = each.where(ends.ne(IGNORED), 0.0).sum()
+            [slope] = torch.autograd.grad(loss, ours)
+        own = (self.settings.next_weight, self.settings.weight)
+        next_weight, own_weight = own if weights is None else weights
         # Of a token's nats, [batch, tokens]; of the position that predicts it, one before.
         factors = -slope.gather(1, chunks.clamp(min=0)).masked_fill(chunks.eq(IGNORED), 0)
-        factors = torch.nn.functional.pad(factors[:, 1:], (0, 1)).flatten()
+        factors = own_weight * torch.nn.functional.pad(factors[:, 1:], (0, 1))
+        factors = (factors + next_weight * next_tokens.ne(IGNORED)).flatten()
         places = factors.nonzero()[:, 0]
         wanted, factors = next_tokens.flatten()[places], factors[places]
 
@@ -72,12 +80,8 @@ class LikelihoodMatching(TaughtByChunks):
             each = torch.nn.functional.cross_entropy(logits, wanted[chunk], reduction="none")
             return (each * factors[chunk]).sum()
 
-        next_weight, own_weight = (None, None) if weights is None else weights
-        pull = learned.sum(places, weighted, own_weight)
-        next_loss = nats.sum()[None]
-        if self.settings.next_weight:
-            next_loss = sum_nll(learned, next_tokens, weight=next_weight)
-        return torch.cat([next_loss, (loss + pull - pull.detach())[None]])
+        both = learned.sum(places, weighted, None if weights is None else torch.ones_like(loss))
+        return torch.stack([nats.sum(), loss.detach() + (both - both.detach()) / own_weight])
 
     def total(self, losses: "torch.Tensor") -> "torch.Tensor":
         """The weighted sum of both."""
@@ -87,7 +91,12 @@ class LikelihoodMatching(TaughtByChunks):
         """The teacher's log-probabilities of the chunks, at the places of their numbers."""
         import torch
 
-        from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, targets_ahead
+        from lexigraft.inference.chunked_logits import (
+            IGNORED,
+            chunked_logits,
+            nll_per_token,
+            targets_ahead,
+        )
 
         if not inputs:
             return torch.zeros(shape, device=self.teacher.device)
@@ -95,7 +104,7 @@ class LikelihoodMatching(TaughtByChunks):
         labels = inputs["input_ids"].where(chunks.ne(IGNORED), IGNORED)
         wanted = targets_ahead(labels, 1, inputs.get("position_ids"))
         logits = chunked_logits(self.teacher, {**inputs, "use_cache": False})
-        return -_chunk_sums(_nats_of_tokens(logits, wanted), chunks, shape[1])
+        return _of_chunks(nll_per_token(logits, wanted), chunks, shape[1])
 
 
 def matching(taught: "torch.Tensor", ours: "torch.Tensor", temperature: float) -> "torch.Tensor":
@@ -109,44 +118,21 @@ def matching(taught: "torch.Tensor", ours: "torch.Tensor", temperature: float) -
     import torch
 
     log_p, log_q = (some.float() / temperature - EPSILON for some in (taught, ours))
-    return -(log_p.exp() * log_q - torch.expm1(log_p) * _log_of_rest(log_q))
-
-
-def _log_of_rest(log_q: "torch.Tensor") -> "torch.Tensor":
-    """log(1 - q) for q below 1, without cancellation."""
-    import math
-
-    import torch
-
+    # log(1 - q), without cancellation.
     small = log_q < -math.log(2)
-    return torch.where(small, (-log_q.exp()).log1p(), (-torch.expm1(log_q)).log())
+    rest = torch.where(small, (-log_q.exp()).log1p(), (-torch.expm1(log_q)).log())
+    return -(log_p.exp() * log_q - torch.expm1(log_p) * rest)
 
 
-def _with_slope(
-    taught: "torch.Tensor", ours: "torch.Tensor", counted: "torch.Tensor", temperature: float
-) -> "tuple[torch.Tensor, torch.Tensor]":
-    """The matching loss summed over the counted places, and its derivative by `ours`."""
+def _of_chunks(nats: "torch.Tensor", chunks: "torch.Tensor", size: int) -> "torch.Tensor":
+    """Log-probabilities of chunks, at the places of their numbers, [batch, size].
+
+    `nats` [batch, m] are those of each place's next token, `chunks` the numbers of the tokens.
+    """
     import torch
 
-    with torch.enable_grad():
-        ours = ours.detach().requires_grad_()
-        loss = matching(taught, ours, temperature).where(counted, 0.0).sum()
-        [slope] = torch.autograd.grad(loss, ours)
-    return loss.detach(), slope
-
-
-def _nats_of_tokens(readout: Any, targets: "torch.Tensor") -> "torch.Tensor":
-    """The negative log-likelihood of each token, [batch, tokens]; 0 of those that do not count."""
-    import torch
-
-    from lexigraft.inference.chunked_logits import nll_per_token
-
-    return torch.nn.functional.pad(nll_per_token(readout, targets)[:, :-1], (1, 0))
-
-
-def _chunk_sums(values: "torch.Tensor", chunks: "torch.Tensor", size: int) -> "torch.Tensor":
-    """Values [batch, m] of tokens, summed by the numbers of their chunks, [batch, size]."""
     from lexigraft.inference.chunked_logits import IGNORED
 
+    own = torch.nn.functional.pad(-nats[:, :-1], (1, 0))
     places = chunks.where(chunks.ne(IGNORED), size)  # the last one is of no chunk
-    return values.new_zeros((len(values), size + 1)).scatter_add_(1, places, values)[:, :size]
+    return own.new_zeros((len(own), size + 1)).scatter_add_(1, places, own)[:, :size]

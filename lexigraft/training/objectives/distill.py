@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from lexigraft.training.settings import DistillSettings, Strategy
+    from lexigraft.training.phase_settings import DistillSettings
+    from lexigraft.training.settings import Strategy
 
 
 class LogitDistillation(Objective):
@@ -115,7 +116,7 @@ class LogitDistillation(Objective):
             return (1 - weight) * nats + weight * kl
 
         # Only the weighted sum has a gradient: one backward pass, not two.
-        both = learned.sum(places, loss)
+        both = learned.sum(places, loss, None if weights is None else weights[1] / weight)
         nats, kl = torch.stack(list(parts.values())).sum(0)
         return torch.stack([nats, kl + (both - both.detach()) / weight])
 

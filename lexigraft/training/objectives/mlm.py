@@ -1,7 +1,9 @@
 """Masked language modelling: an encoder restores tokens drawn by `masked_likelihood.Masker`."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lexigraft.randomness import seed_from
 from lexigraft.source.model import MASKED
 from lexigraft.training.objective import Objective, PhaseContext
 
@@ -9,7 +11,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-    from lexigraft.training.data import SequenceDataset
+    from lexigraft.training.data import SequenceDataset, TrainingSequence
 
 
 class MaskedModeling(Objective):
@@ -22,11 +24,22 @@ class MaskedModeling(Objective):
     def prepare_data(
         cls, sequences: "SequenceDataset", context: PhaseContext, seed: list[Any]
     ) -> "SequenceDataset":
-        """The sequences, masked anew at each visit; a UserError without a mask token."""
-        from lexigraft.inference.masked_likelihood import Masker
-        from lexigraft.training.data import MaskedDataset
+        """The sequences, masked anew at each visit (Liu et al. 2019, §4.1).
 
-        return MaskedDataset(sequences, Masker(context.tokenizer, context.phase.masking), seed)
+        A mask depends only on the index of its visit and the seed, so neither interruptions nor
+        the number of processes change it. Raises a UserError if the tokenizer has no mask token.
+        """
+        from lexigraft.inference.masked_likelihood import Masker
+        from lexigraft.training.data import SequenceDataset
+
+        masker = Masker(context.tokenizer, context.phase.masking)
+
+        def mask(sequence: "TrainingSequence", index: int) -> "TrainingSequence":
+            visit = seed_from(*seed, "mask", index)
+            tokens, labels = masker(sequence.tokens, visit, sequence.targets)
+            return replace(sequence, tokens=tokens, labels=labels, targets=None)
+
+        return SequenceDataset(sequences.source, sequences.order, mask)
 
     def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
         """The masked tokens."""

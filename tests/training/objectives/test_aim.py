@@ -15,7 +15,8 @@ from lexigraft.training.data import TrainingSequence, collate, concatenate, pack
 from lexigraft.training.objective import Progress
 from lexigraft.training.objectives.aim import AttentionInfluence, layers_for
 from lexigraft.training.objectives.clm import CausalModeling
-from lexigraft.training.settings import AimSettings, read_strategy
+from lexigraft.training.phase_settings import AimSettings
+from lexigraft.training.settings import read_strategy
 from lexigraft.training.token_alignment import TokenAligner
 from lexigraft.training.trainable import prepare_phase
 from lexigraft.vocabulary.expand import expand_tokenizer
@@ -176,7 +177,9 @@ def test_gradients_are_the_same_with_gradient_checkpointing(tiny_llama, teacher,
     gradients = []
     for again in (False, True):
         if again:
-            model.gradient_checkpointing_enable({"use_reentrant": False})
+            model.activation_checkpointing_enable(
+                activation_checkpointing_kwargs={"use_reentrant": False}
+            )
         objective.total(objective.losses(model, collate(sequences))).backward()
         gradients.append(model.get_input_embeddings().weight.grad.clone())
         model.zero_grad()

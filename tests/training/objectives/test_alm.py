@@ -15,7 +15,8 @@ from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import SequenceDataset, TrainingSequence, collate, concatenate, pack
 from lexigraft.training.objectives.alm import LikelihoodMatching, matching
 from lexigraft.training.objectives.clm import CausalModeling
-from lexigraft.training.settings import AlmSettings, read_strategy
+from lexigraft.training.phase_settings import AlmSettings
+from lexigraft.training.settings import read_strategy
 from lexigraft.training.token_alignment import TokenAligner
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.token_bytes import token_bytes
@@ -109,7 +110,7 @@ def test_loss_and_gradients_are_those_of_all_spans(
 ):
     monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", chunk * 380)
     model = tiny_llama(380, tied=False)
-    given = AlmSettings(temperature=temperature, next_weight=0.5)
+    given = AlmSettings(temperature=temperature)
     objective = LikelihoodMatching(teacher, given, MOST)
     counts = objective.count_targets(batch())
     expected, count = by_brute_force(model, teacher, target, without_bos, sequences, temperature)
@@ -156,19 +157,29 @@ def test_next_tokens_count_as_in_plain_training(tiny_llama, teacher, batch):
     assert torch.allclose(gradients[0], 0.25 * gradients[1] + 2 * gradients[2], atol=1e-4)
 
 
-def test_gradients_that_are_added_in_place_are_the_same(tiny_llama, teacher, batch):
-    """As in a training of one process, which passes the weights of the parts."""
+@pytest.mark.parametrize("weights", [[0.0, 3.0], [0.5, 3.0]], ids=["chunks", "both"])
+@pytest.mark.parametrize("peers", [False, True], ids=["in place", "by autograd"])
+def test_one_pass_has_the_losses_and_gradients_of_both_parts(
+    tiny_llama, teacher, batch, monkeypatch, weights, peers
+):
+    """A process alone adds gradients in place, and both go on with those of an earlier pass."""
+    monkeypatch.setattr(chunked_module, "_has_peers", lambda: peers)
     model = tiny_llama(380, tied=False)
-    for given in (AlmSettings(weight=3.0), AlmSettings(weight=3.0, next_weight=0.5)):
-        objective = LikelihoodMatching(teacher, given, MOST)
-        objective.total(objective.losses(model, batch())).backward()
-        expected = {name: p.grad.clone() for name, p in model.named_parameters()}
-        model.zero_grad()
-        weights = torch.tensor([given.next_weight, given.weight])
-        objective.total(objective.losses(model, batch(), weights)).backward()
-        for name, parameter in model.named_parameters():
-            assert torch.allclose(parameter.grad, expected[name], rtol=1e-4, atol=1e-5), name
-        model.zero_grad()
+    alone = LikelihoodMatching(teacher, AlmSettings(), MOST)
+    apart = torch.stack(
+        [CausalModeling().losses(model, batch())[0], alone.losses(model, batch())[1]]
+    )
+    (2 * (torch.tensor(weights) * apart).sum()).backward()
+    expected = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    objective = LikelihoodMatching(teacher, AlmSettings(weight=7.0, next_weight=weights[0]), MOST)
+    # Of a step: the parts have different numbers of targets.
+    for _ in range(2):
+        losses = objective.losses(model, batch(), torch.tensor(weights))
+        (torch.tensor(weights) * losses).sum().backward()
+    assert torch.allclose(losses, apart, rtol=1e-5)
+    for name, parameter in model.named_parameters():
+        assert torch.allclose(parameter.grad, expected[name], rtol=1e-4, atol=1e-4), name
 
 
 def test_a_model_that_finds_everything_as_likely_as_its_teacher_does_stays(
@@ -231,6 +242,8 @@ def test_a_teacher_reads_four_times_as_many_tokens_or_what_it_holds(tiny_llama):
     lengths = {32: 128, 100: 400, 200: 512}
     assert {n: length_for(alm(length=n).phases[0], config) for n in lengths} == lengths
     assert length_for(alm(alm={"teacher_length": 50}).phases[0], config) == 50
+    config.max_position_embeddings = -1  # without a limit
+    assert length_for(alm(length=200).phases[0], config) == 800
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from lexigraft.training.objectives.distill import (
     LogitDistillation,
     divergence,
 )
-from lexigraft.training.settings import DistillSettings, read_strategy
+from lexigraft.training.phase_settings import DistillSettings
+from lexigraft.training.settings import read_strategy
 
 SHARED = 47  # of 50 rows: the last three are padding
 
@@ -100,6 +101,18 @@ def test_losses_and_gradients_are_those_of_whole_logits(
     assert ours.keys() == theirs.keys()
     for name, gradient in ours.items():
         assert torch.allclose(gradient, theirs[name], rtol=1e-3, atol=1e-4), name
+
+
+def test_gradients_that_are_added_in_place_are_the_same(teacher, tiny_llama, padded):
+    model = tiny_llama(50, tied=False)
+    objective = LogitDistillation(teacher, DistillSettings(teacher="t", weight=0.2), SHARED)
+    # Both parts of a step have five targets.
+    wanted = gradients(model, objective.total(objective.losses(model, batch_of(padded))) / 5)
+    losses = objective.losses(model, batch_of(padded), torch.tensor([0.8 / 5, 0.2 / 5]))
+    assert model.lm_head.weight.grad is not None
+    (objective.total(losses) / 5).backward()
+    for name, gradient in wanted.items():
+        assert torch.allclose(model.get_parameter(name).grad, gradient, rtol=1e-4, atol=1e-5), name
 
 
 def test_both_parts_count_the_tokens_that_are_learned(teacher, padded):

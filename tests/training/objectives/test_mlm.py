@@ -8,10 +8,10 @@ import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
 from lexigraft.inference.chunked_logits import IGNORED
-from lexigraft.training.data import MaskedDataset, SequenceDataset, TextBlocks
+from lexigraft.training.data import SequenceDataset, TextBlocks, TrainingSequence, collate
 from lexigraft.training.objectives.mlm import MaskedModeling
+from lexigraft.training.phase_settings import Phase
 from lexigraft.training.registry import objective
-from lexigraft.training.settings import Phase
 
 SIZES = {
     "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
@@ -73,11 +73,47 @@ def test_a_pass_without_a_masked_token_has_no_loss_and_no_gradient(model):
     assert all(not p.grad.any() for p in model.parameters() if p.grad is not None)
 
 
-def test_only_phases_of_mlm_are_masked(roberta_tokenizer):
-    plain = SequenceDataset(TextBlocks(np.arange(40, 72, dtype=np.int32), 8), np.arange(4))
-    for name in ("clm", "mlm"):
-        phase = Phase(trainable=["all"], length=8, objective=name)
-        context = SimpleNamespace(tokenizer=roberta_tokenizer, phase=phase)
-        data = objective(name).prepare_data(plain, context, ["cell"])
-        assert (data is plain) == (name == "clm")
-        assert isinstance(data, MaskedDataset) == (name == "mlm")
+def prepared(sequences, tokenizer, seed, name="mlm"):
+    """Sequences as an objective reads them."""
+    phase = Phase(trainable=["all"], length=8, objective=name)
+    context = SimpleNamespace(tokenizer=tokenizer, phase=phase)
+    return objective(name).prepare_data(sequences, context, seed)
+
+
+@pytest.fixture
+def plain(roberta_tokenizer):
+    """Two visits of five sequences of random tokens that are not special."""
+    special = set(roberta_tokenizer.all_special_ids)
+    ids = [number for number in range(len(roberta_tokenizer)) if number not in special]
+    tokens = np.random.default_rng(0).choice(ids, 320).astype(np.int32)
+    return SequenceDataset(TextBlocks(tokens, 64), np.array([0, 1, 2, 3, 4, 0, 1, 2, 3, 4]))
+
+
+def test_only_phases_of_mlm_are_masked(plain, roberta_tokenizer):
+    assert prepared(plain, roberta_tokenizer, ["cell"], "clm") is plain
+    assert prepared(plain, roberta_tokenizer, ["cell"])[0].labels is not None
+
+
+def test_each_visit_has_a_mask_of_its_own_and_keeps_it(plain, roberta_tokenizer):
+    masked, other = (
+        prepared(plain, roberta_tokenizer, ["study", "cell", f"phase-{n}"]) for n in (0, 1)
+    )
+    first, again, second = masked[0], masked[0], masked[5]
+    assert (first.tokens == again.tokens).all() and (first.labels == again.labels).all()
+    assert (first.labels != second.labels).any()  # the same text, visited again
+    for index in range(len(masked)):
+        drawn = masked[index].labels != IGNORED
+        assert (masked[index].labels[drawn] == plain[index].tokens[drawn]).all()
+    assert (other[0].labels != first.labels).any()
+    assert (masked.tokens() == plain.tokens()).all()
+
+
+def test_a_batch_has_labels_where_tokens_are_masked(plain, roberta_tokenizer):
+    masked = prepared(plain, roberta_tokenizer, ["cell"])
+    short = TrainingSequence(np.array([7, 8]), labels=np.array([IGNORED, 9]))
+    batch = collate([masked[0], short])
+    assert batch["labels"].shape == (2, 64)
+    assert (batch["labels"][0].numpy() == masked[0].labels).all()
+    assert batch["labels"][1, :3].tolist() == [IGNORED, 9, IGNORED]
+    assert batch["input_ids"][1, :2].tolist() == [7, 8]
+    assert batch["attention_mask"].sum(1).tolist() == [64, 2]
