@@ -77,7 +77,7 @@ def test_samples_of_another_kind_are_refused(config):
         ({"method": "dictionary-alignment"}, "initializers.mine.dictionary: missing, but method"),
         (
             {"method": "dictionary-alignment", "dictionary": True, "samples": "pairs"},
-            "initializers.mine.samples: pairs, but method 'dictionary-alignment' reads one dictionary",
+            "initializers.mine.samples: pairs, but method 'dictionary-alignment' reads one",
         ),
         (
             {"method": "dictionary-alignment", "dictionary": True},
