@@ -12,7 +12,7 @@ from lexigraft.corpus.amounts import read_amount
 from lexigraft.corpus.sample_file import read_translations
 from lexigraft.hardware import device
 from lexigraft.initialization.explanation import row_geometry
-from lexigraft.initialization.registry import initializer
+from lexigraft.initialization.registry import initializer, samples_role
 from lexigraft.initialization.storage import load_initialization, save_initialization
 from lexigraft.randomness import seed_from
 from lexigraft.source.model import (
@@ -74,8 +74,8 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     job
         `settings`: `method`, `options` and how much `text` it reads; `inputs`: folders `source`,
         `tokenizer`, `corpus`, and of methods that read them `auxiliary` (role -> folder),
-        `dictionaries` (files, of a group of languages all of theirs) and `samples` (a file, of
-        which the translations from English are read); `outputs`: `folder`; `seed`: a list.
+        `dictionaries` (files, of a group of languages all of theirs) or `samples` (a file, of which
+        the translations from English are read); `outputs`: `folder`; `seed`: a list.
     """
     settings, inputs = job["settings"], job["inputs"]
     folder = Path(job["outputs"]["folder"])
@@ -85,8 +85,9 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     auxiliary: dict[str, Any] = {role: load_vectors(vectors) for role, vectors in folders.items()}
     if paths := inputs.get("dictionaries"):
         auxiliary["dictionary"] = [words for path in paths for words in read_dictionary(path)]
-    if samples := inputs.get("samples"):
-        auxiliary["parallel"] = read_translations(samples)
+    role = samples_role(settings["method"])
+    if role and (samples := inputs.get("samples")):
+        auxiliary[role] = read_translations(samples)
     began = time.monotonic()
     fitted = fit_to_model(
         initializer(settings["method"], **settings.get("options", {})),

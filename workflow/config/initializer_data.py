@@ -21,7 +21,7 @@ from lexigraft.source.hub import is_folder
 from workflow.config.training_data import members, used
 
 # Roles of a method that hold text instead of vectors -> the key of an entry that names it, and what
-# to put there.
+# to put there. `samples` may name a dictionary too, see `registry.samples_role`.
 _TEXTS = {
     "dictionary": ("dictionary", "true"),
     "parallel": ("samples", "a name in the samples of its languages"),
@@ -50,14 +50,23 @@ def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) 
                 f"{where}: none in the role '{role}', which method '{method}' reads; name an entry "
                 f"of auxiliary.yaml: {{{', '.join(f'{need}: …' for need in needed)}}}"
             )
-    readable = (*required, *registry.read_roles(method))
-    for role, (key, value) in _TEXTS.items():
-        if entry[key] and role not in readable:
-            given = "true" if entry[key] is True else entry[key]
+    readable, filled = (*required, *registry.read_roles(method)), dict[str, str]()
+    for key, role in (("dictionary", "dictionary"), ("samples", registry.samples_role(method))):
+        if not entry[key]:
+            continue
+        given = "true" if entry[key] is True else entry[key]
+        if role is None or role not in readable:
             raise UserError(
                 f"initializers.{name}.{key}: {given}, but method '{method}' reads none; take it out"
             )
-        if not entry[key] and role in required:
+        if role in filled:
+            raise UserError(
+                f"initializers.{name}.{key}: {given}, but method '{method}' reads one dictionary; "
+                f"take it or '{filled[role]}' out"
+            )
+        filled[role] = key
+    for role, (key, value) in _TEXTS.items():
+        if role in required and role not in filled:
             raise UserError(
                 f"initializers.{name}.{key}: missing, but method '{method}' reads it; set it to "
                 f"{value}"

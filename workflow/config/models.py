@@ -449,12 +449,12 @@ class InitializerConfig(Settings):
     dictionary: bool = Field(
         False,
         description="whether the method reads the language's `dictionary`. `cw2v` can, "
-        "`dictionary-alignment` must",
+        "`dictionary-alignment` must, or pairs of `samples`",
     )
     samples: Name | None = Field(
         None,
         description="the language's `samples` of kind `parallel` whose pairs `transtokenizers` "
-        "aligns; none of them is a test",
+        "aligns, or `dictionary-alignment` takes for its dictionary; none of them is a test",
     )
     options: dict[str, Any] = Field(default_factory=dict, description="keywords of the method")
     languages: Annotated[list[str], Field(min_length=1), Unique] = optional(

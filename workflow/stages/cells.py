@@ -237,7 +237,8 @@ def _vectors_of(study: Study, auxiliary: str, axes: Mapping[str, str]) -> Output
     """The vectors of a tokenizer's tokens: made once where several cells have equal ones.
 
     Models of a family have one tokenizer, which `tokenizer_of` says. And a tokenizer that is the
-    same in every language, with a text of its own, has the same vectors in every language.
+    same in every language, with a text of its own, has the same vectors in every language; the
+    source's own has them by an encoder, which reads no text.
     """
     entry, own = study.config["auxiliary"][auxiliary], dict(axes)
     own["source"] = study.config["sources"][axes["source"]].get("tokenizer_of", axes["source"])
@@ -246,6 +247,8 @@ def _vectors_of(study: Study, auxiliary: str, axes: Mapping[str, str]) -> Output
         axes["vocabulary"] == SOURCE_VOCABULARY or "tokenizer" in vocabulary
     ):
         own["language"] = entry["corpus"]
+    elif entry["kind"] == "sentence-encoder" and axes["vocabulary"] == SOURCE_VOCABULARY:
+        own["language"] = study.config["cells"][0]["languages"][0]
     return study.output(_VECTORS[entry["kind"]], **own, auxiliary=auxiliary)
 
 

@@ -1,6 +1,7 @@
 """Dictionary alignment: tokens aligned over dictionary entries, then removed from the tokenizer."""
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,9 @@ class DictionaryAlignment(RecipeInitializer):
         Whether letters, bytes of a byte-level tokenizer, are `removed` too, as in the published
         code, or `kept`: nothing is shorter, and without them no merge makes the tokens that begin
         with them.
+    maximum_words
+        Entries with more English words are ignored, so that parallel text can serve as a
+        dictionary; None ignores none.
     iterations
         Iterations of EM in each round; the 7 of the published code count one that learns nothing.
 
@@ -54,10 +58,13 @@ class DictionaryAlignment(RecipeInitializer):
     counted = ("entries", "rounds", "aligned")
     minimum_count: int = integer(1)
     alphabet: str = choice("kept", "removed")
+    maximum_words: int | None = integer(None)
     iterations: int = integer(6)
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        entries = list(self._required_pairs(auxiliary, "dictionary"))
+        most = math.inf if self.maximum_words is None else self.maximum_words
+        pairs = self._required_pairs(auxiliary, "dictionary")
+        entries = [entry for entry in pairs if len(entry[0].split()) <= most]
         self.entries_ = len(entries)
         english = _tokenized(
             pair.source_tokenizer.backend_tokenizer,

@@ -64,6 +64,14 @@ def test_what_aligns_too_rarely_is_ignored(fit):
     assert set(fitted.fallbacks_) == {"abc", "de"}
 
 
+def test_of_parallel_text_short_english_makes_a_dictionary(fit):
+    sentence = ("x y x", "abc de abc")
+    fitted = fit([*ENTRIES, sentence], maximum_words=2)
+    assert fitted.entries_ == len(ENTRIES)
+    assert (fitted.weights_ != fit(ENTRIES).weights_).nnz == 0
+    assert fit([*ENTRIES, sentence]).entries_ == len(ENTRIES) + 1
+
+
 def test_without_a_dictionary_it_says_what_it_needs(pair):
     with pytest.raises(UserError, match="needs pairs of English words and their translations"):
         initializer("dictionary-alignment").fit(*pair)
