@@ -6,8 +6,8 @@ The first two are folders of tokenizers: SmolLM2's is expanded; of both is measu
 marks change for text without new tokens. A text file has a sentence a line; every tenth is held out
 and measured. `DATA` is what the record calls the text. Languages in a script with combining marks
 are measured with marks apart and joined; the others with limits on the English sentences that
-change, where every other line of ENGLISH_FILE is the sample that is limited, and the rest is
-measured.
+change. Every other line of ENGLISH_FILE is the sample that is limited, and whose tokens stay in
+pruning; the rest is measured.
 """
 
 import re
@@ -26,6 +26,7 @@ from lexigraft.provenance import versions
 from lexigraft.source.model import load_tokenizer
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
 from lexigraft.vocabulary.marks import is_in_marked_script, pre_tokenization
+from lexigraft.vocabulary.prune import prune_tokenizer
 from lexigraft.vocabulary.token_bytes import pre_tokens
 from lexigraft.vocabulary.train import train_tokenizer
 from workflow.config.registries import ROOT
@@ -38,13 +39,14 @@ EMOJI = ((0x203C, 0x3300), (0x1F000, 0x1FB00))
 SIZE = 2000  # of tokenizers with superwords
 MEASURED = ("new_tokens", "source_tokens_per_sentence", "tokens_per_sentence",
             "unused_new_tokens", "english_sentences_changed")  # fmt: skip
+PRUNED = ("tokens_per_sentence", "english_sentences_changed", "english_tokens_growth")
 
 
 def main(smollm2: str, llama_3: str, english_file: str, *texts: str) -> None:
     """Expand the tokenizer by each text, train others on it, and write the record."""
     sources = {"SmolLM2": load_tokenizer(smollm2), "Llama 3": load_tokenizer(llama_3)}
     source, english = sources["SmolLM2"], sentences(english_file)
-    marks, unexpanded, latin, superwords = [], [], [], []
+    marks, unexpanded, latin, pruning, superwords = [], [], [], [], []
     unmarked = {"English sentences": english, "lines of Python": code(), "emoji": emoji()}
     for text in texts:
         *name, file = text.split("=")
@@ -65,6 +67,7 @@ def main(smollm2: str, llama_3: str, english_file: str, *texts: str) -> None:
             ]
             unmarked[f"{name[0]} sentences"] = lines
             unmarked[f"{name[0]} sentences in NFD"] = [normalize("NFD", line) for line in lines]
+        pruning += [[*name, *row] for row in pruned(source, *parts)]
         superwords += [[*name, share, *trained(train, lines[::10], share)] for share in SUPERWORDS]
     words = [
         [each, kind, len(found), recut(sources[each], found)]
@@ -76,6 +79,7 @@ def main(smollm2: str, llama_3: str, english_file: str, *texts: str) -> None:
         "marks": [["language", "data", "asked", "marks", *MEASURED], *marks],
         "unexpanded": [["source", "language", "data", "changed", "growth"], *unexpanded],
         "latin": [["language", "data", "english_change", *MEASURED], *latin],
+        "pruning": [["language", "data", "pruned", "removed", *PRUNED], *pruning],
         "superwords": [["language", "data", "superwords", "tokens_per_sentence"], *superwords],
     }
     run = {"date": datetime.now(UTC).date().isoformat(), "size": SIZE, **versions()}
@@ -102,6 +106,30 @@ def expanded(
     parts = {"heldout": heldout, "train": train, "english": english[1::2]}
     metrics = fragmentation(source, target, new=new, **parts)
     return [round(metrics[name], 5) for name in MEASURED]
+
+
+def pruned(
+    source: PreTrainedTokenizerFast, train: list[str], heldout: list[str], english: list[str]
+) -> list[list[Any]]:
+    """What goes from a tokenizer with new tokens, how many, and what is measured of the rest.
+
+    As many as are new, all that text and English leave unused, or all that the text does. English
+    sentences are measured on others than those whose tokens stay.
+    """
+    target = expand_tokenizer(source, train, NEW_TOKENS[0])
+    used, keep = [*train, *english[::2]], new_token_ids(source, target)
+    ways = {
+        "none": target,
+        "as many": prune_tokenizer(target, used, at_most=NEW_TOKENS[0], keep=keep),
+        "all": prune_tokenizer(target, used, keep=keep),
+        "without English": prune_tokenizer(target, train, keep=keep),
+    }
+    texts = {"heldout": heldout, "english": english[1::2]}
+    rows: list[list[Any]] = []
+    for way, rest in ways.items():
+        metrics = fragmentation(source, rest, new=set(), **texts)
+        rows.append([way, len(target) - len(rest), *(round(metrics[name], 5) for name in PRUNED)])
+    return rows
 
 
 def recut(source: PreTrainedTokenizerFast, texts: list[str]) -> int:
