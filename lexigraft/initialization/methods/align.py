@@ -9,7 +9,8 @@ from tqdm import tqdm
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
-from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
+from lexigraft.initialization.inputs import Auxiliaries, Corpus, required_corpus
+from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
 _CHARACTERS_AT_ONCE = 1 << 18
@@ -50,7 +51,7 @@ class Align(RecipeInitializer):
         }
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        corpus = self._required_corpus(corpus)
+        corpus = required_corpus(self.name, corpus)
         summed = csr_array((len(pair.new_ids), pair.n_source))
         self.occurrences_ = np.zeros(len(pair.new_ids), dtype=np.int64)
         self.sentences_ = self.by_characters_ = 0

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
-from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
+from lexigraft.initialization.inputs import Auxiliaries, Corpus, required_pairs
+from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.options import choice, integer
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.word_alignment import Bitext, expected_counts
@@ -57,7 +58,7 @@ class DictionaryAlignment(RecipeInitializer):
     iterations: int = integer(6)
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        entries = list(self._required_pairs(auxiliary, "dictionary"))
+        entries = list(required_pairs(self.name, auxiliary, "dictionary"))
         self.entries_ = len(entries)
         english = _tokenized(
             pair.source_tokenizer.backend_tokenizer,

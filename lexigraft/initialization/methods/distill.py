@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import decompose, mean_rows
 from lexigraft.initialization.distillation import distill
-from lexigraft.initialization.interface import Auxiliaries, Corpus, RowInitializer
+from lexigraft.initialization.inputs import Auxiliaries, Corpus, required_corpus, required_model
+from lexigraft.initialization.interface import RowInitializer
 from lexigraft.initialization.matrix import Matrix, working_type
 from lexigraft.initialization.options import choice, integer, positive
 from lexigraft.initialization.recipe import assemble_recipe
@@ -87,13 +87,8 @@ class TokenDistillation(RowInitializer):
         }
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
-        pair, model = self.pair_, auxiliary.get("model")
-        if model is None or not hasattr(model, "get_input_embeddings"):
-            raise UserError(
-                "initializer 'distill': it needs the source model; call fit(…, auxiliary="
-                "{'model': model})"
-            )
-        corpus = self._required_corpus(corpus)
+        pair, model = self.pair_, required_model(self.name, auxiliary)
+        corpus = required_corpus(self.name, corpus)
         pieces = decompose(pair, pair.new_ids.tolist())
         self._means = assemble_recipe(
             mean_rows(pieces, pair.n_source), pair.source_of, pair.source_ids

@@ -5,7 +5,8 @@ from collections import Counter
 
 import numpy as np
 
-from lexigraft.initialization.interface import Auxiliaries, Corpus, RandomInitializer
+from lexigraft.initialization.inputs import Auxiliaries, Corpus
+from lexigraft.initialization.interface import RandomInitializer
 from lexigraft.initialization.matrix import Matrix, row_deviation, row_mean
 from lexigraft.vocabulary.token_bytes import is_fallback, spelling
 

@@ -8,7 +8,8 @@ from tqdm import tqdm
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
-from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
+from lexigraft.initialization.inputs import Auxiliaries, Corpus, required_vectors
+from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.options import boolean, integer, number
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.similarity import (
@@ -69,8 +70,8 @@ class SALT(RecipeInitializer):
     minimum_neighbours: int = integer(1)
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        words = unit_vectors(self._required_vectors(auxiliary))
-        model = nonzero(self._required_vectors(auxiliary, "plm"))
+        words = unit_vectors(required_vectors(self.name, pair, auxiliary))
+        model = nonzero(required_vectors(self.name, pair, auxiliary, "plm"))
         alike = fuzzy_matches(pair, pair.new_ids)
         self.alike_ = int((alike >= 0).sum())
         copied = pair.source_of.copy()

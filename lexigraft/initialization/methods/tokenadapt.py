@@ -6,7 +6,8 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from lexigraft.initialization.decomposition import NewRows, decompose, rows_with_fallback
-from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
+from lexigraft.initialization.inputs import Auxiliaries, Corpus, required_space
+from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.options import integer, number, positive
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.similarity import softmax_of_nearest, unit_vectors, vectors_of
@@ -57,7 +58,7 @@ class TokenAdapt(RecipeInitializer):
     threshold: float | None = positive(None)
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        target, source = map(unit_vectors, self._required_space(auxiliary))
+        target, source = map(unit_vectors, required_space(self.name, pair, auxiliary))
         copied = _alike(pair)
         copies = np.array(list(copied), dtype=np.int64)
         self.alike_ = len(copies)

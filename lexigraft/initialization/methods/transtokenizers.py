@@ -11,7 +11,8 @@ from scipy.sparse import csr_array, diags_array, vstack
 from tqdm import tqdm
 
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
-from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
+from lexigraft.initialization.inputs import Auxiliaries, Corpus, required_pairs
+from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.options import choice, integer, number
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.word_alignment import Bitext, expected_counts
@@ -72,7 +73,7 @@ class Transtokenizers(RecipeInitializer):
     diagonal_tension: float = number(0.0)
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        pairs = self._required_pairs(auxiliary, "parallel")
+        pairs = required_pairs(self.name, auxiliary, "parallel")
         counts = self._token_counts(pair, pairs)
         shared = pair.shared_ids
         copies = csr_array(
