@@ -91,6 +91,13 @@ def test_a_token_that_differs_in_case_or_space_alone_copies(fit, row, byte_level
     assert fitted.statistics()["copied_tokens"] == len(fitted.pair_.shared_ids) + 2
 
 
+def test_of_several_the_one_in_lower_case_is_copied_in_any_script(fit, row, byte_fallback):
+    source = byte_fallback([("Д", "а"), ("д", "а")], new_characters="Дда")
+    target = byte_fallback([], new_characters="ДА", new_merges=[("Д", "А")])
+    fitted = fit({"А": (1, 0)}, {"a": (1, 0)}, (source, target))
+    assert row(fitted, "ДА") == {"да": 1.0}
+
+
 @pytest.mark.parametrize(
     "option, value", [("temperature", 0), ("neighbours", 0), ("weight", 1.1), ("threshold", "a")]
 )
