@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
 
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.vocabulary.marks import cuts_at_marks
@@ -167,6 +167,12 @@ def weighted_rows(weights: Sequence[Mapping[int, float]], n_source: int) -> csr_
     columns = np.array([i for row in weights for i in row], dtype=np.int64)
     values = np.array([value for row in weights for value in row.values()], dtype=np.float64)
     return csr_array((values, (rows, columns)), shape=(len(weights), n_source + 1))
+
+
+def row_shares(counts: csr_array) -> csr_array:
+    """Non-negative rows divided by their sums; rows of zeros stay."""
+    sums = counts.sum(axis=1)
+    return csr_array(diags_array(1 / np.where(sums > 0, sums, 1)) @ counts)
 
 
 def rows_with_fallback(

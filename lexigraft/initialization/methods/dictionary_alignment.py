@@ -1,13 +1,13 @@
 """Dictionary alignment: tokens aligned over dictionary entries, then removed from the tokenizer."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
+from lexigraft.initialization.decomposition import NewRows, row_shares, rows_with_fallback
 from lexigraft.initialization.inputs import Auxiliaries, Corpus, required_pairs
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.options import choice, integer
@@ -83,9 +83,8 @@ class DictionaryAlignment(RecipeInitializer):
             remaining.remove(np.setdiff1d(aligned, kept))
             self.rounds_ += 1
         total = csr_array(total)[pair.new_ids]
-        sums = total.sum(axis=1)
-        self.aligned_ = int((sums > 0).sum())
-        rows = (diags_array(1 / np.where(sums > 0, sums, 1)) @ total).tocoo()
+        self.aligned_ = int(found[pair.new_ids].sum())
+        rows = row_shares(total).tocoo()
         return rows_with_fallback(pair, pair.new_ids[rows.coords[0]], rows.coords[1], rows.data)
 
     def _counts(
@@ -149,13 +148,8 @@ class _Remaining:
             model["merges"] = [
                 merge
                 for merge in model["merges"]
-                if removed.isdisjoint((*(parts := _parts(merge)), "".join(parts)))
+                if removed.isdisjoint((*merge, "".join(merge)))
             ]
-
-
-def _parts(merge: str | Sequence[str]) -> Sequence[str]:
-    """Both parts of a merge rule, in either of the spellings of tokenizer.json."""
-    return merge.split(" ") if isinstance(merge, str) else merge
 
 
 def _as_words(

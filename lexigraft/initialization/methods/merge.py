@@ -81,5 +81,4 @@ def merge_rules(tokenizer: "PreTrainedTokenizerFast") -> list[tuple[str, str]]:
             f"initializer 'merge': the target tokenizer is {model['type']}, which has no merge "
             "rules; choose a BPE vocabulary, or another initializer such as mean"
         )
-    rules = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
-    return [(left, right) for left, right in rules]
+    return [(left, right) for left, right in model["merges"]]
