@@ -58,7 +58,8 @@ class Heuristics(RandomInitializer):
     def _shaped(self, matrix: Matrix, rows: np.ndarray) -> np.ndarray:
         for group, at in self._chosen.items():
             ids = self._members[group]
-            rows[at] = row_mean(matrix, ids) + rows[at] * row_deviation(matrix, ids)
+            mean = row_mean(matrix, ids)
+            rows[at] = mean + rows[at] * row_deviation(matrix, ids, mean)
         return rows
 
 

@@ -56,10 +56,11 @@ class MergeAsPublished(RowInitializer):
                 "initializer 'merge-as-published': its head rows are made of input rows; call "
                 "rows(matrices) with both, or graft"
             )
-        matrix = matrices["input"]
+        matrix, ids = matrices["input"], self.pair_.source_ids
+        mean = row_mean(matrix, ids)
         drawn = self._generator("input").standard_normal((len(self.new_ids), matrix.shape[1]))
-        drawn *= row_deviation(matrix, self.pair_.source_ids)
-        drawn += row_mean(matrix, self.pair_.source_ids)
+        drawn *= row_deviation(matrix, ids, mean)
+        drawn += mean
         zeros = np.zeros_like(drawn)
         for columns, values in self._recipe.new_rows(matrix, "input"):
             for rows in (drawn, zeros):
