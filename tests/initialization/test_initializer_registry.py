@@ -83,6 +83,14 @@ def test_a_covariance_scale_is_a_number_from_zero_up(value):
         initializer("multivariate", covariance_scale=value)
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("hypernetwork", 3), ("hypernetwork", ""), ("hypernetwork", None), ("revision", 1234567)]
+)
+def test_a_text_is_no_number(option, value):
+    with pytest.raises(UserError, match=f"option '{option}' of initializer 'zett': .* is not a text"):
+        initializer("zett", **{"hypernetwork": "a/folder", option: value})
+
+
 def test_null_is_a_value_only_where_it_is_the_default():
     assert initializer("omp", candidates=None).candidates is None
     message = "option 'atoms' of initializer 'omp': None is not an integer of at least 1"
