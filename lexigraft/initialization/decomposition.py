@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
+from lexigraft.errors import UserError
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.vocabulary.marks import cuts_at_marks
 from lexigraft.vocabulary.token_bytes import byte_alphabet, pre_tokens, spelling
@@ -27,6 +28,7 @@ NewRows = tuple[csr_array, np.ndarray]
 # Bytes that are no whole character come out as lone surrogates, each a run of its own.
 _RUNS = re.compile("[\udc80-\udcff]|[^\udc80-\udcff]+")
 _SURROGATES = 0xDC00
+_MOST_WEIGHTS = 1 << 27  # of dense rows; with their copies on the way to a file, about 5 GB
 
 
 def decompose(pair: VocabularyPair, target_ids: Sequence[int]) -> list[list[int]]:
@@ -149,13 +151,12 @@ def mean_rows(pieces: Sequence[Sequence[int]], n_source: int) -> csr_array:
 
     An empty list gives the mean of all source tokens.
     """
-    return weighted_rows(
-        [
-            {i: count / len(ids) for i, count in Counter(ids).items()} if ids else {n_source: 1.0}
-            for ids in pieces
-        ],
-        n_source,
-    )
+    return weighted_rows([piece_shares(ids) or {n_source: 1.0} for ids in pieces], n_source)
+
+
+def piece_shares(pieces: Sequence[int]) -> dict[int, float]:
+    """The share of each source id in the pieces of a token; empty without pieces."""
+    return {i: count / len(pieces) for i, count in Counter(pieces).items()}
 
 
 def weighted_rows(weights: Sequence[Mapping[int, float]], n_source: int) -> csr_array:
@@ -167,6 +168,15 @@ def weighted_rows(weights: Sequence[Mapping[int, float]], n_source: int) -> csr_
     columns = np.array([i for row in weights for i in row], dtype=np.int64)
     values = np.array([value for row in weights for value in row.values()], dtype=np.float64)
     return csr_array((values, (rows, columns)), shape=(len(weights), n_source + 1))
+
+
+def check_dense(method: str, tokens: int, sources: int, advice: str) -> None:
+    """Raise a `UserError` if weights of so many tokens on so many source tokens are too many."""
+    if tokens * sources > _MOST_WEIGHTS:
+        raise UserError(
+            f"initializer '{method}': {tokens:,} new tokens that use {sources:,} source tokens each "
+            f"are more weights than fit into memory; {advice}"
+        )
 
 
 def row_shares(counts: csr_array) -> csr_array:

@@ -99,7 +99,7 @@ class CW2V(RecipeInitializer):
         words = (f"{english} {word}" for english, word in auxiliary.get("dictionary", ()))
         sentences = list(tokenized_sentences(pair.target_tokenizer, chain(corpus, words)))
         text, validation = (TokenStream.of(part) for part in validation_split(sentences))
-        beside, _ = text.neighbours(np.arange(len(text.tokens)), 1)
+        beside = np.bincount(text.sentence)[text.sentence] > 1  # whether a token is next to another
         seen = np.intersect1d(text.tokens[beside], pair.new_ids)
         self.losses_: list[float] = []
         self._moved, self._speed = 0.0, None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.decomposition import NewRows, decompose, weighted_rows
+from lexigraft.initialization.decomposition import NewRows, decompose, piece_shares, weighted_rows
 from lexigraft.initialization.inputs import Auxiliaries, Corpus
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
@@ -41,7 +41,7 @@ class Merge(RecipeInitializer):
         new = zip(pair.new_tokens, pair.new_ids.tolist(), strict=True)
         bare = {token: token_id for token, token_id in new if token not in rules}
         for token, pieces in zip(bare, decompose(pair, list(bare.values())), strict=True):
-            known[token] = {i: pieces.count(i) / len(pieces) for i in pieces}
+            known[token] = piece_shares(pieces)
         # Both parts of a rule are shorter than its token, so shorter tokens are always done first.
         for token in sorted(pair.new_tokens, key=len):
             if token in rules:

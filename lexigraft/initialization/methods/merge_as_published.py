@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.decomposition import tokenize_spelling, weighted_rows
+from lexigraft.initialization.decomposition import piece_shares, tokenize_spelling, weighted_rows
 from lexigraft.initialization.inputs import Auxiliaries, Corpus
 from lexigraft.initialization.interface import RowInitializer
 from lexigraft.initialization.matrix import Matrix, row_deviation, row_mean
@@ -84,7 +84,7 @@ def _recipes(pair: VocabularyPair) -> list[Weights]:
             left, right = remaining[0]
             if left in new and right not in new:
                 (pieces,) = tokenize_spelling(pair, [left])
-                known[left] = {i: pieces.count(i) / len(pieces) for i in pieces}
+                known[left] = piece_shares(pieces)
             break
         rules = remaining
     for token in sorted(usable, key=len):  # both parts of a rule are shorter than its token

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.methods import clp
+from lexigraft.initialization import decomposition
 from lexigraft.initialization.registry import initializer
 
 
@@ -46,7 +46,7 @@ def test_similarities_that_sum_to_nothing_are_no_weights(fit, row):
 
 
 def test_more_weights_than_memory_holds_are_refused(fit, monkeypatch):
-    monkeypatch.setattr(clp, "_MOST_WEIGHTS", 2)
+    monkeypatch.setattr(decomposition, "_MOST_WEIGHTS", 2)
     with pytest.raises(UserError, match="set its option 'sparse' to true"):
         fit(ROWS)
     fit(ROWS, sparse=True)
