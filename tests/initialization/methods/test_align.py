@@ -287,16 +287,6 @@ def test_where_every_occurrence_covers_the_same_tokens_it_equals_the_mean(
     np.testing.assert_allclose(align.toarray(), mean.toarray(), atol=1e-12)
 
 
-def test_with_continued_merges_it_equals_the_mean_on_real_text(
-    smollm2_cut, expanded_telugu, telugu
-):
-    align = initializer("align").fit(smollm2_cut, expanded_telugu, corpus=telugu)
-    mean = initializer("mean").fit(smollm2_cut, expanded_telugu)
-    assert (align.occurrences_ > 0).sum() > 90
-    assert align.by_characters_ == 0
-    assert abs(align.weights_ - mean.weights_).max() < 1e-12
-
-
 def test_it_equals_the_definition_on_real_text(smollm2_cut, telugu):
     from lexigraft.vocabulary.expand import expand_tokenizer
 
