@@ -174,8 +174,8 @@ def check_dense(method: str, tokens: int, sources: int, advice: str) -> None:
     """Raise a `UserError` if weights of so many tokens on so many source tokens are too many."""
     if tokens * sources > _MOST_WEIGHTS:
         raise UserError(
-            f"initializer '{method}': {tokens:,} new tokens that use {sources:,} source tokens each "
-            f"are more weights than fit into memory; {advice}"
+            f"initializer '{method}': {tokens:,} new tokens that use {sources:,} source tokens "
+            f"each are more weights than fit into memory; {advice}"
         )
 
 

@@ -84,10 +84,13 @@ def test_a_covariance_scale_is_a_number_from_zero_up(value):
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("hypernetwork", 3), ("hypernetwork", ""), ("hypernetwork", None), ("revision", 1234567)]
+    ("option", "value"),
+    [("hypernetwork", 3), ("hypernetwork", ""), ("hypernetwork", None), ("revision", 1234567)],
 )
 def test_a_text_is_no_number(option, value):
-    with pytest.raises(UserError, match=f"option '{option}' of initializer 'zett': .* is not a text"):
+    with pytest.raises(
+        UserError, match=f"option '{option}' of initializer 'zett': .* is not a text"
+    ):
         initializer("zett", **{"hypernetwork": "a/folder", option: value})
 
 

@@ -15,9 +15,7 @@ def drawn(seed, n, dimensions):
 
 def test_atoms_are_taken_by_what_is_left_over():
     # (3, 4, 5): first the third axis (5), then the second (4); two atoms leave the first over.
-    chosen, weights, missed = matching_pursuit(
-        float32((3, 4, 5)), np.eye(3, dtype=np.float32), 2
-    )
+    chosen, weights, missed = matching_pursuit(float32((3, 4, 5)), np.eye(3, dtype=np.float32), 2)
     assert chosen.tolist() == [[2, 1]]
     np.testing.assert_allclose(weights, [[5, 4]], atol=1e-6)
     np.testing.assert_allclose(missed, 3**2 / (3**2 + 4**2 + 5**2), rtol=1e-6)

@@ -146,9 +146,7 @@ class _Remaining:
             model["vocab"].pop(token, None)
         if "merges" in model:
             model["merges"] = [
-                merge
-                for merge in model["merges"]
-                if removed.isdisjoint((*merge, "".join(merge)))
+                merge for merge in model["merges"] if removed.isdisjoint((*merge, "".join(merge)))
             ]
 
 
