@@ -14,8 +14,9 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 
+from lexigraft.auxiliary.tokenized_text import encoded_batches
 from lexigraft.errors import UserError
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.vocabulary.marks import cuts_at_marks
@@ -54,12 +55,9 @@ def tokenize_spelling(pair: VocabularyPair, tokens: Sequence[str]) -> list[list[
     texts with `▁` adds one; a byte-level tokenizer writes `Ġ` and the other letters of the byte
     alphabet as bytes once more.
     """
-    if not tokens:
-        return []
-    encoded = pair.source_tokenizer(
-        list(tokens), add_special_tokens=False, return_attention_mask=False, verbose=False
-    )["input_ids"]
-    return [[i for i in ids if i not in pair.source_special_ids] for ids in encoded]
+    batches = encoded_batches(pair.source_tokenizer, tokens)
+    special = pair.source_special_ids
+    return [[i for i in ids if i not in special] for batch in batches for ids in batch]
 
 
 class _Splitter:
@@ -180,9 +178,10 @@ def check_dense(method: str, tokens: int, sources: int, advice: str) -> None:
 
 
 def row_shares(counts: csr_array) -> csr_array:
-    """Non-negative rows divided by their sums; rows of zeros stay."""
+    """Non-negative rows divided by their sums, a single weight by itself; rows of zeros stay."""
     sums = counts.sum(axis=1)
-    return csr_array(diags_array(1 / np.where(sums > 0, sums, 1)) @ counts)
+    divisors = np.repeat(np.where(sums > 0, sums, 1), np.diff(counts.indptr))
+    return csr_array((counts.data / divisors, counts.indices, counts.indptr), shape=counts.shape)
 
 
 def rows_with_fallback(

@@ -1,17 +1,13 @@
 """What methods read besides two tokenizers, with an error that says how to give what is missing."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
+from lexigraft.initialization.interface import Auxiliaries, Corpus
 from lexigraft.initialization.matrix import Matrix, check_matrix
 from lexigraft.initialization.pairing import VocabularyPair
-
-Corpus = Iterable[str] | None
-# By role: `target` holds vectors of the target's tokens, `source` vectors of the source's; a method
-# may name further roles.
-Auxiliaries = Mapping[str, Any]
 
 
 def required_corpus(method: str, corpus: Corpus) -> Iterable[str]:

@@ -6,7 +6,7 @@ way).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
@@ -24,7 +24,6 @@ from lexigraft.initialization.explanation import (
     source_text,
     token_id_of,
 )
-from lexigraft.initialization.inputs import Auxiliaries, Corpus
 from lexigraft.initialization.matrix import Matrix, check_matrix
 from lexigraft.initialization.options import boolean, check_options
 from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
@@ -33,6 +32,11 @@ from lexigraft.randomness import generator
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
+
+Corpus = Iterable[str] | None
+# By role: `target` holds vectors of the target's tokens, `source` vectors of the source's; a method
+# may name further roles.
+Auxiliaries = Mapping[str, Any]
 
 
 @dataclass_transform(eq_default=False)

@@ -19,8 +19,8 @@ from scipy.sparse import coo_array, csr_array, vstack
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
-from lexigraft.initialization.inputs import Auxiliaries, Corpus, required_space, required_vectors
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.inputs import required_space, required_vectors
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import integer, positive
 from lexigraft.initialization.pairing import VocabularyPair
 

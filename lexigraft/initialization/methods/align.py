@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 from tqdm import tqdm
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
-from lexigraft.initialization.inputs import Auxiliaries, Corpus, required_corpus
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.decomposition import NewRows, row_shares, rows_with_fallback
+from lexigraft.initialization.inputs import required_corpus
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
 _CHARACTERS_AT_ONCE = 1 << 18
@@ -63,10 +63,8 @@ class Align(RecipeInitializer):
             self.occurrences_ += np.bincount(new, minlength=len(pair.new_ids))
         if not self.sentences_:
             raise UserError("initializer 'align': the corpus has no sentences")
-        seen = self.occurrences_ > 0
-        rows = csr_array(diags_array(1 / self.occurrences_[seen]) @ summed[seen]).tocoo()
-        tokens = pair.new_ids[seen][rows.coords[0]]
-        return rows_with_fallback(pair, tokens, rows.coords[1], rows.data)
+        rows = row_shares(summed).tocoo()
+        return rows_with_fallback(pair, pair.new_ids[rows.coords[0]], rows.coords[1], rows.data)
 
     def _occurrences(
         self, pair: VocabularyPair, texts: list[str]

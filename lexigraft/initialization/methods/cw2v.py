@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from lexigraft.initialization.decomposition import decompose, mean_rows, rows_with_fallback
-from lexigraft.initialization.inputs import Auxiliaries, Corpus, required_corpus, required_matrices
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.inputs import required_corpus, required_matrices
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import choice, integer, number, positive
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.skip_gram import ConvexRows, TokenStream, train, truncate_weights

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from lexigraft.initialization.decomposition import NewRows, row_shares, rows_with_fallback
-from lexigraft.initialization.inputs import Auxiliaries, Corpus, required_pairs
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.inputs import required_pairs
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import choice, integer
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.word_alignment import Bitext, expected_counts

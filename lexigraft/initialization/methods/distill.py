@@ -7,8 +7,8 @@ import numpy as np
 
 from lexigraft.initialization.decomposition import decompose, mean_rows
 from lexigraft.initialization.distillation import distill
-from lexigraft.initialization.inputs import Auxiliaries, Corpus, required_corpus, required_model
-from lexigraft.initialization.interface import RowInitializer
+from lexigraft.initialization.inputs import required_corpus, required_model
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RowInitializer
 from lexigraft.initialization.matrix import Matrix, working_type
 from lexigraft.initialization.options import choice, integer, positive
 from lexigraft.initialization.recipe import assemble_recipe

@@ -5,8 +5,7 @@ from collections import Counter
 
 import numpy as np
 
-from lexigraft.initialization.inputs import Auxiliaries, Corpus
-from lexigraft.initialization.interface import RandomInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RandomInitializer
 from lexigraft.initialization.matrix import Matrix, row_deviation, row_mean
 
 _MIN_GROUP = 2  # source rows for a mean and a deviation

@@ -10,8 +10,7 @@ from lexigraft.initialization.decomposition import (
     mean_rows,
     tokenize_spelling,
 )
-from lexigraft.initialization.inputs import Auxiliaries, Corpus
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import choice
 from lexigraft.initialization.pairing import VocabularyPair
 

@@ -3,8 +3,7 @@
 import numpy as np
 
 from lexigraft.initialization.decomposition import NewRows, mean_rows
-from lexigraft.initialization.inputs import Auxiliaries, Corpus
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
 

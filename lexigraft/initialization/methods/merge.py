@@ -7,8 +7,7 @@ import numpy as np
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import NewRows, decompose, piece_shares, weighted_rows
-from lexigraft.initialization.inputs import Auxiliaries, Corpus
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ import numpy as np
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import piece_shares, tokenize_spelling, weighted_rows
-from lexigraft.initialization.inputs import Auxiliaries, Corpus
-from lexigraft.initialization.interface import RowInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RowInitializer
 from lexigraft.initialization.matrix import Matrix, row_deviation, row_mean
 from lexigraft.initialization.methods.merge import (
     Weights,

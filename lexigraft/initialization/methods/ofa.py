@@ -6,7 +6,7 @@ from typing import cast
 import numpy as np
 
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
-from lexigraft.initialization.inputs import Auxiliaries, Corpus
+from lexigraft.initialization.interface import Auxiliaries, Corpus
 from lexigraft.initialization.options import integer
 from lexigraft.initialization.pairing import VocabularyPair, alike_tokens, lower_case
 from lexigraft.initialization.recipe import Recipe

@@ -4,8 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from lexigraft.initialization.decomposition import NewRows
-from lexigraft.initialization.inputs import Auxiliaries, Corpus
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
 

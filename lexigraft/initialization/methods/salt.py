@@ -8,8 +8,8 @@ from tqdm import tqdm
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
-from lexigraft.initialization.inputs import Auxiliaries, Corpus, required_vectors
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.inputs import required_vectors
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import boolean, integer, number
 from lexigraft.initialization.pairing import VocabularyPair, alike_tokens
 from lexigraft.initialization.similarity import (

@@ -3,11 +3,16 @@
 import math
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 
-from lexigraft.initialization.decomposition import NewRows, decompose, rows_with_fallback
-from lexigraft.initialization.inputs import Auxiliaries, Corpus, required_space
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.decomposition import (
+    NewRows,
+    decompose,
+    row_shares,
+    rows_with_fallback,
+)
+from lexigraft.initialization.inputs import required_space
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import integer, number, positive
 from lexigraft.initialization.pairing import VocabularyPair, alike_tokens, lower_case
 from lexigraft.initialization.similarity import softmax_of_nearest, unit_vectors, vectors_of
@@ -66,26 +71,18 @@ class TokenAdapt(RecipeInitializer):
         new = np.setdiff1d(new, [*pair.target_special_ids, *copies])
         anchors = np.setdiff1d(source.tokens, list(pair.source_special_ids))
         queries, rows = vectors_of(target, new), vectors_of(source, anchors)
-        estimates = [csr_array((len(new), pair.n_source))] * 2
+        local = nearest = csr_array((len(new), pair.n_source))
         if len(new) and len(anchors):
-            estimates = [
-                self._local(pair, new, anchors, queries, rows),
-                self._global(pair.n_source, anchors, queries, rows),
-            ]
-        shares = np.array([1 - self.weight, self.weight])[:, None] * [
-            estimate.sum(axis=1) > 0 for estimate in estimates
-        ]
-        shares = shares / np.where(shares.sum(axis=0) > 0, shares.sum(axis=0), 1)
-        local, nearest = (
-            diags_array(share) @ estimate for share, estimate in zip(shares, estimates, strict=True)
-        )
-        mixed = (local + nearest).tocoo()
-        kept = mixed.data > 0
+            local = self._local(pair, new, anchors, queries, rows)
+            nearest = self._global(pair.n_source, anchors, queries, rows)
+        mixed = row_shares(csr_array((1 - self.weight) * local + self.weight * nearest))
+        mixed.eliminate_zeros()
+        weights = mixed.tocoo()
         return rows_with_fallback(
             pair,
-            np.concatenate([new[mixed.coords[0][kept]], copies]),
-            np.concatenate([mixed.coords[1][kept], copied]),
-            np.concatenate([mixed.data[kept], np.ones(len(copies))]),
+            np.concatenate([new[weights.coords[0]], copies]),
+            np.concatenate([weights.coords[1], copied]),
+            np.concatenate([weights.data, np.ones(len(copies))]),
         )
 
     def _copied(self) -> int:
@@ -117,9 +114,7 @@ class TokenAdapt(RecipeInitializer):
         highest = np.full(len(new), -np.inf)
         np.maximum.at(highest, of, scores)
         exponents = np.exp((scores - highest[of]) / self.temperature)
-        totals = np.bincount(of, exponents, minlength=len(new))
-        shape = (len(new), pair.n_source)
-        return csr_array((exponents / totals[of], (of, ids)), shape=shape)
+        return row_shares(csr_array((exponents, (of, ids)), shape=(len(new), pair.n_source)))
 
     def _global(
         self, n_source: int, anchors: np.ndarray, queries: np.ndarray, rows: np.ndarray

@@ -12,8 +12,8 @@ from tqdm import tqdm
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import NewRows, row_shares, rows_with_fallback
-from lexigraft.initialization.inputs import Auxiliaries, Corpus, required_pairs
-from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.inputs import required_pairs
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import choice, integer, number
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.word_alignment import Bitext, expected_counts
@@ -86,7 +86,10 @@ class Transtokenizers(RecipeInitializer):
         ordinary = np.setdiff1d(pair.new_ids, list(pair.target_special_ids))
         aligned, others = ordinary[totals[ordinary] > 0], ordinary[totals[ordinary] == 0]
         relatives = _relatives(pair.target_bytes, np.flatnonzero(totals > 0), others)
-        related = row_shares(csr_array(relatives @ weights @ diags_array(_word_weights(pair))))
+        begins_word = [piece[:1] == b" " for piece in pair.source_bytes]
+        of_source = np.ones(pair.n_source)
+        of_source[np.flatnonzero(begins_word)] = _BEGINS_WORD
+        related = row_shares(csr_array(relatives @ weights @ diags_array(of_source)))
         self.aligned_ = len(aligned)
         self.related_ = int(np.count_nonzero(np.diff(relatives.indptr)))
         rows = vstack([weights[aligned], related]).tocoo()
@@ -253,11 +256,3 @@ def _relatives(pieces: list[bytes], known: np.ndarray, others: np.ndarray) -> cs
         rows += [row] * len(tokens)
         columns += sorted(tokens)
     return csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(others), len(pieces)))
-
-
-def _word_weights(pair: VocabularyPair) -> np.ndarray:
-    """Weights of source tokens in the rows that are made of relatives [n_source]."""
-    weights = np.ones(pair.n_source)
-    begins = [number for number, piece in enumerate(pair.source_bytes) if piece[:1] == b" "]
-    weights[begins] = _BEGINS_WORD
-    return weights

@@ -9,8 +9,7 @@ from tqdm import tqdm
 
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
-from lexigraft.initialization.inputs import Auxiliaries, Corpus
-from lexigraft.initialization.interface import RowInitializer
+from lexigraft.initialization.interface import Auxiliaries, Corpus, RowInitializer
 from lexigraft.initialization.matrix import Matrix, read_rows, row_mean
 from lexigraft.initialization.options import text
 from lexigraft.source.hub import resolve_place

@@ -83,6 +83,15 @@ def test_a_source_token_around_the_new_one_counts(byte_level, row):
     assert row(fitted, "bc") == {"abc": 1.0}
 
 
+def test_a_token_that_always_covers_one_source_token_is_a_copy(byte_level, row):
+    merges = [("a", "b"), ("ab", "c")]
+    source, target = byte_level(merges), byte_level(merges, first=[("b", "c")])
+    # 49 / 49 is one, 49 * (1 / 49) is not.
+    fitted = initializer("align").fit(source, target, corpus=["abc"] * 49)
+    assert row(fitted, "bc") == {"abc": 1.0}
+    assert fitted.statistics()["share_copy"] == 1.0
+
+
 def test_neighbours_that_only_touch_the_new_token_do_not_count(byte_level, row):
     merges = [("c", "d"), ("b", "cd")]
     source, target = byte_level(merges), byte_level(merges, first=[("b", "c")])
