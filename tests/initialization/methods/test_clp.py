@@ -57,11 +57,6 @@ def test_no_shared_token_with_a_row_is_refused(fit):
         fit({"abc": (1, 0)})
 
 
-def test_options_are_checked():
-    with pytest.raises(UserError, match="option 'sparse' of initializer 'clp'"):
-        initializer("clp", sparse="yes")
-
-
 def test_another_vocabulary_leans_on_the_source_rows_of_its_shared_tokens(
     byte_level, byte_fallback, random_vectors, matrix
 ):

@@ -209,22 +209,6 @@ def test_a_new_row_is_said_to_be_learned(pair, build):
     assert fitted.explain("a") == "'a' = 1 'a'"
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("snippets", 0),
-        ("length", "50"),
-        ("epochs", -1),
-        ("learning_rate", 0),
-        ("batch_size", 0),
-        ("head", "zero"),
-    ],
-)
-def test_an_option_without_such_a_value_is_named(option, value):
-    with pytest.raises(UserError, match=f"option '{option}' of initializer 'distill'"):
-        initializer("distill", **{option: value})
-
-
 def test_what_is_missing_is_named(pair, build):
     with pytest.raises(UserError, match="model"):
         initializer("distill").fit(*pair, corpus=CORPUS)

@@ -157,14 +157,6 @@ def test_no_shared_token_with_both_is_refused(fit):
         fit(WORDS, {"abc": (1, 0)})
 
 
-@pytest.mark.parametrize(
-    "options", [{"centred": 1}, {"ridge": -1.0}, {"ridge": True}, {"minimum_neighbours": 0}]
-)
-def test_options_are_checked(options):
-    with pytest.raises(UserError, match=f"option '{next(iter(options))}' of initializer 'salt'"):
-        initializer("salt", **options)
-
-
 def test_nothing_new_makes_an_empty_recipe(byte_level, random_vectors):
     source = byte_level([("a", "b")])
     roles = {"target": random_vectors(source), "plm": random_vectors(source)}

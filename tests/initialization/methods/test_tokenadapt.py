@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer
 
 
@@ -96,11 +95,3 @@ def test_of_several_the_one_in_lower_case_is_copied_in_any_script(fit, row, byte
     target = byte_fallback([], new_characters="ДА", new_merges=[("Д", "А")])
     fitted = fit({"А": (1, 0)}, {"a": (1, 0)}, (source, target))
     assert row(fitted, "ДА") == {"да": 1.0}
-
-
-@pytest.mark.parametrize(
-    "option, value", [("temperature", 0), ("neighbours", 0), ("weight", 1.1), ("threshold", "a")]
-)
-def test_options_that_mean_nothing_are_refused(option, value):
-    with pytest.raises(UserError, match=f"option '{option}' of initializer 'tokenadapt'"):
-        initializer("tokenadapt", **{option: value})

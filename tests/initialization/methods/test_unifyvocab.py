@@ -180,15 +180,6 @@ def test_a_missing_role_is_named(pair, token_vectors, role):
         initializer("unifyvocab").fit(*pair, auxiliary=given)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"anchors": 0}, {"anchors": True}, {"csls": 2.5}, {"centred": 1}, {"renormalized": None}],
-)
-def test_an_option_of_no_use_is_named(options):
-    with pytest.raises(UserError, match=f"option '{next(iter(options))}' of initializer"):
-        initializer("unifyvocab", **options)
-
-
 def test_on_real_text_it_equals_the_definition(mistral_tokenizer, greek):
     source, target = mistral_tokenizer, expand_tokenizer(mistral_tokenizer, greek, 40)
     settings = {"dimensions": 10, "epochs": 4, "minimum_count": 5}
@@ -248,10 +239,3 @@ def test_a_share_of_the_tokens_exchange_what_they_copy(byte_level, token_vectors
     assert sorted(copied) == LETTERS[:20]
     other = sum(one != letter for one, letter in zip(copied, LETTERS, strict=False))
     assert other <= 20 * share and (other > 20 * share - 5 or not share)
-
-
-def test_a_share_beyond_one_is_refused():
-    with pytest.raises(
-        UserError, match=r"'shuffled' of initializer 'unifyvocab': 1\.5 is not a number from 0 to 1"
-    ):
-        initializer("unifyvocab", shuffled=1.5)
