@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from lexigraft.auxiliary.tokenized_text import encoded_batches
+from lexigraft.errors import UserError
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.vocabulary.marks import cuts_at_marks
 from lexigraft.vocabulary.token_bytes import byte_alphabet, pre_tokens, spelling
@@ -27,6 +29,7 @@ NewRows = tuple[csr_array, np.ndarray]
 # Bytes that are no whole character come out as lone surrogates, each a run of its own.
 _RUNS = re.compile("[\udc80-\udcff]|[^\udc80-\udcff]+")
 _SURROGATES = 0xDC00
+_MOST_WEIGHTS = 1 << 27  # of dense rows; with their copies on the way to a file, about 5 GB
 
 
 def decompose(pair: VocabularyPair, target_ids: Sequence[int]) -> list[list[int]]:
@@ -52,12 +55,9 @@ def tokenize_spelling(pair: VocabularyPair, tokens: Sequence[str]) -> list[list[
     texts with `▁` adds one; a byte-level tokenizer writes `Ġ` and the other letters of the byte
     alphabet as bytes once more.
     """
-    if not tokens:
-        return []
-    encoded = pair.source_tokenizer(
-        list(tokens), add_special_tokens=False, return_attention_mask=False, verbose=False
-    )["input_ids"]
-    return [[i for i in ids if i not in pair.source_special_ids] for ids in encoded]
+    batches = encoded_batches(pair.source_tokenizer, tokens)
+    special = pair.source_special_ids
+    return [[i for i in ids if i not in special] for batch in batches for ids in batch]
 
 
 class _Splitter:
@@ -149,13 +149,12 @@ def mean_rows(pieces: Sequence[Sequence[int]], n_source: int) -> csr_array:
 
     An empty list gives the mean of all source tokens.
     """
-    return weighted_rows(
-        [
-            {i: count / len(ids) for i, count in Counter(ids).items()} if ids else {n_source: 1.0}
-            for ids in pieces
-        ],
-        n_source,
-    )
+    return weighted_rows([piece_shares(ids) or {n_source: 1.0} for ids in pieces], n_source)
+
+
+def piece_shares(pieces: Sequence[int]) -> dict[int, float]:
+    """The share of each source id in the pieces of a token; empty without pieces."""
+    return {i: count / len(pieces) for i, count in Counter(pieces).items()}
 
 
 def weighted_rows(weights: Sequence[Mapping[int, float]], n_source: int) -> csr_array:
@@ -167,6 +166,22 @@ def weighted_rows(weights: Sequence[Mapping[int, float]], n_source: int) -> csr_
     columns = np.array([i for row in weights for i in row], dtype=np.int64)
     values = np.array([value for row in weights for value in row.values()], dtype=np.float64)
     return csr_array((values, (rows, columns)), shape=(len(weights), n_source + 1))
+
+
+def check_dense(method: str, tokens: int, sources: int, advice: str) -> None:
+    """Raise a `UserError` if weights of so many tokens on so many source tokens are too many."""
+    if tokens * sources > _MOST_WEIGHTS:
+        raise UserError(
+            f"initializer '{method}': {tokens:,} new tokens that use {sources:,} source tokens "
+            f"each are more weights than fit into memory; {advice}"
+        )
+
+
+def row_shares(counts: csr_array) -> csr_array:
+    """Non-negative rows divided by their sums, a single weight by itself; rows of zeros stay."""
+    sums = counts.sum(axis=1)
+    divisors = np.repeat(np.where(sums > 0, sums, 1), np.diff(counts.indptr))
+    return csr_array((counts.data / divisors, counts.indices, counts.indptr), shape=counts.shape)
 
 
 def rows_with_fallback(

@@ -89,9 +89,11 @@ def distill(
             counts += [count for _, count in both]
         losses.append(float(totals[0] / counts[0]))
         if head:
-            head_losses.append(float(totals[1] / counts[1]))
+            head_losses.append(float(totals[1] / max(counts[1], 1)))
 
     with _frozen(model):
+        if head:
+            _check_head(model)
         validate()
         for epoch in range(epochs):
             order = rng.permutation(len(training))
@@ -104,7 +106,8 @@ def distill(
                 (squares / count).backward()
                 if head:
                     nats, tokens = head.cross_entropy(batch)
-                    (nats / tokens).backward()
+                    if tokens:  # a snippet of one token predicts none
+                        (nats / tokens).backward()
                 optimizer.step()
             validate()
             logger.info("epoch %d/%d: validation loss %.5f", epoch + 1, epochs, losses[-1])
@@ -193,7 +196,6 @@ class _Head:
         self.rows = torch.tensor(start, device=model.device, requires_grad=True)
         new = np.unique(-1 - np.concatenate([snippet.target for snippet in training]))
         self.used = torch.from_numpy(new[new >= 0]).to(model.device)  # ascending
-        _check_head(model)
 
     def cross_entropy(self, batch: _Batch) -> tuple["torch.Tensor", int]:
         """Sum of the nats of each token after the states before it, and the number of tokens."""

@@ -5,11 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.interface import (
-    Initializer,
-    RecipeInitializer,
-    RowInitializer,
-)
+from lexigraft.initialization.interface import Initializer, RecipeInitializer, RowInitializer
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
 from lexigraft.source.positions import follow_padding
 

@@ -150,8 +150,8 @@ def _facts(
     target: "PreTrainedTokenizerFast",
     fitted: Initializer,
 ) -> ModelFacts:
-    share = len(fitted.fallbacks_)
-    fallbacks = f", of which {share:,} are not covered by it and fell back" if share else ""
+    count = len(fitted.fallbacks_)
+    fallbacks = f", of which {count:,} are not covered by it and fell back" if count else ""
     return ModelFacts(
         base=model if revision else source.name,
         license=license_of(source),

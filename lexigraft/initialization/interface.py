@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 import numpy as np
 from scipy.sparse import csr_array
 
-from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.explanation import (
     describe,
@@ -229,66 +228,6 @@ class Initializer(ABC):
     def _generator(self, *names: str) -> np.random.Generator:
         """A generator for this method: same seed, method and names, same random numbers."""
         return generator(self.seed_, "initialization", self.name, *names)
-
-    def _required_corpus(self, corpus: Corpus) -> Iterable[str]:
-        """The corpus of a method that needs one; a `UserError` where there is none."""
-        if corpus is None:
-            raise UserError(
-                f"initializer '{self.name}': it needs a corpus, sentences of the language; name a "
-                "text, or call fit(…, corpus=sentences)"
-            )
-        return corpus
-
-    def _required_pairs(self, auxiliary: Auxiliaries, role: str) -> Iterable[tuple[str, str]]:
-        """Pairs of English and its translation in the role `parallel` or `dictionary`.
-
-        Raises a `UserError` if there are none in this role.
-        """
-        if role not in auxiliary:
-            what = "words" if role == "dictionary" else "sentences"
-            raise UserError(
-                f"initializer '{self.name}': it needs pairs of English {what} and their "
-                f"translations as auxiliary '{role}'; name them in its config entry, or call "
-                f"fit(…, auxiliary={{'{role}': pairs}})"
-            )
-        return auxiliary[role]
-
-    def _required_vectors(self, auxiliary: Auxiliaries, role: str = "target") -> TokenVectors:
-        """Vectors of source tokens in the role `source`, else of target tokens.
-
-        Raises a `UserError` if there are none in this role, or they belong to another tokenizer.
-        """
-        side = "source" if role == "source" else "target"
-        size = len(self.pair_.source_bytes if role == "source" else self.pair_.target_bytes)
-        vectors = auxiliary.get(role)
-        if not isinstance(vectors, TokenVectors):
-            raise UserError(
-                f"initializer '{self.name}': it needs vectors of the {side}'s tokens as auxiliary "
-                f"'{role}'; name one in its config entry, or call "
-                f"fit(…, auxiliary={{'{role}': …}}) with what lexigraft.auxiliary makes of that "
-                "tokenizer"
-            )
-        if len(vectors.tokens) and vectors.tokens[-1] >= size:
-            raise UserError(
-                f"auxiliary '{role}': it has a vector of token {vectors.tokens[-1]}, but the "
-                f"{side} tokenizer has {size} tokens; give vectors made with this tokenizer"
-            )
-        return vectors
-
-    def _required_space(self, auxiliary: Auxiliaries) -> tuple[TokenVectors, TokenVectors]:
-        """Vectors of target and of source tokens in one space, in the roles of these names.
-
-        Raises a `UserError` as `_required_vectors` does, or if they have different widths.
-        """
-        target = self._required_vectors(auxiliary)
-        source = self._required_vectors(auxiliary, "source")
-        if target.vectors.shape[1] != source.vectors.shape[1]:
-            raise UserError(
-                f"initializer '{self.name}': its auxiliaries have {target.vectors.shape[1]} "
-                f"dimensions for the target and {source.vectors.shape[1]} for the source; give "
-                "vectors of one space, such as word vectors aligned by a dictionary"
-            )
-        return target, source
 
     @abstractmethod
     def _explain(self, token_id: int, text: str) -> str: ...

@@ -19,18 +19,18 @@ _ROUNDING = 1e-6
 
 def matching_pursuit(
     targets: np.ndarray, atoms: np.ndarray, most: int, candidates: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Approximate each target by at most `most` atoms [1]_.
 
     Atoms are not normalized, so longer ones are preferred; with atoms of equal length this is the
     textbook rule. A target that is reached before the last step gets no further atoms. Returns
     [n, k] indices of the atoms in the order of their choice, -1 for none, and weights, float64, 0
-    for none.
+    for none; and [n] the share of each target's squared length that they miss.
 
     Parameters
     ----------
     targets, atoms
-        float32 [n, dimensions] and [m, dimensions] with m at least 1.
+        float32 [n, dimensions], none of them zero, and [m, dimensions] with m at least 1.
     most
         Maximum number of atoms per target; never more than there are candidates or dimensions.
     candidates
@@ -46,7 +46,7 @@ def matching_pursuit(
     few = considered < len(atoms)
     k = min(most, considered, atoms.shape[1])
     chosen = np.full((len(targets), k), -1, dtype=np.int64)
-    weights = np.zeros((len(targets), k))
+    weights, missed = np.zeros((len(targets), k)), np.zeros(len(targets))
     height = max(1, _SCORES_AT_ONCE // len(atoms))
     low = _OWN_AT_ONCE // considered if few else _BASIS_AT_ONCE // k
     low = max(1, min(height, low // atoms.shape[1]))
@@ -57,16 +57,18 @@ def matching_pursuit(
         for cut in range(0, len(block), low):
             part = block[cut : cut + low]
             if near is None:
-                chosen[part], weights[part] = _pursue(targets[part], atoms, k)
+                chosen[part], weights[part], missed[part] = _pursue(targets[part], atoms, k)
                 continue
             own = near[cut : cut + low]
-            found, weights[part] = _pursue(targets[part], atoms[own], k)
+            found, weights[part], missed[part] = _pursue(targets[part], atoms[own], k)
             chosen[part] = np.where(found < 0, -1, np.take_along_axis(own, found, axis=1))
-    return chosen, weights
+    return chosen, weights, missed
 
 
-def _pursue(targets: np.ndarray, atoms: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """All steps for one block of targets: `chosen` and `weights` as above.
+def _pursue(
+    targets: np.ndarray, atoms: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All steps for one block of targets: `chosen`, `weights` and `missed` as above.
 
     Atoms are [m, dimensions] for all targets, or [n, m, dimensions].
     """
@@ -78,7 +80,7 @@ def _pursue(targets: np.ndarray, atoms: np.ndarray, k: int) -> tuple[np.ndarray,
     triangle = np.tile(np.eye(k), (n, 1, 1))
     shares = np.zeros((n, k))
     residual = targets.astype(np.float32)
-    reached = _ROUNDING * np.linalg.norm(targets, axis=1)
+    norms = np.linalg.norm(targets, axis=1)
     tried = np.zeros((n, k), dtype=np.int64)
     for step in range(k):
         scores = residual @ atoms.T if shared else (atoms @ residual[:, :, None])[:, :, 0]
@@ -94,7 +96,8 @@ def _pursue(targets: np.ndarray, atoms: np.ndarray, k: int) -> tuple[np.ndarray,
             triangle[:, :step, step] += projected[:, :, 0]
         height = np.linalg.norm(direction, axis=1)
         # Atoms within the span of earlier ones add nothing, and a reached target needs none.
-        adds = (height > _ROUNDING * length) & (np.linalg.norm(residual, axis=1) > reached)
+        unreached = np.linalg.norm(residual, axis=1) > _ROUNDING * norms
+        adds = (height > _ROUNDING * length) & unreached
         triangle[:, :step, step] *= adds[:, None]
         direction *= np.where(adds, 1 / np.where(adds, height, 1), 0)[:, None]
         triangle[:, step, step] = np.where(adds, height, 1)
@@ -102,7 +105,5 @@ def _pursue(targets: np.ndarray, atoms: np.ndarray, k: int) -> tuple[np.ndarray,
         basis[:, step] = direction
         shares[:, step] = np.einsum("ij,ij->i", direction, residual)
         residual -= direction * shares[:, step, None].astype(np.float32)
-    weights = np.zeros((n, k))
-    for i in range(n):
-        weights[i] = solve_triangular(triangle[i], shares[i])
-    return chosen, weights
+    weights = solve_triangular(triangle, shares[:, :, None])[:, :, 0]
+    return chosen, weights, np.square(np.linalg.norm(residual, axis=1) / norms)

@@ -86,16 +86,14 @@ def row_mean(matrix: Matrix, ids: np.ndarray) -> np.ndarray:
     return sum(rows.sum(axis=0) for rows in _row_blocks(matrix, ids)) / len(ids)
 
 
-def row_deviation(matrix: Matrix, ids: np.ndarray) -> np.ndarray:
-    """Standard deviation [h] of the rows `ids` in each dimension (divided by n), float64."""
-    mean = row_mean(matrix, ids)
+def row_deviation(matrix: Matrix, ids: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Standard deviation [h] of the rows `ids` by dimension (over n), float64, given their mean."""
     squares = (((rows - mean) ** 2).sum(axis=0) for rows in _row_blocks(matrix, ids))
     return np.sqrt(sum(squares) / len(ids))
 
 
-def row_covariance(matrix: Matrix, ids: np.ndarray) -> np.ndarray:
-    """Covariance [h, h] of the rows `ids` (divided by n), float64."""
-    mean = row_mean(matrix, ids)
+def row_covariance(matrix: Matrix, ids: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Covariance [h, h] of the rows `ids` (over n), float64, given their mean."""
     centred = (rows - mean for rows in _row_blocks(matrix, ids))
     return sum(rows.T @ rows for rows in centred) / len(ids)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import field, fields
+from dataclasses import MISSING, field, fields
 from typing import Any
 
 from lexigraft.errors import UserError
@@ -45,6 +45,15 @@ def choice(default: str, *others: str) -> Any:
     """One of some names."""
     names = (default, *others)
     return _option(default, lambda value: value in names, f"one of {', '.join(names)}")
+
+
+def text(default: Any = MISSING) -> Any:
+    """A text; None too if that is the default. Without a default the option is required."""
+
+    def allowed(value: Any) -> bool:
+        return default is None if value is None else isinstance(value, str) and value != ""
+
+    return _option(default, allowed, "a text")
 
 
 def check_options(initializer: Any, name: str) -> None:

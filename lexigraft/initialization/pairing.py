@@ -1,11 +1,12 @@
-"""Shared and new tokens of a source and a target vocabulary.
+"""Shared, new and similar tokens of a source and a target vocabulary.
 
 Tokens are compared by the bytes they stand for, not by spelling: `Ġword` and `▁word` are the same.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -120,25 +121,19 @@ class VocabularyPair:
 
         Both stand for the same byte, but only as part of a character, or where nothing else does.
         """
-        of_target, of_source = (
-            np.array(
-                [
-                    is_fallback(token, spelling(tokenizer))
-                    for token in tokenizer.convert_ids_to_tokens(ids.tolist())
-                ],
-                dtype=bool,
-            )
-            for tokenizer, ids in (
-                (self.target_tokenizer, self.shared_ids),
-                (self.source_tokenizer, self.source_of[self.shared_ids]),
-            )
-        )
+        of_target = np.isin(self.shared_ids, list(_fallback_ids(self.target_tokenizer)))
+        of_source = np.isin(self.source_of[self.shared_ids], list(self.source_fallback_ids))
         return self.shared_ids[of_target != of_source]
 
     @cached_property
     def new_tokens(self) -> list[str]:
         """Vocabulary strings of the new tokens, in the order of `new_ids`."""
         return list(self.target_tokenizer.convert_ids_to_tokens(self.new_ids.tolist()))
+
+    @cached_property
+    def source_fallback_ids(self) -> set[int]:
+        """Ids of the source's fallback bytes, such as `<0xC3>`."""
+        return _fallback_ids(self.source_tokenizer)
 
     @cached_property
     def source_special_ids(self) -> set[int]:
@@ -165,6 +160,41 @@ def shared_tokens(
     return _match(_Tokens.of(source_tokenizer), _Tokens.of(target_tokenizer))
 
 
+def alike_tokens(
+    pair: VocabularyPair,
+    key: Callable[[bytes], str | bytes],
+    rank: Callable[[bytes, bytes], Any],
+) -> tuple[np.ndarray, np.ndarray]:
+    """New tokens that equal a source token in a `key` of their bytes, and these source tokens [n].
+
+    Special tokens and those with an empty key equal none. Of several source tokens the one with the
+    lowest `rank`, given its bytes and those of the new token, is used, then the first; a fallback
+    byte only where there is nothing else.
+    """
+    ordinary = [i for i in pair.source_ids.tolist() if i not in pair.source_special_ids]
+    found: dict[str | bytes, list[int]] = {}
+    for source_id in ordinary:
+        if text := key(pair.source_bytes[source_id]):
+            found.setdefault(text, []).append(source_id)
+    alike = {}
+    for new_id in pair.new_ids.tolist():
+        piece = pair.target_bytes[new_id]
+        if new_id not in pair.target_special_ids and (ids := found.get(key(piece))):
+            alike[new_id] = min(
+                ids,
+                key=lambda i: (i in pair.source_fallback_ids, rank(pair.source_bytes[i], piece)),
+            )
+    return np.array(list(alike), dtype=np.int64), np.array(list(alike.values()), dtype=np.int64)
+
+
+def lower_case(piece: bytes) -> bytes:
+    """The bytes of a token in lower case if they are valid UTF-8."""
+    try:
+        return piece.decode("utf-8").lower().encode()
+    except UnicodeDecodeError:
+        return piece
+
+
 class _Tokens(NamedTuple):
     """A tokenizer, and of its tokens their ids, bytes by id, and which of them are special.
 
@@ -186,9 +216,15 @@ class _Tokens(NamedTuple):
         return [(number in self.special, data) for number, data in enumerate(self.data)]
 
 
+def _fallback_ids(
+    tokenizer: "PreTrainedTokenizerFast", vocab: dict[str, int] | None = None
+) -> set[int]:
+    written, vocab = spelling(tokenizer), vocab or tokenizer.get_vocab()
+    return {i for token, i in vocab.items() if is_fallback(token, written)}
+
+
 def _match(source: _Tokens, target: _Tokens) -> dict[int, int]:
-    written = spelling(source.tokenizer)
-    fallbacks = {i for token, i in source.vocab.items() if is_fallback(token, written)}
+    fallbacks = _fallback_ids(source.tokenizer, source.vocab)
     source_keys, target_keys = source.keys(), target.keys()
     best: dict[tuple[bool, bytes], int] = {}
     for source_id in [*sorted({*source.vocab.values()} - fallbacks), *sorted(fallbacks)]:

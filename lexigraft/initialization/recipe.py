@@ -104,23 +104,26 @@ class Recipe:
         """Rows of some tokens, a block of columns at a time."""
         if not len(ids):
             return
+        axes = None
+        if self.rank is not None and self.rank < matrix.shape[1]:
+            axes = leading_singular_vectors(matrix, self.rank)
         if self.norm_of is None:
-            yield from self._projected(matrix, ids)
+            yield from self._projected(matrix, ids, axes)
             return
         squares = np.zeros(len(ids))
         # Computed twice: all rows at once may not fit into memory.
-        for _, values in self._projected(matrix, ids):
+        for _, values in self._projected(matrix, ids, axes):
             squares += np.square(values, dtype=np.float64).sum(axis=1)
         factors = mean_norm(matrix, self.norm_of) / np.sqrt(np.where(squares > 0, squares, 1))
-        for columns, values in self._projected(matrix, ids):
+        for columns, values in self._projected(matrix, ids, axes):
             yield columns, values * factors[:, None].astype(values.dtype)
 
-    def _projected(self, matrix: Matrix, ids: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-        """Rows of some tokens before they are scaled."""
+    def _projected(
+        self, matrix: Matrix, ids: np.ndarray, axes: np.ndarray | None
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Rows of some tokens before they are scaled, projected onto `axes` if there are any."""
         sums = self._products(matrix, ids)
-        if self.rank is not None and self.rank < matrix.shape[1]:
-            sums = project(sums, leading_singular_vectors(matrix, self.rank))
-        yield from sums
+        return sums if axes is None else project(sums, axes)
 
     def _products(self, matrix: Matrix, ids: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """Weighted sums, a block of columns at a time, reading only the rows that they use."""
@@ -204,9 +207,10 @@ class Recipe:
         if rank is not None and rank < 1:
             raise ValueError("its rank is not above zero")
         norm_of = arrays.get(f"{prefix}norm_of")
+        norm_of = None if norm_of is None else norm_of.astype(np.int64)
         n_source = (left if right is None else right).shape[1]
         if norm_of is not None and not (
-            norm_of.ndim == 1 and len(norm_of) and (norm_of >= 0).all() and max(norm_of) < n_source
+            norm_of.ndim == 1 and len(norm_of) and norm_of.min() >= 0 and norm_of.max() < n_source
         ):
             raise ValueError("its rows that norms are taken of are not source rows")
         return cls(left, right, new_ids, rank, norm_of)

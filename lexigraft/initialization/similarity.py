@@ -19,6 +19,7 @@ from scipy.sparse import coo_array, csr_array, vstack
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
+from lexigraft.initialization.inputs import required_space, required_vectors
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import integer, positive
 from lexigraft.initialization.pairing import VocabularyPair
@@ -44,7 +45,7 @@ class AnchorInitializer(RecipeInitializer):
     without_anchors: ClassVar[str]  # end of the message for no anchors: what no shared token has
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        vectors = self._required_vectors(auxiliary, self.needs[0])
+        vectors = required_vectors(self.name, pair, auxiliary, self.needs[0])
         vectors = unit_vectors(vectors) if self.normalized else nonzero(vectors)
         anchors = np.intersect1d(vectors.tokens, self._possible_anchors(pair), assume_unique=True)
         new = np.intersect1d(vectors.tokens, pair.new_ids, assume_unique=True)
@@ -96,7 +97,7 @@ class NeighbourInitializer(RecipeInitializer):
         one. Raises a `UserError` if vectors are missing, belong to another tokenizer, or have
         different widths; or no source token has a vector.
         """
-        target, source = map(unit_vectors, self._required_space(auxiliary))
+        target, source = map(unit_vectors, required_space(self.name, pair, auxiliary))
         source_ids = np.setdiff1d(source.tokens, list(pair.source_special_ids))
         if not len(source_ids):
             raise UserError(

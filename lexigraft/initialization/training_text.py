@@ -22,11 +22,12 @@ def tokenized_sentences(
     tokenizer: "PreTrainedTokenizerFast", corpus: Iterable[str]
 ) -> Iterator[np.ndarray]:
     """Yield the token ids of each sentence, int64 [n], without special tokens; none is empty."""
-    special = np.array(sorted(special_ids(tokenizer)), dtype=np.int64)
+    ordinary = np.ones(max(tokenizer.get_vocab().values()) + 1, dtype=bool)
+    ordinary[list(special_ids(tokenizer))] = False
     for batch in encoded_batches(tokenizer, corpus):
         for sentence in batch:
             ids = np.array(sentence, dtype=np.int64)
-            ids = ids[~np.isin(ids, special)]
+            ids = ids[ordinary[ids]]
             if len(ids):
                 yield ids
 
@@ -70,6 +71,7 @@ def find_snippets(
     sizes[list(pieces)] = [len(ids) for ids in pieces.values()]
     missing = np.zeros(pair.n_target, dtype=np.int64)
     missing[list(pieces)] = per_token
+    remaining = int(missing.sum())
     found: list[Snippet] = []
     for ids in sentences:
         covered, sentence_sizes = 0, sizes[ids]
@@ -81,7 +83,11 @@ def find_snippets(
             if begin < end:
                 found.append(_snippet(ids[begin:end], pair, pieces))
                 new = np.unique(ids[begin:end])
-                missing[new] = np.maximum(0, missing[new] - 1)
+                new = new[missing[new] > 0]
+                missing[new] -= 1
+                remaining -= len(new)
+                if not remaining:
+                    return found  # without reading the rest of the text
     return found
 
 

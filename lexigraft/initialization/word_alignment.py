@@ -24,31 +24,31 @@ _BEAM = 4
 
 @dataclass(frozen=True)
 class Bitext:
-    """Parallel sentences as numbers of units; sentence k of one side translates k of the other.
+    """Parallel sentences as numbers of units (int32), one after the other on each side.
 
-    `ends` [n] are the ends of sentences in `units` (int32), one after the other.
+    Sentence k is between the `starts` (int64) k and k + 1 of its side.
     """
 
     source: np.ndarray
-    source_ends: np.ndarray
+    source_starts: np.ndarray
     target: np.ndarray
-    target_ends: np.ndarray
+    target_starts: np.ndarray
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[Sequence[int], Sequence[int]]]) -> "Bitext":
         """Sentence pairs as lists of units; those with an empty side are left out."""
         # Lists of Python's integers would take ten times the memory.
-        units, ends = (array("i"), array("i")), (array("q"), array("q"))
+        units, starts = (array("i"), array("i")), (array("q", [0]), array("q", [0]))
         for sides in pairs:
             if all(map(len, sides)):
-                for side, of_side, of_ends in zip(sides, units, ends, strict=True):
+                for side, of_side, of_starts in zip(sides, units, starts, strict=True):
                     of_side.extend(side)
-                    of_ends.append(len(of_side))
-        source, target, source_ends, target_ends = map(np.asarray, (*units, *ends))
-        return cls(source, source_ends, target, target_ends)
+                    of_starts.append(len(of_side))
+        source, target, source_starts, target_starts = map(np.asarray, (*units, *starts))
+        return cls(source, source_starts, target, target_starts)
 
     def __len__(self) -> int:
-        return len(self.source_ends)
+        return len(self.source_starts) - 1
 
 
 def expected_counts(bitext: Bitext, *, iterations: int, diagonal_tension: float = 0.0) -> csr_array:
@@ -75,14 +75,16 @@ def expected_counts(bitext: Bitext, *, iterations: int, diagonal_tension: float 
         return csr_array((0, 0))
     shape = (int(bitext.source.max()) + 1, int(bitext.target.max()) + 1)
     indptr, columns = _cooccurring(bitext, shape)
-    starts = [np.concatenate([[0], ends]) for ends in (bitext.source_ends, bitext.target_ends)]
-    text = (bitext.source, starts[0], bitext.target, starts[1], indptr, columns)
+    text = (bitext.source, bitext.source_starts, bitext.target, bitext.target_starts)
     probabilities, of_null = np.ones(len(columns)), np.ones(shape[1])
     counts = np.zeros(len(columns))
     rows = np.repeat(np.arange(shape[0], dtype=np.int32), np.diff(indptr))
     for _ in range(iterations):
         counts, null_counts = np.zeros(len(columns)), np.zeros(shape[1])
-        _expect(*text, probabilities, of_null, counts, null_counts, float(diagonal_tension))
+        _expect(
+            *text, indptr, columns, probabilities, of_null, counts, null_counts,
+            float(diagonal_tension),
+        )  # fmt: skip
         totals = np.bincount(rows, counts, minlength=shape[0])
         probabilities = counts / np.where(totals > 0, totals, 1)[rows]
         of_null = null_counts / max(null_counts.sum(), 1e-300)
@@ -97,22 +99,20 @@ def _cooccurring(bitext: Bitext, shape: tuple[int, int]) -> tuple[np.ndarray, np
 
     Columns are ascending in each row.
     """
-    sentences = np.repeat(
-        np.arange(len(bitext), dtype=np.int32), np.diff(bitext.source_ends, prepend=0)
-    )
+    sentences = np.repeat(np.arange(len(bitext), dtype=np.int32), np.diff(bitext.source_starts))
     order = np.argsort(bitext.source, kind="stable")
     places = sentences[order]  # the sentences in which each source unit occurs, unit by unit
     ends = np.cumsum(np.bincount(bitext.source, minlength=shape[0]))
-    target_starts = np.concatenate([[0], bitext.target_ends])
+    text = (places, ends, bitext.target, bitext.target_starts)
     least, sizes, columns = 1, np.zeros(shape[0], dtype=np.int64), np.empty(0, dtype=np.int32)
     while True:
         times = np.zeros(shape[1], dtype=np.int32)
-        _neighbours(places, ends, bitext.target, target_starts, times, least, sizes, columns)
+        _neighbours(*text, times, least, sizes, columns)
         if sizes.sum() <= _MOST_PAIRS:
             break
         least *= 2
     columns = np.empty(sizes.sum(), dtype=np.int32)
-    _neighbours(places, ends, bitext.target, target_starts, times, least, sizes, columns)
+    _neighbours(*text, times, least, sizes, columns)
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     pattern = csr_array((np.ones(len(columns), dtype=np.int8), columns, indptr), shape=shape)
     pattern.sort_indices()
@@ -160,12 +160,12 @@ def _expect(
         first, n = source_starts[place], source_starts[place + 1] - source_starts[place]
         begin, m = target_starts[place], target_starts[place + 1] - target_starts[place]
         for j in range(m):
-            unit, null, scale, total = target[begin + j], 1 / (n + 1), 1 / (n + 1), 0.0
-            for i in range(n):
-                mass[i] = math.exp(-tension * abs((i + 1) / n - (j + 1) / m))
-                total += mass[i]
+            unit, null, scale = target[begin + j], 1 / (n + 1), 1 / (n + 1)
+            mass[:n] = 1.0
             if tension > 0:
-                null, scale = _NULL, (1 - _NULL) / total
+                for i in range(n):
+                    mass[i] = math.exp(-tension * abs((i + 1) / n - (j + 1) / m))
+                null, scale = _NULL, (1 - _NULL) / mass[:n].sum()
             total = null * of_null[unit]
             for i in range(n):
                 low, high = indptr[source[first + i]], indptr[source[first + i] + 1] - 1

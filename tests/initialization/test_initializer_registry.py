@@ -77,19 +77,6 @@ def test_a_method_without_options_says_so():
         initializer("random", window=3)
 
 
-@pytest.mark.parametrize("value", [-1, "big", True, float("nan"), float("inf")])
-def test_a_covariance_scale_is_a_number_from_zero_up(value):
-    with pytest.raises(UserError, match="covariance_scale"):
-        initializer("multivariate", covariance_scale=value)
-
-
-def test_null_is_a_value_only_where_it_is_the_default():
-    assert initializer("omp", candidates=None).candidates is None
-    message = "option 'atoms' of initializer 'omp': None is not an integer of at least 1"
-    with pytest.raises(UserError, match=message):
-        initializer("omp", atoms=None)
-
-
 def test_looking_up_a_method_imports_no_numeric_library():
     code = (
         "import sys; from lexigraft.initialization.registry import method_file, methods;"

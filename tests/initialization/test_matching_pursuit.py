@@ -15,45 +15,46 @@ def drawn(seed, n, dimensions):
 
 def test_atoms_are_taken_by_what_is_left_over():
     # (3, 4, 5): first the third axis (5), then the second (4); two atoms leave the first over.
-    chosen, weights = matching_pursuit(float32((3, 4, 5)), np.eye(3, dtype=np.float32), 2)
+    chosen, weights, missed = matching_pursuit(float32((3, 4, 5)), np.eye(3, dtype=np.float32), 2)
     assert chosen.tolist() == [[2, 1]]
     np.testing.assert_allclose(weights, [[5, 4]], atol=1e-6)
+    np.testing.assert_allclose(missed, 3**2 / (3**2 + 4**2 + 5**2), rtol=1e-6)
 
 
 def test_all_chosen_atoms_are_fitted_anew():
     # First (1, 1, 0) with 3.5 / 2; then (1, 0, 0), with which the first gets 3 and it 0.5.
     atoms = float32((1, 1, 0), (0.9, 0, 0), (0, 0, 1))
-    chosen, weights = matching_pursuit(float32((3.45, 3, 0)), atoms, 2)
+    chosen, weights, _ = matching_pursuit(float32((3.45, 3, 0)), atoms, 2)
     assert chosen.tolist() == [[0, 1]]
     np.testing.assert_allclose(weights, [[3, 0.5]], atol=1e-5)
 
 
 def test_a_negative_weight_counts_like_a_positive_one():
-    chosen, weights = matching_pursuit(float32((-2, 1)), np.eye(2, dtype=np.float32), 1)
+    chosen, weights, _ = matching_pursuit(float32((-2, 1)), np.eye(2, dtype=np.float32), 1)
     assert chosen.tolist() == [[0]]
     assert weights.tolist() == [[-2]]
 
 
 def test_a_target_that_is_reached_takes_no_more():
     atoms = drawn(0, 20, 8)
-    chosen, weights = matching_pursuit(3 * atoms[[7]] / 2, 10 * np.eye(8, dtype=np.float32), 8)
+    chosen, weights, _ = matching_pursuit(3 * atoms[[7]] / 2, 10 * np.eye(8, dtype=np.float32), 8)
     assert (chosen >= 0).all()
     unit = atoms / np.linalg.norm(atoms, axis=1, keepdims=True)
-    chosen, weights = matching_pursuit(3 * unit[[7]], unit, 5)
+    chosen, weights, _ = matching_pursuit(3 * unit[[7]], unit, 5)
     assert chosen.tolist() == [[7, -1, -1, -1, -1]]
     np.testing.assert_allclose(weights, [[3, 0, 0, 0, 0]], atol=1e-5)
 
 
 def test_a_second_copy_of_an_atom_is_passed_over():
     atoms = float32((2, 0), (2, 0), (0, 1))
-    chosen, weights = matching_pursuit(float32((4, 1)), atoms, 3)
+    chosen, weights, _ = matching_pursuit(float32((4, 1)), atoms, 3)
     assert sorted(chosen[0, :2].tolist()) == [0, 2]
     np.testing.assert_allclose(weights[0] @ atoms[chosen[0]], (4, 1), atol=1e-6)
 
 
 def test_as_many_atoms_as_dimensions_rebuild_everything():
     targets, atoms = drawn(0, 5, 6), drawn(1, 40, 6)
-    chosen, weights = matching_pursuit(targets, atoms, 64)
+    chosen, weights, _ = matching_pursuit(targets, atoms, 64)
     rebuilt = np.einsum("nk,nkd->nd", weights, atoms[chosen])
     np.testing.assert_allclose(rebuilt, targets, atol=1e-4)
 
@@ -79,10 +80,10 @@ def test_with_as_many_candidates_as_atoms_it_finds_the_same():
 def test_with_candidates_each_target_has_a_dictionary_of_its_own(monkeypatch):
     targets, atoms = drawn(0, 9, 12), drawn(1, 3000, 12)
     monkeypatch.setattr(module, "_BASIS_AT_ONCE", 12 * 8 * 2)  # two targets at a time
-    chosen, weights = matching_pursuit(targets, atoms, 5, candidates=8)
+    chosen, weights, _ = matching_pursuit(targets, atoms, 5, candidates=8)
     for i, target in enumerate(targets):
         own = np.sort(np.argsort(-np.abs(atoms @ target))[:8])
-        found, expected = matching_pursuit(target[None], atoms[own], 5)
+        found, expected, _ = matching_pursuit(target[None], atoms[own], 5)
         assert (own[found[0]] == chosen[i]).all()
         np.testing.assert_allclose(weights[i], expected[0], atol=1e-4)
 
@@ -92,7 +93,7 @@ def test_with_atoms_of_length_one_it_is_scikit_learns():
 
     targets, atoms = drawn(0, 12, 32), drawn(1, 200, 32)
     atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
-    chosen, weights = matching_pursuit(targets, atoms, 8)
+    chosen, weights, _ = matching_pursuit(targets, atoms, 8)
     found = np.zeros((len(targets), len(atoms)))
     np.put_along_axis(found, chosen, weights, axis=1)
     expected = orthogonal_mp(atoms.T.astype(float), targets.T.astype(float), n_nonzero_coefs=8)
@@ -107,7 +108,7 @@ def test_with_any_atoms_it_is_mergekits(k):
     # Rows of real matrices share a large mean and differ in length.
     shared = 2 + drawn(3, 1, 96)
     targets, atoms = drawn(0, 20, 96) + shared, drawn(1, 400, 96) + shared
-    chosen, weights = matching_pursuit(targets, atoms, k)
+    chosen, weights, _ = matching_pursuit(targets, atoms, k)
     indices, coefficients = batch_omp(
         torch.from_numpy(targets).double(), torch.from_numpy(atoms).double(), k
     )

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import load_initialization, save_initialization
@@ -92,8 +91,3 @@ def test_a_bias_of_the_head_is_not_scaled(tokenizers, tiny_llama):
     grafted = graft(model, tokenizers[1], fit(tokenizers))
     expected = plain.apply(biases[:, None])[:, 0]
     torch.testing.assert_close(grafted.lm_head.bias.detach(), expected)
-
-
-def test_it_is_true_or_false():
-    with pytest.raises(UserError, match="option 'source_norm' of initializer 'mean'"):
-        initializer("mean", source_norm="yes")

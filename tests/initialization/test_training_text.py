@@ -57,6 +57,17 @@ def test_each_token_gets_its_number_and_shares_snippets(pair, find):
     assert texts_of(pair, found) == ["ab1", "ab2", "abcd3", "cd4"]
 
 
+def test_once_each_token_has_its_number_no_more_text_is_read(find, monkeypatch):
+    # Or it would read a thousand sentences at once.
+    monkeypatch.setattr("lexigraft.auxiliary.tokenized_text._SENTENCES_AT_ONCE", 1)
+
+    def texts():
+        yield from ["ab1", "cdecd2"]
+        raise AssertionError("read too far")
+
+    assert len(find(texts(), per_token=1)) == 2
+
+
 def test_the_token_is_in_the_middle_and_snippets_do_not_overlap(pair, find):
     assert texts_of(pair, find(["12345678ab12345678"], length=5)) == ["78ab12"]
     assert texts_of(pair, find(["123ab456ab789"], length=4)) == ["23ab4", "56ab7"]

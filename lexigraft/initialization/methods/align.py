@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 from tqdm import tqdm
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
+from lexigraft.initialization.decomposition import NewRows, row_shares, rows_with_fallback
+from lexigraft.initialization.inputs import required_corpus
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
@@ -50,7 +51,7 @@ class Align(RecipeInitializer):
         }
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        corpus = self._required_corpus(corpus)
+        corpus = required_corpus(self.name, corpus)
         summed = csr_array((len(pair.new_ids), pair.n_source))
         self.occurrences_ = np.zeros(len(pair.new_ids), dtype=np.int64)
         self.sentences_ = self.by_characters_ = 0
@@ -62,10 +63,8 @@ class Align(RecipeInitializer):
             self.occurrences_ += np.bincount(new, minlength=len(pair.new_ids))
         if not self.sentences_:
             raise UserError("initializer 'align': the corpus has no sentences")
-        seen = self.occurrences_ > 0
-        rows = csr_array(diags_array(1 / self.occurrences_[seen]) @ summed[seen]).tocoo()
-        tokens = pair.new_ids[seen][rows.coords[0]]
-        return rows_with_fallback(pair, tokens, rows.coords[1], rows.data)
+        rows = row_shares(summed).tocoo()
+        return rows_with_fallback(pair, pair.new_ids[rows.coords[0]], rows.coords[1], rows.data)
 
     def _occurrences(
         self, pair: VocabularyPair, texts: list[str]

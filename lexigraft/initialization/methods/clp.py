@@ -3,11 +3,9 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from lexigraft.errors import UserError
+from lexigraft.initialization.decomposition import check_dense
 from lexigraft.initialization.options import boolean
 from lexigraft.initialization.similarity import AnchorInitializer
-
-_MOST_WEIGHTS = 1 << 27  # with its copies on the way to a file, about 5 GB
 
 
 class CLP(AnchorInitializer):
@@ -42,11 +40,7 @@ class CLP(AnchorInitializer):
     def _weights(self, queries: np.ndarray, anchors: np.ndarray) -> csr_array:
         if self.sparse:
             return super()._weights(queries, anchors)
-        if len(queries) * len(anchors) > _MOST_WEIGHTS:
-            raise UserError(
-                f"initializer 'clp': {len(queries):,} new tokens that use {len(anchors):,} shared "
-                "ones each are more weights than fit into memory; set its option 'sparse' to true"
-            )
+        check_dense(self.name, len(queries), len(anchors), "set its option 'sparse' to true")
         cosines = (queries @ anchors.T).astype(np.float64)
         total = cosines.sum(axis=1)
         valid = total > 0

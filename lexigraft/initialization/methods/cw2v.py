@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import decompose, mean_rows, rows_with_fallback
+from lexigraft.initialization.inputs import required_corpus, required_matrices
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
-from lexigraft.initialization.matrix import Matrix, check_matrix
 from lexigraft.initialization.options import choice, integer, number, positive
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.skip_gram import ConvexRows, TokenStream, train, truncate_weights
@@ -95,12 +94,12 @@ class CW2V(RecipeInitializer):
     def _new_rows(
         self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries
     ) -> tuple[dict[str, csr_array], np.ndarray]:
-        matrices = _matrices(auxiliary, pair)
-        corpus = self._required_corpus(corpus)
+        matrices = required_matrices(self.name, pair, auxiliary)
+        corpus = required_corpus(self.name, corpus)
         words = (f"{english} {word}" for english, word in auxiliary.get("dictionary", ()))
         sentences = list(tokenized_sentences(pair.target_tokenizer, chain(corpus, words)))
         text, validation = (TokenStream.of(part) for part in validation_split(sentences))
-        beside, _ = text.neighbours(np.arange(len(text.tokens)), 1)
+        beside = np.bincount(text.sentence)[text.sentence] > 1  # whether a token is next to another
         seen = np.intersect1d(text.tokens[beside], pair.new_ids)
         self.losses_: list[float] = []
         self._moved, self._speed = 0.0, None
@@ -144,17 +143,3 @@ class CW2V(RecipeInitializer):
             rows[which], missing = rows_with_fallback(pair, *(part[some] for part in parts))
         self._moved = float(np.mean(moved))
         return rows, missing
-
-
-def _matrices(auxiliary: Auxiliaries, pair: VocabularyPair) -> dict[str, Matrix]:
-    """Input and output matrix; for a tied model the same object."""
-    given = auxiliary.get("matrices")
-    if not given or "input" not in given:
-        raise UserError(
-            "initializer 'cw2v': it needs the source's matrices; call fit(…, auxiliary="
-            "{'matrices': {'input': …}}) with, unless tied, an 'output' too"
-        )
-    matrices = {"input": given["input"], "output": given.get("output", given["input"])}
-    for matrix in matrices.values():
-        check_matrix(matrix, pair.n_source)
-    return matrices

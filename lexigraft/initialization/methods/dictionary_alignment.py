@@ -2,13 +2,14 @@
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
+from lexigraft.initialization.decomposition import NewRows, row_shares, rows_with_fallback
+from lexigraft.initialization.inputs import required_pairs
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import choice, integer
 from lexigraft.initialization.pairing import VocabularyPair
@@ -63,7 +64,7 @@ class DictionaryAlignment(RecipeInitializer):
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         most = math.inf if self.maximum_words is None else self.maximum_words
-        pairs = self._required_pairs(auxiliary, "dictionary")
+        pairs = required_pairs(self.name, auxiliary, "dictionary")
         entries = [entry for entry in pairs if len(entry[0].split()) <= most]
         self.entries_ = len(entries)
         english = _tokenized(
@@ -89,9 +90,8 @@ class DictionaryAlignment(RecipeInitializer):
             remaining.remove(np.setdiff1d(aligned, kept))
             self.rounds_ += 1
         total = csr_array(total)[pair.new_ids]
-        sums = total.sum(axis=1)
-        self.aligned_ = int((sums > 0).sum())
-        rows = (diags_array(1 / np.where(sums > 0, sums, 1)) @ total).tocoo()
+        self.aligned_ = int(found[pair.new_ids].sum())
+        rows = row_shares(total).tocoo()
         return rows_with_fallback(pair, pair.new_ids[rows.coords[0]], rows.coords[1], rows.data)
 
     def _counts(
@@ -153,15 +153,8 @@ class _Remaining:
             model["vocab"].pop(token, None)
         if "merges" in model:
             model["merges"] = [
-                merge
-                for merge in model["merges"]
-                if removed.isdisjoint((*(parts := _parts(merge)), "".join(parts)))
+                merge for merge in model["merges"] if removed.isdisjoint((*merge, "".join(merge)))
             ]
-
-
-def _parts(merge: str | Sequence[str]) -> Sequence[str]:
-    """Both parts of a merge rule, in either of the spellings of tokenizer.json."""
-    return merge.split(" ") if isinstance(merge, str) else merge
 
 
 def _as_words(

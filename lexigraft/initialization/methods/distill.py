@@ -1,13 +1,13 @@
 """Token distillation: rows for which the model's hidden states match those of the pieces."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import decompose, mean_rows
 from lexigraft.initialization.distillation import distill
+from lexigraft.initialization.inputs import required_corpus, required_model
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RowInitializer
 from lexigraft.initialization.matrix import Matrix, working_type
 from lexigraft.initialization.options import choice, integer, positive
@@ -18,6 +18,10 @@ from lexigraft.initialization.training_text import (
     validation_split,
 )
 from lexigraft.source.positions import positions_of
+from lexigraft.vocabulary.tokenizer_settings import surrounding
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 _DEFAULT_CONTEXT = 2048  # source tokens of a snippet, for models without a maximum position
 
@@ -87,20 +91,13 @@ class TokenDistillation(RowInitializer):
         }
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
-        pair, model = self.pair_, auxiliary.get("model")
-        if model is None or not hasattr(model, "get_input_embeddings"):
-            raise UserError(
-                "initializer 'distill': it needs the source model; call fit(…, auxiliary="
-                "{'model': model})"
-            )
-        corpus = self._required_corpus(corpus)
+        pair, model = self.pair_, required_model(self.name, auxiliary)
+        corpus = required_corpus(self.name, corpus)
         pieces = decompose(pair, pair.new_ids.tolist())
         self._means = assemble_recipe(
             mean_rows(pieces, pair.n_source), pair.source_of, pair.source_ids
         )
-        tokenizer = pair.source_tokenizer
-        beginnings = (tokenizer.bos_token_id, tokenizer.eos_token_id)
-        prefix = [i for i in beginnings if i is not None][:1]  # as in training
+        prefix = _beginning(pair.source_tokenizer)
         found = find_snippets(
             tokenized_sentences(pair.target_tokenizer, corpus),
             pair,
@@ -144,3 +141,11 @@ class TokenDistillation(RowInitializer):
         for columns, values in self._means.new_rows(matrix, which):
             rows[:, columns] = values
         return rows
+
+
+def _beginning(tokenizer: "PreTrainedTokenizerFast") -> list[int]:
+    """Ids before a text, as in training: those that the tokenizer adds, else that of its end."""
+    before, _ = surrounding(tokenizer)
+    others = (tokenizer.eos_token_id, tokenizer.bos_token_id)
+    vocabulary = tokenizer.get_vocab()
+    return [vocabulary[token] for token in before] or [i for i in others if i is not None][:1]

@@ -7,7 +7,6 @@ import numpy as np
 
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RandomInitializer
 from lexigraft.initialization.matrix import Matrix, row_deviation, row_mean
-from lexigraft.vocabulary.token_bytes import is_fallback, spelling
 
 _MIN_GROUP = 2  # source rows for a mean and a deviation
 
@@ -35,12 +34,9 @@ class Heuristics(RandomInitializer):
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         pair = self.pair_
-        written = spelling(pair.source_tokenizer)
-        tokens = pair.source_tokenizer.get_vocab().items()
-        fallback_bytes = {i for token, i in tokens if is_fallback(token, written)}
         members: dict[tuple[str, ...], list[int]] = {}
         for source_id in np.setdiff1d(pair.source_ids, list(pair.source_special_ids)).tolist():
-            data = b"" if source_id in fallback_bytes else pair.source_bytes[source_id]
+            data = b"" if source_id in pair.source_fallback_ids else pair.source_bytes[source_id]
             script, position = _script_and_position(data)
             members.setdefault((script, position), []).append(source_id)
             members.setdefault((script,), []).append(source_id)
@@ -61,7 +57,8 @@ class Heuristics(RandomInitializer):
     def _shaped(self, matrix: Matrix, rows: np.ndarray) -> np.ndarray:
         for group, at in self._chosen.items():
             ids = self._members[group]
-            rows[at] = row_mean(matrix, ids) + rows[at] * row_deviation(matrix, ids)
+            mean = row_mean(matrix, ids)
+            rows[at] = mean + rows[at] * row_deviation(matrix, ids, mean)
         return rows
 
 

@@ -5,6 +5,7 @@ from scipy.sparse import csr_array
 
 from lexigraft.initialization.decomposition import (
     NewRows,
+    check_dense,
     decompose,
     mean_rows,
     tokenize_spelling,
@@ -54,6 +55,7 @@ class Mean(RecipeInitializer):
         # Only these tokens use the last column, the mean of all.
         rows.data[rows.indices == pair.n_source] = 0
         count, size = int(unknown.sum()), len(pair.source_ids)
+        check_dense(self.name, count, size, "set its option 'without_pieces' to mean-of-all")
         weights = self._generator("weights").random((count, size))
         weights /= weights.sum(axis=1, keepdims=True)
         place = (np.repeat(np.flatnonzero(unknown), size), np.tile(pair.source_ids, count))

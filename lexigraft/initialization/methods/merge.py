@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.decomposition import NewRows, decompose, weighted_rows
+from lexigraft.initialization.decomposition import NewRows, decompose, piece_shares, weighted_rows
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
 
@@ -40,7 +40,7 @@ class Merge(RecipeInitializer):
         new = zip(pair.new_tokens, pair.new_ids.tolist(), strict=True)
         bare = {token: token_id for token, token_id in new if token not in rules}
         for token, pieces in zip(bare, decompose(pair, list(bare.values())), strict=True):
-            known[token] = {i: pieces.count(i) / len(pieces) for i in pieces}
+            known[token] = piece_shares(pieces)
         # Both parts of a rule are shorter than its token, so shorter tokens are always done first.
         for token in sorted(pair.new_tokens, key=len):
             if token in rules:
@@ -80,5 +80,4 @@ def merge_rules(tokenizer: "PreTrainedTokenizerFast") -> list[tuple[str, str]]:
             f"initializer 'merge': the target tokenizer is {model['type']}, which has no merge "
             "rules; choose a BPE vocabulary, or another initializer such as mean"
         )
-    rules = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
-    return [(left, right) for left, right in rules]
+    return [(left, right) for left, right in model["merges"]]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.decomposition import tokenize_spelling, weighted_rows
+from lexigraft.initialization.decomposition import piece_shares, tokenize_spelling, weighted_rows
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RowInitializer
 from lexigraft.initialization.matrix import Matrix, row_deviation, row_mean
 from lexigraft.initialization.methods.merge import (
@@ -55,10 +55,11 @@ class MergeAsPublished(RowInitializer):
                 "initializer 'merge-as-published': its head rows are made of input rows; call "
                 "rows(matrices) with both, or graft"
             )
-        matrix = matrices["input"]
+        matrix, ids = matrices["input"], self.pair_.source_ids
+        mean = row_mean(matrix, ids)
         drawn = self._generator("input").standard_normal((len(self.new_ids), matrix.shape[1]))
-        drawn *= row_deviation(matrix, self.pair_.source_ids)
-        drawn += row_mean(matrix, self.pair_.source_ids)
+        drawn *= row_deviation(matrix, ids, mean)
+        drawn += mean
         zeros = np.zeros_like(drawn)
         for columns, values in self._recipe.new_rows(matrix, "input"):
             for rows in (drawn, zeros):
@@ -82,7 +83,7 @@ def _recipes(pair: VocabularyPair) -> list[Weights]:
             left, right = remaining[0]
             if left in new and right not in new:
                 (pieces,) = tokenize_spelling(pair, [left])
-                known[left] = {i: pieces.count(i) / len(pieces) for i in pieces}
+                known[left] = piece_shares(pieces)
             break
         rules = remaining
     for token in sorted(usable, key=len):  # both parts of a rule are shorter than its token

@@ -29,10 +29,12 @@ class Multivariate(RandomInitializer):
 
     def _shaped(self, matrix: Matrix, rows: np.ndarray) -> np.ndarray:
         ids = self.pair_.source_ids
-        variances, axes = np.linalg.eigh(self.covariance_scale * row_covariance(matrix, ids))
+        mean = row_mean(matrix, ids)
+        covariance = self.covariance_scale * row_covariance(matrix, ids, mean)
+        variances, axes = np.linalg.eigh(covariance)
         # With fewer rows than dimensions some variances are zero, and rounding makes them negative.
         deviations = np.sqrt(np.maximum(variances, 0))
         # The symmetric root is unique, while the signs of axes depend on the LAPACK library.
         rows = rows @ ((axes * deviations) @ axes.T)
-        rows += row_mean(matrix, ids)
+        rows += mean
         return rows

@@ -8,7 +8,7 @@ import numpy as np
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
 from lexigraft.initialization.interface import Auxiliaries, Corpus
 from lexigraft.initialization.options import integer
-from lexigraft.initialization.pairing import VocabularyPair
+from lexigraft.initialization.pairing import VocabularyPair, alike_tokens, lower_case
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.initialization.similarity import NeighbourInitializer
 
@@ -50,35 +50,13 @@ class OFA(NeighbourInitializer):
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         tokens, sources, weights = self._neighbour_weights(pair, auxiliary)
-        source_of = _equal_ignoring_case(pair)
-        copies = np.array(list(source_of), dtype=np.int64)
+        copies, copied = alike_tokens(
+            pair, lower_case, lambda source, _: source != lower_case(source)
+        )
         others = ~np.isin(tokens, copies)
         return rows_with_fallback(
             pair,
             np.concatenate([tokens[others], copies]),
-            np.concatenate([sources[others], np.array(list(source_of.values()), dtype=np.int64)]),
+            np.concatenate([sources[others], copied]),
             np.concatenate([weights[others], np.ones(len(copies))]),
         )
-
-
-def _equal_ignoring_case(pair: VocabularyPair) -> dict[int, int]:
-    """New tokens that equal a source token ignoring case, and that source token."""
-    texts: dict[bytes, int] = {}
-    ordinary = (i for i in pair.source_ids.tolist() if i not in pair.source_special_ids)
-    # Of several the one in lower case, which sorts last, is used.
-    for source_id in sorted(ordinary, key=lambda i: pair.source_bytes[i]):
-        texts[_lower(pair.source_bytes[source_id])] = source_id
-    return {
-        new_id: texts[text]
-        for new_id in pair.new_ids.tolist()
-        if new_id not in pair.target_special_ids
-        and (text := _lower(pair.target_bytes[new_id])) in texts
-    }
-
-
-def _lower(piece: bytes) -> bytes:
-    """The bytes of a token in lower case if they are valid UTF-8."""
-    try:
-        return piece.decode("utf-8").lower().encode()
-    except UnicodeDecodeError:
-        return piece

@@ -44,11 +44,7 @@ class OMP(AnchorInitializer):
     candidates: int | None = integer(None)
 
     def _weights(self, queries: np.ndarray, anchors: np.ndarray) -> coo_array:
-        chosen, weights = matching_pursuit(queries, anchors, self.atoms, self.candidates)
-        missed = np.empty(len(queries))  # shares of squared lengths
-        for i, (row, taken, weight) in enumerate(zip(queries, chosen, weights, strict=True)):
-            residual = row - weight[taken >= 0] @ anchors[taken[taken >= 0]]
-            missed[i] = residual @ residual / (row @ row)
+        chosen, weights, missed = matching_pursuit(queries, anchors, self.atoms, self.candidates)
         self.unexplained_ = float(missed.mean()) if len(missed) else float("nan")
         at, place = np.nonzero(chosen >= 0)
         shape = (len(queries), len(anchors))

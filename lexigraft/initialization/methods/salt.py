@@ -8,9 +8,10 @@ from tqdm import tqdm
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
+from lexigraft.initialization.inputs import required_vectors
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import boolean, integer, number
-from lexigraft.initialization.pairing import VocabularyPair
+from lexigraft.initialization.pairing import VocabularyPair, alike_tokens
 from lexigraft.initialization.similarity import (
     nonzero,
     score_blocks,
@@ -36,9 +37,9 @@ class SALT(RecipeInitializer):
     either sign and any sum, which do not depend on the source matrix.
 
     Tokens are shared if they stand for the same text ignoring white space: `alike_` new tokens also
-    copy a source token that differs from them only by a leading space. `anchors_` shared tokens can
-    be neighbours. `unexplained_` is the mean share of the squared length of a row in the model
-    outside the span of its neighbours, NaN if no token is mapped.
+    copy a source token that differs from them only in white space, the shortest of several.
+    `anchors_` shared tokens can be neighbours. `unexplained_` is the mean share of the squared
+    length of a row in the model outside the span of its neighbours, NaN if no token is mapped.
 
     A new token without a static vector or a row in the model, or with a zero one, falls back. (The
     paper draws such rows from the normal distribution of the source rows, which no recipe
@@ -69,14 +70,14 @@ class SALT(RecipeInitializer):
     minimum_neighbours: int = integer(1)
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        words = unit_vectors(self._required_vectors(auxiliary))
-        model = nonzero(self._required_vectors(auxiliary, "plm"))
-        alike = fuzzy_matches(pair, pair.new_ids)
-        self.alike_ = int((alike >= 0).sum())
+        words = unit_vectors(required_vectors(self.name, pair, auxiliary))
+        model = nonzero(required_vectors(self.name, pair, auxiliary, "plm"))
+        copies, alike = alike_tokens(pair, without_space, lambda source, _: len(source))
+        self.alike_ = len(copies)
         copied = pair.source_of.copy()
-        copied[pair.new_ids] = alike  # a token that differs only in white space copies
+        copied[copies] = alike  # a token that differs only in white space copies
         known = np.intersect1d(words.tokens, model.tokens, assume_unique=True)
-        shared = np.union1d(pair.shared_ids, pair.new_ids[alike >= 0])
+        shared = np.union1d(pair.shared_ids, copies)
         anchors = np.intersect1d(known, shared, assume_unique=True)
         new = np.setdiff1d(np.intersect1d(known, pair.new_ids, assume_unique=True), shared)
         self.anchors_ = len(anchors)
@@ -87,8 +88,7 @@ class SALT(RecipeInitializer):
             )
         supports = self._neighbours(vectors_of(words, new), vectors_of(words, anchors))
         queries, bases = vectors_of(model, new), vectors_of(model, anchors)
-        copies = pair.new_ids[alike >= 0]
-        tokens, sources, weights = [copies], [alike[alike >= 0]], [np.ones(len(copies))]
+        tokens, sources, weights = [copies], [alike], [np.ones(len(copies))]
         missed = []  # shares of squared lengths
         for i in tqdm(range(len(new)), desc="salt", unit=" tokens", disable=None):
             found, share = self._weights(
@@ -140,24 +140,9 @@ class SALT(RecipeInitializer):
         return weights, float(residual @ residual) / length
 
 
-def fuzzy_matches(pair: VocabularyPair, target_ids: np.ndarray) -> np.ndarray:
-    """Source tokens that stand for the same text ignoring white space (SALT, appendix A).
+def without_space(piece: bytes) -> bytes:
+    """The bytes of a token without white space (SALT, appendix A).
 
-    `##ing` of a WordPiece vocabulary matches `▁ing` of the source. For each target id a source id,
-    or -1 where there is none: special tokens and tokens of only white space match nothing. Of
-    several source tokens the shortest is used, then the first.
+    `##ing` of a WordPiece vocabulary then equals `▁ing` of the source.
     """
-    ordinary = [i for i in pair.source_ids.tolist() if i not in pair.source_special_ids]
-    first: dict[bytes, int] = {}
-    for source_id in sorted(ordinary, key=lambda i: len(pair.source_bytes[i])):
-        first.setdefault(_without_space(pair.source_bytes[source_id]), source_id)
-    first.pop(b"", None)
-    matches = [
-        -1 if i in pair.target_special_ids else first.get(_without_space(pair.target_bytes[i]), -1)
-        for i in target_ids.tolist()
-    ]
-    return np.array(matches, dtype=np.int64)
-
-
-def _without_space(piece: bytes) -> bytes:
     return b"".join(piece.split())

@@ -3,12 +3,18 @@
 import math
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 
-from lexigraft.initialization.decomposition import NewRows, decompose, rows_with_fallback
+from lexigraft.initialization.decomposition import (
+    NewRows,
+    decompose,
+    row_shares,
+    rows_with_fallback,
+)
+from lexigraft.initialization.inputs import required_space
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import integer, number, positive
-from lexigraft.initialization.pairing import VocabularyPair
+from lexigraft.initialization.pairing import VocabularyPair, alike_tokens, lower_case
 from lexigraft.initialization.similarity import softmax_of_nearest, unit_vectors, vectors_of
 
 # The published code has 0.7 of the threshold for the pieces of a token.
@@ -26,9 +32,10 @@ class TokenAdapt(RecipeInitializer):
     by the same `temperature`. The weights are `1 - weight` times the local and `weight` times the
     global estimate, or the one that there is.
 
-    A new token that equals a source token but for its case and the space around it copies it;
-    `alike_` do. One without a vector falls back: special tokens have none. (The published code
-    draws such rows from a normal distribution.)
+    A new token that equals a source token but for its case and the space around it copies it: of
+    several the one that begins with a space as it does, then one in lower case. `alike_` do. One
+    without a vector falls back: special tokens have none. (The published code draws such rows from
+    a normal distribution.)
 
     Parameters
     ----------
@@ -57,36 +64,25 @@ class TokenAdapt(RecipeInitializer):
     threshold: float | None = positive(None)
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        target, source = map(unit_vectors, self._required_space(auxiliary))
-        copied = _alike(pair)
-        copies = np.array(list(copied), dtype=np.int64)
+        target, source = map(unit_vectors, required_space(self.name, pair, auxiliary))
+        copies, copied = alike_tokens(pair, _folded, _preference)
         self.alike_ = len(copies)
         new = np.intersect1d(target.tokens, pair.new_ids)
-        new = np.setdiff1d(new, [*pair.target_special_ids, *copied])
+        new = np.setdiff1d(new, [*pair.target_special_ids, *copies])
         anchors = np.setdiff1d(source.tokens, list(pair.source_special_ids))
         queries, rows = vectors_of(target, new), vectors_of(source, anchors)
-        estimates = [csr_array((len(new), pair.n_source))] * 2
+        local = nearest = csr_array((len(new), pair.n_source))
         if len(new) and len(anchors):
-            estimates = [
-                self._local(pair, new, anchors, queries, rows),
-                self._global(pair.n_source, anchors, queries, rows),
-            ]
-        shares = np.array([1 - self.weight, self.weight])[:, None] * [
-            estimate.sum(axis=1) > 0 for estimate in estimates
-        ]
-        shares = shares / np.where(shares.sum(axis=0) > 0, shares.sum(axis=0), 1)
-        local, nearest = (
-            diags_array(share) @ estimate for share, estimate in zip(shares, estimates, strict=True)
-        )
-        mixed = (local + nearest).tocoo()
-        kept = mixed.data > 0
+            local = self._local(pair, new, anchors, queries, rows)
+            nearest = self._global(pair.n_source, anchors, queries, rows)
+        mixed = row_shares(csr_array((1 - self.weight) * local + self.weight * nearest))
+        mixed.eliminate_zeros()
+        weights = mixed.tocoo()
         return rows_with_fallback(
             pair,
-            np.concatenate([new[mixed.coords[0][kept]], copies]),
-            np.concatenate(
-                [mixed.coords[1][kept], np.array(list(copied.values()), dtype=np.int64)]
-            ),
-            np.concatenate([mixed.data[kept], np.ones(len(copies))]),
+            np.concatenate([new[weights.coords[0]], copies]),
+            np.concatenate([weights.coords[1], copied]),
+            np.concatenate([weights.data, np.ones(len(copies))]),
         )
 
     def _copied(self) -> int:
@@ -118,9 +114,7 @@ class TokenAdapt(RecipeInitializer):
         highest = np.full(len(new), -np.inf)
         np.maximum.at(highest, of, scores)
         exponents = np.exp((scores - highest[of]) / self.temperature)
-        totals = np.bincount(of, exponents, minlength=len(new))
-        shape = (len(new), pair.n_source)
-        return csr_array((exponents / totals[of], (of, ids)), shape=shape)
+        return row_shares(csr_array((exponents, (of, ids)), shape=(len(new), pair.n_source)))
 
     def _global(
         self, n_source: int, anchors: np.ndarray, queries: np.ndarray, rows: np.ndarray
@@ -137,34 +131,14 @@ def _lengths(pieces: list[bytes], ids: np.ndarray) -> np.ndarray:
     return np.array([len(pieces[i].decode("utf-8", errors="replace")) for i in ids.tolist()])
 
 
-def _alike(pair: VocabularyPair) -> dict[int, int]:
-    """New tokens that equal a source token but for case and the space around it, and that token.
-
-    Of several the one with the same space, then one in lower case, then the first.
-    """
-    found: dict[str, list[int]] = {}
-    for source_id in pair.source_ids.tolist():
-        if source_id not in pair.source_special_ids:
-            found.setdefault(_folded(pair.source_bytes[source_id]), []).append(source_id)
-    found.pop("", None)
-    alike = {}
-    for new_id in pair.new_ids.tolist():
-        piece = pair.target_bytes[new_id]
-        if new_id not in pair.target_special_ids and (ids := found.get(_folded(piece))):
-            alike[new_id] = min(
-                ids,
-                key=lambda i: (
-                    pair.source_bytes[i][:1].isspace() != piece[:1].isspace(),
-                    pair.source_bytes[i] != pair.source_bytes[i].lower(),
-                    i,
-                ),
-            )
-    return alike
-
-
 def _folded(piece: bytes) -> str:
     """A token as lower-case text without the space around it; "" where it is no text."""
     try:
         return piece.decode("utf-8").strip().lower()
     except UnicodeDecodeError:
         return ""
+
+
+def _preference(source: bytes, target: bytes) -> tuple[bool, bool]:
+    """Of source tokens, those with the same space come first, then those in lower case."""
+    return source[:1].isspace() != target[:1].isspace(), source != lower_case(source)

@@ -10,7 +10,9 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array, vstack
 from tqdm import tqdm
 
-from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
+from lexigraft.errors import UserError
+from lexigraft.initialization.decomposition import NewRows, row_shares, rows_with_fallback
+from lexigraft.initialization.inputs import required_pairs
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import choice, integer, number
 from lexigraft.initialization.pairing import VocabularyPair
@@ -72,7 +74,7 @@ class Transtokenizers(RecipeInitializer):
     diagonal_tension: float = number(0.0)
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        pairs = self._required_pairs(auxiliary, "parallel")
+        pairs = required_pairs(self.name, auxiliary, "parallel")
         counts = self._token_counts(pair, pairs)
         shared = pair.shared_ids
         copies = csr_array(
@@ -80,14 +82,16 @@ class Transtokenizers(RecipeInitializer):
         )
         counts = csr_array(counts + copies)
         totals = counts.sum(axis=1)
-        weights = csr_array(diags_array(1 / np.where(totals > 0, totals, 1)) @ counts)
+        weights = row_shares(counts)
         ordinary = np.setdiff1d(pair.new_ids, list(pair.target_special_ids))
         aligned, others = ordinary[totals[ordinary] > 0], ordinary[totals[ordinary] == 0]
         relatives = _relatives(pair.target_bytes, np.flatnonzero(totals > 0), others)
-        related = csr_array(relatives @ weights @ diags_array(_word_weights(pair)))
-        sums = related.sum(axis=1)
-        related = csr_array(diags_array(1 / np.where(sums > 0, sums, 1)) @ related)
-        self.aligned_, self.related_ = len(aligned), int((sums > 0).sum())
+        begins_word = [piece[:1] == b" " for piece in pair.source_bytes]
+        of_source = np.ones(pair.n_source)
+        of_source[np.flatnonzero(begins_word)] = _BEGINS_WORD
+        related = row_shares(csr_array(relatives @ weights @ diags_array(of_source)))
+        self.aligned_ = len(aligned)
+        self.related_ = int(np.count_nonzero(np.diff(relatives.indptr)))
         rows = vstack([weights[aligned], related]).tocoo()
         tokens = np.concatenate([aligned, others])[rows.coords[0]]
         return rows_with_fallback(pair, tokens, rows.coords[1], rows.data)
@@ -101,6 +105,11 @@ class Transtokenizers(RecipeInitializer):
         ]
         bitext = Bitext.of(_cut(pairs, *sides))
         self.pairs_ = len(bitext)
+        if not self.pairs_:
+            raise UserError(
+                f"initializer '{self.name}': there are no pairs of sentences in its auxiliary "
+                "'parallel', so nothing can be aligned; give samples that translate from English"
+            )
         counts = expected_counts(
             bitext, iterations=self.iterations, diagonal_tension=self.diagonal_tension
         ).tocoo()
@@ -194,14 +203,15 @@ def _divided(
         for side, units in zip(sides, (of_source, of_target), strict=True)
     ]
     lengths = np.array([list(map(len, of_side)) for of_side in words]).reshape(2, -1)
-    total = csr_array(shape)
+    parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for n, m in np.unique(lengths, axis=1).T.tolist():
         alike = np.flatnonzero((lengths[0] == n) & (lengths[1] == m))
         source, target = (np.array([of_side[i] for i in alike]) for of_side in words)
         rows, columns = np.repeat(target, n, axis=1), np.tile(source, (1, m))
         values = counts[alike, None] * token_shares(n, m).ravel()
-        total = total + csr_array((values.ravel(), (rows.ravel(), columns.ravel())), shape=shape)
-    return csr_array(total)
+        parts.append((rows.ravel(), columns.ravel(), values.ravel()))
+    rows, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return csr_array((values, (rows, columns)), shape=shape)
 
 
 def token_shares(n: int, m: int) -> np.ndarray:
@@ -213,7 +223,7 @@ def token_shares(n: int, m: int) -> np.ndarray:
     first, last = np.arange(n) / n, np.arange(1, n + 1) / n
     starts, ends = np.arange(m)[:, None] / m, np.arange(1, m + 1)[:, None] / m
     overlap = np.maximum(0, np.minimum(last, ends) - np.maximum(first, starts)) * m
-    return overlap if n == m == 1 else (1 / n + overlap) / 2
+    return (1 / n + overlap) / 2
 
 
 def _relatives(pieces: list[bytes], known: np.ndarray, others: np.ndarray) -> csr_array:
@@ -246,11 +256,3 @@ def _relatives(pieces: list[bytes], known: np.ndarray, others: np.ndarray) -> cs
         rows += [row] * len(tokens)
         columns += sorted(tokens)
     return csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(others), len(pieces)))
-
-
-def _word_weights(pair: VocabularyPair) -> np.ndarray:
-    """Weights of source tokens in the rows that are made of relatives [n_source]."""
-    weights = np.ones(pair.n_source)
-    begins = [number for number, piece in enumerate(pair.source_bytes) if piece[:1] == b" "]
-    weights[begins] = _BEGINS_WORD
-    return weights

@@ -8,6 +8,7 @@ from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
 from lexigraft.initialization.explanation import example_ids, readable
+from lexigraft.initialization.inputs import required_vectors
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import boolean, integer, number
 from lexigraft.initialization.pairing import VocabularyPair
@@ -78,8 +79,8 @@ class UnifyVocab(RecipeInitializer):
         ]
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        target = self._ordinary(auxiliary, "target", pair.target_special_ids)
-        source = self._ordinary(auxiliary, "source", pair.source_special_ids)
+        target = self._ordinary(pair, auxiliary, "target", pair.target_special_ids)
+        source = self._ordinary(pair, auxiliary, "source", pair.source_special_ids)
         if not len(source.tokens):
             raise UserError("initializer 'unifyvocab': no source token has a vector to compare")
         queries, rows = self._comparable(pair, target, source)
@@ -104,9 +105,11 @@ class UnifyVocab(RecipeInitializer):
             chosen[moved] = chosen[rng.permutation(moved)]
         return rows_with_fallback(pair, target.tokens[new], chosen, np.ones(len(chosen)))
 
-    def _ordinary(self, auxiliary: Auxiliaries, role: str, special: set[int]) -> TokenVectors:
+    def _ordinary(
+        self, pair: VocabularyPair, auxiliary: Auxiliaries, role: str, special: set[int]
+    ) -> TokenVectors:
         """Unit vectors of the tokens that have a nonzero vector and are not special."""
-        vectors = self._required_vectors(auxiliary, role)
+        vectors = required_vectors(self.name, pair, auxiliary, role)
         valid = vectors.vectors.any(axis=1) & ~np.isin(vectors.tokens, list(special))
         rows = vectors.vectors[valid]
         if self.centred and len(rows):

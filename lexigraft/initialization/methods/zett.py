@@ -11,6 +11,7 @@ from lexigraft.errors import UserError
 from lexigraft.hardware import device
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RowInitializer
 from lexigraft.initialization.matrix import Matrix, read_rows, row_mean
+from lexigraft.initialization.options import text
 from lexigraft.source.hub import resolve_place
 from lexigraft.vocabulary.token_bytes import byte_alphabet
 
@@ -42,9 +43,9 @@ class ZeTT(RowInitializer):
 
     counted = ("cut",)
     distribution = "predictions of the hypernetwork {hypernetwork}"
-    hypernetwork: str
-    revision: str | None = None
-    language: str | None = None
+    hypernetwork: str = text()
+    revision: str | None = text(None)
+    language: str | None = text(None)
 
     def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
         pair, network = self.pair_, self._network
@@ -89,8 +90,8 @@ class ZeTT(RowInitializer):
         letters = {byte: letter for letter, byte in byte_alphabet().items()}
         # Its tokenizer is always byte-level: pieces are looked up by bytes.
         pair = self.pair_
-        texts = ["".join(map(letters.__getitem__, pair.target_bytes[i])) for i in pair.new_ids]
-        self._pieces = [[piece.id for piece in model.tokenize(text)] for text in texts]
+        spelled = ["".join(map(letters.__getitem__, pair.target_bytes[i])) for i in pair.new_ids]
+        self._pieces = [[piece.id for piece in model.tokenize(token)] for token in spelled]
         self.cut_ = sum(len(pieces) > self._network.most for pieces in self._pieces)
         self.fallbacks_ = [
             token for token, pieces in zip(pair.new_tokens, self._pieces, strict=True) if not pieces

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.methods import clp
+from lexigraft.initialization import decomposition
 from lexigraft.initialization.registry import initializer
 
 
@@ -46,7 +46,7 @@ def test_similarities_that_sum_to_nothing_are_no_weights(fit, row):
 
 
 def test_more_weights_than_memory_holds_are_refused(fit, monkeypatch):
-    monkeypatch.setattr(clp, "_MOST_WEIGHTS", 2)
+    monkeypatch.setattr(decomposition, "_MOST_WEIGHTS", 2)
     with pytest.raises(UserError, match="set its option 'sparse' to true"):
         fit(ROWS)
     fit(ROWS, sparse=True)
@@ -55,11 +55,6 @@ def test_more_weights_than_memory_holds_are_refused(fit, monkeypatch):
 def test_no_shared_token_with_a_row_is_refused(fit):
     with pytest.raises(UserError, match="no shared token has a row"):
         fit({"abc": (1, 0)})
-
-
-def test_options_are_checked():
-    with pytest.raises(UserError, match="option 'sparse' of initializer 'clp'"):
-        initializer("clp", sparse="yes")
 
 
 def test_another_vocabulary_leans_on_the_source_rows_of_its_shared_tokens(

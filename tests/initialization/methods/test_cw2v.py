@@ -193,17 +193,6 @@ def test_real_text_is_predicted_better_than_at_the_start(smollm2_cut, telugu):
     assert fitted.statistics()["share_in_hull"] == 1.0
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("rank", 0), ("window", 1.5), ("epochs", -1), ("keep", 0), ("start", "random"),
-     ("learning_rate", 0), ("negatives", True), ("batch_tokens", 0), ("subsampling", 0),
-     ("weight_decay", -0.1)],
-)  # fmt: skip
-def test_an_option_without_such_a_value_is_named(option, value):
-    with pytest.raises(UserError, match=f"option '{option}' of initializer 'cw2v'"):
-        initializer("cw2v", **{option: value})
-
-
 def test_what_is_missing_is_named(pair, matrices):
     fitted = initializer("cw2v")
     with pytest.raises(UserError, match="corpus"):

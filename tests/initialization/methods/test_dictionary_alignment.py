@@ -77,11 +77,6 @@ def test_without_a_dictionary_it_says_what_it_needs(pair):
         initializer("dictionary-alignment").fit(*pair)
 
 
-def test_the_alphabet_is_kept_or_removed():
-    with pytest.raises(UserError, match="option 'alphabet' of initializer 'dictionary-alignment'"):
-        initializer("dictionary-alignment", alphabet="cut")
-
-
 @pytest.mark.parametrize("family", ["byte-level", "byte-fallback", "unigram", "wordpiece"])
 def test_what_is_removed_is_cut_shorter_and_the_rest_keeps_its_ids(family, small_tokenizer, greek):
     tokenizer = small_tokenizer(family, greek, 500)

@@ -7,6 +7,7 @@ import torch
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
+from lexigraft.initialization.methods.distill import _beginning
 from lexigraft.initialization.registry import initializer
 
 CORPUS = ["abc", "xaby", "cdabe", "de"]
@@ -208,24 +209,45 @@ def test_a_new_row_is_said_to_be_learned(pair, build):
     assert fitted.explain("a") == "'a' = 1 'a'"
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("snippets", 0),
-        ("length", "50"),
-        ("epochs", -1),
-        ("learning_rate", 0),
-        ("batch_size", 0),
-        ("head", "zero"),
-    ],
-)
-def test_an_option_without_such_a_value_is_named(option, value):
-    with pytest.raises(UserError, match=f"option '{option}' of initializer 'distill'"):
-        initializer("distill", **{option: value})
-
-
 def test_what_is_missing_is_named(pair, build):
     with pytest.raises(UserError, match="model"):
         initializer("distill").fit(*pair, corpus=CORPUS)
     with pytest.raises(UserError, match="corpus"):
         fit(pair, build(), corpus=None)
+
+
+def test_snippets_begin_as_texts_do_in_training(byte_level):
+    from tokenizers.processors import TemplateProcessing
+
+    from lexigraft.inference.text_encoding import encode
+
+    adding = byte_level([], eos_token="!")
+    adding.backend_tokenizer.post_processor = TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", adding.bos_token_id)]
+    )
+    beginnings = []
+    for tokenizer in (byte_level([]), byte_level([], eos_token="!"), adding):
+        (ids,) = encode(tokenizer, ["ab"])
+        beginnings.append(_beginning(tokenizer))
+        assert beginnings[-1] == ids[:1]
+    assert beginnings[1] != beginnings[2]
+
+
+def test_a_snippet_of_one_token_teaches_the_head_nothing(byte_level, tiny_llama):
+    pair = byte_level([]), byte_level([("a", "b")])
+    pair[0].bos_token = None  # or the token would follow it
+    fitted = fit(pair, tiny_llama(len(pair[0]), tied=False), corpus=["ab"], epochs=2)
+    mean = initializer("mean").fit(*pair)
+    head = tiny_llama(len(pair[0]), tied=False).lm_head.weight
+    expected = mean.apply(head, "output")[fitted.new_ids].detach().numpy()
+    np.testing.assert_allclose(fitted._trained["output"], expected, rtol=1e-6)
+    assert fitted.head_losses_ == [0, 0, 0]
+    assert fitted.losses_[-1] < fitted.losses_[0]
+
+
+def test_a_model_with_dropout_in_training_mode_is_not_refused(pair, build):
+    model = build().train()
+    for layer in model.model.layers:
+        layer.self_attn.attention_dropout = 0.5
+    assert fit(pair, model, epochs=1).head_losses_
+    assert model.training

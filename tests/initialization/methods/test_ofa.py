@@ -123,12 +123,6 @@ def test_a_token_without_a_vector_falls_back_to_the_mean_of_its_pieces(pair, tok
     assert row(fitted, "AB") == {"ab": 1.0}
 
 
-@pytest.mark.parametrize("value", [0, -1, 2.5, True, "all"])
-def test_dimensions_that_mean_nothing_are_refused(value):
-    with pytest.raises(UserError, match="option 'dimensions' of initializer 'ofa'"):
-        initializer("ofa", dimensions=value)
-
-
 def test_a_recipe_of_rank_zero_on_disk_is_refused(fit, tmp_path):
     from dataclasses import replace
 

@@ -47,12 +47,6 @@ def test_no_shared_token_with_a_row_is_refused(fit):
         fit({"abc": (1, 0)})
 
 
-@pytest.mark.parametrize("atoms", [0, 1.5, True])
-def test_options_are_checked(atoms):
-    with pytest.raises(UserError, match="option 'atoms' of initializer 'omp'"):
-        initializer("omp", atoms=atoms)
-
-
 @pytest.mark.parametrize(
     "source, mode",
     [

@@ -3,8 +3,8 @@ import pytest
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
-from lexigraft.initialization.methods.salt import fuzzy_matches
-from lexigraft.initialization.pairing import pair_vocabularies
+from lexigraft.initialization.methods.salt import without_space
+from lexigraft.initialization.pairing import alike_tokens, pair_vocabularies
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.similarity import sparsemax_of_cosines, unit_vectors, vectors_of
 from lexigraft.vocabulary.expand import expand_tokenizer
@@ -128,9 +128,9 @@ def test_on_real_tokenizers_rows_are_those_of_the_pseudo_inverse(
     words, model = random_vectors(target, 50), random_vectors(target, 24, seed=1)
     fitted = initializer("salt").fit(source, target, auxiliary={"target": words, "plm": model})
     unit, pair, copied = unit_vectors(words), fitted.pair_, fitted.recipe_.copied
-    alike = fuzzy_matches(pair, pair.new_ids) >= 0
-    shared = np.union1d(pair.shared_ids, pair.new_ids[alike])
-    mapped = pair.new_ids[~alike][:100]
+    alike, _ = alike_tokens(pair, without_space, by_length)
+    shared = np.union1d(pair.shared_ids, alike)
+    mapped = np.setdiff1d(pair.new_ids, alike)[:100]
     supports = sparsemax_of_cosines(vectors_of(unit, mapped), vectors_of(unit, shared))
     for which in ("input", "output"):
         head = matrix(len(source), 12, seed=len(which))
@@ -157,14 +157,6 @@ def test_no_shared_token_with_both_is_refused(fit):
         fit(WORDS, {"abc": (1, 0)})
 
 
-@pytest.mark.parametrize(
-    "options", [{"centred": 1}, {"ridge": -1.0}, {"ridge": True}, {"minimum_neighbours": 0}]
-)
-def test_options_are_checked(options):
-    with pytest.raises(UserError, match=f"option '{next(iter(options))}' of initializer 'salt'"):
-        initializer("salt", **options)
-
-
 def test_nothing_new_makes_an_empty_recipe(byte_level, random_vectors):
     source = byte_level([("a", "b")])
     roles = {"target": random_vectors(source), "plm": random_vectors(source)}
@@ -174,12 +166,16 @@ def test_nothing_new_makes_an_empty_recipe(byte_level, random_vectors):
     assert fitted.statistics()["unexplained"] is None
 
 
+def by_length(piece, _):
+    return len(piece)
+
+
 def matches(source, target, *tokens):
     pair = pair_vocabularies(source, target)
-    vocabulary = target.get_vocab()
-    found = fuzzy_matches(pair, np.array([vocabulary[token] for token in tokens]))
-    strings = source.convert_ids_to_tokens([max(i, 0) for i in found.tolist()])
-    return [string if i >= 0 else None for i, string in zip(found, strings, strict=True)]
+    new, alike = alike_tokens(pair, without_space, by_length)
+    strings = source.convert_ids_to_tokens(alike.tolist())
+    found = dict(zip(target.convert_ids_to_tokens(new.tolist()), strings, strict=True))
+    return [found.get(token) for token in tokens]
 
 
 def test_a_leading_space_on_either_side_is_taken_out(byte_level):
@@ -204,3 +200,8 @@ def test_white_space_and_special_tokens_are_like_nothing(byte_level):
     source = byte_level([])
     target = byte_level([("Ġ", "Ġ"), ("Ġ", "Ċ")])
     assert matches(source, target, "ĠĠ", "ĠĊ", "<s>") == [None, None, None]
+
+
+def test_a_fallback_byte_is_taken_only_where_there_is_no_letter(byte_level, byte_fallback):
+    target = byte_level([("Ġ", "a"), ("Ġ", "x")])
+    assert matches(byte_fallback([]), target, "Ġa", "Ġx") == ["a", "<0x78>"]

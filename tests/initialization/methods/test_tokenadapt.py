@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer
 
 
@@ -91,9 +90,8 @@ def test_a_token_that_differs_in_case_or_space_alone_copies(fit, row, byte_level
     assert fitted.statistics()["copied_tokens"] == len(fitted.pair_.shared_ids) + 2
 
 
-@pytest.mark.parametrize(
-    "option, value", [("temperature", 0), ("neighbours", 0), ("weight", 1.1), ("threshold", "a")]
-)
-def test_options_that_mean_nothing_are_refused(option, value):
-    with pytest.raises(UserError, match=f"option '{option}' of initializer 'tokenadapt'"):
-        initializer("tokenadapt", **{option: value})
+def test_of_several_the_one_in_lower_case_is_copied_in_any_script(fit, row, byte_fallback):
+    source = byte_fallback([("Д", "а"), ("д", "а")], new_characters="Дда")
+    target = byte_fallback([], new_characters="ДА", new_merges=[("Д", "А")])
+    fitted = fit({"А": (1, 0)}, {"a": (1, 0)}, (source, target))
+    assert row(fitted, "ДА") == {"да": 1.0}

@@ -114,7 +114,13 @@ def test_without_parallel_text_it_says_what_it_needs(pair):
 
 
 def test_without_evidence_every_token_has_relatives_in_its_bytes(fit, row):
-    assert row(fit([]), "abc") == pytest.approx({"ab": 0.5, "c": 0.5})
+    assert row(fit([("x", "q")]), "abc") == pytest.approx({"ab": 0.5, "c": 0.5})
+
+
+@pytest.mark.parametrize("pairs", [[], [("", "abc"), ("x", "")]])
+def test_parallel_text_without_a_pair_is_refused(fit, pairs):
+    with pytest.raises(UserError, match="no pairs of sentences in its auxiliary 'parallel'"):
+        fit(pairs)
 
 
 @pytest.mark.parametrize("family", ["byte-level", "byte-fallback", "unigram", "wordpiece"])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lexigraft.errors import UserError
+from lexigraft.initialization import decomposition
 from lexigraft.initialization.registry import initializer
 
 
@@ -55,6 +56,8 @@ def test_where_all_tokens_have_pieces_nothing_is_drawn(byte_fallback):
     assert (plain != random).nnz == 0
 
 
-def test_another_fallback_is_refused():
-    with pytest.raises(UserError, match="'uniform' is not one of mean-of-all, random"):
-        initializer("mean", without_pieces="uniform")
+def test_more_random_weights_than_memory_holds_are_refused(fit, monkeypatch):
+    monkeypatch.setattr(decomposition, "_MOST_WEIGHTS", 500)  # two tokens on 265
+    with pytest.raises(UserError, match="set its option 'without_pieces' to mean-of-all"):
+        fit(without_pieces="random")
+    fit()

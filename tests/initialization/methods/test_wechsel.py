@@ -76,15 +76,6 @@ def test_a_role_that_is_missing_is_named(pair, token_vectors):
         initializer("wechsel").fit(*pair, auxiliary=token_vectors(pair[1], {"abc": (1, 0)}))
 
 
-@pytest.mark.parametrize(
-    "option, value",
-    [("neighbours", 0), ("neighbours", 2.5), ("temperature", 0), ("temperature", "a")],
-)
-def test_options_that_mean_nothing_are_refused(option, value):
-    with pytest.raises(UserError, match=f"option '{option}' of initializer 'wechsel'"):
-        initializer("wechsel", **{option: value})
-
-
 @pytest.fixture(scope="module")
 def words(tmp_path_factory, english, greek, fasttext):
     """fastText vectors of English and of Greek words, and a dictionary that pairs some of them."""

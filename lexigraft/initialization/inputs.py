@@ -1,0 +1,108 @@
+"""What methods read besides two tokenizers, with an error that says how to give what is missing."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from lexigraft.auxiliary.token_vectors import TokenVectors
+from lexigraft.errors import UserError
+from lexigraft.initialization.interface import Auxiliaries, Corpus
+from lexigraft.initialization.matrix import Matrix, check_matrix
+from lexigraft.initialization.pairing import VocabularyPair
+
+
+def required_corpus(method: str, corpus: Corpus) -> Iterable[str]:
+    """The corpus of a method that needs one; a `UserError` where there is none."""
+    if corpus is None:
+        raise UserError(
+            f"initializer '{method}': it needs a corpus, sentences of the language; name a "
+            "text, or call fit(…, corpus=sentences)"
+        )
+    return corpus
+
+
+def required_pairs(method: str, auxiliary: Auxiliaries, role: str) -> Iterable[tuple[str, str]]:
+    """Pairs of English and its translation in the role `parallel` or `dictionary`.
+
+    Raises a `UserError` if there are none in this role.
+    """
+    if role not in auxiliary:
+        what = "words" if role == "dictionary" else "sentences"
+        raise UserError(
+            f"initializer '{method}': it needs pairs of English {what} and their "
+            f"translations as auxiliary '{role}'; name them in its config entry, or call "
+            f"fit(…, auxiliary={{'{role}': pairs}})"
+        )
+    return auxiliary[role]
+
+
+def required_vectors(
+    method: str, pair: VocabularyPair, auxiliary: Auxiliaries, role: str = "target"
+) -> TokenVectors:
+    """Vectors of source tokens in the role `source`, else of target tokens.
+
+    Raises a `UserError` if there are none in this role, or they belong to another tokenizer.
+    """
+    side = "source" if role == "source" else "target"
+    size = len(pair.source_bytes if role == "source" else pair.target_bytes)
+    vectors = auxiliary.get(role)
+    if not isinstance(vectors, TokenVectors):
+        raise UserError(
+            f"initializer '{method}': it needs vectors of the {side}'s tokens as auxiliary "
+            f"'{role}'; name one in its config entry, or call "
+            f"fit(…, auxiliary={{'{role}': …}}) with what lexigraft.auxiliary makes of that "
+            "tokenizer"
+        )
+    if len(vectors.tokens) and vectors.tokens[-1] >= size:
+        raise UserError(
+            f"auxiliary '{role}': it has a vector of token {vectors.tokens[-1]}, but the "
+            f"{side} tokenizer has {size} tokens; give vectors made with this tokenizer"
+        )
+    return vectors
+
+
+def required_space(
+    method: str, pair: VocabularyPair, auxiliary: Auxiliaries
+) -> tuple[TokenVectors, TokenVectors]:
+    """Vectors of target and of source tokens in one space, in the roles of these names.
+
+    Raises a `UserError` as `required_vectors` does, or if they have different widths.
+    """
+    target = required_vectors(method, pair, auxiliary)
+    source = required_vectors(method, pair, auxiliary, "source")
+    if target.vectors.shape[1] != source.vectors.shape[1]:
+        raise UserError(
+            f"initializer '{method}': its auxiliaries have {target.vectors.shape[1]} "
+            f"dimensions for the target and {source.vectors.shape[1]} for the source; give "
+            "vectors of one space, such as word vectors aligned by a dictionary"
+        )
+    return target, source
+
+
+def required_matrices(
+    method: str, pair: VocabularyPair, auxiliary: Auxiliaries
+) -> dict[str, Matrix]:
+    """Input and output matrix of the source; for a tied model the same object.
+
+    Raises a `UserError` if there is no input matrix, or one has another number of rows.
+    """
+    given = auxiliary.get("matrices")
+    if not given or "input" not in given:
+        raise UserError(
+            f"initializer '{method}': it needs the source's matrices; call fit(…, auxiliary="
+            "{'matrices': {'input': …}}) with, unless tied, an 'output' too"
+        )
+    matrices = {"input": given["input"], "output": given.get("output", given["input"])}
+    for matrix in matrices.values():
+        check_matrix(matrix, pair.n_source)
+    return matrices
+
+
+def required_model(method: str, auxiliary: Auxiliaries) -> Any:
+    """The source model of transformers; a `UserError` where there is none."""
+    model = auxiliary.get("model")
+    if model is None or not hasattr(model, "get_input_embeddings"):
+        raise UserError(
+            f"initializer '{method}': it needs the source model; call fit(…, auxiliary="
+            "{'model': model})"
+        )
+    return model
