@@ -15,7 +15,8 @@ from typing import Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.corpus.lines import read_lines
-from lexigraft.corpus.readers import read_rows, text_of, value_of
+from lexigraft.corpus.readers import read_rows
+from lexigraft.corpus.tables import text_of, value_of
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)

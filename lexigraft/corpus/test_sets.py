@@ -18,8 +18,9 @@ from typing import Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.corpus.cleaning import CleaningCounts, cleaned_pairs, repair
-from lexigraft.corpus.readers import read_articles, read_pairs, read_rows, text_of, value_of
+from lexigraft.corpus.readers import read_articles, read_pairs, read_rows
 from lexigraft.corpus.sample_file import TEST_SET
+from lexigraft.corpus.tables import text_of, value_of
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
