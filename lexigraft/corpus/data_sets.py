@@ -5,7 +5,6 @@ package of its own to decompress them, where pyarrow does it.
 """
 
 import io
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -14,8 +13,8 @@ from typing import Any
 
 from lexigraft.corpus.lines import DAMAGED
 from lexigraft.corpus.remote_lines import can_read
-from lexigraft.corpus.tables import Rows, top_columns
-from lexigraft.errors import UserError
+from lexigraft.corpus.tables import Rows, json_rows, top_columns
+from lexigraft.errors import UserError, first_line
 
 Settings = Mapping[str, Any]
 _ZSTD = ".zst"
@@ -34,10 +33,10 @@ def dataset_shards(
     from datasets import DatasetDict, IterableDataset, load_dataset, load_from_disk
 
     name, split, where = text["name"], text.get("split") or "train", name_of(text)
+    addresses = _data_files(text)
+    if name == "json" and any(address.endswith(_ZSTD) for address in addresses):
+        return _zstd_shards(addresses, where)
     files = {"data_files": text.get("data_files"), "revision": text.get("revision")}
-    if (addresses := _zstd_files(text)) is not None:
-        with _dataset_errors(where):
-            return [partial(_with_errors, rows, where) for rows in _zstd_shards(addresses)]
     with _dataset_errors(where):
         if any(Path(name, file).is_file() for file in ("dataset_dict.json", "state.json")):
             dataset = load_from_disk(name)
@@ -63,8 +62,7 @@ def dataset_shards(
 
 def web_texts(text: Settings) -> list[str]:
     """The addresses of a text that are all files of the web with a text a line; else none."""
-    given = text.get("data_files") or ()
-    addresses = [given] if isinstance(given, str) else list(given)
+    addresses = _data_files(text)
     is_lines = text["loader"] == "datasets" and text["name"] == "text"
     return addresses if is_lines and all(map(can_read, addresses)) else []
 
@@ -74,17 +72,13 @@ def name_of(text: Settings) -> str:
     return f"dataset {text['name']}, split {text.get('split') or 'train'}"
 
 
-def _zstd_files(text: Settings) -> list[str] | None:
-    """The files of a text that `datasets` cannot decompress; None if there are none."""
+def _data_files(text: Settings) -> list[str]:
     given = text.get("data_files") or ()
-    files = [given] if isinstance(given, str) else list(given)
-    if text["name"] != "json" or not any(file.endswith(_ZSTD) for file in files):
-        return None
-    return files
+    return [given] if isinstance(given, str) else list(given)
 
 
-def _zstd_shards(addresses: Sequence[str]) -> list[Callable[[], Rows]]:
-    """What streams the rows of each file, each row with its place for messages.
+def _zstd_shards(addresses: Sequence[str], where: str) -> list[Callable[[], Rows]]:
+    """What streams the rows of each file.
 
     An address is a path or `hf://datasets/<name>@<revision>/<path>`, and may be a pattern. The
     files are in the order of the addresses, and by name. Raises a UserError for an address without
@@ -94,44 +88,33 @@ def _zstd_shards(addresses: Sequence[str]) -> list[Callable[[], Rows]]:
 
     found: list[Callable[[], Rows]] = []
     for address in addresses:
-        system, path = url_to_fs(address)
-        files = sorted(system.glob(path))
+        with _dataset_errors(where):
+            system, path = url_to_fs(address)
+            files = sorted(system.glob(path))
         if not files:
             raise UserError(f"{address}: there is no such file")
-        found += [partial(_zstd_rows, system, file) for file in files]
+        found += [partial(_zstd_rows, system, file, where) for file in files]
     return found
 
 
-def _zstd_rows(system: Any, file: str) -> Rows:
+def _zstd_rows(system: Any, file: str, where: str) -> Rows:
     import pyarrow
 
-    with system.open(file, "rb") as raw:
+    with _dataset_errors(where), system.open(file, "rb") as raw:
         decompressed = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), "zstd")
-        for number, line in enumerate(io.BufferedReader(decompressed), start=1):
-            where = f"{file}: line {number}"
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise UserError(f"{where} is not JSON ({error})") from None
-            if not isinstance(row, dict):
-                raise UserError(f"{where} is not a JSON object; each line must be one")
-            yield row, where
-
-
-def _with_errors(rows: Callable[[], Rows], where: str) -> Rows:
-    with _dataset_errors(where):
-        yield from rows()
+        yield from json_rows((line.decode() for line in io.BufferedReader(decompressed)), file)
 
 
 @contextmanager
 def _dataset_errors(where: str) -> Iterator[None]:
     import aiohttp
     from datasets.exceptions import DatasetsError
+    from huggingface_hub.errors import HTTPError  # of connections to the hub
 
     try:
         yield
     except (
-        DatasetsError, OSError, ValueError, KeyError, RuntimeError, aiohttp.ClientError, *DAMAGED
+        DatasetsError, OSError, ValueError, KeyError, RuntimeError, aiohttp.ClientError, HTTPError,
+        *DAMAGED,
     ) as error:  # fmt: skip
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"{where}: cannot be read ({reason})") from error
+        raise UserError(f"{where}: cannot be read ({first_line(error)})") from error

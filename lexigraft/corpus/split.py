@@ -14,12 +14,12 @@ import numpy as np
 from lexigraft.corpus.cleaning import fingerprint
 from lexigraft.corpus.contamination import CONTAINED, Overlap, Tests, letters
 from lexigraft.corpus.near_duplicates import without_near_duplicates
+from lexigraft.corpus.readers import Pair
 from lexigraft.corpus.sampling import StreamSample
 from lexigraft.corpus.stored_lines import StoredLines, StoredSample
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 
-Pair = tuple[str, str]
 Seed = tuple[str | int, ...]
 Draw = Callable[[int | None, int | None], StoredLines]
 
@@ -196,10 +196,12 @@ def divide(
     most. The characters are those asked for where the text has as many.
     """
     found = _find_tests(candidates, translation, summarization, other_tests)
-    rest, kept_out = _without_tests(candidates, found, len(translation), len(summarization))
-    at_end = sizes.heldout_from == "end"
-    train, heldout = _hold_out(rest, sizes.heldout_sentences, seed, at_end)
-    if not _is_enough(train, sizes) or len(heldout) < sizes.heldout_sentences:
+    at_end, is_enough = sizes.heldout_from == "end", False
+    if sizes.limits_training:  # otherwise training lacks what is held out: no text is enough
+        rest, kept_out = _without_tests(candidates, found, len(translation), len(summarization))
+        train, heldout = _hold_out(rest, sizes.heldout_sentences, seed, at_end)
+        is_enough = len(heldout) == sizes.heldout_sentences and _is_enough(train, sizes)
+    if not is_enough:
         tenth = max(len(candidates) // _PART, MINIMUM["heldout_sentences"])
         translation = translation[: _fewer(found.translation, tenth)]
         summarization = summarization[: _fewer(found.summarization, tenth)]
@@ -334,12 +336,9 @@ def _hold_out(
 
 
 def _is_enough(train: StoredLines, sizes: Sizes) -> bool:
-    """Whether there is as much training text as there should be; never where all of it should."""
-    if sizes.train_sentences is not None and len(train) < sizes.train_sentences:
-        return False
-    if sizes.train_characters is not None and train.sizes.sum() < sizes.train_characters:
-        return False
-    return sizes.limits_training
+    """Whether there is as much training text as there should be."""
+    limit, most = sizes.train_sentences, sizes.train_characters
+    return (limit is None or len(train) >= limit) and (most is None or train.sizes.sum() >= most)
 
 
 def _limited(train: StoredLines, sizes: Sizes, seed: Seed) -> tuple[StoredLines, int]:

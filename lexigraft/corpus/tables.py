@@ -5,7 +5,7 @@ field `translation`.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,13 @@ Rows = Iterator[tuple[Mapping[str, Any], str]]
 
 def read_json_lines(path: str | Path, columns: list[str] | None) -> Rows:
     """The rows with all their fields: of lines, unlike tables, none can be left unread."""
-    for number, line in enumerate(read_lines(path), start=1):
-        line = line.strip("\ufeff \t\r")
+    return json_rows(read_lines(path), path)
+
+
+def json_rows(lines: Iterable[str], path: str | Path) -> Rows:
+    """The objects in lines of JSON of a file; blank lines are skipped."""
+    for number, line in enumerate(lines, start=1):
+        line = line.strip("\ufeff \t\r\n")
         if line:
             where = f"{path}: line {number}"
             try:
@@ -78,4 +83,15 @@ def text_of(row: Mapping[str, Any], field: str, where: str) -> str:
         return ""
     if not isinstance(value, str):
         raise UserError(f"{where}: field '{field}' holds a {type(value).__name__}, not text")
+    return value
+
+
+def list_of(row: Mapping[str, Any], field: str, where: str, kind: type = object) -> list[Any]:
+    """As `value_of`, for a value that must be a list of this kind; null becomes an empty one."""
+    value = value_of(row, field, where)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(one, kind) for one in value):
+        wanted = {str: "a list of texts", int: "a list of whole numbers"}.get(kind, "a list")
+        raise UserError(f"{where}: field '{field}' holds {str(value)[:60]}, not {wanted}")
     return value

@@ -43,6 +43,12 @@ def test_each_pair_gives_both_directions_with_the_prompt_of_alma(tmp_path):
     assert facts["pairs"] == 1
 
 
+def test_damage_is_repaired_as_in_the_corpus(tmp_path):
+    text = tsv(tmp_path, [("Burma", "ျမန္မာ")])
+    samples, _ = translations(settings(text) | {"repair": ["zawgyi"]}, SEED, NO_TESTS)
+    assert samples[0][1] == " မြန်မာ"
+
+
 def test_the_best_pairs_are_selected_regardless_of_their_order(tmp_path):
     rows = [(f"Sentence {n}", f"వాక్యం {n}", (7 * n) % 50) for n in range(50)]
     text = tsv(tmp_path, rows, quality_column=3)
