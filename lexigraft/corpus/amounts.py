@@ -7,12 +7,10 @@ from typing import Any
 
 from pydantic import model_validator
 
-from lexigraft.corpus.lines import read_lines
+from lexigraft.corpus.lines import batches, read_lines
 from lexigraft.corpus.mixture import read_part, text_file, text_shares
 from lexigraft.settings import Settings, optional, validate
 from lexigraft.source.model import open_tokenizer
-
-_AT_ONCE = 1000  # texts whose tokens are counted together
 
 
 class TextAmount(Settings):
@@ -64,9 +62,9 @@ def _up_to(
     if count_tokens is None:
         yield from islice(texts, most)
         return
-    while most > 0 and (batch := list(islice(texts, _AT_ONCE))):
+    for batch in batches(texts):
         for text, tokens in zip(batch, count_tokens(batch), strict=True):
-            if most <= 0:
-                return
             yield text
             most -= tokens
+            if most <= 0:
+                return

@@ -13,12 +13,12 @@ from lexigraft.vocabulary.auxiliary_tokenizer import (
 )
 from lexigraft.vocabulary.bpe import Bpe, read_bpe
 from lexigraft.vocabulary.continued import SentenceLimit, continue_merges, learned_tokens
+from lexigraft.vocabulary.encoding import check_corpus
 from lexigraft.vocabulary.marks import cuts_at_marks, is_in_marked_script, pre_tokenization
 from lexigraft.vocabulary.merges import Key, PairRules, PieceRules, Rules
 from lexigraft.vocabulary.token_bytes import piece_bytes, unreachable_by_merges
 from lexigraft.vocabulary.token_filter import count_words, token_filter, words_of
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
-from lexigraft.vocabulary.train import check_corpus
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

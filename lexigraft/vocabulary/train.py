@@ -14,6 +14,7 @@ from lexigraft.source.model import ROLES
 from lexigraft.source.sentencepiece import parse_model, pipeline
 from lexigraft.vocabulary.bpe import bpe_of
 from lexigraft.vocabulary.continued import continue_merges
+from lexigraft.vocabulary.encoding import check_corpus
 from lexigraft.vocabulary.merges import PairRules
 from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens, special_ids
 from lexigraft.vocabulary.tokenizer_settings import (
@@ -149,12 +150,6 @@ def train_family(
         around, joint = surrounding(source_tokenizer), joining(source_tokenizer)
         surround(backend, *around, byte_level, joint)
     return fast_tokenizer(backend, settings), model
-
-
-def check_corpus(corpus: Iterable[str]) -> None:
-    """Raise a UserError if a corpus is one string, whose characters would be taken for texts."""
-    if isinstance(corpus, str):
-        raise UserError("corpus is one string; give an iterable of texts, for example its lines")
 
 
 def train_pieces(corpus: Iterable[str], size: int) -> list[str]:
