@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from lexigraft.errors import UserError
+from lexigraft.errors import UserError, unknown
 from lexigraft.vocabulary.auxiliary_tokenizer import (
     choose_tokens,
     train_auxiliary,
@@ -107,11 +107,9 @@ def expand_tokenizer(
     True
     """
     if merges not in MERGES:
-        raise UserError(f"merges: {merges!r} is none of {', '.join(MERGES)}")
+        raise unknown("merges", merges, MERGES)
     if auxiliary_trainer not in TRAINERS:
-        raise UserError(
-            f"auxiliary_trainer: {auxiliary_trainer!r} is none of {', '.join(TRAINERS)}"
-        )
+        raise unknown("auxiliary_trainer", auxiliary_trainer, TRAINERS)
     for name, value in (("new_tokens", new_tokens), ("auxiliary_size", auxiliary_size)):
         if not isinstance(value, int) or value < 1:
             raise UserError(f"{name}: {value!r} is not a number of tokens (1, 2, 3 …)")

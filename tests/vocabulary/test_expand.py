@@ -236,7 +236,7 @@ def test_the_source_is_left_as_it_was(llama3_like, telugu):
         ({"corpus": "తెలుగు"}, "corpus is one string"),
         ({"new_tokens": 0}, "new_tokens: 0 is not a number of tokens"),
         ({"auxiliary_size": -1}, "auxiliary_size: -1 is not"),
-        ({"merges": "prepend"}, "merges: 'prepend' is none of continued, append, auxiliary-first"),
+        ({"merges": "prepend"}, "merges: 'prepend' is not known; did you mean 'append'"),
     ],
 )
 def test_impossible_requests_are_refused_in_one_line(llama3_like, arguments, message):
