@@ -318,7 +318,7 @@ def _hold_out(
         candidates, pool = candidates[:begin], candidates[begin:]
     order = generator(*seed, "heldout").permutation(len(pool))
     short = []
-    for place in order.tolist():
+    for place in map(int, order):  # mostly the first few
         if len(heldout) == size:
             break
         sentence = pool[place]
