@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lexigraft.vocabulary.encoding import check_corpus, encoded_batches
+from lexigraft.source.encoding import check_corpus, encoded_batches
 from lexigraft.vocabulary.token_bytes import special_ids
 
 if TYPE_CHECKING:

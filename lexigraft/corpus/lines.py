@@ -1,10 +1,10 @@
-"""Streamed lines of UTF-8 text files, plain or compressed, and batches of texts."""
+"""Streamed lines of UTF-8 text files, plain or compressed; other encodings are errors."""
 
 import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,8 +12,6 @@ from lexigraft.errors import UserError
 
 # Files that Windows editors save as "Unicode" begin with one of these.
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-# Of a batch. A tokenizer takes about a hundred bytes for each token of one.
-_TEXTS_AT_ONCE, _CHARACTERS_AT_ONCE = 1000, 1_000_000
 
 
 def _open_zstd(path: Path, mode: str) -> IO[bytes]:
@@ -55,20 +53,6 @@ def read_lines(path: str | Path) -> Iterator[str]:
         ) from None
     if number == 0:
         raise UserError(f"{path}: the file is empty")
-
-
-def batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Texts in lists of a thousand, or fewer where they are long: what is tokenized at once."""
-    batch: list[str] = []
-    characters = 0
-    for text in texts:
-        batch.append(text)
-        characters += len(text)
-        if len(batch) == _TEXTS_AT_ONCE or characters >= _CHARACTERS_AT_ONCE:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
 
 
 def _decode(line: bytes, path: Path, number: int, offset: int) -> str:

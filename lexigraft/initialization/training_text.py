@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from lexigraft.initialization.pairing import VocabularyPair
-from lexigraft.vocabulary.encoding import encoded_batches
+from lexigraft.source.encoding import encoded_batches
 from lexigraft.vocabulary.token_bytes import special_ids
 
 if TYPE_CHECKING:

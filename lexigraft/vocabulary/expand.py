@@ -13,7 +13,7 @@ from lexigraft.vocabulary.auxiliary_tokenizer import (
 )
 from lexigraft.vocabulary.bpe import Bpe, read_bpe
 from lexigraft.vocabulary.continued import SentenceLimit, continue_merges, learned_tokens
-from lexigraft.vocabulary.encoding import check_corpus
+from lexigraft.source.encoding import check_corpus
 from lexigraft.vocabulary.marks import cuts_at_marks, is_in_marked_script, pre_tokenization
 from lexigraft.vocabulary.merges import Key, PairRules, PieceRules, Rules
 from lexigraft.vocabulary.token_bytes import piece_bytes, unreachable_by_merges

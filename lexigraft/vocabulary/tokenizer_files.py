@@ -21,7 +21,7 @@ from lexigraft.source.sentencepiece import (
     sentencepiece_to_fast,
 )
 from lexigraft.vocabulary.bpe import read_bpe
-from lexigraft.vocabulary.encoding import count_tokens, encoded_batches
+from lexigraft.source.encoding import count_tokens, encoded_batches
 from lexigraft.vocabulary.expand import new_token_ids
 from lexigraft.vocabulary.marks import cuts_at_marks
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes, unreachable_by_merges

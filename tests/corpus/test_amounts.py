@@ -3,11 +3,14 @@
 import json
 
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
-from lexigraft.corpus import amounts, lines
+from lexigraft.corpus import amounts
 from lexigraft.corpus.amounts import read_amount
 from lexigraft.corpus.mixture import read_part
 from lexigraft.errors import UserError
+from lexigraft.source import encoding
 
 
 @pytest.fixture
@@ -27,15 +30,12 @@ def read(group, **text):
 
 @pytest.fixture
 def word_tokens(monkeypatch):
-    """Source models whose tokens are words."""
-
-    class Backend:
-        def encode_batch_fast(self, texts, add_special_tokens):
-            assert not add_special_tokens
-            return [text.split() for text in texts]
-
-    monkeypatch.setattr(lines, "_TEXTS_AT_ONCE", 3)
-    tokenizer = type("Words", (), {"backend_tokenizer": Backend()})()
+    """Source models whose tokens are words; the file of their tokenizer asks for one of a text."""
+    backend = Tokenizer(models.WordLevel({"?": 0}, "?"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    backend.enable_truncation(1)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="?")
+    monkeypatch.setattr(encoding, "_TEXTS_AT_ONCE", 3)
     monkeypatch.setattr(amounts, "open_tokenizer", lambda source: tokenizer)
 
 
@@ -56,14 +56,6 @@ def test_an_amount_of_each_language_is_equal_whatever_the_shares(group, word_tok
     for text in ({"sentences_per_language": 5}, {"tokens_per_language": 10}):
         found = read(group, **text)
         assert [line[0] for line in found] == 5 * ["α"] + 5 * ["s"]
-
-
-def test_long_texts_are_tokenized_fewer_at_a_time(monkeypatch):
-    monkeypatch.setattr(lines, "_TEXTS_AT_ONCE", 3)
-    monkeypatch.setattr(lines, "_CHARACTERS_AT_ONCE", 10)
-    texts = ["a", "b", "c", "d" * 9, "e", "f" * 20, "g"]
-    assert list(lines.batches(texts)) == [texts[:3], texts[3:5], texts[5:6], texts[6:]]
-    assert list(lines.batches([])) == []
 
 
 @pytest.mark.bad_input("text", "an amount of text that is none", "one line with the key")
