@@ -13,7 +13,7 @@ from lexigraft.corpus.contamination import Contamination, Tests
 from lexigraft.corpus.local_files import check_files
 from lexigraft.corpus.readers import Pair, read_articles, read_pairs, read_sentences
 from lexigraft.corpus.reading import draw_text, forget, read_some
-from lexigraft.corpus.split import Sizes, Split, describe_reduced, split_corpus
+from lexigraft.corpus.split import Sizes, Split, log_reduced, split_corpus
 from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.errors import UserError
 
@@ -71,12 +71,7 @@ def prepare_corpus(
         settings["name"],
         *(len(part) for part in counted),
     )
-    if split.reduced:
-        logger.warning(
-            "%s: the text is smaller than its sizes: %s",
-            settings["name"],
-            describe_reduced(split.reduced),
-        )
+    log_reduced(settings["name"], split.reduced)
     parts["translation_targets"] = [target for _, target in split.translation]
     parts["articles"] = [article for article, _ in split.summarization]
     parts["summaries"] = [summary for _, summary in split.summarization]

@@ -6,6 +6,7 @@ and what remains is trained on. A part that is smaller than asked for must still
 sentences (`MINIMUM`); below that, numbers are noise.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ from lexigraft.corpus.sampling import StreamSample
 from lexigraft.corpus.stored_lines import StoredLines, StoredSample
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
+
+logger = logging.getLogger(__name__)
 
 Seed = tuple[str | int, ...]
 Draw = Callable[[int | None, int | None], StoredLines]
@@ -217,11 +220,11 @@ def divide(
     return train, characters, heldout, translation, summarization, kept_out
 
 
-def describe_reduced(reduced: Mapping[str, Mapping[str, int]]) -> str:
-    """`Split.reduced` as text: "train_sentences 810 of 30,000, heldout_sentences 90 of 1,000"."""
-    return ", ".join(
-        f"{key} {size['taken']:,} of {size['wanted']:,}" for key, size in reduced.items()
-    )
+def log_reduced(name: str, reduced: Mapping[str, Mapping[str, int]]) -> None:
+    """Warn of the sizes that a text does not have, see `Split.reduced`."""
+    if reduced:
+        sizes = (f"{key} {size['taken']:,} of {size['wanted']:,}" for key, size in reduced.items())
+        logger.warning("%s: the text is smaller than its sizes: %s", name, ", ".join(sizes))
 
 
 def _draw_pairs(

@@ -24,7 +24,7 @@ from lexigraft.corpus.sample_file import (
     write_samples,
 )
 from lexigraft.corpus.sampling import StreamSample
-from lexigraft.corpus.split import describe_reduced
+from lexigraft.corpus.split import log_reduced
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -51,14 +51,15 @@ def prepare_samples(
         The language's corpus. No sample contains a text of its tests, or a held-out or English
         sentence that a model is scored on during training (compared as in `contamination`).
     """
-    tests = Overlap(_tests(Path(corpus)))
+    tests, name = Overlap(_tests(Path(corpus))), f"samples of {settings['language']}"
     try:
         if settings["kind"] == "parallel":
             samples, facts = translations(settings, seed, tests, package)
         else:
             samples, facts = questions(settings, seed, tests)
     except UserError as error:
-        raise UserError(f"samples of {settings['language']}: {error}") from None
+        raise UserError(f"{name}: {error}") from None
+    log_reduced(name, facts["reduced"])
     return _write(folder, samples, facts)
 
 
@@ -209,12 +210,8 @@ def _write(
 
 
 def _reduced(key: str, wanted: int | None, taken: int) -> dict[str, dict[str, int]]:
-    """As `split.Split.reduced`, for one entry of samples; logged."""
-    if wanted is None or taken >= wanted:
-        return {}
-    reduced = {key: {"wanted": wanted, "taken": taken}}
-    logger.warning("the text has fewer samples than it should: %s", describe_reduced(reduced))
-    return reduced
+    """As `split.Split.reduced`, for one entry of samples."""
+    return {} if wanted is None or taken >= wanted else {key: {"wanted": wanted, "taken": taken}}
 
 
 def _tests(corpus: Path) -> Iterator[str]:
