@@ -168,15 +168,15 @@ def _million_tokens(study: Study, axes: Mapping[str, str]) -> int:
     sentence = model.text(language).characters * model.density(
         axes["source"], language, axes["vocabulary"]
     )
-    return int(_amount_read(study, language, entry, sentence, 1.0) / 1e6)
+    return round(_amount_read(study, language, entry, sentence, 1.0) / 1e6)
 
 
-def _fasttexting(study: Study, **wildcards: str) -> Resources:
+def _fasttext_resources(study: Study, **wildcards: str) -> Resources:
     """Three epochs of one thread; with character n-grams 2.4 GB for these alone."""
     return Resources(5000, 60 + _million_tokens(study, wildcards))
 
 
-@_auxiliary_stage("fasttext", _fasttexting)
+@_auxiliary_stage("fasttext", _fasttext_resources)
 def train_fasttext(study: Study, **wildcards: str) -> dict[str, Any]:
     """fastText vectors of a tokenizer's tokens."""
     described = _vectors(study, **wildcards)
@@ -187,7 +187,7 @@ def train_fasttext(study: Study, **wildcards: str) -> dict[str, Any]:
     return {**described, "seed": [study.config["seed"], "auxiliary", *names]}
 
 
-def _gloving(study: Study, **wildcards: str) -> Resources:
+def _glove_resources(study: Study, **wildcards: str) -> Resources:
     """40 bytes and fifteen updates for each pair of tokens that stand near each other.
 
     30,000 sentences of 40 tokens have 36 million such pairs at most; of larger texts, there are
@@ -197,7 +197,7 @@ def _gloving(study: Study, **wildcards: str) -> Resources:
     return Resources(4000 + 60 * millions, 120 + millions)
 
 
-@_auxiliary_stage("glove", _gloving)
+@_auxiliary_stage("glove", _glove_resources)
 def train_glove(study: Study, **wildcards: str) -> dict[str, Any]:
     """GloVe vectors of a tokenizer's tokens, of a text of their own where they name one."""
     described = train_fasttext(study, **wildcards)
