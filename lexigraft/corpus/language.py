@@ -101,6 +101,8 @@ def read_test_texts(corpus: Path, sources: bool = False) -> Iterator[str]:
 
 def size_of(sentences: Iterable[str]) -> dict[str, int]:
     """Number of sentences, characters and UTF-8 bytes."""
+    if isinstance(sentences, StoredLines):
+        return sentences.counts()
     sizes = {"sentences": 0, "characters": 0, "bytes": 0}
     for sentence in sentences:
         sizes["sentences"] += 1
@@ -146,7 +148,7 @@ def _read_and_split(
     tests["translation"] = [target for _, target in split.translation]
     tests["summarization"] = [summary for _, summary in split.summarization]
     found = Contamination(tests)
-    for sentence in split.train:
+    for sentence in split.train if any(tests.values()) else ():
         found.add(sentence)
     return split, counts, found.facts()
 

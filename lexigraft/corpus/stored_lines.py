@@ -83,6 +83,11 @@ class StoredLines(Sequence[str]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
 
+    def counts(self) -> dict[str, int]:
+        """Number of sentences, characters and UTF-8 bytes, of which none is read for this."""
+        characters, size = self.sizes.sum(), (self._ends - self._begins).sum()
+        return {"sentences": len(self), "characters": int(characters), "bytes": int(size)}
+
     def select(self, chosen: np.ndarray | slice) -> "StoredLines":
         """Those lines whose places are in `chosen`, or where it is true, bool [n]."""
         arrays = (self._begins, self._ends, self.sizes)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lexigraft.corpus import reading, stored_lines
 from lexigraft.corpus.cleaning import CleaningCounts
+from lexigraft.corpus.language import size_of
 from lexigraft.corpus.readers import read_sentences
 from lexigraft.corpus.reading import draw_text, forget, read_some
 from lexigraft.corpus.sampling import StreamSample
@@ -50,6 +51,7 @@ def test_a_sample_on_disk_has_the_smallest_hashes_up_to_its_size(texts, size, ch
 @given(lines, st.lists(st.booleans(), min_size=60, max_size=60))
 def test_stored_lines_are_a_sequence(texts, kept):
     stored = StoredLines.of_lines(texts)
+    assert size_of(stored) == size_of(texts)
     assert stored == texts and len(stored) == len(texts)
     assert stored[2:5] == texts[2:5]
     wanted = dict(zip(texts, kept, strict=False))
