@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError, unknown
+from lexigraft.source.encoding import check_corpus
 from lexigraft.vocabulary.auxiliary_tokenizer import (
     choose_tokens,
     train_auxiliary,
@@ -13,7 +14,6 @@ from lexigraft.vocabulary.auxiliary_tokenizer import (
 )
 from lexigraft.vocabulary.bpe import Bpe, read_bpe
 from lexigraft.vocabulary.continued import SentenceLimit, continue_merges, learned_tokens
-from lexigraft.source.encoding import check_corpus
 from lexigraft.vocabulary.marks import cuts_at_marks, is_in_marked_script, pre_tokenization
 from lexigraft.vocabulary.merges import Key, PairRules, PieceRules, Rules
 from lexigraft.vocabulary.token_bytes import piece_bytes, unreachable_by_merges

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lexigraft.atomic import PARTIAL, write_json
 from lexigraft.corpus.mixture import MEASURED
 from lexigraft.errors import UserError
+from lexigraft.source.encoding import count_tokens, encoded_batches
 from lexigraft.source.model import tokenizer_family
 from lexigraft.source.sentencepiece import (
     CONTROL,
@@ -21,7 +22,6 @@ from lexigraft.source.sentencepiece import (
     sentencepiece_to_fast,
 )
 from lexigraft.vocabulary.bpe import read_bpe
-from lexigraft.source.encoding import count_tokens, encoded_batches
 from lexigraft.vocabulary.expand import new_token_ids
 from lexigraft.vocabulary.marks import cuts_at_marks
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes, unreachable_by_merges

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError, unknown
+from lexigraft.source.encoding import check_corpus
 from lexigraft.source.model import ROLES
 from lexigraft.source.sentencepiece import parse_model, pipeline
 from lexigraft.vocabulary.bpe import bpe_of
 from lexigraft.vocabulary.continued import continue_merges
-from lexigraft.source.encoding import check_corpus
 from lexigraft.vocabulary.merges import PairRules
 from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens, special_ids
 from lexigraft.vocabulary.tokenizer_settings import (
