@@ -202,3 +202,15 @@ def test_vectors_ask_for_more_where_they_are_trained_on_more_text():
     assert millions() == 3
     auxiliary["glove"]["text"] = auxiliary["fasttext"]["text"] = {"sentences": 15_000}
     assert millions() == 4
+
+
+def test_a_vocabulary_asks_for_more_where_words_are_sentences():
+    study = open_study("lowres")
+    memory = {}
+    for code in ("my", "te"):
+        entry = study.config["languages"][code]
+        entry["train_sentences"] = 1_000_000  # 360 MB, of which 50 are in what any text gets
+        assert entry["code"] == code
+        found = asked(study, "expand_vocabulary", vocabulary="expand-100-append", language=code)
+        memory[code] = found.memory_mb - 4000
+    assert memory == {"my": 4 * 3500, "te": 4 * 500}

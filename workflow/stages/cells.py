@@ -15,6 +15,7 @@ from lexigraft.cells import (
     cell_of,
 )
 from lexigraft.corpus.sample_file import SAMPLES
+from lexigraft.evaluation.text_metrics import UNSPACED_LANGUAGES
 from lexigraft.initialization.registry import method_file, read_roles
 from lexigraft.source.hub import is_folder
 from lexigraft.training.registry import objective_file
@@ -92,7 +93,8 @@ def _vocabulary_stage(how: str, **options: Any) -> Callable[[Describe], Describe
 def _learning(megabytes: int, minutes: int) -> Callable[..., Resources]:
     """So much and so long for 50 MB of text; of more, by its size.
 
-    Each further 100 MB take 500 MB, for words and their counts, and six minutes.
+    Each further 100 MB take 500 MB, for words and their counts, and six minutes; of a script
+    without spaces, whose words are sentences, 3.5 GB and half an hour.
     """
 
     def resources(study: Study, **axes: str) -> Resources:
@@ -102,7 +104,12 @@ def _learning(megabytes: int, minutes: int) -> Callable[..., Resources]:
         token = ENGLISH * text.bytes / text.characters
         size = _amount_read(study, language, entry, text.bytes, token)
         parts = math.ceil(max(0.0, size - 5e7) / 1e8)
-        return Resources(megabytes + 500 * parts, minutes + 6 * parts)
+        codes = [
+            study.config["languages"][name]["code"] for name in members(study.config, language)
+        ]
+        unspaced = sum(code in UNSPACED_LANGUAGES for code in codes) / len(codes)
+        each = round(500 + 3000 * unspaced), round(6 + 24 * unspaced)
+        return Resources(megabytes + each[0] * parts, minutes + each[1] * parts)
 
     return resources
 
