@@ -90,11 +90,11 @@ def _vocabulary_stage(how: str, **options: Any) -> Callable[[Describe], Describe
     return stage("vocabulary", f"vocabulary/{VOCABULARY_PATH}", names=names, **options)
 
 
-def _learning(megabytes: int, minutes: int) -> Callable[..., Resources]:
+def _learning(megabytes: int, minutes: int, unspaced: tuple[int, int]) -> Callable[..., Resources]:
     """So much and so long for 50 MB of text; of more, by its size.
 
-    Each further 100 MB take 500 MB, for words and their counts, and six minutes; of a script
-    without spaces, whose words are sentences, 3.5 GB and half an hour.
+    Each further 100 MB take 500 MB, for words and their counts, and six minutes; of scripts
+    without spaces, whose words are sentences, as much as `unspaced` says.
     """
 
     def resources(study: Study, **axes: str) -> Resources:
@@ -104,12 +104,14 @@ def _learning(megabytes: int, minutes: int) -> Callable[..., Resources]:
         token = ENGLISH * text.bytes / text.characters
         size = _amount_read(study, language, entry, text.bytes, token)
         parts = math.ceil(max(0.0, size - 5e7) / 1e8)
-        codes = [
-            study.config["languages"][name]["code"] for name in members(study.config, language)
-        ]
-        unspaced = sum(code in UNSPACED_LANGUAGES for code in codes) / len(codes)
-        each = round(500 + 3000 * unspaced), round(6 + 24 * unspaced)
-        return Resources(megabytes + each[0] * parts, minutes + each[1] * parts)
+        names, languages = members(study.config, language), study.config["languages"]
+        codes = [languages[name]["code"] for name in names]
+        share = sum(code in UNSPACED_LANGUAGES for code in codes) / len(codes)
+        memory, time = (
+            round(parts * (share * own + (1 - share) * other))
+            for own, other in zip(unspaced, (500, 6), strict=True)
+        )
+        return Resources(megabytes + memory, minutes + time)
 
     return resources
 
@@ -129,7 +131,7 @@ def _amount_read(
     return min(limits)
 
 
-@_vocabulary_stage("expand", resources=_learning(4000, 30))
+@_vocabulary_stage("expand", resources=_learning(4000, 30, (3500, 30)))
 def expand_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
     """The source's tokenizer with new tokens, or without unused ones."""
     entry = study.config["vocabularies"][axes["vocabulary"]]
@@ -141,7 +143,7 @@ def expand_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
     }
 
 
-@_vocabulary_stage("train", resources=_learning(8000, 60))
+@_vocabulary_stage("train", resources=_learning(8000, 60, (1500, 6)))
 def train_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
     """A tokenizer trained on the corpus in the place of the source's."""
     return expand_vocabulary(study, **axes)
