@@ -1,44 +1,27 @@
-"""Tokenized corpora: in batches, and on disk as text for fastText or as token ids for GloVe.
+"""Tokenized corpora on disk: as text for fastText, or as token ids for GloVe.
 
 fastText splits at white space and adds `</s>` at the end of a line, while tokens may contain both.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tqdm import tqdm
 
-from lexigraft.errors import UserError
+from lexigraft.source.encoding import check_corpus, encoded_batches
 from lexigraft.vocabulary.token_bytes import special_ids
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_SENTENCES_AT_ONCE = 1000
 END_OF_LINE = "</s>"  # the word that fastText adds to every line
 END_OF_SENTENCE = -1  # in files of ids
 # fastText splits at ASCII white space and NUL; Unicode's control pictures replace them.
 _BREAKING = {ord(letter): chr(0x2400 + ord(letter)) for letter in " \n\r\t\v\f\0"}
 # Thai and Japanese letters, without spaces between words.
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]")
-
-
-def encoded_batches(
-    tokenizer: "PreTrainedTokenizerFast", corpus: Iterable[str]
-) -> Iterator[list[list[int]]]:
-    """Yield batches of the sentences' token ids, with a progress bar.
-
-    No special tokens are added; those in the text itself are kept.
-    """
-    sentences = iter(tqdm(corpus, desc="tokenize", unit=" sentences", disable=None))
-    while texts := list(islice(sentences, _SENTENCES_AT_ONCE)):
-        yield tokenizer(
-            texts, add_special_tokens=False, return_attention_mask=False, verbose=False
-        )["input_ids"]
 
 
 def numbered_words(tokenizer: "PreTrainedTokenizerFast") -> list[str]:
@@ -80,7 +63,7 @@ def write_sentences(
     words between spaces than `minimum_words`, or, in Thai and Japanese, fewer characters. Returns
     the number of occurrences of each token in the file, int64 [len(words)], and that of sentences.
     """
-    _check_sentences(corpus)
+    check_corpus(corpus)
     counts, lines = np.zeros(len(words), dtype=np.int64), 0
     long_enough = (
         text
@@ -106,7 +89,7 @@ def write_token_ids(
     Each sentence ends with `END_OF_SENTENCE`; special tokens are left out. Returns the number of
     occurrences of each token in the file, int64 [largest id + 1].
     """
-    _check_sentences(corpus)
+    check_corpus(corpus)
     size = _size(tokenizer)
     ordinary = np.ones(size, dtype=bool)
     ordinary[list(special_ids(tokenizer))] = False
@@ -126,11 +109,6 @@ def read_token_ids(file: str | Path) -> np.ndarray:
     if not Path(file).stat().st_size:
         return np.empty(0, dtype=np.int32)
     return np.asarray(np.memmap(file, dtype=np.int32, mode="r"))
-
-
-def _check_sentences(corpus: Iterable[str]) -> None:
-    if isinstance(corpus, str):
-        raise UserError("corpus: give an iterable of sentences, not one string")
 
 
 def _size(tokenizer: "PreTrainedTokenizerFast") -> int:

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.auxiliary.word_vector_files import WordVectorFile, open_word_vectors
-from lexigraft.errors import UserError
+from lexigraft.errors import UserError, unknown
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ def read_word_vectors(
     {'na': [0.0, 1.0], 'Ġna': [0.0, 1.0], 'mto': [1.0, 0.0]}
     """
     if pooling not in (None, *_POOLINGS):
-        raise UserError(f"pooling: {pooling!r} is not one of {', '.join(_POOLINGS)}, or null")
+        raise unknown("pooling", pooling, _POOLINGS)
     if notation not in NOTATIONS:
-        raise UserError(f"notation: {notation!r} is not one of {', '.join(NOTATIONS)}")
+        raise unknown("notation", notation, NOTATIONS)
     if pooling is not None and unlisted_words:
         raise UserError(
             "unlisted_words: pooling is over the words that a file lists; leave one out"

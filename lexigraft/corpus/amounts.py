@@ -10,9 +10,8 @@ from pydantic import model_validator
 from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.mixture import read_part, text_file, text_shares
 from lexigraft.settings import Settings, optional, validate
+from lexigraft.source.encoding import batches, encoder
 from lexigraft.source.model import open_tokenizer
-
-_AT_ONCE = 1000  # texts whose tokens are counted together
 
 
 class TextAmount(Settings):
@@ -43,30 +42,25 @@ def read_amount(
         yield from read_part(corpus)
         return
     amount = validate(TextAmount, settings["text"], "text")
-    count_tokens = None
-    if amount.tokens or amount.tokens_per_language:
-        encode = open_tokenizer(source).backend_tokenizer.encode_batch_fast
-
-        def count_tokens(texts: list[str]) -> list[int]:
-            return [len(found) for found in encode(texts, add_special_tokens=False)]
-
+    counts = amount.tokens or amount.tokens_per_language
+    encode = encoder(open_tokenizer(source)) if counts else None
     if most := amount.sentences or amount.tokens:
-        yield from _up_to(read_part(corpus), most, count_tokens)
+        yield from _up_to(read_part(corpus), most, encode)
     else:
         most = amount.sentences_per_language or amount.tokens_per_language or 0
         for member in text_shares(corpus):
-            yield from _up_to(read_lines(text_file(corpus, member)), most, count_tokens)
+            yield from _up_to(read_lines(text_file(corpus, member)), most, encode)
 
 
 def _up_to(
-    texts: Iterator[str], most: int, count_tokens: Callable[[list[str]], list[int]] | None
+    texts: Iterator[str], most: int, encode: Callable[[list[str]], list[list[int]]] | None
 ) -> Iterator[str]:
-    if count_tokens is None:
+    if encode is None:
         yield from islice(texts, most)
         return
-    while most > 0 and (batch := list(islice(texts, _AT_ONCE))):
-        for text, tokens in zip(batch, count_tokens(batch), strict=True):
+    for batch in batches(texts):
+        for text, ids in zip(batch, encode(batch), strict=True):
+            yield text
+            most -= len(ids)
             if most <= 0:
                 return
-            yield text
-            most -= tokens

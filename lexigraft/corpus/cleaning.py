@@ -99,14 +99,13 @@ def cleaned(
         for line in text.removesuffix("\n").split("\n"):
             counts.read += 1
             sentence = repair(line, counts, repairs)
-            key = fingerprint(sentence)
             if not sentence:
                 counts.blank += 1
             elif len(sentence) < minimum_characters:
                 counts.too_short += 1
             elif _PLACEHOLDER.search(sentence):
                 counts.placeholder += 1
-            elif key in seen:
+            elif (key := fingerprint(sentence)) in seen:
                 counts.duplicate += 1
             else:
                 if remembered is None or len(seen) < remembered:
@@ -134,12 +133,11 @@ def cleaned_pairs(
         target = repair(right.strip("\n").replace("\n", " "), counts, repairs)
         lines = left.split("\n") if paragraphs else [left.strip("\n").replace("\n", " ")]
         source = "\n".join(filter(None, (repair(line, counts, repairs) for line in lines)))
-        key = fingerprint(source, target)
         if not source or not target:
             counts.blank += 1
         elif _PLACEHOLDER.search(source) or _PLACEHOLDER.search(target):
             counts.placeholder += 1
-        elif key in seen:
+        elif (key := fingerprint(source, target)) in seen:
             counts.duplicate += 1
         else:
             seen.add(key)

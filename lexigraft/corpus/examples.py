@@ -15,7 +15,8 @@ from typing import Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.corpus.lines import read_lines
-from lexigraft.corpus.readers import read_rows, text_of, value_of
+from lexigraft.corpus.readers import read_rows
+from lexigraft.corpus.tables import list_of, text_of, value_of
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -76,7 +77,8 @@ def _labelled(row: Row, where: str, columns: Row, labels: list[str]) -> Example 
 
 
 def _tagged(row: Row, where: str, columns: Row, labels: list[str]) -> Example | str:
-    words, tags = (list(value_of(row, columns[part], where)) for part in ("words", "tags"))
+    words = list_of(row, columns["words"], where, str)
+    tags = list_of(row, columns["tags"], where)
     if len(words) != len(tags):
         raise UserError(f"{where}: {len(words)} words and {len(tags)} tags; each word has one")
     tagged = [pair for pair in zip(words, tags, strict=True) if pair[0].strip()]
@@ -93,13 +95,14 @@ def _question(row: Row, where: str, columns: Row, labels: list[str]) -> Example 
     question, context = (text_of(row, columns[part], where) for part in ("question", "context"))
     if not question.strip() or not context.strip():
         return "blank"
-    texts, starts = (value_of(row, columns[part], where) or [] for part in ("answers", "starts"))
+    texts = list_of(row, columns["answers"], where, str)
+    starts = list_of(row, columns["starts"], where, int)
     if len(texts) != len(starts):
         raise UserError(f"{where}: {len(texts)} answers and {len(starts)} positions of answers")
     answers = [
-        {"text": text, "start": int(start)}
+        {"text": text, "start": start}
         for text, start in zip(texts, starts, strict=True)
-        if text and context[int(start) : int(start) + len(text)] == text
+        if text and context[start : start + len(text)] == text
     ]
     if not answers:
         return "unanswered"

@@ -12,7 +12,7 @@ from lexigraft.atomic import replacing_folder, write_json, write_jsonl, write_li
 from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.language import SUMMARIZATION, TRANSLATION, read_test_texts, size_of
 from lexigraft.corpus.mixture import MEMBERS, MIXTURE, ROUNDING, check_shares, read_part
-from lexigraft.corpus.split import describe_reduced
+from lexigraft.corpus.split import log_reduced
 from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
@@ -75,12 +75,7 @@ def mix_corpora(
         kept = {name: _drawn(train[name], counts[name], seed, name) for name in members}
     else:
         kept = train
-    if reduced:
-        logger.warning(
-            "%s: the texts are smaller than its size: %s",
-            settings["name"],
-            describe_reduced(reduced),
-        )
+    log_reduced(settings["name"], reduced)
     each = min(map(len, heldout.values()))
     heldout = {name: sentences[:each] for name, sentences in heldout.items()}
     english = dict.fromkeys(

@@ -50,6 +50,8 @@ class _Texts(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
         self._end_text(tag)
+        if tag == "body":  # which ends a head whose end is not written
+            self._hidden = 0
         self._hidden += tag in _NO_TEXT
 
     def handle_endtag(self, tag: str) -> None:

@@ -13,7 +13,7 @@ from lexigraft.corpus.contamination import Contamination, Tests
 from lexigraft.corpus.local_files import check_files
 from lexigraft.corpus.readers import Pair, read_articles, read_pairs, read_sentences
 from lexigraft.corpus.reading import draw_text, forget, read_some
-from lexigraft.corpus.split import Sizes, Split, describe_reduced, split_corpus
+from lexigraft.corpus.split import Sizes, Split, log_reduced, split_corpus
 from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.errors import UserError
 
@@ -71,12 +71,7 @@ def prepare_corpus(
         settings["name"],
         *(len(part) for part in counted),
     )
-    if split.reduced:
-        logger.warning(
-            "%s: the text is smaller than its sizes: %s",
-            settings["name"],
-            describe_reduced(split.reduced),
-        )
+    log_reduced(settings["name"], split.reduced)
     parts["translation_targets"] = [target for _, target in split.translation]
     parts["articles"] = [article for article, _ in split.summarization]
     parts["summaries"] = [summary for _, summary in split.summarization]
@@ -106,6 +101,8 @@ def read_test_texts(corpus: Path, sources: bool = False) -> Iterator[str]:
 
 def size_of(sentences: Iterable[str]) -> dict[str, int]:
     """Number of sentences, characters and UTF-8 bytes."""
+    if isinstance(sentences, StoredLines):
+        return sentences.counts()
     sizes = {"sentences": 0, "characters": 0, "bytes": 0}
     for sentence in sentences:
         sizes["sentences"] += 1
@@ -151,7 +148,7 @@ def _read_and_split(
     tests["translation"] = [target for _, target in split.translation]
     tests["summarization"] = [summary for _, summary in split.summarization]
     found = Contamination(tests)
-    for sentence in split.train:
+    for sentence in split.train if any(tests.values()) else ():
         found.add(sentence)
     return split, counts, found.facts()
 

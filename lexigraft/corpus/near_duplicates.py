@@ -41,12 +41,13 @@ def without_near_duplicates(sentences: Sequence[str], threshold: float) -> list[
     from datasketch import MinHash, MinHashLSH
     from tqdm import tqdm
 
+    signature = MinHash(num_perm=_PERMUTATIONS, seed=1)
     index = MinHashLSH(num_perm=_PERMUTATIONS, params=_bands(threshold))
     kept: list[int] = []
     progress = tqdm(sentences, desc="near-duplicates", unit=" sentences", disable=None)
     for place, sentence in enumerate(progress):
         own = shingles(sentence)
-        signature = MinHash(num_perm=_PERMUTATIONS, seed=1)
+        signature.clear()
         signature.update_batch([shingle.encode() for shingle in own])
         similar = index.query(signature)
         if not any(jaccard(own, shingles(sentences[other])) >= threshold for other in similar):

@@ -25,26 +25,23 @@ empty text, which cleaning counts as blank. Settings name a `loader`, which need
 names none, it is `text`. Plain files may be compressed: `.gz`, `.xz`, `.zst`.
 """
 
-import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from lexigraft.corpus.catalogue import read_catalogue
+from lexigraft.corpus.data_sets import dataset_shards, name_of, read_dataset, web_texts
 from lexigraft.corpus.html_page import read_page
-from lexigraft.corpus.lines import DAMAGED, read_lines
+from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.local_files import text_files
-from lexigraft.corpus.remote_lines import can_read, remote_lines
-from lexigraft.corpus.zstd_lines import SUFFIX, zstd_shards
+from lexigraft.corpus.remote_lines import remote_lines
+from lexigraft.corpus.tables import Rows, read_json_lines, read_parquet, text_of, value_of
 from lexigraft.errors import UserError
 
 Pair = tuple[str, str]
 Settings = Mapping[str, Any]
-# Each row of a table with its place for messages.
-Rows = Iterator[tuple[Mapping[str, Any], str]]
 _TABLES = ("jsonl", "parquet", "datasets")
 _FIELD = "text"  # of JSON lines and tables, where a text names none
 
@@ -102,7 +99,7 @@ def text_shards(
         field = settings.get("field", _FIELD)
         files = [file for path in settings["paths"] for file in text_files(path)]
         return [partial(read_texts, [file], field) for file in files]
-    if store is not None and (addresses := _web_texts(settings)):
+    if store is not None and (addresses := web_texts(settings)):
         return [partial(remote_lines, address, store) for address in addresses]
     column = settings.get("field" if settings["loader"] == "jsonl" else "column", _FIELD)
 
@@ -110,7 +107,7 @@ def text_shards(
         return (text_of(row, column, where) for row, where in rows())
 
     if settings["loader"] == "datasets":
-        return [partial(texts, rows) for rows in _dataset_shards(settings, [column])]
+        return [partial(texts, rows) for rows in dataset_shards(settings, [column])]
     return [partial(texts, lambda: _read_rows(settings, [column]))]
 
 
@@ -148,26 +145,6 @@ def read_rows(settings: Settings, columns: list[str] | None = None) -> Rows:
     read, where the format allows it; None for all.
     """
     return _read_rows(_Text(settings, "text", _TABLES), columns)
-
-
-def value_of(row: Mapping[str, Any], field: str, where: str) -> Any:
-    """One value of a row; `translation.te` is the field `te` inside the field `translation`."""
-    value: Any = row
-    for name in [field] if field in row else field.split("."):
-        if not isinstance(value, Mapping) or name not in value:
-            raise UserError(f"{where}: has no field '{field}'; it has {', '.join(map(str, row))}")
-        value = value[name]
-    return value
-
-
-def text_of(row: Mapping[str, Any], field: str, where: str) -> str:
-    """As `value_of`, for a value that must be text; null becomes an empty text."""
-    value = value_of(row, field, where)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise UserError(f"{where}: field '{field}' holds a {type(value).__name__}, not text")
-    return value
 
 
 class _Text(dict):
@@ -210,10 +187,10 @@ def _read_pairs(text: _Text, package: str | Path | None) -> Iterator[tuple[Pair,
 
 def _read_rows(text: _Text, columns: list[str] | None) -> Rows:
     if text["loader"] == "jsonl":
-        return _read_json_lines(text["path"], columns)
+        return read_json_lines(text["path"], columns)
     if text["loader"] == "parquet":
-        return _read_parquet(text["path"], columns)
-    return _read_dataset(text, columns)
+        return read_parquet(text["path"], columns)
+    return read_dataset(text, columns)
 
 
 def _read_package(text: _Text, package: str | Path | None) -> list[Pair]:
@@ -270,8 +247,8 @@ def _read_configurations(text: _Text) -> Iterator[Pair]:
     """Pairs from two configurations of a dataset whose rows correspond."""
     configs = text["source_config"], text["target_config"]
     column, identifier = text["column"], text["id_column"]
-    where = _name_of(text)
-    tables = (_read_dataset(text, [identifier, column], config) for config in configs)
+    where = name_of(text)
+    tables = (read_dataset(text, [identifier, column], config) for config in configs)
     rows = zip_longest(*tables, fillvalue=(None, where))
     for number, ((source, _), (target, _)) in enumerate(rows, start=1):
         if source is None or target is None or source[identifier] != target[identifier]:
@@ -282,128 +259,5 @@ def _read_configurations(text: _Text) -> Iterator[Pair]:
         yield text_of(source, column, where), text_of(target, column, where)
 
 
-def _read_json_lines(path: str | Path, columns: list[str] | None) -> Rows:
-    """The rows with all their fields: of lines, unlike tables, none can be left unread."""
-    for number, line in enumerate(read_lines(path), start=1):
-        line = line.strip("\ufeff \t\r")
-        if line:
-            where = f"{path}: line {number}"
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise UserError(f"{where} is not JSON ({error})") from None
-            if not isinstance(row, dict):
-                raise UserError(f"{where} is not a JSON object; each line must be one")
-            yield row, where
-
-
-def _read_parquet(path: str | Path, columns: list[str] | None) -> Rows:
-    import pyarrow
-    from pyarrow.parquet import ParquetFile
-
-    if not Path(path).is_file():
-        raise UserError(f"{path}: there is no such file")
-    try:
-        with ParquetFile(path) as file:
-            names = _top_columns(columns, file.schema_arrow.names, str(path))
-            if file.metadata.num_rows == 0:
-                raise UserError(f"{path}: the file has no rows")
-            batches = (batch.to_pylist() for batch in file.iter_batches(columns=names))
-            for number, row in enumerate(chain.from_iterable(batches), start=1):
-                yield row, f"{path}: row {number}"
-    except pyarrow.ArrowException as error:
-        raise UserError(f"{path}: not a readable Parquet file ({error})") from None
-
-
 # Ending of a file -> what reads its rows. Of a file with another ending, lines are read.
-_READ_BY_ENDING = {".jsonl": _read_json_lines, ".parquet": _read_parquet}
-
-
-def _read_dataset(text: _Text, columns: list[str] | None, config: str | None = None) -> Rows:
-    for shard in _dataset_shards(text, columns, config):
-        yield from shard()
-
-
-def _dataset_shards(
-    text: _Text, columns: list[str] | None, config: str | None = None
-) -> list[Callable[[], Rows]]:
-    """What streams the rows of each file of a dataset."""
-    from datasets import DatasetDict, IterableDataset, load_dataset, load_from_disk
-
-    name, split, where = text["name"], text.get("split") or "train", _name_of(text)
-    files = {"data_files": text.get("data_files"), "revision": text.get("revision")}
-    if (addresses := _zstd_files(text)) is not None:
-        with _dataset_errors(where):
-            return [partial(_with_errors, rows, where) for rows in zstd_shards(addresses)]
-    with _dataset_errors(where):
-        if any(Path(name, file).is_file() for file in ("dataset_dict.json", "state.json")):
-            dataset = load_from_disk(name)
-            dataset = dataset[split] if isinstance(dataset, DatasetDict) else dataset
-        else:
-            config = config or text.get("config")
-            dataset = load_dataset(name, config, split=split, streaming=True, **files)
-        if columns is not None and dataset.column_names is not None:
-            dataset = dataset.select_columns(_top_columns(columns, dataset.column_names, where))
-    count = dataset.num_shards if isinstance(dataset, IterableDataset) else 1
-
-    def rows(index: int) -> Rows:
-        empty = count == 1
-        with _dataset_errors(where):
-            for row in dataset.shard(count, index) if count > 1 else dataset:
-                empty = False
-                yield row, where
-        if empty:
-            raise UserError(f"{where}: has no rows")
-
-    return [partial(rows, index) for index in range(count)]
-
-
-def _web_texts(text: _Text) -> list[str]:
-    """The addresses of a text that are all files of the web with a text a line; else none."""
-    given = text.get("data_files") or ()
-    addresses = [given] if isinstance(given, str) else list(given)
-    is_lines = text["loader"] == "datasets" and text["name"] == "text"
-    return addresses if is_lines and all(map(can_read, addresses)) else []
-
-
-def _zstd_files(text: _Text) -> list[str] | None:
-    """The files of a text that `datasets` cannot decompress; None if there are none."""
-    given = text.get("data_files") or ()
-    files = [given] if isinstance(given, str) else list(given)
-    if text["name"] != "json" or not any(file.endswith(SUFFIX) for file in files):
-        return None
-    return files
-
-
-def _with_errors(rows: Callable[[], Rows], where: str) -> Rows:
-    with _dataset_errors(where):
-        yield from rows()
-
-
-@contextmanager
-def _dataset_errors(where: str) -> Iterator[None]:
-    import aiohttp
-    from datasets.exceptions import DatasetsError
-
-    try:
-        yield
-    except (
-        DatasetsError, OSError, ValueError, KeyError, RuntimeError, aiohttp.ClientError, *DAMAGED
-    ) as error:  # fmt: skip
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"{where}: cannot be read ({reason})") from error
-
-
-def _name_of(text: _Text) -> str:
-    return f"dataset {text['name']}, split {text.get('split') or 'train'}"
-
-
-def _top_columns(columns: list[str] | None, available: Sequence[str], where: str) -> list[str]:
-    """The columns themselves, or for `translation.te` the column `translation`; None for all."""
-    found = {}
-    for column in available if columns is None else columns:
-        top = next((name for name in (column, column.split(".")[0]) if name in available), None)
-        if top is None:
-            raise UserError(f"{where}: has no column '{column}'; it has {', '.join(available)}")
-        found[top] = True
-    return list(found)
+_READ_BY_ENDING = {".jsonl": read_json_lines, ".parquet": read_parquet}

@@ -78,7 +78,10 @@ def _decompressed(blocks: Iterator[bytes], make: Callable[[], Any] | None) -> It
     stream = make()
     for block in blocks:
         while block:
-            if stream.eof:  # files of several streams are their texts one after the other
+            if stream.eof:  # another one follows, or padding by zeros, as of xz
+                block = block.lstrip(b"\0")
+                if not block:
+                    break
                 stream = make()
             yield stream.decompress(block)
             block = stream.unused_data

@@ -6,6 +6,7 @@ and what remains is trained on. A part that is smaller than asked for must still
 sentences (`MINIMUM`); below that, numbers are noise.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -14,12 +15,14 @@ import numpy as np
 from lexigraft.corpus.cleaning import fingerprint
 from lexigraft.corpus.contamination import CONTAINED, Overlap, Tests, letters
 from lexigraft.corpus.near_duplicates import without_near_duplicates
+from lexigraft.corpus.readers import Pair
 from lexigraft.corpus.sampling import StreamSample
 from lexigraft.corpus.stored_lines import StoredLines, StoredSample
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 
-Pair = tuple[str, str]
+logger = logging.getLogger(__name__)
+
 Seed = tuple[str | int, ...]
 Draw = Callable[[int | None, int | None], StoredLines]
 
@@ -196,10 +199,12 @@ def divide(
     most. The characters are those asked for where the text has as many.
     """
     found = _find_tests(candidates, translation, summarization, other_tests)
-    rest, kept_out = _without_tests(candidates, found, len(translation), len(summarization))
-    at_end = sizes.heldout_from == "end"
-    train, heldout = _hold_out(rest, sizes.heldout_sentences, seed, at_end)
-    if not _is_enough(train, sizes) or len(heldout) < sizes.heldout_sentences:
+    at_end, is_enough = sizes.heldout_from == "end", False
+    if sizes.limits_training:  # otherwise training lacks what is held out: no text is enough
+        rest, kept_out = _without_tests(candidates, found, len(translation), len(summarization))
+        train, heldout = _hold_out(rest, sizes.heldout_sentences, seed, at_end)
+        is_enough = len(heldout) == sizes.heldout_sentences and _is_enough(train, sizes)
+    if not is_enough:
         tenth = max(len(candidates) // _PART, MINIMUM["heldout_sentences"])
         translation = translation[: _fewer(found.translation, tenth)]
         summarization = summarization[: _fewer(found.summarization, tenth)]
@@ -215,11 +220,11 @@ def divide(
     return train, characters, heldout, translation, summarization, kept_out
 
 
-def describe_reduced(reduced: Mapping[str, Mapping[str, int]]) -> str:
-    """`Split.reduced` as text: "train_sentences 810 of 30,000, heldout_sentences 90 of 1,000"."""
-    return ", ".join(
-        f"{key} {size['taken']:,} of {size['wanted']:,}" for key, size in reduced.items()
-    )
+def log_reduced(name: str, reduced: Mapping[str, Mapping[str, int]]) -> None:
+    """Warn of the sizes that a text does not have, see `Split.reduced`."""
+    if reduced:
+        sizes = (f"{key} {size['taken']:,} of {size['wanted']:,}" for key, size in reduced.items())
+        logger.warning("%s: the text is smaller than its sizes: %s", name, ", ".join(sizes))
 
 
 def _draw_pairs(
@@ -316,7 +321,7 @@ def _hold_out(
         candidates, pool = candidates[:begin], candidates[begin:]
     order = generator(*seed, "heldout").permutation(len(pool))
     short = []
-    for place in order.tolist():
+    for place in map(int, order):  # mostly the first few
         if len(heldout) == size:
             break
         sentence = pool[place]
@@ -334,12 +339,9 @@ def _hold_out(
 
 
 def _is_enough(train: StoredLines, sizes: Sizes) -> bool:
-    """Whether there is as much training text as there should be; never where all of it should."""
-    if sizes.train_sentences is not None and len(train) < sizes.train_sentences:
-        return False
-    if sizes.train_characters is not None and train.sizes.sum() < sizes.train_characters:
-        return False
-    return sizes.limits_training
+    """Whether there is as much training text as there should be."""
+    limit, most = sizes.train_sentences, sizes.train_characters
+    return (limit is None or len(train) >= limit) and (most is None or train.sizes.sum() >= most)
 
 
 def _limited(train: StoredLines, sizes: Sizes, seed: Seed) -> tuple[StoredLines, int]:

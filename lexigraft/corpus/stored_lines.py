@@ -1,6 +1,6 @@
 """Lines on disk in the place of a list, and a uniform sample of a stream of any length.
 
-In memory are 24 bytes for each line of the sample, whatever its length.
+In memory are 24 bytes for each line, whatever its length, and 32 while a sample is drawn.
 """
 
 import json
@@ -20,7 +20,7 @@ _LINES, _STATE = "lines", "state.npz"  # files of a sample that can be continued
 _ARRAYS = ("ranks", "begins", "ends", "sizes")  # what is known of each line
 _HIGHEST = 2**64 - 1
 _SLACK = 100_000  # lines that are stored beyond the sample before some of them are dropped
-_READ = 1 << 16  # bytes that are read at once, since lines are mostly asked for in their order
+_READ = 1 << 16  # bytes, or places of lines, at once: lines are mostly asked for in their order
 
 
 class StoredLines(Sequence[str]):
@@ -72,14 +72,21 @@ class StoredLines(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         content, start = b"", 0
-        for begin, end in zip(self._begins.tolist(), self._ends.tolist(), strict=True):
-            if begin < start or end > start + len(content):
-                start, wanted = begin, max(end - begin, _READ)
-                content = os.pread(self._file.fileno(), wanted, begin)
-            yield content[begin - start : end - start].decode()
+        for at in range(0, len(self), _READ):  # all places as Python's numbers would take gigabytes
+            begins, ends = (each[at : at + _READ].tolist() for each in (self._begins, self._ends))
+            for begin, end in zip(begins, ends, strict=True):
+                if begin < start or end > start + len(content):
+                    start, wanted = begin, max(end - begin, _READ)
+                    content = os.pread(self._file.fileno(), wanted, begin)
+                yield content[begin - start : end - start].decode()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
+
+    def counts(self) -> dict[str, int]:
+        """Number of sentences, characters and UTF-8 bytes, of which none is read for this."""
+        characters, size = self.sizes.sum(), (self._ends - self._begins).sum()
+        return {"sentences": len(self), "characters": int(characters), "bytes": int(size)}
 
     def select(self, chosen: np.ndarray | slice) -> "StoredLines":
         """Those lines whose places are in `chosen`, or where it is true, bool [n]."""

@@ -18,8 +18,9 @@ from typing import Any
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.corpus.cleaning import CleaningCounts, cleaned_pairs, repair
-from lexigraft.corpus.readers import read_articles, read_pairs, read_rows, text_of, value_of
+from lexigraft.corpus.readers import read_articles, read_pairs, read_rows
 from lexigraft.corpus.sample_file import TEST_SET
+from lexigraft.corpus.tables import list_of, text_of, value_of
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -75,8 +76,10 @@ def _questions(settings: Mapping[str, Any], cleaning: CleaningCounts) -> Iterato
         question = clean(text_of(row, columns["question"], where))
         lines = text_of(row, columns["context"], where).split("\n")
         context = "\n".join(filter(None, map(clean, lines)))
-        value = value_of(row, columns["answers"], where) or []
-        answers = list(map(clean, [value] if isinstance(value, str) else value))
+        value = value_of(row, columns["answers"], where)
+        single = isinstance(value, str)
+        texts = [value] if single else list_of(row, columns["answers"], where, str)
+        answers = list(map(clean, texts))
         if not question or not context:
             cleaning.blank += 1
         elif not any(answers):

@@ -7,7 +7,7 @@ highest LASER3 scores.
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from lexigraft.corpus.sample_file import (
     write_samples,
 )
 from lexigraft.corpus.sampling import StreamSample
-from lexigraft.corpus.split import describe_reduced
+from lexigraft.corpus.split import log_reduced
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -45,20 +45,21 @@ def prepare_samples(
     Parameters
     ----------
     settings
-        `language`, its English name, and the entry: `kind`, `parallel` or `questions`, and what
-        `translations` or `questions` take.
+        `language`, its English name, and its `repair`, see `language.prepare_corpus`; and the
+        entry: `kind`, `parallel` or `questions`, and what `translations` or `questions` take.
     corpus
         The language's corpus. No sample contains a text of its tests, or a held-out or English
         sentence that a model is scored on during training (compared as in `contamination`).
     """
-    tests = Overlap(_tests(Path(corpus)))
+    tests, name = Overlap(_tests(Path(corpus))), f"samples of {settings['language']}"
     try:
         if settings["kind"] == "parallel":
             samples, facts = translations(settings, seed, tests, package)
         else:
             samples, facts = questions(settings, seed, tests)
     except UserError as error:
-        raise UserError(f"samples of {settings['language']}: {error}") from None
+        raise UserError(f"{name}: {error}") from None
+    log_reduced(name, facts["reduced"])
     return _write(folder, samples, facts)
 
 
@@ -101,6 +102,7 @@ def translations(
     from tqdm import tqdm
 
     wanted, language = settings["pairs"], settings["language"]
+    repairs: Collection[str] = settings.get("repair", ())
     text, minimum = settings["text"], settings["minimum_quality"]
     scored = any(key.startswith("quality") for key in text)
     cleaning = CleaningCounts()
@@ -120,7 +122,7 @@ def translations(
         elif minimum is not None and quality < minimum:
             selection["below_minimum"] += 1
         else:
-            for pair in cleaned_pairs([read], cleaning):
+            for pair in cleaned_pairs([read], cleaning, repairs=repairs):
                 sample.add((quality, pair), "\n".join(pair), score=quality)
     drawn = sorted(sample.shuffled(), key=lambda scored: -scored[0])
     chosen = [pair for _, pair in drawn if not any(side in tests for side in pair)]
@@ -158,13 +160,13 @@ def questions(
     (`like_tests`); `reduced` says where there are fewer than `questions`.
     """
     prompt, answer = (_template(settings[key], key) for key in ("prompt", "answer"))
-    wanted, cleaning = settings["questions"], CleaningCounts()
+    wanted, repairs = settings["questions"], settings.get("repair", ())
     counts = {"read": 0, "blank": 0, "like_tests": 0}
     # Twice as many as needed, since those that contain a test are removed afterwards.
     sample = StreamSample[Pair](None if wanted is None else 2 * wanted, (*seed, "questions"))
     for row, where in read_rows(settings["text"]):
         counts["read"] += 1
-        pair = joined(prompt(row, where), answer(row, where), cleaning)
+        pair = joined(prompt(row, where), answer(row, where), repairs)
         if pair is None:
             counts["blank"] += 1
         else:
@@ -181,7 +183,7 @@ def questions(
     return taken, {"rows": counts, "reduced": _reduced("questions", wanted, len(taken))}
 
 
-def joined(prompt: str, answer: str, counts: CleaningCounts) -> Pair | None:
+def joined(prompt: str, answer: str, repairs: Collection[str] = ()) -> Pair | None:
     """A prompt without trailing white space, and the answer preceded by that white space.
 
     A prompt that ends in a space, as in "Answer: ", would be tokenized with that space, so that
@@ -190,8 +192,10 @@ def joined(prompt: str, answer: str, counts: CleaningCounts) -> Pair | None:
     """
     question, reply = prompt.rstrip(), answer.strip()
     between = prompt[len(question) :] + answer[: len(answer) - len(answer.lstrip())]
+    counts = CleaningCounts()
     question, reply = (
-        "\n".join(repair(line, counts) for line in text.split("\n")) for text in (question, reply)
+        "\n".join(repair(line, counts, repairs) for line in text.split("\n"))
+        for text in (question, reply)
     )
     return (question, between + reply) if question.strip() and reply else None
 
@@ -206,12 +210,8 @@ def _write(
 
 
 def _reduced(key: str, wanted: int | None, taken: int) -> dict[str, dict[str, int]]:
-    """As `split.Split.reduced`, for one entry of samples; logged."""
-    if wanted is None or taken >= wanted:
-        return {}
-    reduced = {key: {"wanted": wanted, "taken": taken}}
-    logger.warning("the text has fewer samples than it should: %s", describe_reduced(reduced))
-    return reduced
+    """As `split.Split.reduced`, for one entry of samples."""
+    return {} if wanted is None or taken >= wanted else {key: {"wanted": wanted, "taken": taken}}
 
 
 def _tests(corpus: Path) -> Iterator[str]:

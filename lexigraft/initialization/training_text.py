@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from lexigraft.auxiliary.tokenized_text import encoded_batches
 from lexigraft.initialization.pairing import VocabularyPair
+from lexigraft.source.encoding import encoded_batches
 from lexigraft.vocabulary.token_bytes import special_ids
 
 if TYPE_CHECKING:

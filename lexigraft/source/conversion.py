@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lexigraft.errors import UserError
+from lexigraft.errors import UserError, first_line
 from lexigraft.source.sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, sentencepiece_to_fast
 
 if TYPE_CHECKING:
@@ -112,9 +112,8 @@ def gguf_to_folder(gguf_file: str | Path, out_folder: str | Path) -> None:
         )
         tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name, trust_remote_code=False)
     except (ValueError, KeyError, NotImplementedError, OSError, struct.error) as error:
-        reason = str(error).partition("\n")[0]
         raise UserError(
-            f"source {gguf_file}: transformers cannot read this GGUF file ({reason})"
+            f"source {gguf_file}: transformers cannot read this GGUF file ({first_line(error)})"
         ) from error
     for key in ("eos_token_id", "pad_token_id"):
         if getattr(model.config, key) is None:

@@ -102,10 +102,10 @@ class PartialFile:
         try:
             self.remote = Remote(**json.loads(self._notes.read_text("utf-8")))
         except (OSError, ValueError, TypeError):
-            self._begin_anew()
+            self.forget()
         if self.remote.url != url:
             self.remote = Remote(url)
-            self._begin_anew()
+            self.forget()
 
     @property
     def size(self) -> int:
@@ -154,9 +154,6 @@ class PartialFile:
 
     def forget(self) -> None:
         """Delete what is on disk."""
-        self._begin_anew()
-
-    def _begin_anew(self) -> None:
         for file in (self.path, self._notes):
             file.unlink(missing_ok=True)
 
@@ -183,7 +180,7 @@ class PartialFile:
                 raise RefusedError(known.url, answer.status_code)
             is_rest = answer.status_code == 206 and _first_byte(answer) == have
             if have and (not is_rest or _has_changed(known, found)):
-                self._begin_anew()
+                self.forget()
                 self.remote = Remote(known.url)
                 raise ChangedError(known.url)
             if not have:

@@ -122,5 +122,4 @@ def find_tokenizer(
         return PreTrainedTokenizerFast(tokenizer_file=str(file)), None
     # The tokenizers library raises bare Exception for a file that it cannot parse.
     except Exception as error:
-        reason = str(error).partition("\n")[0]
-        raise UserError(f"tokenizer file {file}: not a tokenizer ({reason})") from error
+        raise UserError(f"tokenizer file {file}: not a tokenizer ({first_line(error)})") from error

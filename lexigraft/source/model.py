@@ -85,8 +85,7 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
         return PreTrainedTokenizerFast.from_pretrained(folder, **_default_roles(Path(folder)))
     # The tokenizers library raises bare Exception for a file that it cannot parse.
     except Exception as error:
-        reason = str(error).partition("\n")[0]
-        raise UserError(f"source {file}: not a tokenizer ({reason})") from error
+        raise UserError(f"source {file}: not a tokenizer ({first_line(error)})") from error
 
 
 def open_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
@@ -140,8 +139,7 @@ def load_config(folder: str | Path) -> "PretrainedConfig":
             )
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, TypeError, KeyError) as error:
-        reason = first_line(error)
-        raise UserError(f"source {file}: cannot be used ({reason})") from None
+        raise UserError(f"source {file}: cannot be used ({first_line(error)})") from None
 
 
 def load_model(

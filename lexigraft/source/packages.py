@@ -171,8 +171,9 @@ def licence_of(archive: Path) -> str:
         classifiers = metadata.get_all("Classifier", [])
         texts = [metadata.get("License-Expression"), metadata.get("License")]
         texts += [line.split("::")[-1] for line in classifiers if line.startswith("License ::")]
-        stated = [text.strip().splitlines()[0] for text in texts if text and text.strip()]
-        return stated[0] if stated else "not stated"
+        stated = (text.strip().partition("\n")[0].strip() for text in texts if text)
+        # Old tools write that of a package without one.
+        return next((one for one in stated if one not in ("", "UNKNOWN")), "not stated")
     try:
         licence = json.loads(text or "{}").get("license")
     except (ValueError, AttributeError):

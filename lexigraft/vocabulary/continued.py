@@ -6,6 +6,8 @@ occurrence, the number of its bytes less one.
 """
 
 import heapq
+import sys
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
@@ -138,14 +140,17 @@ class _Corpus:
 
     def __init__(self, words: Counter[str], bpe: Bpe, rules: Rules):
         model = bpe.model
+        # Each token is one string in all words: in scripts without spaces there are as many tokens
+        # in memory as in the text.
+        tokens = {number: sys.intern(token) for token, number in bpe.vocab.items()}
         self._rules = rules
         self._words = [
-            _as_symbols([token.value for token in model.tokenize(word)], bpe) for word in words
+            _as_symbols([tokens[token.id] for token in model.tokenize(word)], bpe) for word in words
         ]
         self._counts = list(words.values())
         self._gains: defaultdict[Key, int] = defaultdict(int)
-        # Words in which the merge applies, or once applied.
-        self._where: defaultdict[Key, set[int]] = defaultdict(set)
+        # Words in which the merge applies, or once applied; some twice.
+        self._where: defaultdict[Key, array[int]] = defaultdict(lambda: array("i"))
         self._uses: Counter[str] = Counter()  # occurrences of new tokens
         for index, symbols in enumerate(self._words):
             self._record(symbols, index, 1)
@@ -174,7 +179,7 @@ class _Corpus:
     def words_with(self, key: Key) -> list[int]:
         """The positions of the words to which the merge applies."""
         found = []
-        for index in self._where.get(key, ()):
+        for index in set(self._where.get(key, ())):
             places, symbols = self._places(self._words[index], key)
             if places or symbols is not self._words[index]:
                 found.append(index)
@@ -183,7 +188,7 @@ class _Corpus:
     def changes(self, key: Key) -> list[_Change]:
         """What the merge `key`, which the rules have already, changes in the words."""
         found = []
-        for index in self._where.get(key, ()):
+        for index in set(self._where.get(key, ())):
             old = self._words[index]
             places, symbols = self._places(old, key)
             if not places and symbols is old:
@@ -249,7 +254,9 @@ class _Corpus:
             self._gains[key] += saved * count
             keys.add(key)
             if sign > 0:
-                self._where[key].add(index)
+                words = self._where[key]
+                if not words or words[-1] != index:
+                    words.append(index)
         return keys
 
 
@@ -285,7 +292,7 @@ def _as_symbols(tokens: list[str], bpe: Bpe) -> list[str]:
         if token in BYTE_TOKENS:
             held.append(int(token[3:5], 16))
             continue
-        symbols += [_UNCOVERED + character for character in held.decode()]
+        symbols += [sys.intern(_UNCOVERED + character) for character in held.decode()]
         held.clear()
         if token:
             symbols.append(token)

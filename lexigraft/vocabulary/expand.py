@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from lexigraft.errors import UserError
+from lexigraft.errors import UserError, unknown
+from lexigraft.source.encoding import check_corpus
 from lexigraft.vocabulary.auxiliary_tokenizer import (
     choose_tokens,
     train_auxiliary,
@@ -18,7 +19,6 @@ from lexigraft.vocabulary.merges import Key, PairRules, PieceRules, Rules
 from lexigraft.vocabulary.token_bytes import piece_bytes, unreachable_by_merges
 from lexigraft.vocabulary.token_filter import count_words, token_filter, words_of
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
-from lexigraft.vocabulary.train import check_corpus
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -107,11 +107,9 @@ def expand_tokenizer(
     True
     """
     if merges not in MERGES:
-        raise UserError(f"merges: {merges!r} is none of {', '.join(MERGES)}")
+        raise unknown("merges", merges, MERGES)
     if auxiliary_trainer not in TRAINERS:
-        raise UserError(
-            f"auxiliary_trainer: {auxiliary_trainer!r} is none of {', '.join(TRAINERS)}"
-        )
+        raise unknown("auxiliary_trainer", auxiliary_trainer, TRAINERS)
     for name, value in (("new_tokens", new_tokens), ("auxiliary_size", auxiliary_size)):
         if not isinstance(value, int) or value < 1:
             raise UserError(f"{name}: {value!r} is not a number of tokens (1, 2, 3 …)")

@@ -160,7 +160,8 @@ def segment(symbols: Iterable[str], rank: Rank, places: Iterable[int] | None = N
     }
     while candidates:
         _, place = min((value, place) for place, value in candidates.items())
-        symbols[place : place + 2] = [symbols[place] + symbols[place + 1]]
+        # One string for a token in all words, see `continued`.
+        symbols[place : place + 2] = [sys.intern(symbols[place] + symbols[place + 1])]
         candidates = {
             other - (other > place): value
             for other, value in candidates.items()

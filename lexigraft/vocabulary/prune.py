@@ -9,12 +9,11 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from heapq import heapify, heappop, heappush
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
 from lexigraft.errors import UserError
+from lexigraft.source.encoding import check_corpus, count_tokens
 from lexigraft.vocabulary.bpe import Bpe, Pair, read_bpe
 from lexigraft.vocabulary.merges import segment
 from lexigraft.vocabulary.token_bytes import byte_alphabet, special_ids
@@ -22,8 +21,6 @@ from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-_BATCH = 1000  # texts that are tokenized at once
 
 
 def prune_tokenizer(
@@ -70,27 +67,17 @@ def prune_tokenizer(
     >>> source.tokenize("the rain") == tokenizer.tokenize("the rain")
     True
     """
-    if isinstance(corpus, str):
-        raise UserError("corpus is one string; give an iterable of texts, for example its lines")
+    check_corpus(corpus)
     if at_most is not None and (not isinstance(at_most, int) or at_most < 1):
         raise UserError(f"at_most: {at_most!r} is not a number of tokens (1, 2, 3 …)")
     bpe = read_bpe(tokenizer)
-    used = used_ids(tokenizer, corpus)
+    used = count_tokens(tokenizer, corpus)
     if not used:
         raise UserError("the corpus is empty: every token would be unused")
-    stay = used.union(special_ids(tokenizer), keep)
+    stay = {*used, *special_ids(tokenizer), *keep}
     fixed = {token for token, number in bpe.vocab.items() if number in stay}
     removed = _unused_leaves(bpe, fixed, math.inf if at_most is None else at_most)
     return fast_tokenizer(bpe.without(removed), settings_of(tokenizer))
-
-
-def used_ids(tokenizer: "PreTrainedTokenizerFast", texts: Iterable[str]) -> set[int]:
-    """Ids of the tokens that texts are cut into, without those that are added around each text."""
-    lines = iter(tqdm(texts, desc="tokens", unit=" texts", disable=None))
-    used: set[int] = set()
-    while batch := list(islice(lines, _BATCH)):
-        used.update(*tokenizer(batch, add_special_tokens=False)["input_ids"])
-    return used
 
 
 def _unused_leaves(bpe: Bpe, fixed: Collection[str], at_most: float) -> set[str]:

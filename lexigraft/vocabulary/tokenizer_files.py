@@ -5,14 +5,14 @@
 
 import logging
 import tempfile
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import PARTIAL, write_json
 from lexigraft.corpus.mixture import MEASURED
 from lexigraft.errors import UserError
+from lexigraft.source.encoding import count_tokens, encoded_batches
 from lexigraft.source.model import tokenizer_family
 from lexigraft.source.sentencepiece import (
     CONTROL,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MODEL = "tokenizer.model"
-_BATCH = 1000  # texts that are tokenized at once: all at once would take a hundred bytes per token
 
 
 def store_vocabulary(
@@ -62,16 +61,17 @@ def store_vocabulary(
         if new:
             facts["reachable_share"] = 1 - description["unreachable"] / len(new)
         if english:
-            cuts = (_tokens(each, english) for each in (source, tokenizer))
+            cuts = (_cut(each, english) for each in (source, tokenizer))
             changed = sum(one != two for one, two in zip(*cuts, strict=True))
             facts["english_sentences_changed"] = changed / len(english)
     else:
         facts["shared_tokens"] = description["shared"]
         facts["superwords"] = description["superwords"]
-    ids = _encoded(tokenizer, lines)
-    facts["unused_new_tokens"] = len(new.difference(chain.from_iterable(ids)))
-    facts["train_fertility_before"] = fertility(source, lines)
-    facts["train_fertility_after"] = sum(map(len, ids)) / _words(lines)
+    before, after = (count_tokens(each, lines) for each in (source, tokenizer))
+    words = max(sum(len(text.split()) for text in lines), 1)
+    facts["unused_new_tokens"] = len(new - after.keys())
+    facts["train_fertility_before"] = before.total() / words
+    facts["train_fertility_after"] = after.total() / words
     return [*files, "vocabulary.json"], facts
 
 
@@ -266,25 +266,10 @@ def describe_replacement(
     }
 
 
-def fertility(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> float:
-    """Tokens per space-separated word, which is high for scripts without spaces."""
-    return sum(map(len, _encoded(tokenizer, texts))) / _words(texts)
-
-
-def _encoded(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> list[list[int]]:
-    encoded: list[list[int]] = []
-    for first in range(0, len(texts), _BATCH):
-        batch = list(texts[first : first + _BATCH])
-        encoded += tokenizer(batch, add_special_tokens=False)["input_ids"]
-    return encoded
-
-
-def _tokens(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> list[list[str]]:
-    return [list(tokenizer.convert_ids_to_tokens(ids)) for ids in _encoded(tokenizer, texts)]
-
-
-def _words(texts: Sequence[str]) -> int:
-    return max(sum(len(text.split()) for text in texts), 1)
+def _cut(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterator[list[str]]:
+    """The tokens of each text, as the vocabulary spells them."""
+    for batch in encoded_batches(tokenizer, texts):
+        yield from (list(tokenizer.convert_ids_to_tokens(ids)) for ids in batch)
 
 
 def _described(tokenizer: "PreTrainedTokenizerFast", ids: Sequence[int]) -> list[dict[str, Any]]:

@@ -4,12 +4,13 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError, unknown
+from lexigraft.source.encoding import check_corpus
 from lexigraft.source.model import ROLES
 from lexigraft.source.sentencepiece import parse_model, pipeline
 from lexigraft.vocabulary.bpe import bpe_of
@@ -130,31 +131,23 @@ def train_family(
         settings = {"bos_token": begin, "eos_token": end}
         special = list(dict.fromkeys((begin, end)))
     model: bytes | None = None
-    # A byte order mark or a stray line end is not part of any sentence.
-    texts = (text.strip("\r\n\ufeff") for text in corpus)
+    if superwords and not isinstance(corpus, Sequence):
+        corpus = list(corpus)  # to be read twice; a sequence may be on disk
     if byte_level:
-        lines: Iterable[str] = (text for text in texts if text.strip())
-        lines = [*lines] if superwords else lines  # to be read twice
-        backend = _train_byte_level(lines, size - int(superwords * size), special)
+        backend = _train_byte_level(_texts(corpus), size - int(superwords * size), special)
         if superwords:
-            backend = _with_superwords(backend, lines, size)
+            backend = _with_superwords(backend, _texts(corpus), size)
     else:
         # In GPT-2 the unknown token is also the end-of-text token; a piece can be only one of them.
         own = settings.get("unk_token", _UNKNOWN)
         others = [value for role, value in settings.items() if role != "unk_token"]
         settings["unk_token"] = _UNKNOWN if own in others else own
-        trained = _train_sentencepiece(texts, family, size, special, settings)
+        trained = _train_sentencepiece(_texts(corpus), family, size, special, settings)
         model, backend = trained.SerializeToString(), pipeline(trained)
     if source_tokenizer is not None:
         around, joint = surrounding(source_tokenizer), joining(source_tokenizer)
         surround(backend, *around, byte_level, joint)
     return fast_tokenizer(backend, settings), model
-
-
-def check_corpus(corpus: Iterable[str]) -> None:
-    """Raise a UserError if a corpus is one string, whose characters would be taken for texts."""
-    if isinstance(corpus, str):
-        raise UserError("corpus is one string; give an iterable of texts, for example its lines")
 
 
 def train_pieces(corpus: Iterable[str], size: int) -> list[str]:
@@ -170,6 +163,11 @@ def train_pieces(corpus: Iterable[str], size: int) -> list[str]:
     )
     normal = model.SentencePiece.NORMAL
     return [piece.piece for piece in model.pieces if piece.type == normal]
+
+
+def _texts(corpus: Iterable[str]) -> Iterator[str]:
+    """The texts that are not blank; a byte order mark or a stray line end is part of none."""
+    return (text for line in corpus if (text := line.strip("\r\n\ufeff")).strip())
 
 
 def _train_byte_level(texts: Iterable[str], size: int, special: Sequence[str]) -> "Tokenizer":

@@ -106,7 +106,7 @@ def test_a_text_in_which_every_token_is_rare_is_refused(letters):
 
 
 def test_one_string_is_no_corpus(letters):
-    with pytest.raises(UserError, match="not one string"):
+    with pytest.raises(UserError, match="corpus is one string"):
         train_fasttext(letters, "abc")
 
 

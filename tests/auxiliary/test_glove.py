@@ -61,5 +61,5 @@ def test_a_learning_rate_that_is_too_large_is_named(letters, mixed_texts):
 
 
 def test_one_string_is_no_corpus(letters):
-    with pytest.raises(UserError, match="not one string"):
+    with pytest.raises(UserError, match="corpus is one string"):
         train_glove(letters, "abc")

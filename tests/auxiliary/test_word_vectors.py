@@ -245,8 +245,11 @@ def test_the_words_of_a_model_weigh_alike_when_asked(mistral_tokenizer, word_mod
     "options, message",
     [
         ({"pooling": "frequency"}, "'frequency' needs a .bin file"),
-        ({"pooling": "mean"}, "'mean' is not one of frequency, uniform"),
-        ({"pooling": "uniform", "notation": "latex"}, "'latex' is not one of plain, colexnet"),
+        ({"pooling": "mean"}, "'mean' is not known; known are frequency, uniform"),
+        (
+            {"pooling": "uniform", "notation": "latex"},
+            "'latex' is not known",
+        ),
         ({"pooling": "uniform", "unlisted_words": True}, "unlisted_words: pooling is over"),
         ({"notation": "colexnet"}, "set pooling"),
     ],

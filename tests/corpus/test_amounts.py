@@ -3,11 +3,14 @@
 import json
 
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.corpus import amounts
 from lexigraft.corpus.amounts import read_amount
 from lexigraft.corpus.mixture import read_part
 from lexigraft.errors import UserError
+from lexigraft.source import encoding
 
 
 @pytest.fixture
@@ -27,15 +30,12 @@ def read(group, **text):
 
 @pytest.fixture
 def word_tokens(monkeypatch):
-    """Source models whose tokens are words."""
-
-    class Backend:
-        def encode_batch_fast(self, texts, add_special_tokens):
-            assert not add_special_tokens
-            return [text.split() for text in texts]
-
-    monkeypatch.setattr(amounts, "_AT_ONCE", 3)
-    tokenizer = type("Words", (), {"backend_tokenizer": Backend()})()
+    """Source models whose tokens are words; the file of their tokenizer asks for one of a text."""
+    backend = Tokenizer(models.WordLevel({"?": 0}, "?"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    backend.enable_truncation(1)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="?")
+    monkeypatch.setattr(encoding, "_TEXTS_AT_ONCE", 3)
     monkeypatch.setattr(amounts, "open_tokenizer", lambda source: tokenizer)
 
 

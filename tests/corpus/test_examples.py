@@ -89,6 +89,17 @@ def test_words_and_tags_correspond(made):
         made(NER, [{"tokens": ["a", "b"], "ner_tags": [0]}])
 
 
+@pytest.mark.bad_input(
+    "text", "answers that are no texts, or words no list", "one line with the row and what it holds"
+)
+@pytest.mark.parametrize(
+    ("words", "message"), [("Ada", "holds Ada, not a list of texts"), ([None], "holds \\[None\\]")]
+)
+def test_words_that_are_no_list_of_texts_are_reported(made, words, message):
+    with pytest.raises(UserError, match=f"line 1: field 'tokens' {message}"):
+        made(NER, [{"tokens": words, "ner_tags": [0]}])
+
+
 def test_answers_must_be_at_the_position_in_the_table(made):
     def row(texts, starts):
         answers = {"text": texts, "answer_start": starts}

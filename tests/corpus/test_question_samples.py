@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from lexigraft.corpus.cleaning import CleaningCounts
 from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.training_samples import joined, questions
 from lexigraft.errors import UserError
@@ -65,7 +64,7 @@ def test_tables_may_be_parquet_files_and_datasets(tmp_path, loader):
     ],
 )
 def test_white_space_between_the_two_is_the_answer_s(prompt, answer, made):
-    assert joined(prompt, answer, CleaningCounts()) == made
+    assert joined(prompt, answer) == made
 
 
 def test_a_random_sample_of_the_rows_is_seeded(tmp_path):

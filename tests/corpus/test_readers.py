@@ -305,6 +305,21 @@ def test_a_dataset_that_cannot_be_reached_is_reported():
         read_dataset("nobody/nothing", "text")
 
 
+@pytest.mark.fault("network", "a data set cannot be reached", "one line names it")
+def test_a_connection_to_the_hub_that_breaks_is_reported(tmp_path, monkeypatch):
+    from fsspec.implementations.local import LocalFileSystem
+    from huggingface_hub.errors import HTTPError
+
+    def broken(*_, **__):
+        raise HTTPError("peer closed connection")
+
+    file = write(tmp_path, "a.jsonl.zst", json_lines())
+    assert read_dataset("json", "text", data_files=str(file)) == LINES
+    monkeypatch.setattr(LocalFileSystem, "_open", broken)
+    with pytest.raises(UserError, match=r"dataset json, .*: cannot be read \(peer closed"):
+        read_dataset("json", "text", data_files=str(file))
+
+
 def test_pairs_of_a_table_are_its_first_two_columns(tmp_path):
     file = write(tmp_path, "a.tsv", 'yes\tఅవును\n\n"no"\tకాదు\t0.9\n')
     assert list(read_pairs({"loader": "tsv", "path": file})) == [("yes", "అవును"), ('"no"', "కాదు")]

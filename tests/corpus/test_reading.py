@@ -1,13 +1,16 @@
 """Text on disk: the sample is that of a stream in memory, with and without interruptions."""
 
 import random
+import tracemalloc
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lexigraft.corpus import reading, stored_lines
 from lexigraft.corpus.cleaning import CleaningCounts
+from lexigraft.corpus.language import size_of
 from lexigraft.corpus.readers import read_sentences
 from lexigraft.corpus.reading import draw_text, forget, read_some
 from lexigraft.corpus.sampling import StreamSample
@@ -48,10 +51,24 @@ def test_a_sample_on_disk_has_the_smallest_hashes_up_to_its_size(texts, size, ch
 @given(lines, st.lists(st.booleans(), min_size=60, max_size=60))
 def test_stored_lines_are_a_sequence(texts, kept):
     stored = StoredLines.of_lines(texts)
+    assert size_of(stored) == size_of(texts)
     assert stored == texts and len(stored) == len(texts)
     assert stored[2:5] == texts[2:5]
     wanted = dict(zip(texts, kept, strict=False))
     assert stored.without(wanted.get) == [text for text in texts if not wanted[text]]
+
+
+def test_reading_stored_lines_takes_no_memory_for_each(tmp_path):
+    (tmp_path / "text").write_text("abc")
+    places = np.arange(400_000, dtype=np.int64) * 1000
+    with (tmp_path / "text").open("rb") as file:
+        lines = StoredLines(file, places, places + 3, places + 3)
+        tracemalloc.start()
+        try:
+            assert next(iter(lines)) == "abc"
+            assert tracemalloc.get_traced_memory()[1] < 8e6
+        finally:
+            tracemalloc.stop()
 
 
 def test_lines_of_a_file_are_those_between_line_feeds(tmp_path):

@@ -58,6 +58,13 @@ def test_lines_are_those_of_the_file_over_connections_that_break(files, name, tm
     assert files.sent[f"/{name}"] == len(files.contents[f"/{name}"])
 
 
+@pytest.mark.parametrize("name", ["te.txt.gz", "te.txt.xz"])
+def test_padding_by_zeros_is_no_damage(files, name, tmp_path):
+    content = FORMS[f"/{name}"]
+    files.contents[f"/{name}"] = content + bytes(4096) + content + bytes(8)
+    assert list(remote_lines(f"{files.address}/{name}", tmp_path)) == LINES * 2
+
+
 def test_no_more_is_fetched_than_is_read(files, tmp_path):
     files.contents["/te.txt"] = TEXT * 20
     lines = remote_lines(f"{files.address}/te.txt", tmp_path)

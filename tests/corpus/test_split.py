@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lexigraft.corpus.contamination import letters
 from lexigraft.corpus.near_duplicates import without_near_duplicates
-from lexigraft.corpus.split import Sizes, describe_reduced, split_corpus
+from lexigraft.corpus.split import Sizes, log_reduced, split_corpus
 from lexigraft.errors import UserError
 
 SEED = ("0", "corpus", "te")
@@ -280,14 +280,14 @@ def test_a_part_is_as_large_as_asked_for_or_as_the_rule_says(count, train, heldo
     assert not {*split.train} & {*split.heldout, *(target for _, target in split.translation)}
 
 
-def test_a_smaller_part_is_a_part_of_the_larger_one():
+def test_a_smaller_part_is_a_part_of_the_larger_one(caplog):
     text = numbered(400)
     small = split_corpus(text, [], [], Sizes(1000, 1000, 0, 0), SEED)
     large = split_corpus(text, [], [], Sizes(300, 100, 0, 0), SEED)
     assert small.heldout == large.heldout[:40]
-    assert describe_reduced(small.reduced) == (
-        "heldout_sentences 40 of 1,000, train_sentences 360 of 1,000"
-    )
+    log_reduced("Telugu", small.reduced)
+    sizes = "heldout_sentences 40 of 1,000, train_sentences 360 of 1,000"
+    assert caplog.messages == [f"Telugu: the text is smaller than its sizes: {sizes}"]
     assert large.reduced == {}
 
 

@@ -167,6 +167,17 @@ def test_an_answer_may_be_a_single_text_in_a_column_of_another_name(prepared, tm
     assert facts["rows"]["unanswered"] == 1
 
 
+@pytest.mark.bad_input(
+    "text", "answers that are no texts, or words no list", "one line with the row and what it holds"
+)
+def test_answers_that_are_no_texts_are_reported(prepared, parquet):
+    row = {"question": "Who?", "context": "Ada did.", "answers": {"text": ["Ada"], "start": [0]}}
+    text = {"loader": "parquet", "path": parquet("rows.parquet", [row])}
+    columns = {"question": "question", "context": "context", "answers": "answers"}
+    with pytest.raises(UserError, match=r"row 1: field 'answers' holds \{'text': .*, not a list"):
+        prepared("question_answering", text, columns=columns)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -130,6 +130,7 @@ def test_a_pattern_that_matches_nothing_is_named(index, tmp_path):
     [
         ("Name: toy\nLicense: Apache 2.0\n second line\n", "Apache 2.0"),
         ("Name: toy\nClassifier: License :: OSI Approved :: MIT License\n", "MIT License"),
+        ("Name: toy\nLicense: UNKNOWN\nClassifier: License :: MIT License\n", "MIT License"),
         ("Name: toy\n", "not stated"),
     ],
 )

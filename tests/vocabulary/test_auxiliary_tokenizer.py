@@ -140,5 +140,5 @@ def test_byte_level_sources_and_unknown_trainers(smollm2_tokenizer, telugu):
         for name in ("tokenizers", "sentencepiece")
     ]
     assert made[0].get_vocab() == made[1].get_vocab()
-    with pytest.raises(UserError, match="auxiliary_trainer: 'spm' is none of"):
+    with pytest.raises(UserError, match="auxiliary_trainer: 'spm' is not known"):
         expand_tokenizer(smollm2_tokenizer, telugu, 20, auxiliary_trainer="spm")

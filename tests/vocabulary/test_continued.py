@@ -2,6 +2,7 @@
 
 import io
 import random
+import tracemalloc
 from collections import Counter
 from itertools import pairwise
 
@@ -88,6 +89,20 @@ def test_a_new_piece_may_set_off_old_merges_beside_it(merges, word, learned):
     rules = PieceRules(bpe.mergeable, bpe.merges)
     words = Counter({word: 5})
     assert continue_merges(words, bpe, rules, 2, set(learned).__contains__) == learned
+
+
+def test_a_token_is_one_string_in_all_words():
+    # As in scripts without spaces, where words are sentences: 80,000 tokens.
+    draw = random.Random(0)
+    words = Counter("".join(draw.choices("αβγδ", k=2000)) for _ in range(40))
+    bpe = byte_level({letter: number for number, letter in enumerate("αβγδ")}, [])
+    rules = PairRules(bpe.mergeable, [])
+    tracemalloc.start()
+    try:
+        assert len(continue_merges(words, bpe, rules, 10, lambda token: True)) == 10
+        assert tracemalloc.get_traced_memory()[1] < 80_000 * 60
+    finally:
+        tracemalloc.stop()
 
 
 def small_byte_level(lines, size):

@@ -180,3 +180,37 @@ def test_a_vocabulary_asks_for_more_where_it_is_learned_from_more_text():
     part = asked(cw2v, "expand_vocabulary", vocabulary="expand-26k", language="cw2v-mix")
     assert small.memory_mb < part.memory_mb < large.memory_mb / 2
     assert small.minutes < part.minutes < large.minutes / 2
+
+
+def test_vectors_ask_for_more_where_they_are_trained_on_more_text():
+    study = open_study("lowres")
+    auxiliary = study.config["auxiliary"]
+    auxiliary["glove"] = {"kind": "glove"}
+    own = {"language": "te", "vocabulary": "source"}
+
+    def millions():
+        """Of tokens, by the minutes of both kinds of vectors and the memory of one."""
+        glove, fasttext = (
+            asked(study, f"train_{name}", auxiliary=name, **own) for name in ("glove", "fasttext")
+        )
+        [number] = {glove.minutes - 120, fasttext.minutes - 60, (glove.memory_mb - 4000) / 60}
+        return number
+
+    # 30,000 sentences of 120 letters, which English tokens hold 0.45 of.
+    assert millions() == 8
+    auxiliary["glove"]["text"] = auxiliary["fasttext"]["text"] = {"tokens": 3_000_000}
+    assert millions() == 3
+    auxiliary["glove"]["text"] = auxiliary["fasttext"]["text"] = {"sentences": 15_000}
+    assert millions() == 4
+
+
+def test_a_vocabulary_asks_for_more_where_words_are_sentences():
+    study = open_study("lowres")
+    memory = {}
+    for code in ("my", "te"):
+        entry = study.config["languages"][code]
+        entry["train_sentences"] = 1_000_000  # 360 MB, of which 50 are in what any text gets
+        assert entry["code"] == code
+        found = asked(study, "expand_vocabulary", vocabulary="expand-100-append", language=code)
+        memory[code] = found.memory_mb - 4000
+    assert memory == {"my": 4 * 3500, "te": 4 * 500}

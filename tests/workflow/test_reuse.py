@@ -81,7 +81,7 @@ def study(finished, tmp_path) -> Checkout:
 
 
 def comment(study: Checkout) -> None:
-    study.edit("lexigraft/corpus/readers.py", "import json\n", "# A comment.\nimport json\n")
+    study.edit("lexigraft/corpus/tables.py", "import json\n", "# A comment.\nimport json\n")
 
 
 def other_code_with_the_same_text(study: Checkout) -> None:

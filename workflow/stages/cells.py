@@ -15,6 +15,7 @@ from lexigraft.cells import (
     cell_of,
 )
 from lexigraft.corpus.sample_file import SAMPLES
+from lexigraft.evaluation.text_metrics import UNSPACED_LANGUAGES
 from lexigraft.initialization.registry import method_file, read_roles
 from lexigraft.source.hub import is_folder
 from lexigraft.training.registry import objective_file
@@ -89,33 +90,48 @@ def _vocabulary_stage(how: str, **options: Any) -> Callable[[Describe], Describe
     return stage("vocabulary", f"vocabulary/{VOCABULARY_PATH}", names=names, **options)
 
 
-def _learning(megabytes: int, minutes: int) -> Callable[..., Resources]:
+def _learning(megabytes: int, minutes: int, unspaced: tuple[int, int]) -> Callable[..., Resources]:
     """So much and so long for 50 MB of text; of more, by its size.
 
-    Each further 100 MB take 500 MB, for words and their counts, and six minutes.
+    Each further 100 MB take 500 MB, for words and their counts, and six minutes; of scripts
+    without spaces, whose words are sentences, as much as `unspaced` says.
     """
 
     def resources(study: Study, **axes: str) -> Resources:
         entry = study.config["vocabularies"][axes["vocabulary"]]
-        size = _text_bytes(study, entry.get("corpus") or axes["language"], entry.get("text", {}))
+        language = entry.get("corpus") or axes["language"]
+        text = study.cost_model.text(language)
+        token = ENGLISH * text.bytes / text.characters
+        size = _amount_read(study, language, entry, text.bytes, token)
         parts = math.ceil(max(0.0, size - 5e7) / 1e8)
-        return Resources(megabytes + 500 * parts, minutes + 6 * parts)
+        names, languages = members(study.config, language), study.config["languages"]
+        codes = [languages[name]["code"] for name in names]
+        share = sum(code in UNSPACED_LANGUAGES for code in codes) / len(codes)
+        memory, time = (
+            round(parts * (share * own + (1 - share) * other))
+            for own, other in zip(unspaced, (500, 6), strict=True)
+        )
+        return Resources(megabytes + memory, minutes + time)
 
     return resources
 
 
-def _text_bytes(study: Study, language: str, amount: Mapping[str, int]) -> float:
-    """The bytes of a corpus that are read, of a text as the cost model has it."""
-    text, names = study.cost_model.text(language), members(study.config, language)
-    each = text.bytes / text.characters
-    limits = [text.sentences * text.bytes]
-    for key, count in amount.items():
-        unit = text.bytes if key.startswith("sentences") else ENGLISH * each
-        limits.append(count * unit * (len(names) if key.endswith("per_language") else 1))
+def _amount_read(
+    study: Study, language: str, entry: Mapping[str, Any], sentence: float, token: float
+) -> float:
+    """How much of a corpus is read as far as the `text` of an entry says.
+
+    It is in the unit in which so much is a `sentence`, and a `token` of the source's tokenizer.
+    """
+    limits = [study.cost_model.text(language).sentences * sentence]
+    for key, count in entry.get("text", {}).items():
+        each = count * (sentence if key.startswith("sentences") else token)
+        per_language = key.endswith("per_language")
+        limits.append(each * len(members(study.config, language)) if per_language else each)
     return min(limits)
 
 
-@_vocabulary_stage("expand", resources=_learning(4000, 30))
+@_vocabulary_stage("expand", resources=_learning(4000, 30, (3500, 30)))
 def expand_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
     """The source's tokenizer with new tokens, or without unused ones."""
     entry = study.config["vocabularies"][axes["vocabulary"]]
@@ -127,7 +143,7 @@ def expand_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
     }
 
 
-@_vocabulary_stage("train", resources=_learning(8000, 60))
+@_vocabulary_stage("train", resources=_learning(8000, 60, (1500, 6)))
 def train_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
     """A tokenizer trained on the corpus in the place of the source's."""
     return expand_vocabulary(study, **axes)
@@ -154,8 +170,22 @@ def _auxiliary_stage(kind: str, resources: Callable[..., Resources]) -> Any:
     return stage("auxiliary", f"auxiliary/{AUXILIARY_PATH}", resources=resources, names=names)
 
 
-# With character n-grams 2.4 GB for these alone.
-@_auxiliary_stage("fasttext", fixed(5000, 60))
+def _million_tokens(study: Study, axes: Mapping[str, str]) -> int:
+    """Tokens that vectors are trained on, in the tokenizer whose tokens get them."""
+    entry, model = study.config["auxiliary"][axes["auxiliary"]], study.cost_model
+    language = entry.get("corpus") or axes["language"]
+    sentence = model.text(language).characters * model.density(
+        axes["source"], language, axes["vocabulary"]
+    )
+    return round(_amount_read(study, language, entry, sentence, 1.0) / 1e6)
+
+
+def _fasttext_resources(study: Study, **wildcards: str) -> Resources:
+    """Three epochs of one thread; with character n-grams 2.4 GB for these alone."""
+    return Resources(5000, 60 + _million_tokens(study, wildcards))
+
+
+@_auxiliary_stage("fasttext", _fasttext_resources)
 def train_fasttext(study: Study, **wildcards: str) -> dict[str, Any]:
     """fastText vectors of a tokenizer's tokens."""
     described = _vectors(study, **wildcards)
@@ -166,18 +196,17 @@ def train_fasttext(study: Study, **wildcards: str) -> dict[str, Any]:
     return {**described, "seed": [study.config["seed"], "auxiliary", *names]}
 
 
-def _gloving(study: Study, **wildcards: str) -> Resources:
+def _glove_resources(study: Study, **wildcards: str) -> Resources:
     """40 bytes and fifteen updates for each pair of tokens that stand near each other.
 
-    30,000 sentences of 40 tokens have 36 million such pairs at most; of texts with a number of
-    tokens, there are assumed to be 1.5 pairs a token.
+    30,000 sentences of 40 tokens have 36 million such pairs at most; of larger texts, there are
+    assumed to be 1.5 pairs a token.
     """
-    text = study.config["auxiliary"][wildcards["auxiliary"]].get("text", {})
-    millions = text.get("tokens", 0) // 10**6
+    millions = _million_tokens(study, wildcards)
     return Resources(4000 + 60 * millions, 120 + millions)
 
 
-@_auxiliary_stage("glove", _gloving)
+@_auxiliary_stage("glove", _glove_resources)
 def train_glove(study: Study, **wildcards: str) -> dict[str, Any]:
     """GloVe vectors of a tokenizer's tokens, of a text of their own where they name one."""
     described = train_fasttext(study, **wildcards)

@@ -125,7 +125,7 @@ def prepare_samples(study: Study, language: str, samples: str) -> dict[str, Any]
     texts = study.config["languages"][language]
     settings = texts["samples"][samples]
     return {
-        "settings": {"language": texts["name"], **settings},
+        "settings": {"language": texts["name"], "repair": texts["repair"], **settings},
         "inputs": {
             "corpus": corpus(study, language),
             **_package(study, [settings.get("text") or {}]),

@@ -1,0 +1,120 @@
+"""Rows of data sets: of the hub, saved on disk, or files by their addresses; streamed by files.
+
+JSON lines that are compressed by zstd are read without the library `datasets`: it asks for a
+package of its own to decompress them, where pyarrow does it.
+"""
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lexigraft.corpus.lines import DAMAGED
+from lexigraft.corpus.remote_lines import can_read
+from lexigraft.corpus.tables import Rows, json_rows, top_columns
+from lexigraft.errors import UserError, first_line
+
+Settings = Mapping[str, Any]
+_ZSTD = ".zst"
+
+
+def read_dataset(text: Settings, columns: list[str] | None, config: str | None = None) -> Rows:
+    """The rows of a data set, see `dataset_shards`."""
+    for shard in dataset_shards(text, columns, config):
+        yield from shard()
+
+
+def dataset_shards(
+    text: Settings, columns: list[str] | None, config: str | None = None
+) -> list[Callable[[], Rows]]:
+    """What streams the rows of each file of a dataset."""
+    from datasets import DatasetDict, IterableDataset, load_dataset, load_from_disk
+
+    name, split, where = text["name"], text.get("split") or "train", name_of(text)
+    addresses = _data_files(text)
+    if name == "json" and any(address.endswith(_ZSTD) for address in addresses):
+        return _zstd_shards(addresses, where)
+    files = {"data_files": text.get("data_files"), "revision": text.get("revision")}
+    with _dataset_errors(where):
+        if any(Path(name, file).is_file() for file in ("dataset_dict.json", "state.json")):
+            dataset = load_from_disk(name)
+            dataset = dataset[split] if isinstance(dataset, DatasetDict) else dataset
+        else:
+            config = config or text.get("config")
+            dataset = load_dataset(name, config, split=split, streaming=True, **files)
+        if columns is not None and dataset.column_names is not None:
+            dataset = dataset.select_columns(top_columns(columns, dataset.column_names, where))
+    count = dataset.num_shards if isinstance(dataset, IterableDataset) else 1
+
+    def rows(index: int) -> Rows:
+        empty = count == 1
+        with _dataset_errors(where):
+            for row in dataset.shard(count, index) if count > 1 else dataset:
+                empty = False
+                yield row, where
+        if empty:
+            raise UserError(f"{where}: has no rows")
+
+    return [partial(rows, index) for index in range(count)]
+
+
+def web_texts(text: Settings) -> list[str]:
+    """The addresses of a text that are all files of the web with a text a line; else none."""
+    addresses = _data_files(text)
+    is_lines = text["loader"] == "datasets" and text["name"] == "text"
+    return addresses if is_lines and all(map(can_read, addresses)) else []
+
+
+def name_of(text: Settings) -> str:
+    """How messages call a data set."""
+    return f"dataset {text['name']}, split {text.get('split') or 'train'}"
+
+
+def _data_files(text: Settings) -> list[str]:
+    given = text.get("data_files") or ()
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _zstd_shards(addresses: Sequence[str], where: str) -> list[Callable[[], Rows]]:
+    """What streams the rows of each file.
+
+    An address is a path or `hf://datasets/<name>@<revision>/<path>`, and may be a pattern. The
+    files are in the order of the addresses, and by name. Raises a UserError for an address without
+    a file, and as it is read, for what is no JSON object.
+    """
+    from fsspec.core import url_to_fs
+
+    found: list[Callable[[], Rows]] = []
+    for address in addresses:
+        with _dataset_errors(where):
+            system, path = url_to_fs(address)
+            files = sorted(system.glob(path))
+        if not files:
+            raise UserError(f"{address}: there is no such file")
+        found += [partial(_zstd_rows, system, file, where) for file in files]
+    return found
+
+
+def _zstd_rows(system: Any, file: str, where: str) -> Rows:
+    import pyarrow
+
+    with _dataset_errors(where), system.open(file, "rb") as raw:
+        decompressed = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), "zstd")
+        yield from json_rows((line.decode() for line in io.BufferedReader(decompressed)), file)
+
+
+@contextmanager
+def _dataset_errors(where: str) -> Iterator[None]:
+    import aiohttp
+    from datasets.exceptions import DatasetsError
+    from huggingface_hub.errors import HTTPError  # of connections to the hub
+
+    try:
+        yield
+    except (
+        DatasetsError, OSError, ValueError, KeyError, RuntimeError, aiohttp.ClientError, HTTPError,
+        *DAMAGED,
+    ) as error:  # fmt: skip
+        raise UserError(f"{where}: cannot be read ({first_line(error)})") from error

@@ -1,0 +1,97 @@
+"""Rows of tables in files, JSON lines and Parquet, and the values of their fields.
+
+Each row comes with its place for messages. A field `translation.te` is the field `te` inside the
+field `translation`.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from lexigraft.corpus.lines import read_lines
+from lexigraft.errors import UserError
+
+Rows = Iterator[tuple[Mapping[str, Any], str]]
+
+
+def read_json_lines(path: str | Path, columns: list[str] | None) -> Rows:
+    """The rows with all their fields: of lines, unlike tables, none can be left unread."""
+    return json_rows(read_lines(path), path)
+
+
+def json_rows(lines: Iterable[str], path: str | Path) -> Rows:
+    """The objects in lines of JSON of a file; blank lines are skipped."""
+    for number, line in enumerate(lines, start=1):
+        line = line.strip("\ufeff \t\r\n")
+        if line:
+            where = f"{path}: line {number}"
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise UserError(f"{where} is not JSON ({error})") from None
+            if not isinstance(row, dict):
+                raise UserError(f"{where} is not a JSON object; each line must be one")
+            yield row, where
+
+
+def read_parquet(path: str | Path, columns: list[str] | None) -> Rows:
+    """The rows with the columns named, None for all."""
+    import pyarrow
+    from pyarrow.parquet import ParquetFile
+
+    if not Path(path).is_file():
+        raise UserError(f"{path}: there is no such file")
+    try:
+        with ParquetFile(path) as file:
+            names = top_columns(columns, file.schema_arrow.names, str(path))
+            if file.metadata.num_rows == 0:
+                raise UserError(f"{path}: the file has no rows")
+            batches = (batch.to_pylist() for batch in file.iter_batches(columns=names))
+            for number, row in enumerate(chain.from_iterable(batches), start=1):
+                yield row, f"{path}: row {number}"
+    except pyarrow.ArrowException as error:
+        raise UserError(f"{path}: not a readable Parquet file ({error})") from None
+
+
+def top_columns(columns: list[str] | None, available: Sequence[str], where: str) -> list[str]:
+    """The columns themselves, or for `translation.te` the column `translation`; None for all."""
+    found = {}
+    for column in available if columns is None else columns:
+        top = next((name for name in (column, column.split(".")[0]) if name in available), None)
+        if top is None:
+            raise UserError(f"{where}: has no column '{column}'; it has {', '.join(available)}")
+        found[top] = True
+    return list(found)
+
+
+def value_of(row: Mapping[str, Any], field: str, where: str) -> Any:
+    """One value of a row; `translation.te` is the field `te` inside the field `translation`."""
+    value: Any = row
+    for name in [field] if field in row else field.split("."):
+        if not isinstance(value, Mapping) or name not in value:
+            raise UserError(f"{where}: has no field '{field}'; it has {', '.join(map(str, row))}")
+        value = value[name]
+    return value
+
+
+def text_of(row: Mapping[str, Any], field: str, where: str) -> str:
+    """As `value_of`, for a value that must be text; null becomes an empty text."""
+    value = value_of(row, field, where)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise UserError(f"{where}: field '{field}' holds a {type(value).__name__}, not text")
+    return value
+
+
+def list_of(row: Mapping[str, Any], field: str, where: str, kind: type = object) -> list[Any]:
+    """As `value_of`, for a value that must be a list of this kind; null becomes an empty one."""
+    value = value_of(row, field, where)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(one, kind) for one in value):
+        wanted = {str: "a list of texts", int: "a list of whole numbers"}.get(kind, "a list")
+        raise UserError(f"{where}: field '{field}' holds {str(value)[:60]}, not {wanted}")
+    return value

@@ -1,0 +1,63 @@
+"""Texts as token ids, in the memory of a batch of them."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from lexigraft.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+# Of a batch. A tokenizer takes about a hundred bytes for each token of one.
+_TEXTS_AT_ONCE, _CHARACTERS_AT_ONCE = 1000, 1_000_000
+
+
+def check_corpus(corpus: Iterable[str]) -> None:
+    """Raise a UserError if a corpus is one string, whose characters would be taken for texts."""
+    if isinstance(corpus, str):
+        raise UserError("corpus is one string; give an iterable of texts, for example its lines")
+
+
+def encoded_batches(
+    tokenizer: "PreTrainedTokenizerFast", texts: Iterable[str]
+) -> Iterator[list[list[int]]]:
+    """Yield the token ids of each text, a batch at a time, with a progress bar.
+
+    No special tokens are added; those in the text itself are kept.
+    """
+    from tqdm import tqdm
+
+    encode = encoder(tokenizer)
+    for batch in batches(tqdm(texts, desc="tokenize", unit=" texts", disable=None)):
+        yield encode(batch)
+
+
+def count_tokens(tokenizer: "PreTrainedTokenizerFast", texts: Iterable[str]) -> Counter[int]:
+    """How often each token occurs in texts, by its id."""
+    counts: Counter[int] = Counter()
+    for batch in encoded_batches(tokenizer, texts):
+        counts.update(chain.from_iterable(batch))
+    return counts
+
+
+def encoder(tokenizer: "PreTrainedTokenizerFast") -> Callable[[list[str]], list[list[int]]]:
+    """What gives the token ids of each of several texts, without special tokens around them."""
+    tokenizer("")  # resets the truncation and padding that its file may ask for
+    encode = tokenizer.backend_tokenizer.encode_batch_fast
+    return lambda texts: [found.ids for found in encode(texts, add_special_tokens=False)]
+
+
+def batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Texts in lists of a thousand, or fewer where they are long: what is tokenized at once."""
+    batch: list[str] = []
+    characters = 0
+    for text in texts:
+        batch.append(text)
+        characters += len(text)
+        if len(batch) == _TEXTS_AT_ONCE or characters >= _CHARACTERS_AT_ONCE:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
