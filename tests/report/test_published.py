@@ -138,7 +138,10 @@ def test_a_wrong_axis_of_a_cell_is_named_with_its_model():
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"value": "many"}, "line 2: could not convert string to float: 'many'"),
+        ({"value": "many"}, "line 2: value: 'many' is not a number"),
+        ({"value": "nan"}, "line 2: value: 'nan' is not a number"),
+        ({"value": "1", "spread": "inf"}, "line 2: spread: 'inf' is not a number"),
+        ({"value": "1", "factor": ""}, "line 2: factor: '' is not a number"),
         ({"value": "1", "task": ""}, "line 2: give both a task and a metric, or neither"),
     ],
 )
