@@ -15,7 +15,7 @@ from pydantic import Field
 
 from lexigraft.report.items import Name, Refers, TaskOptions
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import AXES, Column, Model, find, models_of
+from lexigraft.report.models import Column, Model, find, models_of, source_model
 from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import select
 
@@ -91,7 +91,7 @@ def gap_shares(
     from scipy.stats import rankdata
 
     found: dict[Model, dict[str, GapShare]] = {model: {} for model in models}
-    source, floor = Model(models[0].source, "source", "none", UNTRAINED), floor_of(study, models)
+    source, floor = source_model(models[0].source), floor_of(study, models)
     for language in study.order("language"):
         column = (language, task, METRIC)
         rows = {model: find(study.summary, model, *column) for model in (source, *models)}
@@ -194,24 +194,16 @@ def _resampled(
     from lexigraft.randomness import generator
     from lexigraft.report.paired_tests import (
         RESAMPLES,
-        column_scores,
         mean_over_seeds,
         means_by_seed,
-        pooled_spreads,
         predictions_by_model,
         seed_noise,
     )
-    from lexigraft.report.score_differences import scores_of_models
+    from lexigraft.report.score_differences import scores_of_models, seed_spreads
 
     outputs = predictions_by_model(study).get(column[:2], {})
     scored = scores_of_models(study, {model: outputs.get(model, []) for model in models}, column)
-    by_seed = column_scores(study, column).groupby([*AXES, "seed"], sort=False)["value"].mean()
-    spreads = pooled_spreads(
-        (model, model, float(value))
-        for (*names, _), value in by_seed.items()
-        for model in (Model(*map(str, names)),)
-    )
-    found = {}
+    spreads, found = seed_spreads(study, column), {}
     for model, own in scored.items():
         rng = generator("report", "seeds", *column, *model.keys().values())
         seeds = [float(len(means_by_seed(own.scores)))]
