@@ -242,8 +242,10 @@ def _missing_training(
                 f"{number(tokens, 0)} tokens."]  # fmt: skip
     text = (f"Training tokens: held-out {metric(METRIC).title} still fell when training ended, "
             f"after {number(tokens, 0)} tokens")  # fmt: skip
-    gaps = {one.baseline: one.value - one.baseline_value for one in gained.quality
-            if one.column[2] == METRIC and one.baseline in behind}  # fmt: skip
+    gaps: dict[Model, float] = {}  # of the first text alone, which the curve is of
+    for one in gained.quality:
+        if one.column[2] == METRIC and one.baseline in behind:
+            gaps.setdefault(one.baseline, one.value - one.baseline_value)
     # The curve is convex, so that a straight line on from its end is met too early.
     reached = [
         f"{number(_rounded_up(gap * (tokens - before) / (level - end)), 0)} more to reach "

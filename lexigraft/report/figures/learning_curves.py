@@ -115,7 +115,7 @@ def text_costs(
     Writing: the decoding steps of the same sentences times the measured time of a step.
     """
     frame = select(fragmentation(study), source=source, language=language)
-    if frame.empty or "tokens_per_sentence_before" not in frame:
+    if frame.empty:
         return []
     tokens = {_OWN: float(frame["tokens_per_sentence_before"].iloc[0])}
     tokens |= dict(zip(frame["vocabulary"], map(float, frame["tokens_per_sentence"]), strict=True))
