@@ -287,13 +287,11 @@ def _speed_gain(study: StudyResults, model: Model, language: str) -> SpeedGain |
 def _training_time(study: StudyResults, model: Model, language: str) -> TrainingTime | None:
     """From the cards of the cell's seeds."""
     cards = select(study.training, **model.keys(), language=language)
-    if cards.empty or "seconds" not in cards or not cards["seconds"].sum() > 0:
+    if cards.empty or not cards["seconds"].sum() > 0:
         return None
-    # A card of an earlier version does not count processes.
-    processes = cards["processes"].max() if "processes" in cards else 1
     return TrainingTime(
         hours=float(cards["seconds"].mean()) / 3600,
-        processes=1 if processes != processes else int(processes),
+        processes=int(cards["processes"].max()),
         device=str(cards["device"].iloc[0]),
         tokens=float(cards["tokens"].mean()),
     )
