@@ -119,9 +119,9 @@ def record(study: Study) -> dict[str, Any]:
         "fragmentation": read.fragmentation,
         "tokenizers": read.tokenizers,
         "speed_up": _speed_up(report / "tables"),
-        # Rows without a language are means.
-        **{"leaderboard": frame for frame in _filled(report / "tables", "leaderboard.csv")},
     }
+    if found := _filled(report / "tables", "leaderboard.csv"):
+        frames["leaderboard"] = found[0]  # rows without a language are means
     tables = {name: _rows(frame) for name, frame in frames.items() if len(frame)}
     return {"study": study.name, "run": _run(study), "tables": tables}
 

@@ -23,13 +23,13 @@ def text_named(study: StudyResults, metric: str = METRIC) -> str:
     """The tasks whose text is shown, where others have scores of theirs; empty where none has."""
     rows = select((study.whole or study).summary, metric=metric)
     shown = dict.fromkeys(text_tasks(study, metric).values())
-    return listed([*shown]) if {*rows["task"]} - {*shown} else ""
+    return listed(shown) if {*rows["task"]} - {*shown} else ""
 
 
 def of_text(frame: Frame, tasks: dict[str, str], metric: str = METRIC) -> Frame:
     """The rows of a metric in the task of each language (`text_tasks`)."""
     rows = select(frame, metric=metric)
-    return rows[rows["task"] == rows["language"].map(tasks)]
+    return rows[rows["task"] == rows["language"].astype(str).map(tasks)]
 
 
 def before_after(study: StudyResults) -> Frame:

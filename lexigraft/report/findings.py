@@ -129,10 +129,10 @@ def caveats(study: StudyResults) -> list[str]:
 def _score(study: StudyResults, chosen: list[Model], column: Column) -> dict[str, Any]:
     """The scores of one source model's rows on one language and task."""
     _, task, name = column
-    several = len(set(study.order("vocabulary")) - {"source"}) > 1
+    several = len(study.new_vocabularies) > 1
     rows = []
     for model in chosen:
-        row = find(study.summary, model, *column)
+        row = find(study, model, *column)
         if row is not None:
             label = row_name(model.initializer, model.strategy)
             label += f" with {model.vocabulary}" if several and not model.baseline else ""

@@ -138,7 +138,7 @@ def scores_of_models(
 def seed_spreads(study: StudyResults, column: Column) -> dict[Model | str, Spread]:
     """How much a column's scores differ between seeds, by what that is pooled by (`_pooled`).
 
-    Nothing where no cell of the study is called so: an alias is of an item alone, and draws nothing.
+    An alias has none: it is of an item alone, and draws nothing.
     """
     by_seed = column_scores(study, column).groupby([*AXES, "seed"], sort=False)["value"].mean()
     pooled = pooled_spreads(

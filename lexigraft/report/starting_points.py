@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 METRIC = "bits_per_byte"
 UNTRAINED = "none"  # the strategy of grafts as they are
+# Why a study may have nothing to show of it.
+NOTHING = "no untrained graft was scored beside one with random rows and the source model"
 
 
 class StartingPointOptions(TaskOptions):
@@ -54,10 +56,34 @@ class Standing:
     high: float
 
 
-def tasks_shown(study: StudyResults) -> list[str]:
-    """The tasks that an item names, else all that measure bits per byte."""
-    scored = list(map(str, select(study.summary, metric=METRIC)["task"].drop_duplicates()))
-    return [task for task in study.item.tasks or scored if task in scored]
+class Gap(NamedTuple):
+    """What the grafts of one source model and vocabulary close in one task."""
+
+    shares: dict[Model, dict[str, GapShare]]  # by language
+    means: dict[Model, Standing]  # over the languages with a gap, see `standings`
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages in which there is a gap to close."""
+        return with_gap(self.shares)
+
+
+def gaps(study: StudyResults) -> dict[tuple[str, str, str], Gap]:
+    """Source model, vocabulary and task -> what untrained grafts close there.
+
+    Of the tasks that an item names, else of all that measure bits per byte; empty where no graft
+    has a mean. A table and a figure of the same part compute it once.
+    """
+    key = ("gaps", study.item.option("floor"), study.item.tasks, *sorted(study.item.where.items()))
+    if key not in study.read:
+        scored = list(map(str, select(study.summary, metric=METRIC)["task"].drop_duplicates()))
+        tasks = [task for task in study.item.tasks or scored if task in scored]
+        found = {}
+        for (names, models), task in product(grafts(study).items(), tasks):
+            shares = gap_shares(study, models, task)
+            found[*names, task] = Gap(shares, standings(shares, *names, task))
+        study.read[key] = found if any(gap.means for gap in found.values()) else {}
+    return study.read[key]
 
 
 def grafts(study: StudyResults) -> dict[tuple[str, str], list[Model]]:
@@ -94,7 +120,7 @@ def gap_shares(
     source, floor = source_model(models[0].source), floor_of(study, models)
     for language in study.order("language"):
         column = (language, task, METRIC)
-        rows = {model: find(study.summary, model, *column) for model in (source, *models)}
+        rows = {model: find(study, model, *column) for model in (source, *models)}
         bits = {model: float(row["mean"]) for model, row in rows.items() if row is not None}
         if floor is None or floor not in bits or source not in bits:
             continue

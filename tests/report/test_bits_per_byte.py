@@ -83,7 +83,7 @@ def test_logs_stand_in_where_no_cell_has_a_record_and_the_axis_says_so(made_stud
 
 
 def test_of_several_texts_one_is_shown_and_named(made):
-    # Longer texts of which each model has half as many bits per byte again; Source alone has a third.
+    # Another text with half as many bits per byte again; and one that Source alone has read.
     for of, bits in ((cell("none", "none", "source"), 2.0),
                      *((cell(name), bits) for name, bits in SCORES.items())):  # fmt: skip
         made.record(of, "law", "perplexity", {"bits_per_byte": 1.5 * bits, "perplexity": 99.0})

@@ -105,7 +105,7 @@ def _untouched(study: StudyResults, changes: Frame, source: str, language: str) 
         trained = models_of(changes)
         return source_level(study, trained, source, language, METRIC)
     task = text_tasks(study).get(language, "")
-    row = find(study.summary, source_model(source), language, task, METRIC)
+    row = find(study, source_model(source), language, task, METRIC)
     return float(row["mean"]) if row is not None else None
 
 

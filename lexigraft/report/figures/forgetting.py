@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from lexigraft.report.before_after import METRIC, of_text, text_tasks
+from lexigraft.report.before_after import METRIC, of_text, text_named, text_tasks
 from lexigraft.report.items import Item, Kind, Options, TaskNames
 from lexigraft.report.labels import Named, label_marks
 from lexigraft.report.metrics import ENGLISH_BITS_PER_BYTE as ENGLISH
@@ -56,6 +56,8 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     if not panels:
         return None
     gained, lost = "gain in bits per byte", "loss in bits per byte of English"
+    if text := text_named(study, ENGLISH):
+        gained += f" of {text}"
     if tasks := study.item.tasks:
         gained, lost = f"gain: {tasks[0]}", f"loss: {tasks[-1]}"
     figure, axes = panel_grid(len(panels), _MOST_COLUMNS, 3.1)

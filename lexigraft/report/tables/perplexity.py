@@ -77,7 +77,7 @@ def build(study: StudyResults) -> Table | None:
     def cell(model: Model, what: str, column: Column) -> TableCell:
         if what == _BEFORE:
             return _before(starts, model, column[0])
-        found = find(study.summary, model, *column)
+        found = find(study, model, *column)
         if what == "bits_per_byte":
             return changes.starred(score_cell(found, metric(what), compact=compact), model, column)
         score = score_cell(found, metric(what), change=False)

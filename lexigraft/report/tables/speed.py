@@ -106,13 +106,13 @@ def build(study: StudyResults) -> Table | None:
     tests = speed_tests(study, chosen, [column for column, what in columns if what == "speed_up"])
 
     def cell(model: Model, column: Column, what: str) -> TableCell:
-        found = find(study.summary, model, *column)
+        found = find(study, model, *column)
         if what != "speed_up":
             return score_cell(found, _COLUMNS[what][0], change=False, compact=compact)
         starred = tests.starred(speed_up_cell(found, compact), model, column)
         language, task, name = column
         beside = f"tokens_per_second_batch_{name.rsplit('_', 1)[-1]}"
-        tokens = find(study.summary, model, language, task, beside)
+        tokens = find(study, model, language, task, beside)
         if narrow and tokens is not None:
             return replace(starred, change=number(tokens["mean"], 1))
         return starred
