@@ -40,7 +40,7 @@ class GapShare(NamedTuple):
     """How an initializer does in one language, on one text."""
 
     bits: float  # per byte, of the untrained graft
-    rank: float  # among the initializers of its source model and vocabulary, from 1
+    rank: float  # among the grafts of its source model and vocabulary, from 1
     share: float  # of the gap: 0 is the floor, 1 the source model; missing where there is no gap
     drawn: "np.ndarray | None"  # [resamples]: the share on resampled sentences, if they are known
 
@@ -112,12 +112,13 @@ def gap_shares(
 ) -> dict[Model, dict[str, GapShare]]:
     """What each of the grafts of one source model and vocabulary closes, by language.
 
-    Languages in which the floor or the source model was not scored are left out.
+    The source model, which closes all of it, is the first of them and has no rank. Languages in
+    which the floor or the source model was not scored are left out.
     """
     from scipy.stats import rankdata
 
-    found: dict[Model, dict[str, GapShare]] = {model: {} for model in models}
     source, floor = source_model(models[0].source), floor_of(study, models)
+    found: dict[Model, dict[str, GapShare]] = {model: {} for model in (source, *models)}
     for language in study.order("language"):
         column = (language, task, METRIC)
         rows = {model: find(study, model, *column) for model in (source, *models)}
@@ -126,13 +127,14 @@ def gap_shares(
             continue
         scored = [model for model in models if model in bits]
         # Numbers that look the same rank the same.
-        ranks = rankdata([round(bits[model], metric(METRIC).decimals) for model in scored])
+        shown = [round(bits[model], metric(METRIC).decimals) for model in scored]
+        ranks = dict(zip(scored, rankdata(shown), strict=True))
         drawn = _resampled(study, [source, *scored], column)
-        for model, rank in zip(scored, ranks, strict=True):
+        for model in (source, *scored):
             ends = (floor, model, source)
             found[model][language] = GapShare(
                 bits[model],
-                float(rank),
+                float(ranks.get(model, math.nan)),
                 float(share_closed(*(bits[one] for one in ends))),
                 share_closed(*(drawn[one] for one in ends)) if drawn.keys() >= {*ends} else None,
             )

@@ -85,7 +85,8 @@ def _order(panels: list[Gap]) -> list[str]:
     """The initializers, from the one with the highest mean in the first panel on."""
     shares = {model.initializer: mean.share for model, mean in panels[0].means.items()}
     names = dict.fromkeys(model.initializer for gap in panels
-                          for model, own in gap.shares.items() if own)  # fmt: skip
+                          for model, own in gap.shares.items()
+                          if own and not model.baseline)  # fmt: skip
     return sorted(names, key=lambda name: -shares.get(name, -math.inf))
 
 

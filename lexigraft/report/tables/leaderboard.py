@@ -1,14 +1,13 @@
 """Initializers by how far they bring a graft before any training, and what they take."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from statistics import fmean
 from typing import Any
 
 from lexigraft.report.items import Kind
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import AXES, Model, find, source_model, stub, stub_names
+from lexigraft.report.models import AXES, Model, stub, stub_names
 from lexigraft.report.names import initializer_name, listed, task_name
 from lexigraft.report.starting_points import (
     METRIC,
@@ -49,7 +48,6 @@ _FIT = {
 }
 _OF_TASK = (f"{metric(METRIC).title} ↓", "gap closed ↑", "mean rank ↓")
 Gaps = Mapping[tuple[str, str, str], Gap]  # by source model, vocabulary and task
-Levels = Mapping[tuple[str, str], Mapping[str, float]]  # by source model and task, then language
 
 
 def build(study: StudyResults) -> Table | None:
@@ -61,16 +59,13 @@ def build(study: StudyResults) -> Table | None:
     if not found:
         return None
     tasks = list(dict.fromkeys(task for *_, task in found))
-    levels, fits = _levels(study, found), _fits(study)
-    headers, rows = stub_names(study), []
-    for source in dict.fromkeys(source for source, *_ in found):
-        rows.append(_source_row(source, [levels[source, task] for task in tasks], headers))
-        for vocabulary in dict.fromkeys(name for of, name, _ in found if of == source):
-            own = [found[source, vocabulary, task] for task in tasks]
-            rows += [
-                Row(stub(model, headers), _cells(model, own, fits), group=f"{source} {vocabulary}")
-                for model in sorted(own[0].shares, key=lambda model: _order(model, own[0]))
-            ]
+    fits, headers, rows = _fits(study), stub_names(study), []
+    for source, vocabulary in dict.fromkeys(key[:2] for key in found):
+        own = [found[source, vocabulary, task] for task in tasks]
+        for model in sorted(own[0].shares, key=lambda model: _order(model, own[0])):
+            group = source if model.baseline else f"{source} {vocabulary}"
+            row = Row(stub(model, headers), _cells(model, own, fits), model.baseline, group)
+            rows += [] if row in rows else [row]
     rows = ranked(rows, [*(True, False, True) * len(tasks), *(None,) * len(_FIT)])
     titles = [task_name(task, study.kind(task)) if len(tasks) > 1 else "" for task in tasks]
     heads = [(title, name) for title in titles for name in _OF_TASK]
@@ -78,11 +73,12 @@ def build(study: StudyResults) -> Table | None:
     scored = len(_OF_TASK) * len(tasks)
     lacking = [replace(row, cells=row.cells[:scored]) for row in rows]
     notes = [*_notes(study, found), *missing_note(lacking, heads[:scored])]
-    return Table(headers, heads, rows, _data(found, levels, fits), notes)
+    return Table(headers, heads, rows, _data(found, fits), notes)
 
 
-def _order(model: Model, gap: Gap) -> float:
-    return -gap.means[model].share if model in gap.means else math.inf
+def _order(model: Model, gap: Gap) -> tuple[bool, float]:
+    """The source model first, then from the best on."""
+    return not model.baseline, -gap.means[model].share if model in gap.means else math.inf
 
 
 def _cells(
@@ -95,11 +91,13 @@ def _cells(
             cells += [TableCell()] * len(_OF_TASK)
             continue
         ends = [number(100 * end, 1) for end in (found.low, found.high) if math.isfinite(end)]
-        cells += [
-            number_cell(found.bits, metric(METRIC).decimals),
-            replace(percent_cell(found.share), change=" to ".join(ends)),
-            number_cell(found.rank, 1),
-        ]
+        share, bits = percent_cell(found.share), number_cell(found.bits, metric(METRIC).decimals)
+        if model.baseline:
+            cells += [bits, share, TableCell("")]
+        else:
+            cells += [bits, replace(share, change=" to ".join(ends)), number_cell(found.rank, 1)]
+    if model.baseline:
+        return (*cells, *(TableCell(""),) * len(_FIT))
     fit = fits.get(model, {})
     memory = fit.get("peak_memory_bytes")
     return (
@@ -109,28 +107,6 @@ def _cells(
         number_cell(fit.get("relative_norm"), 2),
         percent_cell(fit.get("share_in_hull")),
     )
-
-
-def _levels(study: StudyResults, found: Gaps) -> Levels:
-    """The source model's scores in the languages that its grafts are averaged over."""
-    levels: dict[tuple[str, str], dict[str, float]] = {}
-    for (source, _, task), gap in found.items():
-        own = levels.setdefault((source, task), {})
-        for language in gap.languages:
-            row = find(study, source_model(source), language, task, METRIC)
-            own |= {} if row is None else {language: float(row["mean"])}
-    return levels
-
-
-def _source_row(
-    source: str, levels: Sequence[Mapping[str, float]], headers: tuple[str, ...]
-) -> Row:
-    cells = []
-    for own in levels:
-        mean = fmean(own.values()) if own else None
-        cells += [number_cell(mean, metric(METRIC).decimals), percent_cell(1.0), TableCell("")]
-    blank = (TableCell(""),) * len(_FIT)
-    return Row(stub(source_model(source), headers), (*cells, *blank), True, source)
 
 
 def _fits(study: StudyResults) -> dict[Model, dict[str, float]]:
@@ -145,18 +121,14 @@ def _fits(study: StudyResults) -> dict[Model, dict[str, float]]:
     return found
 
 
-def _data(found: Gaps, levels: Levels, fits: Mapping[Model, Mapping[str, float]]) -> Frame:
+def _data(found: Gaps, fits: Mapping[Model, Mapping[str, float]]) -> Frame:
     """A row for each model, task and language, and one without a language for their means."""
     import pandas
 
     rows: list[dict[str, Any]] = []
-    for (source, task), own in levels.items():
-        names = _names(source_model(source), task) | {"gap_closed": 1.0}
-        rows += [names | {"language": language, METRIC: bits} for language, bits in own.items()]
-        rows += [names | {"language": "", METRIC: fmean(own.values())}] if own else []
     for (*_, task), gap in found.items():
         for model, shares in gap.shares.items():
-            names = _names(model, task)
+            names = {axis: getattr(model, axis) for axis in AXES[:3]} | {"task": task}
             rows += [
                 names | {"language": language, METRIC: one.bits, "rank": one.rank,
                          "gap_closed": one.share}
@@ -170,11 +142,8 @@ def _data(found: Gaps, levels: Levels, fits: Mapping[Model, Mapping[str, float]]
                        "gap_closed_high": mean.high}
                     | dict(fits.get(model, {}))
                 )  # fmt: skip
-    return pandas.DataFrame(rows)
-
-
-def _names(model: Model, task: str) -> dict[str, Any]:
-    return {axis: getattr(model, axis) for axis in AXES[:3]} | {"task": task}
+    # The source model is beside each of its vocabularies.
+    return pandas.DataFrame(rows).drop_duplicates()
 
 
 def _notes(study: StudyResults, found: Gaps) -> list[str]:
