@@ -101,7 +101,7 @@ def gains_and_losses(study: StudyResults) -> Frame:
     # Changes over the source model, each as what is better.
     signed = []
     for (rows, measure), column in zip(sides, ("gained", "lost"), strict=True):
-        lower = bool(measure) and metric(measure.removeprefix("english_")).lower_is_better
+        lower = metric((measure or "").removeprefix("english_")).lower_is_better
         sign = 1 if lower == (column == "lost") else -1
         signed.append(rows[CELL].assign(**{column: sign * rows["change"]}))
     found = signed[0].merge(signed[1], on=CELL)
