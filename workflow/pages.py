@@ -169,6 +169,8 @@ def main(*configs: str) -> None:
         path = write_record(study.name, record(study))
         for name in _figures(study.name):
             source = Path(study.output("build_report")) / "figures" / name
+            if not source.is_file():
+                raise UserError(f"{source}: a page shows it; make it an item of the report")
             path.with_suffix("").mkdir(exist_ok=True)
             shutil.copyfile(source, path.with_suffix("") / name)
         print(f"{path.relative_to(ROOT)}: recorded")

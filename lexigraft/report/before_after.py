@@ -19,14 +19,14 @@ def text_tasks(study: StudyResults, metric: str = METRIC) -> dict[str, str]:
     }
 
 
-def text_named(study: StudyResults, metric: str = METRIC) -> str:
+def text_name(study: StudyResults, metric: str = METRIC) -> str:
     """The tasks whose text is shown, where others have scores of theirs; empty where none has."""
     rows = select((study.whole or study).summary, metric=metric)
     shown = dict.fromkeys(text_tasks(study, metric).values())
     return listed(shown) if {*rows["task"]} - {*shown} else ""
 
 
-def of_text(frame: Frame, tasks: dict[str, str], metric: str = METRIC) -> Frame:
+def text_scores(frame: Frame, tasks: dict[str, str], metric: str = METRIC) -> Frame:
     """The rows of a metric in the task of each language (`text_tasks`)."""
     rows = select(frame, metric=metric)
     return rows[rows["task"] == rows["language"].astype(str).map(tasks)]
@@ -43,7 +43,7 @@ def before_after(study: StudyResults) -> Frame:
     import pandas
 
     axes = CELL[:4]
-    scores = of_text(study.scores, text_tasks(study))
+    scores = text_scores(study.scores, text_tasks(study))
     records = scores.groupby(SEEDED, sort=False)["value"].mean().reset_index(name="after")
     untrained = select(records, strategy="none")
     by_seed = untrained.set_index([*axes, "seed"])["after"].rename("before")

@@ -3,7 +3,7 @@
 from itertools import product
 from typing import NamedTuple
 
-from lexigraft.report.before_after import METRIC, before_after, text_named, text_tasks
+from lexigraft.report.before_after import METRIC, before_after, text_name, text_tasks
 from lexigraft.report.curves import sentences_scored, source_level
 from lexigraft.report.items import Kind
 from lexigraft.report.models import Model, find, models, models_of, source_model, stub, stub_names
@@ -66,7 +66,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
             axis.set_ylim(len(panel.changes) - 0.5, -0.5 if panel.untouched is None else -1.5)
             plain_axis(axis)
     both = any(own["before"].notna().any() for panel in panels for own in panel.changes.values())
-    label = " of ".join(filter(None, ["bits per byte", text_named(study)]))
+    label = " of ".join(filter(None, ["bits per byte", text_name(study)]))
     label += ", before (hollow) → after training (filled)" if both else ""
     if any(panel.measured_on == "log" for panel in panels):
         watched = sentences_scored(study, [model for panel in panels for model in panel.changes])

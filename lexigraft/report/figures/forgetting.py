@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from lexigraft.report.before_after import METRIC, of_text, text_named, text_tasks
+from lexigraft.report.before_after import METRIC, text_name, text_scores, text_tasks
 from lexigraft.report.items import Item, Kind, Options, TaskNames
 from lexigraft.report.labels import Named, label_marks
 from lexigraft.report.metrics import ENGLISH_BITS_PER_BYTE as ENGLISH
@@ -56,7 +56,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     if not panels:
         return None
     gained, lost = "gain in bits per byte", "loss in bits per byte of English"
-    if text := text_named(study, ENGLISH):
+    if text := text_name(study, ENGLISH):
         gained += f" of {text}"
     if tasks := study.item.tasks:
         gained, lost = f"gain: {tasks[0]}", f"loss: {tasks[-1]}"
@@ -97,7 +97,7 @@ def gains_and_losses(study: StudyResults) -> Frame:
             logged = _logged(study)
             summary = summary.iloc[:0] if logged.empty else summarize(logged)
             tasks = dict.fromkeys(summary["language"], _LOG)
-        sides = [(of_text(summary, tasks, measure), measure) for measure in (METRIC, ENGLISH)]
+        sides = [(text_scores(summary, tasks, measure), measure) for measure in (METRIC, ENGLISH)]
     # Changes over the source model, each as what is better.
     signed = []
     for (rows, measure), column in zip(sides, ("gained", "lost"), strict=True):

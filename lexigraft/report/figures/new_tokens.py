@@ -3,7 +3,7 @@
 import re
 from typing import Any, NamedTuple
 
-from lexigraft.report.before_after import of_text, text_tasks
+from lexigraft.report.before_after import text_scores, text_tasks
 from lexigraft.report.items import Kind
 from lexigraft.report.names import initializer_name
 from lexigraft.report.study import StudyResults
@@ -106,7 +106,7 @@ def compositions(study: StudyResults) -> list[Composition]:
     Best: fewest bits per byte under the reference strategy; without scores, the first of the
     study. Initializers that draw rows have no parts and are passed over.
     """
-    scores = of_text(study.summary, text_tasks(study))
+    scores = text_scores(study.summary, text_tasks(study))
     scores = select(scores, strategy=study.reference_strategy or "none")
     found = []
     for source, language, name in dict.fromkeys(key[:3] for key in study.examples):

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from lexigraft.corpus.mixture import MEASURED
-from lexigraft.report.before_after import of_text, text_tasks
+from lexigraft.report.before_after import text_scores, text_tasks
 from lexigraft.report.items import Kind, Options
 from lexigraft.report.metrics import ENGLISH_BITS_PER_BYTE, metric
 from lexigraft.report.models import (
@@ -227,7 +227,7 @@ def _english(
     from lexigraft.report.score_differences import score_differences
 
     tasks = text_tasks(study, ENGLISH_BITS_PER_BYTE)
-    english = of_text(study.summary, tasks, ENGLISH_BITS_PER_BYTE).dropna(subset="change")
+    english = text_scores(study.summary, tasks, ENGLISH_BITS_PER_BYTE).dropna(subset="change")
     changes: dict[Key, float] = {}
     means: dict[tuple[Model, Column], list[Model]] = {}
     for key in keys:

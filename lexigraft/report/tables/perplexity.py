@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from lexigraft.report.before_after import before_after, of_text, text_named, text_tasks
+from lexigraft.report.before_after import before_after, text_name, text_scores, text_tasks
 from lexigraft.report.items import Kind, Options
 from lexigraft.report.metrics import metric
 from lexigraft.report.models import Column, Model, find, models, stub, stub_names
@@ -47,7 +47,7 @@ def build(study: StudyResults) -> Table | None:
     from lexigraft.report.table_tests import changes_over_source
 
     chosen, tasks = models(study), text_tasks(study, "perplexity")
-    perplexities = of_text(study.summary, tasks, "perplexity")
+    perplexities = text_scores(study.summary, tasks, "perplexity")
     if perplexities.empty or not chosen:
         return None
     named = study.item.where.get("language", ())
@@ -104,7 +104,7 @@ def build(study: StudyResults) -> Table | None:
     ]
     if _BEFORE in shown:
         notes.insert(1, "Before: the same cell without training, on the same text.")
-    if named_text := text_named(study, "perplexity"):
+    if named_text := text_name(study, "perplexity"):
         notes.append(f"Text of {named_text}; the CSV file has that of other tasks, too.")
     title = metric(shown[0]).title.capitalize() if len(shown) == 1 else ""
     return Table(headers, heads, rows, changes.beside(_data(study.summary, starts)), notes, title)
