@@ -40,8 +40,8 @@ def test_parts_that_are_not_listed_weigh_the_rest(built):
 
 def test_recipes_of_several_source_models_say_whose_they_are(made_study):
     for source in ("m", "n"):
-        cell = (source, "te-made", "expand-500", "align", "none", 0)
+        cell = (source, "el-made", "expand-500", "align", "none", 0)
         made_study.record(cell, "ppl", "perplexity", {"bits_per_byte": 1.0})
-        made_study.initialized("te-made", "align", source=source)
+        made_study.initialized("el-made", "align", source=source)
     titles = [axis.get_title(loc="left") for axis in drawn_figure(new_tokens, made_study).axes]
-    assert titles == ["Telugu, Align, m", "Telugu, Align, n"]
+    assert titles == ["Greek, Align, m", "Greek, Align, n"]
